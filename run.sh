@@ -30,7 +30,7 @@ program=$HARNESS_HOME/harness/__main__.py
   [ -n "$(ls -d "$python" 2>/dev/null)" ] || what='it is not set up yet. Once'
   echo "harness: $what: make -C '$HARNESS_HOME' setup" >&2; exit 69
 }
-harness() { "$python" -SP "$program" "$@"; }
+harness() { "$python" -P "$program" "$@"; }
 
 child='' signal='' others=''
 pass_on() { # a signal of ours to the run under way and the other lanes; a background child may ignore INT, so TERM follows it
@@ -46,9 +46,9 @@ await() { # wait for the child through any number of signals; one that came befo
   return "$code"
 }
 
-find_role() { # $script: the role's script, the mission's own first, which may import any installed package
-  script=$HARNESS_STATE/roles/$1.py flags=-P
-  [ -f "$script" ] || { script=$HARNESS_HOME/roles/$1.py flags=-SP && [ -f "$script" ]; }
+find_role() { # $script: the role's script, the mission's own first
+  script=$HARNESS_STATE/roles/$1.py
+  [ -f "$script" ] || { script=$HARNESS_HOME/roles/$1.py && [ -f "$script" ]; }
 }
 wish() { # L0: what a run of ROLE [FEATURE] is told, and the id that it would like to have
   export HARNESS_ROLE=$1 FEATURE_ID=${2-} HARNESS_RUN_ID=${EPOCHSECONDS:-$(date +%s)}-$1${2:+-$2}
@@ -57,7 +57,7 @@ wish() { # L0: what a run of ROLE [FEATURE] is told, and the id that it would li
 start() { # one run of ROLE [FEATURE]
   find_role "$1" || { echo "harness: there is no role '$1'" >&2; exit 64; }
   wish "$1" "${2-}"
-  "$python" "$flags" "$script" ${2:+"$2"} </dev/null 9>&- &
+  "$python" -P -m harness.run "$script" ${2:+"$2"} </dev/null 9>&- &
   child=$!; await
 }
 
@@ -108,13 +108,13 @@ loop() { # decide, carry out, again, as the options say; every other lane is a r
 }
 
 case ${1-} in
-  '' | --once | --for | --lanes) [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -SP "$program"; loop "$@" ;;
+  '' | --once | --for | --lanes) [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -P "$program"; loop "$@" ;;
   *)
     if [ "${commands#* "$1" }" = "$commands" ] && [[ ${2-} != -h && ${2-} != --help ]] && find_role "$1"; then
       case ${2-} in -*) wish "$1" "${3-}" ;; *) wish "$1" "${2-}" ;; esac
       shift
-      exec "$python" "$flags" "$script" "$@"
+      exec "$python" -P -m harness.run "$script" "$@"
     fi
-    exec "$python" -SP "$program" "$@"
+    exec "$python" -P "$program" "$@"
     ;;
 esac

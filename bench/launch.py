@@ -106,7 +106,7 @@ def table(layout: Layout, number: int, rounds: int) -> dict[str, float]:
     """Medians in seconds: the baseline and each command, in turn."""
     commands = {
         "baseline": ["bash", "-c", f'"{sys.executable}" -I -c pass'],
-        "imports": ["bash", "-c", '"$0" -SP -c "$1" "$2"', sys.executable, IMPORTS, str(HOME)],
+        "imports": ["bash", "-c", '"$0" -P -c "$1" "$2"', sys.executable, IMPORTS, str(HOME)],
         "next": [RUN_SH, "next"],
         "note": [RUN_SH, "note", "--tag", "TRICK", "one line for the next stranger"],
         "run": [RUN_SH, "worker", "F-001"],

@@ -1,9 +1,5 @@
 """Curator: raw becomes memory, memory becomes summary, and what recurs becomes identity."""
 
-import sys
-
-sys.path.append(__file__.rsplit("/", 2)[0])
-
 from harness.run import leave, main
 from harness.settle import curator
 

@@ -1,9 +1,5 @@
 """Validator: the checks are fired first; an agent may aim more of them; the receipts decide."""
 
-import sys
-
-sys.path.append(__file__.rsplit("/", 2)[0])
-
 from harness.run import leave, main
 from harness.settle import validator
 

@@ -1,9 +1,5 @@
 """Worker: what it changed becomes one commit, and its feature goes on to validation."""
 
-import sys
-
-sys.path.append(__file__.rsplit("/", 2)[0])
-
 from harness.run import leave, main
 from harness.settle import worker
 

@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from tests import other_user
 from tests.missions import House, copied, enter
+from tests.other_user import OtherUser
+
+
+@pytest.fixture(scope="session")
+def nobody(tmp_path_factory: pytest.TempPathFactory) -> OtherUser:
+    """Another user, who can run our programs."""
+    python = other_user.interpreter()
+    if not python:
+        pytest.skip("only root can become another user, with setpriv and a Python that others can run")
+    return OtherUser(tmp_path_factory.mktemp("nobody"), python)
 
 
 @pytest.fixture

@@ -168,7 +168,7 @@ def begin(folder: Path, words: list[str], *, has_threads: bool) -> int:
         return pid
     code = 1
     try:
-        # pytest's rewriting of all tests takes 8 s, and is kept for the next time; so is our bundle, for what tests start
+        # pytest's rewriting of all tests takes 8 s, and is kept for the next time
         sys.dont_write_bytecode = False
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ.pop("PYTEST_CURRENT_TEST", None)  # where a test runs this

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +13,6 @@ from typing import Any
 from harness.model.features import NOTES, Feature
 from harness.store.layout import Layout
 
-NOBODY = ["setpriv", "--reuid=65534", "--clear-groups"]
 NASTY = (
     "`",
     "``",
@@ -86,12 +83,6 @@ def put(path: str, data: str | bytes) -> None:
 def nasty(dice: random.Random, most: int = 8) -> str:
     """A text made of sequences that break formats."""
     return "".join(dice.choice(NASTY) for _ in range(dice.randrange(most + 1)))
-
-
-def nobody_can_run() -> bool:
-    """Whether the tests can switch to another user, and that user can start our interpreter."""
-    probe = [*NOBODY, sys.executable, "-c", "pass"]
-    return os.geteuid() == 0 and bool(shutil.which("setpriv")) and subprocess.run(probe, check=False).returncode == 0
 
 
 def passable(path: Path) -> None:

@@ -76,7 +76,7 @@ def surroundings(folder: Path) -> dict[str, str]:
     env["PATH"] = (
         f"{sys.base_prefix}/bin{os.pathsep}{env['PATH']}"  # the interpreter itself, not a version manager's shim
     )
-    env |= {"HARNESS_PYTHON": sys.executable, "HARNESS_IDENTITY": str(folder / "identity")}
+    env |= {"HARNESS_PYTHON": sys.executable, "PYTHONPATH": str(CHECKOUT), "HARNESS_IDENTITY": str(folder / "identity")}
     env |= {"XDG_STATE_HOME": str(folder / "state"), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
     return env
 

@@ -63,7 +63,6 @@ OWN_FILES = {
     "filesystem.spool",  # the output of a command, in a file without a name
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
     "base.clock",  # beside a recorded clock, outside any mission
-    "base.bundle",  # compiled code, beside the .pyc files
     "git.dotgit",
     "integrity.home_layer",
     "git.repository",

@@ -114,3 +114,16 @@ def test_the_version_is_said(house: House) -> None:
     """Without a mission, too."""
     done = house.run([sys.executable, "-P", str(PROGRAM), "--version"], where=house.folder)
     assert (done.code, done.out) == (0, f"harness {starting.version()}\n")
+
+
+def test_in_a_checkout_the_remedy_of_doctor_works_as_printed(unbegun: House) -> None:
+    """There, no command `harness` is on the PATH: the remedy names run.sh by its path."""
+    unbegun.env.pop("HARNESS_CALLED")
+    done = unbegun.run([sys.executable, "-P", "-m", "harness", "doctor"])
+    remedy = next(line for line in done.out.splitlines() if line.startswith("bad   mission:")).rpartition("or: ")[2]
+    assert unbegun.run(["bash", "-c", remedy]).code == 0
+    assert unbegun.state.exists()
+    unbegun.begin()
+    unbegun.script("worker", {"run": "harness help feature >said"})
+    assert unbegun.role("worker").code == 0
+    assert "harness feature" in unbegun.git("show", f"{unbegun.result()['commit']}:said")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
-from harness.base import bundle, console, errors
+from harness.base import console, errors
 from harness.base.errors import HarnessError, Interrupted
 from harness.base.lean import signal
 
@@ -15,10 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
+BUG = "a bug in the harness"
 
-def guarded(body: Callable[[], int]) -> int:
-    """Run `body` and return its exit code; an error becomes one paragraph on standard error, without a traceback."""
-    spare_collector()
+
+def guarded(body: Callable[[], int], bug: str = BUG) -> int:
+    """Run `body` and return its exit code; an error becomes one paragraph on standard error, without a traceback. `bug` begins
+    the paragraph for an exception that is not one of ours."""
     try:
         return body()
     except HarnessError as fault:
@@ -34,14 +35,8 @@ def guarded(body: Callable[[], int]) -> int:
         console.print_error(f"harness: {os_words(fault)}")
         return errors.NEEDS_PERSON
     except Exception as fault:  # noqa: BLE001 - the one broad handler: a bug has an exit code too
-        console.print_error(f"harness: {bug_words(fault)}")
+        console.print_error(f"harness: {bug_words(fault, bug)}")
         return errors.INTERNAL
-
-
-def spare_collector() -> None:
-    """No garbage collection from here on: the process lives for milliseconds, and loading modules and parsing a large queue
-    would trigger the collector again and again."""
-    gc.disable()
 
 
 def leave(code: int) -> int:
@@ -54,7 +49,6 @@ def leave(code: int) -> int:
 
 
 def _end(code: int) -> NoReturn:
-    bundle.keep()
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
@@ -63,7 +57,7 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-def bug_words(fault: Exception) -> str:
+def bug_words(fault: Exception, bug: str = BUG) -> str:
     """The exception of a bug and its place; with HARNESS_DEBUG set, the whole traceback."""
     import traceback  # only needed to report a bug
 
@@ -71,7 +65,7 @@ def bug_words(fault: Exception) -> str:
         return "".join(traceback.format_exception(fault))
     frames = traceback.extract_tb(fault.__traceback__)
     where = f" at {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""
-    what = f"a bug in the harness: {type(fault).__name__}: {fault}{where}."
+    what = f"{bug}: {type(fault).__name__}: {fault}{where}."
     return f"{what} Nothing is lost: the next start settles the interrupted run. HARNESS_DEBUG=1 shows the traceback."
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 
 from harness.base import encoding
@@ -44,7 +43,6 @@ WHY = {
 
 def run(order: Order, prompt: bytes, report: Report) -> int:
     """Work on the prompt; the last line reported is the end. Returns the exit code."""
-    gc.enable()
     end = asyncio.run(_worked(order, prompt, report))
     report({"type": "end", **end.asdict()})
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import select
 import sys
 
@@ -71,7 +70,6 @@ def ask(
     """Talk with the built-in agent about this folder. Without WORDS: standard input, or line by line on a terminal."""
     layout = here()
     inside.refuse(layout, "ask")
-    gc.enable()  # a conversation lives longer than other commands
     text = " ".join(words)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if not text and not terminal:

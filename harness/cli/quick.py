@@ -66,12 +66,10 @@ def next_(words: list[str]) -> int:
 def _lull(layout: Layout, seconds: int, line: str) -> int:
     """A lane looks again here whenever a run ends, and goes back to wait: a start of its own for each look would take the
     processor from the lane that has work. Where something is due it ends with the turn, so that the others go on waiting."""
-    from harness.base import bundle
     from harness.decision import rules, views
     from harness.integrity import turn
 
     until = time.monotonic() + seconds
-    bundle.hold(())
     while turn.lull(layout, until - time.monotonic(), line) and turn.has_lanes():
         turn.take()
         line = rules.decide(views.gather(layout), int(time.time())).line

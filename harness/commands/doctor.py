@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections import Counter
 
 from harness.agents import registry
+from harness.base import errors
 from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import config_check, provenance, try_agent
 from harness.commands.try_agent import Finding
@@ -15,14 +17,17 @@ from harness.git import beginning, repository
 from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
 from harness.memory import archive, edits, identity, pages, raw, waiting
 from harness.model import config, contract, contract_log, features, issues, mission, order_log, roles, runs
-from harness.run import orders, recover
+from harness.run import orders, recover, steps
 from harness.store import files, journal, json_lines, manifests, migrations, names
-from harness.store.layout import Layout, command, identity_folder
+from harness.store.layout import Layout, command, home, identity_folder
 from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+START_SECONDS = 60
 
 
 def examine(layout: Layout) -> list[Finding]:
@@ -174,7 +179,28 @@ def _state(layout: Layout) -> Iterator[Finding]:
         )
     yield _ok("issues", str(len(issues.load(layout))))
     yield _ok("orders waiting", str(len(order_log.pending(layout))))
-    yield _ok("roles", ", ".join(roles.load(layout, name).name for name in roles.known(layout)))
+
+
+def _roles(layout: Layout) -> Iterator[Finding]:
+    """Whether run.sh can start the script of each role; it ends before its run begins, so nothing is spent."""
+    known = [roles.load(layout, name).name for name in roles.known(layout)]
+    faults = {name: fault for name in known if (fault := _no_start(layout, name))}
+    yield from (_bad(f"the role {name} does not start: {fault}") for name, fault in faults.items())
+    if not faults:
+        yield _ok("roles", ", ".join(known))
+
+
+def _no_start(layout: Layout, role: str) -> str:
+    """What the script of a role says that cannot start, else ""."""
+    env = {**os.environ, "HARNESS_PROJECT": layout.project, "HARNESS_PYTHON": sys.executable}
+    words = ["bash", os.path.join(home(), "run.sh"), role, steps.DRY]
+    try:
+        done = subprocess.run(
+            words, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=START_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end within {START_SECONDS} s"
+    return "" if done.returncode == errors.DONE else done.stderr.strip() or f"exit {done.returncode}"
 
 
 def _memory(layout: Layout) -> Iterator[Finding]:
@@ -303,6 +329,7 @@ LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("names", _names),
     ("agents", _agents),
     ("state", _state),
+    ("roles", _roles),
     ("memory", _memory),
     ("pages", _pages),
     ("tails", _tails),

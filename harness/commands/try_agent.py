@@ -239,11 +239,11 @@ def _carried_out(there: Layout, tag: str) -> str:
     """The output of the run, by the role's script as run.sh starts it."""
     ours = ("FEATURE_ID", "TRIGGER", "REASON")
     env = {key: value for key, value in os.environ.items() if not key.startswith("HARNESS_") and key not in ours}
-    env |= {"HARNESS_HOME": layout.home(), "HARNESS_PROJECT": there.project}
+    env |= {"HARNESS_HOME": layout.home(), "PYTHONPATH": layout.home(), "HARNESS_PROJECT": there.project}
     env |= {"HARNESS_IDENTITY": there.state + "/identity", supervise.TAG: tag}
     output: list[bytes] = []
     supervise.run(
-        [sys.executable, "-P", roles.load(there, roles.due(there)["commits"]).script, "F-001"],
+        [sys.executable, "-P", "-m", "harness.run", roles.load(there, roles.due(there)["commits"]).script, "F-001"],
         cwd=there.project,
         env=env,
         wall_seconds=TRY_SECONDS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import select
@@ -37,7 +36,6 @@ def able() -> bool:
 
 def watch(project: str) -> None:
     """Show the mission of the folder until `q` or Ctrl-C, whatever becomes of it."""
-    gc.enable()  # this process stays
     watcher = Watcher(project)
     drawing, drawn = Console(highlight=False), None
     try:

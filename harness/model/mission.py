@@ -33,7 +33,7 @@ def exists(layout: Layout) -> bool:
 
 def check_format(layout: Layout) -> None:
     """Raises UsageFault if there is no mission, BrokenFile if its format is older, or unknown."""
-    text, start = State(layout).text(names.FORMAT), f"start run.sh, or: {command('init')}"
+    text, start = State(layout).text(names.FORMAT), f"start {command()}, or: {command('init')}"
     if text is None:
         raise UsageFault(f"There is no mission in {layout.project}. Write SPEC.md there and {start}")
     if migrations.is_due(layout):

@@ -8,16 +8,12 @@ else:
 
     def __getattr__(name: str) -> object:
         """`main`, and `leave` with its exit code, for a role's script (docs/contract.md), loaded on first use."""
-        from harness.base import bundle
-
-        bundle.use()
         from harness.base import exits
 
         if name == "leave":
             return exits.leave
         if name != "main":
             raise AttributeError(name)
-        exits.spare_collector()
         from harness.run import steps
 
         return steps.main

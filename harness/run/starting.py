@@ -28,8 +28,8 @@ IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the stat
 IGNORED = IGNORE_NOTE + "".join(f"/{name}/\n" for name in UNSEARCHED)
 SHIM = """#!/bin/sh
 # The harness command of this mission, as agents find it on their PATH.
-export HARNESS_HOME={home} HARNESS_PROJECT={project}
-exec {python} -SP {program} "$@"
+export HARNESS_HOME={home} HARNESS_PROJECT={project} HARNESS_CALLED=harness
+exec {python} -P {program} "$@"
 """
 
 

@@ -32,6 +32,7 @@ LOOP = "HARNESS_LOOP"
 LONGEST_PID = 20
 REASON_CHARS = 140
 AGAIN = "--again"
+DRY = "--dry"  # whether the script starts: nothing else happens
 ATTEMPTS = 5  # to settle on files that a person edits at that moment
 
 
@@ -46,6 +47,8 @@ def main(
     `prepare` precedes the prompt, and returns whether an agent is asked. `examine` may take its time with the reply (checks).
     `settle` is quick: it holds the mission lock, and works on queue and contract as they are then.
     """
+    if DRY in sys.argv[1:]:
+        return errors.DONE
     handle_signals()
     return guarded(lambda: _live_with_loop() or _main(role, Steps(settle=settle, prepare=prepare, examine=examine)))
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from itertools import islice
 
 from harness.agents.base import Event, ExecutionContext, Finished
-from harness.base import bundle, clock, console, lean, redaction
+from harness.base import clock, console, lean, redaction
 from harness.base.record import Record
 from harness.integrity import confine, environment, home_layer
 from harness.integrity.inbox import Inbox
@@ -47,8 +46,6 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
     refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.agents]
     outcome.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in opened.agents])
-    gc.freeze()  # what is loaded stays, and the collector need not look at it
-    gc.enable()  # an agent may run for hours
     recorder, room = Recorder(run, outcome, opened.lease), temporary.create("agent", run.tag)
     try:
         with Inbox(run.paths.inbox, verbs.of(run), load_rest):
@@ -111,14 +108,13 @@ def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
 
 
 def load_rest() -> None:
-    """Load the modules of later steps, or keep their code, so that an update of the harness during a run does not mix two
+    """Load the modules of later steps, so that an update of the harness during a run does not mix two
     versions."""
     from harness.memory import tables  # here: `functools` is not for a start
 
-    if not bundle.hold(LOADED_LATE):
-        for name in LOADED_LATE:
-            __import__(name)
-        verbs.load_rest()  # with those above, so a bundle that has all of those has these
+    for name in LOADED_LATE:
+        __import__(name)
+    verbs.load_rest()
     tables.hold()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from harness.model.contract import Check, Contract
 from harness.model.receipts import Receipt
 from harness.process import tree
 from harness.proof import fire
-from tests.helpers import NOBODY, nobody_can_run, passable
-from tests.missions import PROGRAM, House
+from tests.helpers import passable
+from tests.missions import House
+from tests.other_user import OtherUser
 from tests.planned import claim
 
 
@@ -143,14 +143,12 @@ def test_a_check_can_serve_on_its_port_and_what_it_leaves_running_is_ended(folde
 
 CLEAR = """
 import sys
-sys.path.insert(0, sys.argv[1])
 from harness.process import temporary
-temporary.remove(sys.argv[2])
+temporary.remove(sys.argv[1])
 """
 
 
-@pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
-def test_what_another_user_left_in_a_checks_folder_fails_nothing(folder: Path) -> None:
+def test_what_another_user_left_in_a_checks_folder_fails_nothing(folder: Path, nobody: OtherUser) -> None:
     """For example a container's files: they stay, everything else is removed, and the run continues."""
     scratch = folder / "scratch"
     for name in ("mine", "theirs"):
@@ -160,9 +158,7 @@ def test_what_another_user_left_in_a_checks_folder_fails_nothing(folder: Path) -
     passable(folder.parent)
     for path in (folder, scratch, *(scratch / "mine").rglob("*"), scratch / "mine"):
         os.chown(path, 65534, 65534)
-    words = [*NOBODY, "--regid=65534", sys.executable, "-P", "-c", CLEAR, str(PROGRAM.parent.parent), str(scratch)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    nobody.runs(CLEAR, str(scratch))
     assert [path.name for path in scratch.iterdir()] == ["theirs"]
 
 

@@ -14,8 +14,9 @@ from harness.integrity import workplace
 from harness.model import mission, order_log, runs
 from harness.model.features import Feature
 from harness.store import files
-from tests.helpers import NOBODY, nobody_can_run, passable
+from tests import other_user
 from tests.missions import CHECKOUT, DISPOSABLE, House, differences, listing, until
+from tests.other_user import OtherUser
 from tests.run.test_recover import killed
 
 REMEMBERED = [
@@ -253,16 +254,13 @@ def test_large_untracked_files_are_noted_by_size_and_time(in_place: House) -> No
     assert context.untracked == {"large": f"{1024 * 1024 + 1}:{os.stat(path).st_mtime_ns}"}
 
 
-@pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
-def test_an_untracked_file_that_may_not_be_read_is_no_obstacle(in_place: House) -> None:
+def test_an_untracked_file_that_may_not_be_read_is_no_obstacle(in_place: House, nobody: OtherUser) -> None:
     """Another user may own a file in the folder, such as a database dump; the run goes on and does not commit it."""
     in_place.script("worker", {"run": "echo 1 > 1.txt"})
-    passable(in_place.folder)
-    for path in (in_place.folder, *in_place.folder.rglob("*")):
-        os.chown(path, 65534, 65534, follow_symlinks=False)
+    other_user.give(in_place.folder)
     secret = in_place.write("dump.rdb", "theirs\n")
     secret.chmod(0o600)
-    done = in_place.run([*NOBODY, "--regid=65534", *in_place.words("worker", "F-001")])
+    done = in_place.run(nobody.words("worker", "F-001"), env=nobody.env)
     assert done.code == 0, done
     row = json.loads(Path(in_place.layout.run_log).read_text())
     assert row["outcome"] == "ok"

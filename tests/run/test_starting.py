@@ -16,8 +16,9 @@ from harness.base.errors import BrokenFile, NeedsPerson, UsageFault
 from harness.model import mission
 from harness.run import starting
 from harness.store.layout import Layout
-from tests.helpers import NOBODY, nobody_can_run, passable
-from tests.missions import CHECKOUT, PROGRAM, House, differences, listing
+from tests.helpers import passable
+from tests.missions import CHECKOUT, House, differences, listing
+from tests.other_user import OtherUser
 
 
 def untouched(house: House, top: Path, fault: type[Exception], words: str, project: Path | None = None) -> None:
@@ -76,12 +77,11 @@ def test_a_format_that_we_do_not_know_is_refused(house: House) -> None:
     untouched(house, house.folder, BrokenFile, "format, line 1: unknown format '3'")
 
 
-@pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
-def test_a_folder_that_cannot_be_written_says_so_without_a_traceback(unbegun: House) -> None:
+def test_a_folder_that_cannot_be_written_says_so_without_a_traceback(unbegun: House, nobody: OtherUser) -> None:
     """The message names the permissions, with exit code 11, and a partial mission does not count as one."""
     passable(unbegun.folder)
     safe = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
-    done = unbegun.run([*NOBODY, sys.executable, "-P", str(PROGRAM), "init"], env=safe)
+    done = unbegun.run(nobody.words("init"), env={**nobody.env, **safe})
     assert (done.code, done.err.count("\n")) == (11, 1), done
     assert not unbegun.state.exists()
 

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,8 +15,9 @@ import pytest
 from harness.base.errors import BROKEN, DONE, EXIT_CODES, NEEDS_PERSON, STOPPED, USAGE
 from harness.store import files
 from tests.crash import TORTURE
-from tests.helpers import NOBODY, nobody_can_run, passable
-from tests.missions import CHECKOUT, PROGRAM, Done, House, listing
+from tests.helpers import passable
+from tests.missions import CHECKOUT, Done, House, listing
+from tests.other_user import OtherUser
 
 RUN_SH = str(CHECKOUT / "run.sh")
 SOON = 20  # seconds
@@ -211,13 +211,12 @@ def test_any_umask_gives_a_mission_that_works_and_that_others_cannot_change(unbe
     assert unbegun.harness("doctor").code == 0
 
 
-@pytest.mark.skipif(not nobody_can_run(), reason="switches to another user, which only root may, and setpriv does")
-def test_a_repository_of_another_owner_is_named_and_left_alone(house: House) -> None:
+def test_a_repository_of_another_owner_is_named_and_left_alone(house: House, nobody: OtherUser) -> None:
     """Who may not write there is told so, with git's own remedy; nothing is half written."""
     passable(house.folder)
     before = listing(house.state, "locks", "cache")
     for words in (["next"], ["note", "mine"], ["doctor"]):
-        done = soon(house, [*NOBODY, sys.executable, "-P", str(PROGRAM), *words], HOME="/nonexistent")
+        done = soon(house, nobody.words(*words), **nobody.env, HOME="/nonexistent")
         assert done.code in (DONE, NEEDS_PERSON, BROKEN, USAGE, 10), done
         assert not re.search("Traceback|a bug in the harness", done.err), done
     assert listing(house.state, "locks", "cache") == before
