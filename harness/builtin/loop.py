@@ -9,7 +9,7 @@ import asyncio
 import time
 
 from harness.base.record import Record
-from harness.builtin.exchange import BROKEN, CUT_OFF, LIMIT, NOT_READ, ModelFault
+from harness.builtin.exchange import BROKEN, CUT_OFF, LIMIT, NOT_READ, REFUSED, ModelFault
 from harness.model import usage
 from harness.model.usage import Usage
 from harness.tools.tool import READS, Result
@@ -28,7 +28,11 @@ else:
     Protocol = object
 
 EMPTY_ANSWERS = 2  # in a row; then the model has nothing to say
-GO_ON = "Your answer met the limit of one output and was cut off there. Go on from where it ends."
+GO_ON = (
+    "Your answer met the limit of one output and was cut off there. Go on exactly where it ends, in the middle of a word if need"
+    " be, and repeat nothing: the parts are joined as they are."
+)
+CUT = "{reason}; the answer is cut"
 NO_CALL = (
     "Your call could not be read by the vendor, so nothing was carried out. Call the tool again with valid arguments."
 )
@@ -92,7 +96,8 @@ class Hands(Protocol):
 
 class Loop:
     """One conversation at work. `used`: what it has cost so far, and `bill` what those that share it have, over which the limits
-    are looked at; `aside`: tool calls go to a thread, so that other conversations of this process go on meanwhile."""
+    are looked at; `aside`: tool calls go to a thread, so that other conversations of this process go on meanwhile. `begun`: the
+    text so far of an answer that met the limit of one output."""
 
     def __init__(
         self,
@@ -106,12 +111,16 @@ class Loop:
         bill: Bill | None = None,
     ) -> None:
         self.talk, self.model, self.hands, self.limits, self.report = talk, model, hands, limits, report
-        self.aside, self.used, self.bill = aside, Usage(), bill or Bill()
+        self.aside, self.used, self.bill, self.begun = aside, Usage(), bill or Bill(), ""
         self.before = talk.turn
         self.effects = {tool.name for tool in hands.tools if tool.effects != READS}
 
     async def run(self) -> End:
-        """To its end."""
+        """To its end; where that comes in the middle of an answer, it has what there is of it."""
+        end = await self._run()
+        return end.replace(reply=self.begun.strip(), reason=CUT.format(reason=end.reason)) if self.begun else end
+
+    async def _run(self) -> End:
         empty = 0
         while True:
             if cap := self.limits.spent(self.bill.used):
@@ -123,17 +132,23 @@ class Loop:
             except ModelFault as fault:
                 until = int(time.time() + fault.after) + 1 if fault.after is not None else 0
                 return End(outcome=fault.outcome, reason=fault.reason, until=until if fault.outcome == LIMIT else 0)
+            if answer.finish == REFUSED:
+                return End(
+                    outcome=BROKEN, reply=answer.text, reason=f"the model refused: {' '.join(answer.text.split())}"
+                )
             for call in answer.calls:
                 await self._carry_out(call)
-            empty = 0 if answer.calls or answer.text else empty + 1
+            text = self.begun + answer.text
+            self.begun = text if answer.finish == CUT_OFF and not answer.calls else ""
+            empty = 0 if answer.calls or answer.text.strip() else empty + 1
             if empty == EMPTY_ANSWERS:
                 return End(outcome=BROKEN, reason=f"the model answered with nothing, {EMPTY_ANSWERS} times in a row")
             if answer.finish in AGAIN and not answer.calls:
                 self.talk.say(AGAIN[answer.finish])
-            elif answer.text and not answer.calls and (left := self.hands.reminder()):
+            elif text.strip() and not answer.calls and (left := self.hands.reminder()):
                 self.talk.say(left)
-            elif answer.text and not answer.calls:
-                return End(outcome="ok", reply=answer.text)
+            elif text.strip() and not answer.calls:
+                return End(outcome="ok", reply=text.strip())
 
     async def _answer(self) -> Answer:
         """The next answer of the model, kept and counted; tries again what failed for the moment. Raises ModelFault."""
@@ -149,8 +164,8 @@ class Loop:
                 await asyncio.sleep(max(wait, fault.after or 0.0))
         self.talk.answered(answer, time.monotonic() - begun)
         self._count(answer.usage)
-        if answer.text:
-            self.report({"type": "said", "text": answer.text})
+        if text := answer.text.strip():
+            self.report({"type": "said", "text": text})
         return answer
 
     def _alive(self, piece: str) -> None:

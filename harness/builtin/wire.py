@@ -34,7 +34,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_core import from_json
 
 from harness.builtin import connections, outgoing, sendable, spared
-from harness.builtin.exchange import AUTH, BROKEN, CONFIG, LIMIT, Answer, Call, ModelFault, Request, Sent
+from harness.builtin.exchange import AUTH, BROKEN, CONFIG, LIMIT, REFUSED, Answer, Call, ModelFault, Request, Sent
 from harness.builtin.outgoing import Going, Out, comes_in
 from harness.builtin.stitching import MARK, Stitches
 from harness.model import usage
@@ -58,6 +58,7 @@ NOT_KEPT = ("timestamp", "usage", "kind", "run_id", "conversation_id", "metadata
 CONNECT_SECONDS = 10.0
 NO_JSON = "INVALID_JSON"  # the library's own key for arguments that are none
 NO_KEY = "none"  # sent where an address of one's own needs no key
+REFUSALS = ("refusal", "block_reason_message", "block_reason", "finish_reason")  # where vendors say why, best first
 TOO_LARGE = 413  # the status of a request with more bytes than its vendor takes
 MALFORMED = (ValueError, LookupError, AttributeError, TypeError)  # what a broken answer makes of the library
 # of a failure, the first that fits: its outcome, and whether it is worth another try
@@ -188,14 +189,14 @@ class Wire:
 
     def _answer(self, response: ModelResponse) -> Answer:
         """Raises ModelFault for an answer that breaks off."""
-        said = "finish_reason" in (response.provider_details or {})  # else the library may have assumed one
-        if response.finish_reason is None or not said:
+        details, used = response.provider_details or {}, self._usage(response)
+        text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        if response.finish_reason == REFUSED:
+            text = text.strip() or next((str(details[name]) for name in REFUSALS if details.get(name)), REFUSED)
+            return Answer(message=said(text), text=text, calls=[], finish=REFUSED, usage=used)
+        if response.finish_reason is None or "finish_reason" not in details:  # else the library may have assumed one
             raise ModelFault(LIMIT, "the answer broke off before its end", again=True)
-        if response.finish_reason == "content_filter":
-            raise ModelFault(BROKEN, "the vendor's filter refused the answer")
-        text = "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
         calls = [_call(part) for part in response.parts if isinstance(part, ToolCallPart)]
-        used = self._usage(response)
         return Answer(message=_kept(response), text=text, calls=calls, finish=response.finish_reason, usage=used)
 
     def _usage(self, response: ModelResponse) -> Usage:

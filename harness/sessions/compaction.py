@@ -6,7 +6,7 @@ The newest messages stay, and a call stays with its results. Where the summary f
 from __future__ import annotations
 
 from harness.base.record import Record
-from harness.builtin.exchange import ModelFault
+from harness.builtin.exchange import REFUSED, ModelFault
 from harness.builtin.talk_text import shown
 from harness.memory.tokens import estimated
 from harness.model.usage import Usage
@@ -110,7 +110,7 @@ async def summed_up(messages: Sequence[Message], model: Model, writer: Writer, p
         return Summary(fault=fault.reason)
     aside.answered(answer, 0.0)
     await aside.durable()
-    if answer.calls or not answer.text.strip():
+    if answer.calls or not answer.text.strip() or answer.finish == REFUSED:
         return Summary(fault="the model gave no summary", usage=answer.usage)
     return Summary(text=answer.text.strip(), usage=answer.usage)
 

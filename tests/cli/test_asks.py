@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.modelserver import Reply, Server, serving
-from tests.agents.wires import Exchange
+from tests.agents.wires import REFUSES, Exchange
 from tests.builtin.talking import MODELS, address, calling
 from tests.missions import PROGRAM, House
 from tests.servers.serving import SERVED
@@ -42,6 +42,8 @@ def brain(exchange: Exchange) -> Reply:
     last = exchange.text.rpartition("\n")[2]
     if last.startswith("write") and len(exchange.results) == 0:
         return calling("write_file", {"path": "a.txt", "content": "x"})
+    if last.startswith("refuse"):
+        return Reply("I will not.", ending=REFUSES)
     return Reply(f"answer {exchange.turns + 1}")
 
 
@@ -84,6 +86,9 @@ def test_the_exit_code_says_how_a_call_ended(house: House) -> None:
         assert done.code == 0 and "· write_file a.txt" in done.err
         assert not (house.project / "a.txt").exists()
         assert house.harness("ask", "--max-steps", "1", "write it", "--session", "b").code == 10
+        done = house.harness("ask", "refuse", "--session", "c")
+        assert (done.code, done.out) == (10, "I will not.\n") and "the model refused: I will not." in done.err
+        assert house.harness("ask", "hello", "--session", "c").out == "answer 2\n"  # and the conversation goes on
         (house.project / ".harness/sessions/default/default/state.json").write_text("{")
         done = house.harness("ask", "hello")
         assert done.code == 65 and "state.json" in done.err and "Nothing was changed" in done.err
