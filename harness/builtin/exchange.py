@@ -88,3 +88,6 @@ class Model(Protocol):
 
     def calls(self, message: Message) -> list[Call]:
         """The calls in an answer that was kept."""
+
+    def cost(self, used: Usage) -> float | None:
+        """The list price of a usage in USD; None where it is not known."""

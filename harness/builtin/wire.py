@@ -31,6 +31,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RequestUsage
 from pydantic_core import from_json
 
 from harness.builtin import connections, outgoing, sendable, spared
@@ -154,6 +155,27 @@ class Wire:
         """See exchange.Model."""
         return [_call(part) for part in _response(message).parts if isinstance(part, ToolCallPart)]
 
+    def cost(self, used: Usage) -> float | None:
+        """See exchange.Model; a list price is that of the vendor's own address."""
+        cached, written = used.cache_read or 0, used.cache_write or 0
+        counts = RequestUsage(
+            input_tokens=(used.input or 0) + cached + written,
+            cache_read_tokens=cached,
+            cache_write_tokens=written,
+            output_tokens=used.output or 0,
+        )
+        return self._list_price(
+            ModelResponse(parts=[], usage=counts, model_name=used.model, provider_name=self._theirs.system)
+        )
+
+    def _list_price(self, response: ModelResponse) -> float | None:
+        if self.parameters.get("base_url"):
+            return None
+        try:
+            return round(float(response.cost().total_price), 9)
+        except (LookupError, ValueError, AssertionError):  # a model that the price data does not have
+            return None
+
     def _settings(self) -> ModelSettings:
         given: dict[str, Any] = {**self._retries, "cache": True, "request_timeout": self.seconds}
         if (temperature := self.parameters.get("temperature")) is not None:
@@ -211,13 +233,8 @@ class Wire:
             output=theirs.output_tokens,
             reasoning=theirs.output_reasoning_tokens,
         )
-        if self.parameters.get("base_url"):  # a list price is that of the vendor's own address
-            return used
-        try:
-            cost = float(response.cost().total_price)
-        except (LookupError, ValueError, AssertionError):  # a model that the price data does not have
-            return used
-        return used.replace(cost_usd=round(cost, 9), cost_source=usage.TABLE)
+        cost = self._list_price(response)
+        return used if cost is None else used.replace(cost_usd=cost, cost_source=usage.TABLE)
 
 
 def _piece(event: ModelResponseStreamEvent) -> str:

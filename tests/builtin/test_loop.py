@@ -236,3 +236,36 @@ def test_an_answer_that_is_never_whole_keeps_what_there_is_of_it(tmp_path: Path)
         talk = bench.talk(f"{server.url}/v1")
     assert (talk.end.outcome, talk.end.reply) == ("agent_error", "on and on and")
     assert "the answer is cut" in talk.end.reason
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses", "gemini"])
+def test_a_cap_on_tokens_holds_where_the_server_counts_none(tmp_path: Path, wire: str) -> None:
+    """By an estimate, which is marked."""
+    bench = Bench(tmp_path, wire=wire)
+    bench.limits = Limits(tokens=500, max_steps=5)
+    with serving(lambda _: Reply("", "true", counted=False)) as server:
+        talk = bench.talk(address(server, wire))
+    assert (talk.end.outcome, len(server.seen)) == ("killed", 1), talk.end
+    assert f"{talk.used.tokens} tokens ({talk.used.tokens} of them estimated)" in talk.end.reason
+    assert talk.used.turns == 1 and 500 <= talk.used.estimated == talk.used.input + talk.used.output < 10_000
+
+
+def test_a_cap_on_cost_without_a_price_sends_nothing(tmp_path: Path) -> None:
+    """And names the table to write, which then holds, also by an estimate."""
+    bench = Bench(tmp_path)
+    bench.limits = Limits(cost_usd=1.0)
+    with serving(lambda _: Reply("", "true", counted=False)) as server:
+        talk = bench.talk(f"{server.url}/v1")
+        assert (talk.end.outcome, len(server.seen)) == ("config", 0)
+        assert '[prices."fake-model"]' in talk.end.reason
+        bench.limits = Limits(cost_usd=1.0, prices={"fake-model": {"input": 1e6, "output": 1e6}})
+        talk = bench.talk(f"{server.url}/v1")
+    assert (talk.end.outcome, len(server.seen)) == ("killed", 1) and talk.used.cost_usd >= 1
+
+
+def test_what_came_of_a_torn_answer_counts(tmp_path: Path) -> None:
+    """Its vendor counts it, too."""
+    with serving(steps()) as server:
+        server.trouble = once(tears)
+        talk = Bench(tmp_path).talk(f"{server.url}/v1")
+    assert talk.end.outcome == "ok" and 0 < talk.used.estimated < talk.used.tokens

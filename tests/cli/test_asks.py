@@ -85,6 +85,8 @@ def test_the_exit_code_says_how_a_call_ended(house: House) -> None:
         assert done.code == 0 and "· write_file a.txt" in done.err
         assert not (house.project / "a.txt").exists()
         assert house.harness("ask", "--max-steps", "1", "write it", "--session", "b").code == 10
+        done = house.harness("ask", "--max-cost", "1", "hello")
+        assert done.code == 65 and '[prices."fake-model"]' in done.err
         done = house.harness("ask", "refuse", "--session", "c")
         assert (done.code, done.out) == (10, "I will not.\n") and "the model refused: I will not." in done.err
         assert house.harness("ask", "hello", "--session", "c").out == "answer 2\n"  # and the conversation goes on
