@@ -188,9 +188,9 @@ def _noted(found: Read, row: Row) -> None:
         found.calls[row["ended"]] = call.replace(**more, ended=row["at"])
     elif "answer" in row:
         found.answered = row["answer"]
-        call = next(reversed(found.calls.values()), None)
-        if call is not None and not call.ended:  # what a kill cuts off counts, too
-            call.usage = added(call.usage, Usage(**row["usage"]))
+        newest = next(reversed(found.calls.values()), None)
+        if newest is not None and not newest.ended:  # what a kill cuts off counts, too
+            newest.usage = added(newest.usage, Usage(**row["usage"]))
     elif "put" in row and "role" not in row["value"]:
         found.heads.append(row["put"])
 
