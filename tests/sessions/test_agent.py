@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +19,9 @@ from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.talking import bodies, calling, steps
 from tests.missions import CHECKOUT
-from tests.sessions.talking import agent, echo, home, said, state_of, texts
+from tests.sessions.talking import agent, echo, home, said, state_of, texts, until
+
+MANY = 110
 
 
 def test_a_conversation_goes_on_in_another_process(tmp_path: Path) -> None:
@@ -93,6 +96,29 @@ def test_threads_of_a_program_without_an_event_loop_may_call_at_once(tmp_path: P
             names = [f"user-{number}" for number in range(4)]
             found = list(pool.map(lambda name: one.call_sync(name, session_id="s", user_id=name).text, names))
         assert found == names
+
+
+def test_no_session_waits_for_the_model_of_another(tmp_path: Path) -> None:
+    """Also where more requests are under way than an HTTP client has connections by itself."""
+    go = threading.Event()
+
+    def brain(exchange: Exchange) -> Reply:
+        if exchange.text.endswith("wait"):
+            go.wait(60)
+        return Reply("an answer")
+
+    with serving(brain) as server:
+
+        async def many() -> None:
+            async with agent(tmp_path, server) as one:
+                calls = [one.call("wait", session_id=f"s{number}") for number in range(MANY)]
+                work = [asyncio.ensure_future(call) for call in calls]
+                await until(lambda: server.answered == MANY, 60)
+                assert (await one.call("at once", session_id="other")).text == "an answer"
+                go.set()
+                assert {reply.outcome for reply in await asyncio.gather(*work)} == {"ok"}
+
+        asyncio.run(many())
 
 
 def test_what_a_call_may_use_has_an_end(tmp_path: Path) -> None:
