@@ -82,16 +82,18 @@ class Wire:
     `cache_key`; `key`: "" where none is there; `seconds`: the longest that one request may take."""
 
     def __init__(self, parameters: dict[str, Any], key: str, seconds: float) -> None:
-        self.parameters, self.seconds = parameters, seconds
+        self.parameters, self.key, self.seconds, self.shares = parameters, key, seconds, False
         timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
         hooks: dict[str, list[Any]] = {"request": [Out(f"{LIBRARY} {version(LIBRARY)}").goes], "response": [comes_in]}
         self._client = httpx2.AsyncClient(timeout=timeout, event_hooks=hooks, limits=UNLIMITED)
         self._theirs = _model(parameters, key, self._client)
 
     def another(self, parameters: dict[str, Any]) -> Wire:
-        """The same model for another conversation, over the same connections; `parameters` may differ in `cache_key`."""
+        """One for another conversation: of the same model over the same connections, which the first one closes; else new."""
+        if parameters["model"] != self.parameters["model"]:
+            return Wire(parameters, self.key, self.seconds)
         made = copy(self)
-        made.parameters = parameters
+        made.parameters, made.shares = parameters, True
         return made
 
     async def ask(self, request: Request, sent: Told, alive: Alive) -> Answer:
@@ -128,8 +130,9 @@ class Wire:
         return found[0], going.body
 
     async def close(self) -> None:
-        """Close its connections."""
-        await self._client.aclose()
+        """Close its connections, unless another one has them."""
+        if not self.shares:
+            await self._client.aclose()
 
     def calls(self, message: Message) -> list[Call]:
         """See exchange.Model."""

@@ -14,7 +14,9 @@ import pytest
 import harness
 from harness.base.errors import UsageFault
 from harness.builtin.loop import Limits
+from harness.sessions import places
 from harness.sessions.agent import HarnessAgent
+from harness.store.layout import Layout
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.talking import bodies, calling, steps
@@ -119,6 +121,29 @@ def test_no_session_waits_for_the_model_of_another(tmp_path: Path) -> None:
                 assert {reply.outcome for reply in await asyncio.gather(*work)} == {"ok"}
 
         asyncio.run(many())
+
+
+def test_a_session_goes_on_after_its_subagent_ended(tmp_path: Path) -> None:
+    """So do the others of the process; a subagent with a model of its own asks that one."""
+    reader = "---\ndescription: reads\nmodel: own-model\nworkspace: {mode: shared}\n---\nRead.\n"
+    (tmp_path / "subagents").mkdir()
+    (tmp_path / "subagents" / "reader.md").write_text(reader)
+
+    def brain(exchange: Exchange) -> Reply:
+        if "as its subagent" in exchange.text:
+            return Reply(f"asked {exchange.model}")
+        found = calling("agent_spawn", {"agent": "reader", "task": "Find it."})
+        return Reply(exchange.results[-1]) if exchange.results or "find" not in exchange.text else found
+
+    with serving(brain) as server:
+        here = Layout(str(tmp_path))
+
+        async def calls() -> list[str]:
+            in_folder = {"filesystem": lambda user, name: places.of_folder(here, user, name)}
+            async with agent(tmp_path, server, **in_folder) as one:
+                return [str(await one.call(text, session_id="s")) for text in ("find it", "and now?")]
+
+        assert ["asked own-model" in text for text in asyncio.run(calls())] == [True, True]
 
 
 def test_what_a_call_may_use_has_an_end(tmp_path: Path) -> None:
