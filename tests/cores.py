@@ -136,8 +136,9 @@ class Share:
         capture.suspend_global_capture()
         if number:
             self.forks.clear()  # the first one tells of the collection
-        factory: pytest.TempPathFactory = config._tmp_path_factory  # type: ignore[attr-defined] # has no public name
-        factory._given_basetemp = self.folder / str(number)
+        own = self.folder / str(number)
+        own.mkdir()
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(own)  # pytest looks at it when it makes the first folder
 
     def is_ours(self, item: pytest.Item) -> bool:
         """Whether this process has taken the test's file, or takes it now: the first process to ask gets it."""

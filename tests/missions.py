@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -213,11 +214,19 @@ class House:
         """One `harness` command in a separate process: a fork of this one."""
         return self.forked(str(PROGRAM), *words, env=env)
 
-    def harness(self, *words: str, **env: str) -> Done:
-        """One `harness` command in this process, as `program` without a process of its own."""
+    def harness(self, *words: str, piped: bytes = b"", **env: str) -> Done:
+        """One `harness` command in this process, as `program` without a process of its own. `piped`: its standard input."""
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         out, err = io.StringIO(), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            redirect_stdout(out),
+            redirect_stderr(err),
+            tempfile.TemporaryFile("w+") as given,
+        ):
+            given.buffer.write(piped)
+            given.seek(0)
+            patch.setattr(sys, "stdin", given)
             patch.chdir(self.project)
             patch.setattr(sys, "argv", ["harness", *words])
             for name, value in env.items():

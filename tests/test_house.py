@@ -48,7 +48,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "servers": 12,  # what people offer tools with: below the agent of ours, beside the tools
     "tasks": 12,
     "unattended": 12,  # above what a person does by hand: what the machine does
-    "builtin": 19,  # above what tools of a run may use: a loop, its wire in four modules, its records, its subagents
+    "builtin": 16,  # above what tools of a run may use: a loop, its wire, its records, its subagents
     "sessions": 17,  # above the loop that it keeps: each thing that is kept, and each step of a call
     "cli": 23,  # each group of commands: conversations, memory, past runs, schedules, looking in … has a module of its own
 }

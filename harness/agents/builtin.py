@@ -152,7 +152,10 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
 
 def _used(row: dict[str, Any], answer: Answer) -> Event:
     answer.knows(model=row.get("model"))
-    counts = {name: row.get(name) for name in ("turns", "input", "cache_read", "cache_write", "output", "reasoning")}
+    counts = {
+        name: row.get(name)
+        for name in ("turns", "input", "cache_read", "cache_write", "output", "reasoning", "estimated")
+    }
     source = TABLE if row.get("cost_source") == TABLE else UNKNOWN
     block = {name: value for name, value in row.items() if name not in ("type", "model")}
     return answer.used_so_far(block, **counts, cost_usd=row.get("cost_usd"), cost_source=source)

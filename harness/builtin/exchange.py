@@ -23,6 +23,7 @@ else:
 LIMIT, AUTH, CONFIG, BROKEN = "limit", "auth", "config", "agent_error"
 CUT_OFF = "length"  # the finish of an answer that met the limit of the model's output
 NOT_READ = "error"  # of one whose call the vendor itself could not read
+REFUSED = "content_filter"  # of a refusal, by the model or by its vendor's filter; the text says why
 
 
 class Request(Record):
@@ -87,3 +88,6 @@ class Model(Protocol):
 
     def calls(self, message: Message) -> list[Call]:
         """The calls in an answer that was kept."""
+
+    def cost(self, used: Usage) -> float | None:
+        """The list price of a usage in USD; None where it is not known."""

@@ -9,7 +9,8 @@ import asyncio
 import time
 
 from harness.base.record import Record
-from harness.builtin.exchange import BROKEN, CUT_OFF, LIMIT, NOT_READ, ModelFault
+from harness.builtin.exchange import BROKEN, CONFIG, CUT_OFF, LIMIT, NOT_READ, REFUSED, ModelFault
+from harness.builtin.talk_text import counted, estimate, model_of
 from harness.model import usage
 from harness.model.usage import Usage
 from harness.tools.tool import READS, Result
@@ -28,7 +29,15 @@ else:
     Protocol = object
 
 EMPTY_ANSWERS = 2  # in a row; then the model has nothing to say
-GO_ON = "Your answer met the limit of one output and was cut off there. Go on from where it ends."
+GO_ON = (
+    "Your answer met the limit of one output and was cut off there. Go on exactly where it ends, in the middle of a word if need"
+    " be, and repeat nothing: the parts are joined as they are."
+)
+NO_PRICE = (
+    'the price of {model} is not known, so a cap in USD cannot hold: write [prices."{model}"] with input and output, in USD per'
+    " million tokens, into config.toml, or cap the tokens"
+)
+CUT = "{reason}; the answer is cut"
 NO_CALL = (
     "Your call could not be read by the vendor, so nothing was carried out. Call the tool again with valid arguments."
 )
@@ -53,7 +62,8 @@ class Limits(Record):
         if self.cost_usd is not None and (used.cost_usd or 0.0) >= self.cost_usd:
             return f"{used.cost_usd or 0.0:.4f} USD in this run, all that was left of max_cost_usd"
         if self.tokens is not None and (used.tokens or 0) >= self.tokens:
-            return f"{used.tokens or 0} tokens in this run, all that was left of max_tokens"
+            estimated = f" ({used.estimated} of them estimated)" if used.estimated else ""
+            return f"{used.tokens or 0} tokens{estimated} in this run, all that was left of max_tokens"
         return ""
 
 
@@ -92,7 +102,8 @@ class Hands(Protocol):
 
 class Loop:
     """One conversation at work. `used`: what it has cost so far, and `bill` what those that share it have, over which the limits
-    are looked at; `aside`: tool calls go to a thread, so that other conversations of this process go on meanwhile."""
+    are looked at; `aside`: tool calls go to a thread, so that other conversations of this process go on meanwhile. `begun`: the
+    text so far of an answer that met the limit of one output."""
 
     def __init__(
         self,
@@ -106,13 +117,19 @@ class Loop:
         bill: Bill | None = None,
     ) -> None:
         self.talk, self.model, self.hands, self.limits, self.report = talk, model, hands, limits, report
-        self.aside, self.used, self.bill = aside, Usage(), bill or Bill()
+        self.aside, self.used, self.bill, self.begun = aside, Usage(), bill or Bill(), ""
         self.before = talk.turn
         self.effects = {tool.name for tool in hands.tools if tool.effects != READS}
 
     async def run(self) -> End:
-        """To its end."""
-        empty = 0
+        """To its end; where that comes in the middle of an answer, it has what there is of it."""
+        end = await self._run()
+        return end.replace(reply=self.begun.strip(), reason=CUT.format(reason=end.reason)) if self.begun else end
+
+    async def _run(self) -> End:
+        asked, empty = model_of(self.model.parameters), 0
+        if self.limits.cost_usd is not None and self._priced(Usage(model=asked, input=1, output=1)).cost_usd is None:
+            return End(outcome=CONFIG, reason=NO_PRICE.format(model=asked))
         while True:
             if cap := self.limits.spent(self.bill.used):
                 return End(outcome="killed", reason=f"ended at its cap: {cap}")
@@ -123,24 +140,30 @@ class Loop:
             except ModelFault as fault:
                 until = int(time.time() + fault.after) + 1 if fault.after is not None else 0
                 return End(outcome=fault.outcome, reason=fault.reason, until=until if fault.outcome == LIMIT else 0)
+            if answer.finish == REFUSED:
+                return End(
+                    outcome=BROKEN, reply=answer.text, reason=f"the model refused: {' '.join(answer.text.split())}"
+                )
             for call in answer.calls:
                 await self._carry_out(call)
-            empty = 0 if answer.calls or answer.text else empty + 1
+            text = self.begun + answer.text
+            self.begun = text if answer.finish == CUT_OFF and not answer.calls else ""
+            empty = 0 if answer.calls or answer.text.strip() else empty + 1
             if empty == EMPTY_ANSWERS:
                 return End(outcome=BROKEN, reason=f"the model answered with nothing, {EMPTY_ANSWERS} times in a row")
             if answer.finish in AGAIN and not answer.calls:
                 self.talk.say(AGAIN[answer.finish])
-            elif answer.text and not answer.calls and (left := self.hands.reminder()):
+            elif text.strip() and not answer.calls and (left := self.hands.reminder()):
                 self.talk.say(left)
-            elif answer.text and not answer.calls:
-                return End(outcome="ok", reply=answer.text)
+            elif text.strip() and not answer.calls:
+                return End(outcome="ok", reply=text.strip())
 
     async def _answer(self) -> Answer:
         """The next answer of the model, kept and counted; tries again what failed for the moment. Raises ModelFault."""
         begun = time.monotonic()
         for wait in (*self.limits.waits, None):
             try:
-                answer = await self.model.ask(self.talk.request(), self.talk.sent, self._alive)
+                answer = await self._asked()
                 break
             except ModelFault as fault:
                 if wait is None or not fault.again or (fault.after or 0.0) > self.limits.patience:
@@ -149,21 +172,48 @@ class Loop:
                 await asyncio.sleep(max(wait, fault.after or 0.0))
         self.talk.answered(answer, time.monotonic() - begun)
         self._count(answer.usage)
-        if answer.text:
-            self.report({"type": "said", "text": answer.text})
+        if text := answer.text.strip():
+            self.report({"type": "said", "text": text})
         return answer
+
+    async def _asked(self) -> Answer:
+        """One request. Where its answer is cut off, what there was of both counts, as an estimate."""
+        request, heard = self.talk.request(), list[str]()
+
+        def alive(piece: str) -> None:
+            heard.append(piece)
+            self._alive(piece)
+
+        try:
+            return counted(request, await self.model.ask(request, self.talk.sent, alive))
+        except (ModelFault, asyncio.CancelledError) as fault:
+            if heard or isinstance(fault, asyncio.CancelledError):
+                self._count(estimate(request, "".join(heard)))
+            raise
 
     def _alive(self, piece: str) -> None:
         self.report({"type": "delta", "delta": True})
 
     def _count(self, one: Usage) -> None:
-        """Add what an answer cost: at the prices of config.toml where they have its model, else as the wire knows them."""
-        if usage.price_of(one.model, self.limits.prices) or one.cost_usd is None:
-            one = usage.priced(one.replace(cost_usd=None), self.limits.prices)
+        """Add what an answer cost."""
+        one = self._priced(one)
         self.used = usage.total([self.used, one]) or one
         self.bill.add(one)
-        counts = {name: getattr(self.bill.used, name) for name in ("turns", *usage.COUNTS, "cost_usd", "cost_source")}
+        counts = {
+            name: getattr(self.bill.used, name)
+            for name in ("turns", *usage.COUNTS, "estimated", "cost_usd", "cost_source")
+        }
         self.report({"type": "usage", "model": one.model, **counts})
+
+    def _priced(self, one: Usage) -> Usage:
+        """With its cost: by the prices of config.toml where they have its model, as it answers or as it was asked for, else by
+        the list price."""
+        names, prices = (one.model, model_of(self.model.parameters)), self.limits.prices
+        if name := next((name for name in names if usage.price_of(name, prices)), ""):
+            return usage.priced(one.replace(model=name, cost_usd=None), prices).replace(model=one.model)
+        costs = (self.model.cost(one.replace(model=name)) for name in names if one.cost_usd is None)
+        cost = next((cost for cost in costs if cost is not None), one.cost_usd)
+        return one if cost == one.cost_usd else one.replace(cost_usd=cost, cost_source=usage.TABLE)
 
     async def _carry_out(self, call: Call) -> None:
         """One call: that it begins is on disk before it does, where it may have effects, and its result before anything else."""

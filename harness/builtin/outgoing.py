@@ -12,20 +12,18 @@ from harness.builtin.exchange import CONFIG, LIMIT, ModelFault, Sent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from harness.builtin.exchange import Going as Told
 
 
 class Going:
-    """What becomes of a request that goes out: who is told, what makes it `whole`, and whether only its `body` is kept. `fault`:
-    of whoever is told, which is none of the model's."""
+    """What becomes of a request that goes out: what is called before it does, and whether only its `body` is kept. `fault`: of
+    that call, which is none of the model's."""
 
     fault: Exception | None = None
     answer: httpx2.Response | None = None
 
-    def __init__(self, sent: Told, *, whole: Callable[[bytes], bytes] | None = None, only_kept: bool = False) -> None:
-        self.sent, self.whole, self.only_kept, self.body = sent, whole, only_kept, b""
+    def __init__(self, sent: Told, *, only_kept: bool = False) -> None:
+        self.sent, self.only_kept, self.body = sent, only_kept, b""
 
     async def ended(self) -> None:
         """Nobody reads the answer any further: the library leaves it open where it cannot make anything of it."""
@@ -34,12 +32,6 @@ class Going:
 
 
 current: ContextVar[Going] = ContextVar("current")  # what this task sends
-
-
-def _replace(request: httpx2.Request, data: bytes) -> None:
-    """Have a request that goes out carry these bytes."""
-    request.stream, request._content = httpx2.ByteStream(data), data
-    request.headers["Content-Length"] = str(len(data))
 
 
 class Out:
@@ -51,9 +43,6 @@ class Out:
     async def goes(self, request: httpx2.Request) -> None:
         """Tell who asked, and wait for that."""
         going, data = current.get(), request.content
-        if going.whole:
-            data = going.whole(data)
-            _replace(request, data)
         path = request.url.raw_path.decode()
         try:
             waits = going.sent(Sent(path=path, digest=encoding.digest(data), bytes=len(data), by=self.by))

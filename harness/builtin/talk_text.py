@@ -1,12 +1,18 @@
-"""Messages of a conversation as text, for people, for a search, and for a summary."""
+"""Messages of a conversation as text, for people, for a search, and for a summary; and how many tokens they take, about."""
 
 from __future__ import annotations
 
+from harness.base import lean
+from harness.memory.tokens import estimated
+from harness.model.usage import Usage
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from harness.builtin.exchange import Message
+    from harness.builtin.exchange import Answer, Message, Request
 
 NAMES = {"user": "Person", "assistant": "Agent"}
+WHOLE = 10**9  # characters: more than any message has
+FRAME = 5  # tokens of a message besides its text
 
 
 def said(message: Message) -> str:
@@ -37,3 +43,29 @@ def _cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     return f"{text[: most // 2]} [… {len(text) - most} characters …] {text[len(text) - most // 2 :]}"
+
+
+def tokens(message: Message) -> int:
+    """About how many tokens a message takes in a request."""
+    return estimated(shown(message, WHOLE)) + FRAME
+
+
+def estimate(request: Request, answer: str) -> Usage:
+    """The usage of a request and of this much of its answer, where the vendor's count of them is missing."""
+    sent = estimated(request.system) + estimated(lean.dumps(request.tools)) + sum(map(tokens, request.messages))
+    got = estimated(answer)
+    return Usage(model=model_of(request.parameters), input=sent, output=got, estimated=sent + got)
+
+
+def counted(request: Request, answer: Answer) -> Answer:
+    """The answer, with an estimate of its usage where its vendor counted nothing."""
+    if answer.usage.tokens:
+        return answer
+    made = estimate(request, shown(answer.message, WHOLE))
+    counts = {name: getattr(made, name) for name in ("input", "output", "estimated")}
+    return answer.replace(usage=answer.usage.replace(**counts))
+
+
+def model_of(parameters: dict[str, str]) -> str:
+    """The name of the model of some parameters, without its vendor."""
+    return parameters["model"].partition(":")[2]

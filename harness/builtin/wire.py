@@ -1,17 +1,16 @@
 """The wire formats of all vendors, by pydantic_ai; the only module that imports it. It takes a second, so only the child does.
 
-Our messages become theirs once each, in the order of the conversation; an answer is kept as what the library needs to send it
-again, without what it derives.
+An answer is kept as what the library needs to send it again, without what it derives.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64decode
+from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime
 from importlib.metadata import version
-from operator import is_
 
 import httpx2
 from pydantic_ai import exceptions
@@ -31,12 +30,12 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RequestUsage
 from pydantic_core import from_json
 
-from harness.builtin import connections, outgoing, sendable, spared
-from harness.builtin.exchange import AUTH, BROKEN, CONFIG, LIMIT, Answer, Call, ModelFault, Request, Sent
+from harness.builtin import outgoing, sendable
+from harness.builtin.exchange import AUTH, BROKEN, CONFIG, LIMIT, REFUSED, Answer, Call, ModelFault, Request, Sent
 from harness.builtin.outgoing import Going, Out, comes_in
-from harness.builtin.stitching import MARK, Stitches
 from harness.model import usage
 from harness.model.usage import Usage
 
@@ -56,8 +55,10 @@ LIBRARY = "pydantic-ai-slim"
 THEN = datetime(1970, 1, 1, tzinfo=UTC)  # of an answer that is sent again: no vendor is told when it was
 NOT_KEPT = ("timestamp", "usage", "kind", "run_id", "conversation_id", "metadata", "provider_url", "state")
 CONNECT_SECONDS = 10.0
+UNLIMITED = httpx2.Limits(max_connections=None)  # no conversation waits for the model of another
 NO_JSON = "INVALID_JSON"  # the library's own key for arguments that are none
 NO_KEY = "none"  # sent where an address of one's own needs no key
+REFUSALS = ("refusal", "block_reason_message", "block_reason", "finish_reason")  # where vendors say why, best first
 TOO_LARGE = 413  # the status of a request with more bytes than its vendor takes
 MALFORMED = (ValueError, LookupError, AttributeError, TypeError)  # what a broken answer makes of the library
 # of a failure, the first that fits: its outcome, and whether it is worth another try
@@ -77,51 +78,40 @@ FAULTS = (exceptions.AgentRunError, exceptions.UserError, httpx2.HTTPError, Time
 
 
 class Wire:
-    """A model at its vendor, for one conversation. `parameters`: `model` (its vendor, a colon, its name), and perhaps `base_url`,
-    `temperature` and `cache_key`; `key`: "" where none is there; `seconds`: the longest that one request may take; `many`: other
-    conversations share its connections, see `another`."""
+    """A model at its vendor. `parameters`: `model` (its vendor, a colon, its name), and perhaps `base_url`, `temperature` and
+    `cache_key`; `key`: "" where none is there; `seconds`: the longest that one request may take."""
 
-    def __init__(self, parameters: dict[str, Any], key: str, seconds: float, *, many: bool = False) -> None:
-        self.parameters, self.seconds = parameters, seconds
+    def __init__(self, parameters: dict[str, Any], key: str, seconds: float) -> None:
+        self.parameters, self.key, self.seconds, self.shares = parameters, key, seconds, False
         timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
         hooks: dict[str, list[Any]] = {"request": [Out(f"{LIBRARY} {version(LIBRARY)}").goes], "response": [comes_in]}
-        self._client = httpx2.AsyncClient(
-            timeout=timeout, event_hooks=hooks, transport=connections.transport() if many else None
-        )
-        self._theirs = spared.tools(_model(parameters, key, self._client))
-        self._retries = _no_retries(self._theirs)
-        self._known: list[Message] = []
-        self._made: list[ModelMessage] = []  # of those
-        self._stitches = Stitches(self._part)
-        self._offered: list[tuple[object, ModelRequestParameters]] = []  # of the last few lists of tools
+        self._client = httpx2.AsyncClient(timeout=timeout, event_hooks=hooks, limits=UNLIMITED)
+        self._theirs = _model(parameters, key, self._client)
 
     def another(self, parameters: dict[str, Any]) -> Wire:
-        """The same model for another conversation, over the same connections; `parameters` may differ in `cache_key`."""
+        """One for another conversation: of the same model over the same connections, which the first one closes; else new."""
+        if parameters["model"] != self.parameters["model"]:
+            return Wire(parameters, self.key, self.seconds)
         made = copy(self)
-        made.parameters, made._known, made._made, made._stitches = parameters, [], [], Stitches(made._part)
+        made.parameters, made.shares = parameters, True
         return made
 
     async def ask(self, request: Request, sent: Told, alive: Alive) -> Answer:
         """Send it once; see exchange.Model."""
-        try:
-            begin = await self._stitches.begin(request)
-        except FAULTS as fault:
-            raise _fault(fault) from fault
-        return await self._asked(request, begin, Going(sent, whole=self._stitches.whole), alive)
+        return await self._asked(request, Going(sent), alive)
 
-    async def _asked(self, request: Request, begin: int, going: Going, alive: Alive) -> Answer:
-        """Send what the library makes of the messages from `begin` on."""
+    async def _asked(self, request: Request, going: Going, alive: Alive) -> Answer:
         outgoing.current.set(going)
         try:
-            return self._answer(await self._streamed(request, begin, alive))
+            return self._answer(await self._streamed(request, alive))
         except FAULTS as fault:
             await going.ended()
             raise going.fault or _fault(fault) from fault
 
-    async def _streamed(self, request: Request, begin: int, alive: Alive) -> ModelResponse:
-        settings, tools = self._settings(), self._tools(request)
+    async def _streamed(self, request: Request, alive: Alive) -> ModelResponse:
+        settings, tools = self._settings(), _tools(request)
         asked = model_request_stream(
-            self._theirs, self._history(request, begin), model_settings=settings, model_request_parameters=tools
+            self._theirs, _history(request), model_settings=settings, model_request_parameters=tools
         )
         async with asked as stream:
             async for event in stream:
@@ -129,73 +119,64 @@ class Wire:
         return stream.get()
 
     async def body(self, request: Request) -> tuple[Sent, bytes]:
-        """What `ask` would send, without sending it, made of all messages at once."""
-        return await self._unsent(request, 0)
-
-    async def _part(self, request: Request, begin: int) -> bytes:
-        return (await self._unsent(request, begin))[1]
-
-    async def _unsent(self, request: Request, begin: int) -> tuple[Sent, bytes]:
+        """What `ask` would send, without sending it."""
         found = list[Sent]()
         going = Going(found.append, only_kept=True)
         try:
-            await self._asked(request, begin, going, lambda _: None)
+            await self._asked(request, going, lambda _: None)
         except ModelFault:
             if not found:
                 raise
         return found[0], going.body
 
     async def close(self) -> None:
-        """Close its connections."""
-        await self._client.aclose()
+        """Close its connections, unless another one has them."""
+        if not self.shares:
+            await self._client.aclose()
 
     def calls(self, message: Message) -> list[Call]:
         """See exchange.Model."""
         return [_call(part) for part in _response(message).parts if isinstance(part, ToolCallPart)]
 
+    def cost(self, used: Usage) -> float | None:
+        """See exchange.Model; a list price is that of the vendor's own address."""
+        cached, written = used.cache_read or 0, used.cache_write or 0
+        counts = RequestUsage(
+            input_tokens=(used.input or 0) + cached + written,
+            cache_read_tokens=cached,
+            cache_write_tokens=written,
+            output_tokens=used.output or 0,
+        )
+        return self._list_price(
+            ModelResponse(parts=[], usage=counts, model_name=used.model, provider_name=self._theirs.system)
+        )
+
+    def _list_price(self, response: ModelResponse) -> float | None:
+        if self.parameters.get("base_url"):
+            return None
+        try:
+            return round(float(response.cost().total_price), 9)
+        except (LookupError, ValueError, AssertionError):  # a model that the price data does not have
+            return None
+
     def _settings(self) -> ModelSettings:
-        given: dict[str, Any] = {**self._retries, "cache": True, "request_timeout": self.seconds}
+        given: dict[str, Any] = {"max_retries": 0, "cache": True, "request_timeout": self.seconds}
         if (temperature := self.parameters.get("temperature")) is not None:
             given["temperature"] = temperature
         if key := self.parameters.get("cache_key"):
             given["openai_prompt_cache_key"] = key
         return given  # type: ignore[return-value]  # settings of one vendor, which the others pass over
 
-    def _tools(self, request: Request) -> ModelRequestParameters:
-        """The tools as theirs; the same list is made once for all conversations."""
-        made = next((made for tools, made in self._offered if tools is request.tools), None)
-        if made is None:
-            made = _tools(request)
-            self._offered[spared.KNOWN_LISTS - 1 :] = []
-            self._offered.insert(0, (request.tools, made))
-        return made
-
-    def _history(self, request: Request, begin: int) -> list[ModelMessage]:
-        """The messages as theirs, from one on, behind the mark where that is not the first; those of the request before it are
-        made already. Results in a row are one message."""
-        same = [*map(is_, self._known, request.messages), False].index(False)
-        self._made[same:] = map(_message, request.messages[same:])
-        self._known[same:] = request.messages[same:]
-        made: list[ModelMessage] = [_message({"role": "user", "text": MARK})] if begin else []
-        for ours, theirs in zip(self._known[begin:], self._made[begin:], strict=True):
-            if ours["role"] == "tool" and made and isinstance(made[-1], ModelRequest):
-                made[-1] = ModelRequest(parts=[*made[-1].parts, *theirs.parts], timestamp=THEN)
-            else:
-                made.append(theirs)
-        if isinstance(made[-1], ModelRequest):
-            made[-1] = ModelRequest(parts=made[-1].parts, instructions=sendable.value(request.system), timestamp=THEN)
-        return made
-
     def _answer(self, response: ModelResponse) -> Answer:
         """Raises ModelFault for an answer that breaks off."""
-        said = "finish_reason" in (response.provider_details or {})  # else the library may have assumed one
-        if response.finish_reason is None or not said:
+        details, used = response.provider_details or {}, self._usage(response)
+        text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        if response.finish_reason == REFUSED:
+            text = text.strip() or next((str(details[name]) for name in REFUSALS if details.get(name)), REFUSED)
+            return Answer(message=said(text), text=text, calls=[], finish=REFUSED, usage=used)
+        if response.finish_reason is None or "finish_reason" not in details:  # else the library may have assumed one
             raise ModelFault(LIMIT, "the answer broke off before its end", again=True)
-        if response.finish_reason == "content_filter":
-            raise ModelFault(BROKEN, "the vendor's filter refused the answer")
-        text = "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip()
         calls = [_call(part) for part in response.parts if isinstance(part, ToolCallPart)]
-        used = self._usage(response)
         return Answer(message=_kept(response), text=text, calls=calls, finish=response.finish_reason, usage=used)
 
     def _usage(self, response: ModelResponse) -> Usage:
@@ -210,13 +191,8 @@ class Wire:
             output=theirs.output_tokens,
             reasoning=theirs.output_reasoning_tokens,
         )
-        if self.parameters.get("base_url"):  # a list price is that of the vendor's own address
-            return used
-        try:
-            cost = float(response.cost().total_price)
-        except (LookupError, ValueError, AssertionError):  # a model that the price data does not have
-            return used
-        return used.replace(cost_usd=round(cost, 9), cost_source=usage.TABLE)
+        cost = self._list_price(response)
+        return used if cost is None else used.replace(cost_usd=cost, cost_source=usage.TABLE)
 
 
 def _piece(event: ModelResponseStreamEvent) -> str:
@@ -225,15 +201,6 @@ def _piece(event: ModelResponseStreamEvent) -> str:
         return event.part.content if isinstance(event.part, TextPart) else ""
     part = event.delta if isinstance(event, PartDeltaEvent) else None
     return part.content_delta if isinstance(part, TextPartDelta) else ""
-
-
-def _no_retries(theirs: Theirs) -> dict[str, Any]:
-    """Have the vendor's client try once. The settings of a request for that would copy the client each time."""
-    client = getattr(theirs, "client", None)
-    if not hasattr(client, "max_retries"):
-        return {"max_retries": 0}
-    client.max_retries = 0  # type: ignore[union-attr]  # as it was asked just now
-    return {}
 
 
 def said(text: str) -> Message:
@@ -257,13 +224,11 @@ def _model(parameters: dict[str, Any], key: str, client: httpx2.AsyncClient) -> 
         from pydantic_ai.models.google import GoogleModel
         from pydantic_ai.providers.google import GoogleProvider
 
-        spared.fields()
         return GoogleModel(name, provider=GoogleProvider(**given))
     from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     chat = vendor == "openai-chat" or (vendor == "openai" and url is not None)
-    spared.search("chat.completions.completions" if chat else "responses.responses")
     return (OpenAIChatModel if chat else OpenAIResponsesModel)(name, provider=OpenAIProvider(**given))
 
 
@@ -275,6 +240,20 @@ def _tools(request: Request) -> ModelRequestParameters:
         for tool in sendable.value(request.tools)
     ]
     return ModelRequestParameters(function_tools=made)
+
+
+def _history(request: Request) -> list[ModelMessage]:
+    """The messages as theirs. Results in a row are one message."""
+    made: list[ModelMessage] = []
+    for ours in request.messages:
+        theirs = _message(ours)
+        if ours["role"] == "tool" and made and isinstance(made[-1], ModelRequest):
+            made[-1] = ModelRequest(parts=[*made[-1].parts, *theirs.parts], timestamp=THEN)
+        else:
+            made.append(theirs)
+    if isinstance(made[-1], ModelRequest):
+        made[-1] = ModelRequest(parts=made[-1].parts, instructions=sendable.value(request.system), timestamp=THEN)
+    return made
 
 
 def _message(message: Message) -> ModelMessage:
@@ -355,9 +334,16 @@ def _words(fault: Exception) -> str:
     inner = body.get("error", body) if isinstance(body, dict) else None
     said = inner.get("message") if isinstance(inner, dict) else None
     status = getattr(fault, "status_code", None)
-    cut = next((one for one in _causes(fault) if isinstance(one, httpx2.TransportError) and one._request), None)
-    where = f" ({cut.request.url.scheme}://{cut.request.url.netloc.decode()})" if cut and not status else ""
-    return f"{f'status {status}: ' if status else ''}{said or fault or type(fault).__name__}{where}"
+    where = "" if status else next(filter(None, map(_address, _causes(fault))), "")
+    return f"{f'status {status}: ' if status else ''}{said or fault or type(fault).__name__}{where and f' ({where})'}"
+
+
+def _address(fault: BaseException) -> str:
+    """The address of a request that could not be sent; "" for any other failure."""
+    with suppress(RuntimeError):  # a failure that knows of no request
+        if isinstance(fault, httpx2.TransportError):
+            return f"{fault.request.url.scheme}://{fault.request.url.netloc.decode()}"
+    return ""
 
 
 def _causes(fault: BaseException | None) -> Iterator[BaseException]:

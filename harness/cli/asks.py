@@ -33,6 +33,10 @@ ASKED = [
     "execute",
 ]  # a person is asked before these, unless a rule of the session permits them
 LOOK_SECONDS = 0.2
+PATIENT_SECONDS = 3.0  # until a person reads what a command without input waits for
+WAITS = "· waits for the end of standard input; where there is none: < /dev/null"
+MOST_PIPED = 1_000_000  # bytes
+TOO_LARGE = f"Standard input has more than {MOST_PIPED:,} bytes. Write it to a file in this folder, and name the file."
 LONGEST = 2000  # characters of what a person is asked about
 CODES = {
     "ok": errors.DONE,
@@ -67,13 +71,12 @@ def ask(
     max_steps: int | None,
     as_json: bool,
 ) -> int:
-    """Talk with the built-in agent about this folder. Without WORDS: standard input, or line by line on a terminal."""
+    """Talk with the built-in agent about this folder. What is piped in is its context (git diff | harness ask "review this"), or,
+    without WORDS, the message; on a terminal without WORDS it is line by line."""
     layout = here()
     inside.refuse(layout, "ask")
-    text = " ".join(words)
+    text = _with_context(" ".join(words), _piped())
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if not text and not terminal:
-        text = sys.stdin.read()
     if not text.strip() and not (terminal and not words):
         raise UsageFault(f"There is nothing to say. Write: {command('ask')} WORDS")
     if warning := folder.not_committed(layout):
@@ -93,6 +96,23 @@ def ask(
             return one.said(text, as_json=as_json) if text.strip() else one.lines()
         finally:
             runner.run(made.close())
+
+
+def _piped() -> str:
+    """Standard input where it is no terminal; bytes that are no UTF-8 become `\\xe4`. Raises UsageFault where it is too large."""
+    if sys.stdin.isatty():
+        return ""
+    if not select.select([sys.stdin], [], [], PATIENT_SECONDS)[0]:
+        console.print_error(WAITS)
+    data = sys.stdin.buffer.read(MOST_PIPED + 1)
+    if len(data) > MOST_PIPED:
+        raise UsageFault(TOO_LARGE)
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _with_context(text: str, piped: str) -> str:
+    """The message: what was asked, and behind it what was piped in."""
+    return f"{text}\n\n<stdin>\n{piped}\n</stdin>" if text.strip() and piped.strip() else text or piped
 
 
 class Conversation:

@@ -267,6 +267,7 @@ def _legend(shown: set[str], uncounted: int) -> list[str]:
     why = f"{rules.counted(uncounted)}, as their cost was not reported, or not all of it"
     meant = {
         ">=": f"is at least: {why}.",
+        "~": "is in part an estimate: a server sent no counts.",
         "?": f"is not known: {why}." if uncounted and ">=" not in shown else "is not known: it was not reported.",
         "-": "is nothing: no feature, no agent, or an agent that is free.",
     }
@@ -278,7 +279,8 @@ def _spent(row: dict[str, Any]) -> list[str]:
     """The cells of a row, shortened."""
     cost = "" if row["cost_usd"] is None else f"{'>= ' if row['uncounted'] else ''}{row['cost_usd']:.2f}"
     ratio = "" if row["cache_ratio"] is None else f"{100 * row['cache_ratio']:.0f} %"
-    counts = ["" if row[name] is None else _short(row[name]) for name in COUNTS]
+    about = "~ " if row.get("estimated") else ""
+    counts = ["" if row[name] is None else f"{about}{_short(row[name])}" for name in COUNTS]
     absent = "?" if row["told"] or row["uncounted"] else "-"
     return [str(row["runs"]), *(cell or absent for cell in (cost, *counts, ratio))]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 KINDS = ("role", "feature", "day", "model")
-SUMMED = ("cost_usd", *COUNTS)
+SUMMED = ("cost_usd", *COUNTS, "estimated")
 
 
 def spending(layout: Layout) -> dict[str, Any]:
@@ -24,8 +24,9 @@ def spending(layout: Layout) -> dict[str, Any]:
     model: row} of prompts that were fired again, which the others leave out}.
 
     A row is {runs, told (runs that reported a usage), uncounted (runs whose cost is not known, or not whole), seconds,
-    cost_usd (the known sum), cost_source, input, cache_read, cache_write, output, reasoning, tokens, cache_ratio}; null is
-    unknown, as is `cost_source` while a run is uncounted. Raises BrokenFile on the first line that is no finished run.
+    cost_usd (the known sum), cost_source, input, cache_read, cache_write, output, reasoning, tokens, cache_ratio}, and
+    `estimated` where some tokens are; null is unknown, as is `cost_source` while a run is uncounted.
+    Raises BrokenFile on the first line that is no finished run.
     """
     mission.check_format(layout)
     sums: defaultdict[tuple[str, ...], dict[str, Any]] = defaultdict(_blank)
@@ -108,4 +109,6 @@ def _finished(rows: list[dict[str, Any]]) -> dict[str, Any]:
     row["seconds"] = round(row["seconds"], 3)
     row["cost_usd"] = None if row["cost_usd"] is None else round(row["cost_usd"], 9)
     row["cost_source"] = UNKNOWN if row["uncounted"] or not sources or UNKNOWN in sources else known
+    if row["estimated"] is None:
+        del row["estimated"]
     return {**row, "tokens": used.tokens, "cache_ratio": usage.cache_ratio(used)}

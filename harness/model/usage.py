@@ -31,8 +31,9 @@ else:
 
 class Usage(Record):
     """The usage of one or several answers. Tokens: `input` without cache reads and writes, `output` with `reasoning`.
-    `cost_source`: reported by the vendor, computed from the price table, or unknown; a `cost_usd` of unknown source is a
-    lower bound, the known part of several answers. `raw`: the blocks of the vendors, {"agent", "block"} each."""
+    `estimated`: how many of all these are estimated, as a vendor counted none. `cost_source`: reported by the vendor, computed
+    from the price table, or unknown; a `cost_usd` of unknown source is a lower bound, the known part of several answers.
+    `raw`: the blocks of the vendors, {"agent", "block"} each."""
 
     agent: str = ""
     model: str = ""
@@ -43,6 +44,7 @@ class Usage(Record):
     cache_write: Tokens | None = None
     output: Tokens | None = None
     reasoning: Tokens | None = None
+    estimated: Tokens | None = None
     cost_usd: Cost | None = None
     cost_source: Source = UNKNOWN
     raw: list[Any] = []
@@ -71,7 +73,7 @@ def total(usages: Iterable[Usage]) -> Usage | None:
     spent = [part for part in parts if part.tokens or part.cost_usd] or parts  # a refused request gives no names
     for name in ("agent", "model", "session"):
         setattr(made, name, ", ".join(dict.fromkeys(filter(None, (getattr(part, name) for part in spent)))))
-    for name in ("turns", *COUNTS, "cost_usd"):
+    for name in ("turns", *COUNTS, "estimated", "cost_usd"):
         for part in parts:
             setattr(made, name, plus(getattr(made, name), getattr(part, name)))
     costly = [part for part in parts if part.tokens or part.cost_usd is not None]

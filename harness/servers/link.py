@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
 from harness.servers import stdio
 from harness.workspace.tools import STDIO
@@ -109,6 +111,11 @@ class Link:
         task = self._task
         found = None if task is None or task.cancelled() or not task.done() else task.exception()
         return ": ".join(filter(None, [words(found) if found else "it ended", self.program.last_words]))
+
+
+def refused(fault: BaseException) -> bool:
+    """Whether the server itself answered with an error; after any other failure of a call its effect is unknown."""
+    return isinstance(fault, MCPError) and fault.code not in (REQUEST_TIMEOUT, CONNECTION_CLOSED)
 
 
 def words(fault: BaseException) -> str:

@@ -34,7 +34,11 @@ LARGEST_SCHEMA = 20_000  # characters as JSON
 UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 NO_SERVER = "The MCP server {name} is not available: {why}. None of its tools is."
 REFUSED = "The MCP server {name} did not carry it out: {why}."
-GONE = "The MCP server {name} failed: {why}. What the call did, nobody knows. The next call starts it anew."
+SENT = (
+    "The call was sent to the MCP server {name}, and its result is unknown: {why}. It may have had its effect, in whole or in"
+    " part. Look at what is there before you repeat it."
+)
+GONE = " The server ended; the next call starts it again."
 
 
 class Offer:
@@ -118,7 +122,8 @@ def _runner(name: str, server: Server, tool: str) -> Callable[[Workbench, dict[s
         try:
             return _result(server.call(tool, arguments, lambda: bench.stopping))
         except Failed as fault:
-            return failed((GONE if fault.gone else REFUSED).format(name=name, why=str(fault).rstrip(".")))
+            words = (SENT if fault.sent else REFUSED).format(name=name, why=str(fault).rstrip("."))
+            return failed(words + GONE * fault.gone)
 
     return run
 

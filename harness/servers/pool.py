@@ -14,7 +14,7 @@ from concurrent import futures
 from harness.base import encoding, schema
 from harness.base.record import Record
 from harness.process.confine import Confinement
-from harness.servers.link import Link, words
+from harness.servers.link import Link, refused, words
 from harness.servers.stdio import Program
 from harness.workspace import tools
 from harness.workspace.tools import McpServer
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 IDLE_SECONDS = 600.0  # a server that nobody has is kept for so long
 SHORTEST_HIDDEN = 4  # characters of a variable's value that no message shows
 STOP_SECONDS = 0.1  # between two looks whether nobody waits any more
-STOPPED = "the conversation was interrupted, and what the call did, nobody knows"
+STOPPED = "the conversation was interrupted"
 NO_VARIABLE = "the variable {names} is not set here"
 
 
@@ -46,11 +46,12 @@ class Where(Record):
 
 
 class Failed(Exception):
-    """A server, or a call of one of its tools, that failed; the text says why. `gone`: the server does not answer any more."""
+    """A server, or a call of one of its tools, that failed; the text says why. `sent`: the call went out, and its effect is
+    unknown; `gone`: the server does not answer any more."""
 
-    def __init__(self, why: str, *, gone: bool = False) -> None:
+    def __init__(self, why: str, *, sent: bool = False, gone: bool = False) -> None:
         super().__init__(why)
-        self.gone = gone
+        self.sent, self.gone = sent, gone
 
 
 class Server:
@@ -75,7 +76,7 @@ class Server:
         while not futures.wait([future], STOP_SECONDS).done:
             if stop():
                 future.cancel()
-                raise Failed(STOPPED)
+                raise Failed(STOPPED, sent=True)
         fault = future.exception()
         if fault is None:
             return future.result()
@@ -83,7 +84,8 @@ class Server:
         if gone:  # the next call makes another link
             self.pool.begin(link.close()).result()
         last = link.program.last_words if gone else ""
-        raise Failed(self._plain(": ".join(filter(None, [words(fault), last]))), gone=gone)
+        why = self._plain(": ".join(filter(None, [words(fault), last])))
+        raise Failed(why, sent=not refused(fault), gone=gone)
 
     def _connected(self) -> Link:
         if self.missing:

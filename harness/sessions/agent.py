@@ -210,7 +210,7 @@ class HarnessAgent:
         names = builtin.keys_of(self.model, {})
         key = self.key or next((value for name in names if (value := os.environ.get(name))), "")
         try:
-            return Wire(self.engine.parameters, key, self.seconds, many=True)
+            return Wire(self.engine.parameters, key, self.seconds)
         except ModelFault as fault:
             words_ = f"{fault.reason}: {' or '.join(names)}" if fault.outcome == AUTH else fault.reason
             raise Unavailable(words_) from None

@@ -343,7 +343,7 @@ async def _looped(one: Session, loop: Steps, stop: Stop) -> tuple[End, asyncio.C
         stop.work = asyncio.ensure_future(loop.run())
         end = await stop.work
     except asyncio.CancelledError as fault:
-        partial = "".join(one.talk.partial).strip()
+        partial = "".join([loop.begun, *one.talk.partial]).strip()
         if stop.interrupt is not None:
             words = f" They say: {stop.interrupt.words}" if stop.interrupt.words else ""
             one.talk.close(one.model, talk.STOPPED, talk.INTERRUPTED.format(words=words))  # type: ignore[arg-type]  # it is there

@@ -6,9 +6,8 @@ The newest messages stay, and a call stays with its results. Where the summary f
 from __future__ import annotations
 
 from harness.base.record import Record
-from harness.builtin.exchange import ModelFault
-from harness.builtin.talk_text import shown
-from harness.memory.tokens import estimated
+from harness.builtin.exchange import REFUSED, ModelFault
+from harness.builtin.talk_text import counted, shown, tokens
 from harness.model.usage import Usage
 from harness.sessions.log import Writer
 from harness.sessions.talk import Kept
@@ -47,7 +46,7 @@ class Compact(Record):
 
 def weight(talk: Talk) -> int:
     """Tokens of the next request: as the vendor counted the last one, and an estimate of what came since."""
-    return talk.tokens + sum(map(_tokens, talk.messages[talk.counted :]))
+    return talk.tokens + sum(map(tokens, talk.messages[talk.counted :]))
 
 
 def due(talk: Talk, rule: Compact, failed_at: int) -> bool:
@@ -61,8 +60,8 @@ def due(talk: Talk, rule: Compact, failed_at: int) -> bool:
 def cut(messages: Sequence[Message], keep_tokens: int) -> int:
     """Where the part that stays begins: it has the newest message, as many before it as fit, and no result without its call; 0
     where there is too little before it."""
-    at, room = len(messages) - 1, keep_tokens - _tokens(messages[-1])
-    while at > 0 and (room := room - _tokens(messages[at - 1])) >= 0:
+    at, room = len(messages) - 1, keep_tokens - tokens(messages[-1])
+    while at > 0 and (room := room - tokens(messages[at - 1])) >= 0:
         at -= 1
     while at < len(messages) and messages[at]["role"] == "tool":
         at += 1
@@ -73,11 +72,7 @@ def cut(messages: Sequence[Message], keep_tokens: int) -> int:
 
 def share(messages: Sequence[Message]) -> int:
     """Tokens that may stay of a conversation that did not fit."""
-    return sum(map(_tokens, messages)) // SHARE
-
-
-def _tokens(message: Message) -> int:
-    return estimated(shown(message, 10**9)) + 5
+    return sum(map(tokens, messages)) // SHARE
 
 
 def text_of(messages: Sequence[Message]) -> str:
@@ -105,12 +100,12 @@ async def summed_up(messages: Sequence[Message], model: Model, writer: Writer, p
     aside = Kept(writer, SYSTEM, [], parameters)
     aside.begin(TASK.format(text=text_of(messages)))
     try:
-        answer = await model.ask(aside.request(), aside.sent, lambda _: None)
+        answer = counted(aside.request(), await model.ask(aside.request(), aside.sent, lambda _: None))
     except ModelFault as fault:
         return Summary(fault=fault.reason)
     aside.answered(answer, 0.0)
     await aside.durable()
-    if answer.calls or not answer.text.strip():
+    if answer.calls or not answer.text.strip() or answer.finish == REFUSED:
         return Summary(fault="the model gave no summary", usage=answer.usage)
     return Summary(text=answer.text.strip(), usage=answer.usage)
 

@@ -46,7 +46,7 @@ class Result(Record):
 
 class Read(Record):
     """A part of a log that was read: its `turns`, the results of its `calls` by number, the number of the newest part and of the
-    newest answer, and how many bytes it ends behind."""
+    newest answer, and how many bytes it ends behind. `asked`: the request that its newest call waits for, 0 for none."""
 
     turns: Log
     calls: dict[int, Result]
@@ -54,6 +54,7 @@ class Read(Record):
     answered: int
     length: int
     heads: list[str]
+    asked: int = 0
 
 
 class Syncs:
@@ -174,6 +175,8 @@ def whole(store: Store, keys: Keys, each: Callable[[Row], None] = lambda row: No
 
 def _noted(found: Read, row: Row) -> None:
     """What a row says besides its turns."""
+    if not {"turn", "answer", "call", "ended"}.isdisjoint(row):
+        found.asked = row.get("turn", 0)
     if "part" in row:
         found.parts, found.heads = row["part"], []
     elif "call" in row:
@@ -185,6 +188,9 @@ def _noted(found: Read, row: Row) -> None:
         found.calls[row["ended"]] = call.replace(**more, ended=row["at"])
     elif "answer" in row:
         found.answered = row["answer"]
+        newest = next(reversed(found.calls.values()), None)
+        if newest is not None and not newest.ended:  # what a kill cuts off counts, too
+            newest.usage = added(newest.usage, Usage(**row["usage"]))
     elif "put" in row and "role" not in row["value"]:
         found.heads.append(row["put"])
 
@@ -197,7 +203,7 @@ def result_row(result: Result) -> Row:
 
 def added(used: dict[str, Any], more: Usage) -> dict[str, Any]:
     """The totals of a session with those of one more call."""
-    names = ("turns", "input", "cache_read", "cache_write", "output", "reasoning", "cost_usd")
+    names = ("turns", "input", "cache_read", "cache_write", "output", "reasoning", "estimated", "cost_usd")
     counts = {name: (used.get(name) or 0) + (getattr(more, name) or 0) for name in names}
     return {name: round(value, 9) if name == "cost_usd" else value for name, value in counts.items() if value}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.base.errors import UsageFault
+from harness.builtin.talk_text import estimate
 from harness.model.usage import Usage
 from harness.sessions import compaction, log, talk
 from harness.sessions import state as states
@@ -54,6 +55,8 @@ class Session:
         self.talk.state.update(read.turns.state or self.state.kept)
         newer = [one for number, one in sorted(read.calls.items()) if number > self.state.calls]
         self.left = [one for one in newer if not one.ended]
+        if self.left and read.asked:
+            self.left[-1].usage = log.added(self.left[-1].usage, estimate(read.turns.request(read.asked), ""))
         used = self.state.used
         for one in newer:
             used = log.added(used, Usage(**one.usage))

@@ -22,11 +22,14 @@ from tests.agents.wires import PROMPT, WIRES, Answer, Call, Exchange, Json
 
 @dataclass(frozen=True)
 class Reply:
-    """The model's message and the shell command that it requests, "" for none; or any other call."""
+    """The model's message and the shell command that it requests, "" for none; or any other call. `ending` and `counted`: see
+    Answer."""
 
     text: str
     command: str = ""
     call: Call | None = None
+    ending: str = ""
+    counted: bool = True
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ class Server(ThreadingHTTPServer):
             text = json.dumps(sample(exchange.schema)) if exchange.schema else "A small task"
             return "background", Answer(text, None, exchange.model, number)
         call = shell_call(said.command, exchange.tools) if said.command else said.call
-        return "script", Answer(said.text, call, exchange.model, number)
+        return "script", Answer(said.text, call, exchange.model, number, said.ending, said.counted)
 
 
 class Handler(BaseHTTPRequestHandler):

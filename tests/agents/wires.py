@@ -17,6 +17,7 @@ Events = Iterator[tuple[str, Json]]
 TOKENS = {"uncached": 500, "read": 400, "write": 100, "output": 50, "reasoning": 20}
 """What every answer says that it cost; output includes reasoning; vendors without cache writes count them as uncached."""
 PLAN_RESETS_AT = 4_102_444_800  # the start of the year 2100
+REFUSES, CUT = "refusal", "length"
 PROMPT = TOKENS["uncached"] + TOKENS["read"] + TOKENS["write"]
 
 
@@ -50,12 +51,15 @@ def packed(arguments: Json | str) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """The model's message, and its tool call, if any. `number` makes ids unique."""
+    """The model's message, and its tool call, if any. `number` makes ids unique. `ending`: "" as usual, REFUSES: the text is a
+    refusal, CUT: it met the limit of one output. `counted`: whether the server says how many tokens it took."""
 
     text: str
     call: Call | None
     model: str
     number: int
+    ending: str = ""
+    counted: bool = True
 
 
 class Wire(Protocol):
@@ -116,6 +120,8 @@ class Chat:
     def message(self, answer: Answer) -> Json:
         """The assistant's message."""
         said: Json = {"role": "assistant", "content": answer.text or None}
+        if answer.ending == REFUSES:
+            said = {"role": "assistant", "content": None, "refusal": answer.text}
         if answer.call:
             function = {"name": answer.call.name, "arguments": packed(answer.call.arguments)}
             said["tool_calls"] = [{"id": f"call_{answer.number}", "type": "function", "function": function}]
@@ -127,9 +133,13 @@ class Chat:
 
     def whole(self, answer: Answer) -> Json:
         """One choice."""
-        reason = "tool_calls" if answer.call else "stop"
-        choice = {"index": 0, "message": self.message(answer), "finish_reason": reason}
-        return self.frame(answer, "chat.completion", choices=[choice], usage=self.usage())
+        choice = {"index": 0, "message": self.message(answer), "finish_reason": self.reason(answer)}
+        usage = {"usage": self.usage()} if answer.counted else {}
+        return self.frame(answer, "chat.completion", choices=[choice], **usage)
+
+    def reason(self, answer: Answer) -> str:
+        """Why it stops."""
+        return "length" if answer.ending == CUT else "tool_calls" if answer.call else "stop"
 
     def events(self, answer: Answer) -> Events:
         """The message in one delta, the reason to stop, then the usage."""
@@ -139,9 +149,9 @@ class Chat:
         if not answer.call:
             del delta["tool_calls"]
         yield "", self.frame(answer, kind, choices=[{"index": 0, "delta": delta, "finish_reason": None}])
-        reason = "tool_calls" if answer.call else "stop"
-        yield "", self.frame(answer, kind, choices=[{"index": 0, "delta": {}, "finish_reason": reason}])
-        yield "", self.frame(answer, kind, choices=[], usage=self.usage())
+        yield "", self.frame(answer, kind, choices=[{"index": 0, "delta": {}, "finish_reason": self.reason(answer)}])
+        if answer.counted:
+            yield "", self.frame(answer, kind, choices=[], usage=self.usage())
 
     def error(self, status: int, kind: str, message: str) -> Json:
         """OpenAI has the code next to the type; a plan's limit states when it ends."""
@@ -180,7 +190,9 @@ class Responses:
         """The output's items: a message, a call."""
         found: list[Json] = []
         if answer.text:
-            part = {"type": "output_text", "text": answer.text, "annotations": []}
+            part: Json = {"type": "output_text", "text": answer.text, "annotations": []}
+            if answer.ending == REFUSES:
+                part = {"type": "refusal", "refusal": answer.text}
             message = {"type": "message", "id": f"msg_{answer.number}", "role": "assistant", "status": "completed"}
             found.append({**message, "content": [part]})
         if answer.call:
@@ -201,7 +213,10 @@ class Responses:
         frame = {"id": f"resp_{answer.number}", "object": "response", "created_at": 1, "model": answer.model}
         if not done:
             return {**frame, "status": "in_progress", "output": [], "usage": None}
-        return {**frame, "status": "completed", "output": self.items(answer), "usage": usage}
+        ended: Json = {"status": "completed"}
+        if answer.ending == CUT:
+            ended = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        return {**frame, **ended, "output": self.items(answer), "usage": usage if answer.counted else None}
 
     def events(self, answer: Answer) -> Events:
         """Created, each item added, filled and done, then completed."""
@@ -210,11 +225,13 @@ class Responses:
             where: Json = {"output_index": index, "item_id": item["id"]}
             plain.append(("response.output_item.added", {"output_index": index, "item": _begun(item)}))
             if item["type"] == "message":
-                plain.append(("response.output_text.delta", {**where, "content_index": 0, "delta": answer.text}))
+                name = "response.refusal.delta" if answer.ending == REFUSES else "response.output_text.delta"
+                plain.append((name, {**where, "content_index": 0, "delta": answer.text}))
             else:
                 plain.append(("response.function_call_arguments.delta", {**where, "delta": item["arguments"]}))
             plain.append(("response.output_item.done", {"output_index": index, "item": item}))
-        plain.append(("response.completed", {"response": self.whole(answer)}))
+        ended = "response.incomplete" if answer.ending == CUT else "response.completed"
+        plain.append((ended, {"response": self.whole(answer)}))
         for number, (name, value) in enumerate(plain):
             yield name, {"type": name, "sequence_number": number, **value}
 
@@ -262,7 +279,8 @@ class Messages:
             call = {"name": answer.call.name, "input": answer.call.arguments}
             blocks.append({"type": "tool_use", "id": f"toolu_{answer.number:024d}", **call})
         frame = {"id": f"msg_{answer.number:024d}", "type": "message", "role": "assistant", "model": answer.model}
-        reason = "tool_use" if answer.call else "end_turn"
+        usual = "tool_use" if answer.call else "end_turn"
+        reason = {REFUSES: "refusal", CUT: "max_tokens"}.get(answer.ending, usual)
         return {**frame, "content": blocks, "stop_reason": reason, "stop_sequence": None, "usage": self.usage()}
 
     def events(self, answer: Answer) -> Events:
@@ -320,8 +338,13 @@ class Gemini:
             "cachedContentTokenCount": TOKENS["read"],
             "totalTokenCount": PROMPT + TOKENS["output"],
         }
-        candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
-        return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": answer.model}
+        more = {"modelVersion": answer.model, **({"usageMetadata": usage} if answer.counted else {})}
+        if answer.ending == REFUSES:
+            blocked = {"blockReason": "PROHIBITED_CONTENT", "blockReasonMessage": answer.text}
+            return {"promptFeedback": blocked, **more}
+        reason = "MAX_TOKENS" if answer.ending == CUT else "STOP"
+        candidate = {"content": {"role": "model", "parts": parts}, "finishReason": reason, "index": 0}
+        return {"candidates": [candidate], **more}
 
     def events(self, answer: Answer) -> Events:
         """All in one chunk."""

@@ -73,13 +73,12 @@ class Talk:
 
 @dataclass
 class Bench:
-    """A folder to work in, with the state of a mission beside it. `wrap`: what the loop gets in place of the model."""
+    """A folder to work in, with the state of a mission beside it."""
 
     top: Path
     wire: str = "chat"
     seconds: float = 20.0
     limits: Limits = field(default_factory=lambda: QUICK)
-    wrap: Callable[[Any], Any] = field(default=lambda model: model)
 
     def __post_init__(self) -> None:
         self.folder = self.top / "tree"
@@ -111,7 +110,7 @@ class Bench:
             talk.go_on(cut, wire, prompt, run="0-worker-F-001", why="the run was ended")
         else:
             talk.begin(prompt)
-        loop = Loop(talk, self.wrap(wire), hands, self.limits, rows.append)
+        loop = Loop(talk, wire, hands, self.limits, rows.append)
         try:
             end = await loop.run()
         finally:

@@ -10,8 +10,8 @@ import pytest
 
 from harness.builtin.loop import Limits
 from tests.agents.modelserver import Handler, Reply, Server
-from tests.agents.wires import TOKENS, Exchange
-from tests.builtin.talking import Bench, calling, serving, steps
+from tests.agents.wires import CUT, REFUSES, TOKENS, Exchange
+from tests.builtin.talking import MODELS, Bench, address, calling, serving, steps
 from tests.missions import CHECKOUT
 
 CHUNK = '{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"a"}}]}'
@@ -80,6 +80,7 @@ TROUBLES: dict[str, tuple[Callable[[Server], None], str]] = {
     "a page in place of an answer": (lambda server: troubles(server, sends(200, "<html>", "text/html")), "config"),
     "calls without end": (lambda server: thinks(server, lambda _: Reply("", "true")), "agent_error"),
     "answers that are full before a word": (lambda server: troubles(server, sends(200, FULL, EVENTS)), "agent_error"),
+    "a refusal": (lambda server: thinks(server, lambda _: Reply("No.", ending=REFUSES)), "agent_error"),
     "empty answers": (lambda server: thinks(server, lambda _: Reply("")), "agent_error"),
 }
 
@@ -205,3 +206,66 @@ def test_calls_of_one_answer_are_carried_out_in_order_and_change_the_folder(tmp_
         talk = bench.talk(f"{server.url}/v1")
     assert (bench.folder / "a.txt").read_text() == "one\n"
     assert all("one" in text for text in talk.results()[1:])
+
+
+@pytest.mark.parametrize("wire", MODELS)
+def test_a_refusal_is_an_answer(tmp_path: Path, wire: str) -> None:
+    """One request; its text is the reply and the reason, and its tokens count."""
+    with serving(lambda _: Reply("I cannot help with that.", ending=REFUSES)) as server:
+        talk = Bench(tmp_path, wire=wire).talk(address(server, wire))
+    assert (talk.end.outcome, talk.end.reply) == ("agent_error", "I cannot help with that.")
+    assert talk.end.reason == "the model refused: I cannot help with that."
+    assert (len(server.seen), talk.used.tokens) == (1, 1050)
+    assert talk.log.messages()[-1]["role"] == "assistant"
+
+
+@pytest.mark.parametrize("wire", MODELS)
+def test_an_answer_that_meets_the_limit_of_one_output_is_joined(tmp_path: Path, wire: str) -> None:
+    """Without a seam, as the model wrote it."""
+    parts = [Reply("The first wo", ending=CUT), Reply("rd, then ", ending=CUT), Reply("the end.")]
+    with serving(steps(*parts)) as server:
+        talk = Bench(tmp_path, wire=wire).talk(address(server, wire))
+    assert (talk.end.outcome, talk.end.reply) == ("ok", "The first word, then the end.")
+
+
+def test_an_answer_that_is_never_whole_keeps_what_there_is_of_it(tmp_path: Path) -> None:
+    """The end says that it is cut."""
+    bench = Bench(tmp_path)
+    bench.limits = Limits(waits=[], max_steps=2)
+    with serving(lambda _: Reply("on and ", ending=CUT)) as server:
+        talk = bench.talk(f"{server.url}/v1")
+    assert (talk.end.outcome, talk.end.reply) == ("agent_error", "on and on and")
+    assert "the answer is cut" in talk.end.reason
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses", "gemini"])
+def test_a_cap_on_tokens_holds_where_the_server_counts_none(tmp_path: Path, wire: str) -> None:
+    """By an estimate, which is marked."""
+    bench = Bench(tmp_path, wire=wire)
+    bench.limits = Limits(tokens=500, max_steps=5)
+    with serving(lambda _: Reply("", "true", counted=False)) as server:
+        talk = bench.talk(address(server, wire))
+    assert (talk.end.outcome, len(server.seen)) == ("killed", 1), talk.end
+    assert f"{talk.used.tokens} tokens ({talk.used.tokens} of them estimated)" in talk.end.reason
+    assert talk.used.turns == 1 and 500 <= talk.used.estimated == talk.used.input + talk.used.output < 10_000
+
+
+def test_a_cap_on_cost_without_a_price_sends_nothing(tmp_path: Path) -> None:
+    """And names the table to write, which then holds, also by an estimate."""
+    bench = Bench(tmp_path)
+    bench.limits = Limits(cost_usd=1.0)
+    with serving(lambda _: Reply("", "true", counted=False)) as server:
+        talk = bench.talk(f"{server.url}/v1")
+        assert (talk.end.outcome, len(server.seen)) == ("config", 0)
+        assert '[prices."fake-model"]' in talk.end.reason
+        bench.limits = Limits(cost_usd=1.0, prices={"fake-model": {"input": 1e6, "output": 1e6}})
+        talk = bench.talk(f"{server.url}/v1")
+    assert (talk.end.outcome, len(server.seen)) == ("killed", 1) and talk.used.cost_usd >= 1
+
+
+def test_what_came_of_a_torn_answer_counts(tmp_path: Path) -> None:
+    """Its vendor counts it, too."""
+    with serving(steps()) as server:
+        server.trouble = once(tears)
+        talk = Bench(tmp_path).talk(f"{server.url}/v1")
+    assert talk.end.outcome == "ok" and 0 < talk.used.estimated < talk.used.tokens

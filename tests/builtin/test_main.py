@@ -98,6 +98,21 @@ def test_a_run_that_is_killed_in_a_tool_goes_on_and_knows_of_the_call(house: Hou
     assert f"goes on with the conversation of {house.ran()[0]['run']}" in house.read(f"runs/{result['run']}/stderr.log")
 
 
+def test_the_caps_of_a_mission_hold_at_a_server_without_counts_or_prices(house: House) -> None:
+    """A cap in USD without a price sends nothing and names the table; one on tokens ends the run by a marked estimate."""
+    with serving(lambda _: Reply("", "true", counted=False)) as server:
+        Path(house.layout.config).write_text(configured(server) + "[limits]\nmax_cost_usd = 1.0\n")
+        done = house.role("worker", "F-001")
+        assert (house.result()["outcome"], server.seen) == ("config", []), done
+        assert '[prices."fake-model"]' in house.result()["reason"]
+        Path(house.layout.config).write_text(configured(server) + "[limits]\nmax_tokens = 500\n")
+        house.role("worker", "F-001")
+        assert (house.result()["outcome"], len(server.seen)) == ("killed", 1)
+    used = house.result()["usage"]
+    assert used["estimated"] == used["input"] + used["output"] > 500
+    assert "~ is in part an estimate" in " ".join(house.program("usage").out.split())
+
+
 @slow
 def test_subagents_and_servers_of_a_killed_run_are_gone_and_recorded(house: House, tmp_path: Path) -> None:
     """`kill -9`: no process is left, the record is sealed as ended, and the next run's conversation knows that it is over."""

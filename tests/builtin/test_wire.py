@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from harness.base import encoding
 from harness.builtin.exchange import ModelFault, Request
-from tests.builtin.talking import WIRES, Bench, address, serving, steps
+from tests.builtin.talking import MODELS, WIRES, Bench, address, calling, serving, steps
 
 
 def body(parameters: dict[str, Any], request: Request) -> bytes:
@@ -65,3 +66,26 @@ def test_the_same_counts_come_from_every_vendor(tmp_path: Path, wire: str) -> No
         used = Bench(tmp_path, wire=wire).talk(address(server, wire)).used
     written = 100 if wire == "messages" else 0  # the others count what is written as input
     assert (used.input, used.cache_read, used.cache_write, used.output) == (600 - written, 400, written, 50)
+
+
+@pytest.mark.parametrize("wire", MODELS)
+def test_each_request_is_made_again_byte_for_byte(tmp_path: Path, wire: str) -> None:
+    """From the record, at every turn: over texts, calls, failures, an image, broken arguments."""
+    from harness.builtin.wire import Wire
+
+    bench = Bench(tmp_path, wire=wire)
+    (bench.folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    kinds: list[Any] = ["echo ä", calling("read_file", {"path": "a.png"}), calling("fly", {})]
+    kinds += [] if wire == "gemini" else [calling("execute", "{no")]  # there a call has no text that could be broken
+    with serving(steps(*kinds)) as server:
+        log = bench.talk(address(server, wire)).log
+        sent = [encoding.digest(one.body) for one in server.seen]
+
+    async def digests() -> list[str]:
+        again = Wire(log.request(1).parameters, "key", 5.0)
+        try:
+            return [(await again.body(log.request(turn)))[0].digest for turn in log.turns]
+        finally:
+            await again.close()
+
+    assert asyncio.run(digests()) == [turn.row["digest"] for turn in log.turns.values()] == sent

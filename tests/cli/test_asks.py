@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pty
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.modelserver import Reply, Server, serving
-from tests.agents.wires import Exchange
+from tests.agents.wires import REFUSES, Exchange
 from tests.builtin.talking import MODELS, address, calling
 from tests.missions import PROGRAM, House
 from tests.servers.serving import SERVED
@@ -43,16 +42,17 @@ def brain(exchange: Exchange) -> Reply:
     last = exchange.text.rpartition("\n")[2]
     if last.startswith("write") and len(exchange.results) == 0:
         return calling("write_file", {"path": "a.txt", "content": "x"})
+    if last.startswith("refuse"):
+        return Reply("I will not.", ending=REFUSES)
     return Reply(f"answer {exchange.turns + 1}")
 
 
-def test_a_conversation_goes_on_from_command_to_command(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_goes_on_from_command_to_command(house: House) -> None:
     """In a folder without a mission, too; words, a pipe, and JSON."""
     with serving(brain) as server:
         configure(house.project, server)
         assert house.harness("ask", "hello", "there").out == "answer 1\n"
-        monkeypatch.setattr(sys, "stdin", io.StringIO("from a pipe\n"))
-        assert house.harness("ask").out == "answer 2\n"
+        assert house.harness("ask", piped=b"from a pipe\n").out == "answer 2\n"
         row = json.loads(house.harness("ask", "--json", "more").out)
         assert (row["text"], row["call"], row["session"], row["outcome"]) == ("answer 3", 3, "default", "ok")
         assert house.harness("ask", "--session", "other", "hello").out == "answer 1\n"
@@ -85,9 +85,44 @@ def test_the_exit_code_says_how_a_call_ended(house: House) -> None:
         assert done.code == 0 and "· write_file a.txt" in done.err
         assert not (house.project / "a.txt").exists()
         assert house.harness("ask", "--max-steps", "1", "write it", "--session", "b").code == 10
+        done = house.harness("ask", "--max-cost", "1", "hello")
+        assert done.code == 65 and '[prices."fake-model"]' in done.err
+        done = house.harness("ask", "refuse", "--session", "c")
+        assert (done.code, done.out) == (10, "I will not.\n") and "the model refused: I will not." in done.err
+        assert house.harness("ask", "hello", "--session", "c").out == "answer 2\n"  # and the conversation goes on
         (house.project / ".harness/sessions/default/default/state.json").write_text("{")
         done = house.harness("ask", "hello")
         assert done.code == 65 and "state.json" in done.err and "Nothing was changed" in done.err
+
+
+def test_what_is_piped_in_is_the_context_of_a_question(house: House) -> None:
+    """Behind the question, also where it is no UTF-8; what is too large is refused before anything is sent."""
+    with serving(brain) as server:
+        configure(house.project, server)
+        words = [sys.executable, str(PROGRAM), "ask", "review", "this"]
+        done = subprocess.run(
+            words, input=b"-old\n+new \xe4\n", cwd=house.project, env=house.env, capture_output=True, timeout=120
+        )
+        assert (done.returncode, done.stdout) == (0, b"answer 1\n"), done.stderr
+        said = json.loads(server.seen[-1].body)["messages"][-1]["content"]
+        assert said == "review this\n\n<stdin>\n-old\n+new \\xe4\n\n</stdin>"
+        assert house.harness("ask", "and", "this").out == "answer 2\n"
+        assert json.loads(server.seen[-1].body)["messages"][-1]["content"] == "and this"
+        done_ = house.harness("ask", "all of it", piped=b"x" * 1_000_001)
+        assert done_.code == 64 and "more than 1,000,000 bytes" in done_.err and len(server.seen) == 2
+
+
+def test_a_standard_input_that_stays_open_is_named(house: House) -> None:
+    """It may bring the context yet, so it is waited for; a line says so and how to go without."""
+    with serving(brain) as server:
+        configure(house.project, server)
+        words = [sys.executable, str(PROGRAM), "ask", "hello"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(words, cwd=house.project, env=house.env, **pipes) as child:  # type: ignore[call-overload]  # of Popen
+            assert child.stdin and child.stdout and child.stderr
+            assert b"< /dev/null" in child.stderr.readline()
+            child.stdin.close()
+            assert child.stdout.read() == b"answer 1\n"
 
 
 class Screen:

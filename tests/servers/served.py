@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from base64 import b64decode
@@ -28,6 +29,12 @@ def made() -> MCPServer:
     def long(count: int) -> str:
         """Says a lot."""
         return "\n".join(f"line {number}" for number in range(count))
+
+    @server.tool()
+    async def slow(seconds: int) -> str:
+        """Takes its time."""
+        await asyncio.sleep(seconds)
+        return "at last"
 
     @server.tool(name="pixel.one")
     def pixel() -> Image:

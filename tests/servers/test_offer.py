@@ -77,7 +77,7 @@ def test_one_that_ends_is_told_and_started_anew_for_the_next_call(tmp_path: Path
     """The call that it ended in is not repeated."""
     offer = Offer([ours()], where(tmp_path))
     said = called(offer, "own_die")
-    assert said.failed and "What the call did, nobody knows" in said.text and "it was time" in said.text
+    assert said.failed and "its result is unknown" in said.text and "it was time" in said.text
     assert called(offer, "own_long", count=1).text == "line 0"
 
 
@@ -86,8 +86,22 @@ def test_a_call_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(link, "ANSWER_SECONDS", 0.3)
     offer = Offer([ours(seconds=1)], where(tmp_path))
     said = called(offer, "own_slow", seconds=30)
-    assert said.failed and "nobody knows" in said.text
+    assert said.failed and "its result is unknown" in said.text and "starts it again" in said.text
     assert called(offer, "own_long", count=1).text == "line 0"
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_a_call_that_timed_out_was_sent_and_its_result_is_unknown(tmp_path: Path, transport: str) -> None:
+    """Also where the server goes on and answers the next call: only the server itself can say that it refused."""
+    with over_http() as url:
+        server = (
+            ours(seconds=1) if transport == "stdio" else McpServer(name="own", transport="http", url=url, seconds=1)
+        )
+        offer = Offer([server], where(tmp_path))
+        said = called(offer, "own_slow", seconds=3)
+        assert said.failed and "was sent" in said.text and "its result is unknown" in said.text
+        assert "did not carry it out" not in said.text
+        offer.close()
 
 
 def test_a_conversation_that_is_interrupted_does_not_wait(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,12 +14,16 @@ import pytest
 import harness
 from harness.base.errors import UsageFault
 from harness.builtin.loop import Limits
+from harness.sessions import places
 from harness.sessions.agent import HarnessAgent
+from harness.store.layout import Layout
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.talking import bodies, calling, steps
 from tests.missions import CHECKOUT
-from tests.sessions.talking import agent, echo, home, said, state_of, texts
+from tests.sessions.talking import agent, echo, home, said, state_of, texts, until
+
+MANY = 110
 
 
 def test_a_conversation_goes_on_in_another_process(tmp_path: Path) -> None:
@@ -93,6 +98,52 @@ def test_threads_of_a_program_without_an_event_loop_may_call_at_once(tmp_path: P
             names = [f"user-{number}" for number in range(4)]
             found = list(pool.map(lambda name: one.call_sync(name, session_id="s", user_id=name).text, names))
         assert found == names
+
+
+def test_no_session_waits_for_the_model_of_another(tmp_path: Path) -> None:
+    """Also where more requests are under way than an HTTP client has connections by itself."""
+    go = threading.Event()
+
+    def brain(exchange: Exchange) -> Reply:
+        if exchange.text.endswith("wait"):
+            go.wait(60)
+        return Reply("an answer")
+
+    with serving(brain) as server:
+
+        async def many() -> None:
+            async with agent(tmp_path, server) as one:
+                calls = [one.call("wait", session_id=f"s{number}") for number in range(MANY)]
+                work = [asyncio.ensure_future(call) for call in calls]
+                await until(lambda: server.answered == MANY, 60)
+                assert (await one.call("at once", session_id="other")).text == "an answer"
+                go.set()
+                assert {reply.outcome for reply in await asyncio.gather(*work)} == {"ok"}
+
+        asyncio.run(many())
+
+
+def test_a_session_goes_on_after_its_subagent_ended(tmp_path: Path) -> None:
+    """So do the others of the process; a subagent with a model of its own asks that one."""
+    reader = "---\ndescription: reads\nmodel: own-model\nworkspace: {mode: shared}\n---\nRead.\n"
+    (tmp_path / "subagents").mkdir()
+    (tmp_path / "subagents" / "reader.md").write_text(reader)
+
+    def brain(exchange: Exchange) -> Reply:
+        if "as its subagent" in exchange.text:
+            return Reply(f"asked {exchange.model}")
+        found = calling("agent_spawn", {"agent": "reader", "task": "Find it."})
+        return Reply(exchange.results[-1]) if exchange.results or "find" not in exchange.text else found
+
+    with serving(brain) as server:
+        here = Layout(str(tmp_path))
+
+        async def calls() -> list[str]:
+            in_folder = {"filesystem": lambda user, name: places.of_folder(here, user, name)}
+            async with agent(tmp_path, server, **in_folder) as one:
+                return [str(await one.call(text, session_id="s")) for text in ("find it", "and now?")]
+
+        assert ["asked own-model" in text for text in asyncio.run(calls())] == [True, True]
 
 
 def test_what_a_call_may_use_has_an_end(tmp_path: Path) -> None:

@@ -81,7 +81,11 @@ def test_a_conversation_goes_on_after_a_kill_in_the_middle(tmp_path: Path) -> No
     assert (reply.text, reply.call) == ("Done.", 2)
     assert [one["role"] for one in sent] == ["system", "user", "assistant", "tool", "user"]
     assert (home(tmp_path).parent / "_files/a.txt").read_text() == "half"
-    assert [one.outcome for one in log_of(tmp_path).calls.values()] == ["killed", "ok"]
+    cut, last = log_of(tmp_path).calls.values()
+    assert (cut.outcome, last.outcome) == ("killed", "ok")
+    in_flight = cut.usage["estimated"]  # the request that had no answer yet; that before it was counted by the vendor
+    assert sum(cut.usage[name] for name in ("input", "cache_read", "output")) == 1050 + in_flight > 1550
+    assert state_of(tmp_path).used["estimated"] == in_flight
 
 
 def test_a_call_that_a_kill_cut_off_is_told_as_one_whose_end_nobody_knows(tmp_path: Path) -> None:

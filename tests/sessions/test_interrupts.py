@@ -47,7 +47,9 @@ def test_an_interrupt_reaches_the_call_that_runs_and_those_that_wait_and_none_la
         sent = [one["content"] for one in longest if one["role"] == "user"]
     assert [text for text in sent if not text.startswith("[")] == ["0", "1", "2", "next"]
     assert sum("They say: hurry up" in text for text in sent) == 3
-    assert [one.outcome for one in log_of(tmp_path).calls.values()] == ["interrupted"] * 3 + ["ok"]
+    ended = log_of(tmp_path).calls.values()
+    assert [one.outcome for one in ended] == ["interrupted"] * 3 + ["ok"]
+    assert ["estimated" in one.usage for one in ended] == [True, False, False, False]  # what went out counts
 
 
 def test_an_interrupt_of_a_call_that_begins_is_not_lost(tmp_path: Path) -> None:
