@@ -436,43 +436,6 @@ def test_importing_has_no_effect() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-HOT = (
-    "typing",
-    "dataclasses",
-    "pathlib",
-    "subprocess",
-    "tempfile",
-    "datetime",
-    "click",
-    "rich",
-    "filelock",
-    "yaml",
-    "markdown_it",
-    "jsonlines",
-    "frontmatter",
-    "shutil",
-    "re",
-    "json",
-    "enum",
-    "signal",
-    "collections",
-    "functools",
-    "contextlib",
-    "hashlib",
-    "ctypes",
-)
-
-
-@pytest.mark.parametrize(
-    "name", ["cli.quick", "decision.views", "memory.raw", "run.steps", "settle.worker", "agents.command"]
-)
-def test_the_hot_path_loads_nothing_costly(name: str) -> None:
-    """`next`, `note` and a worker's run pay only for what they use."""
-    program = f"import sys; sys.path.insert(0, {str(HOME)!r}); import harness.{name}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
-    assert set(HOT) & set(done.stdout.split()) == set()
-
-
 def test_every_exception_from_a_rule_carries_its_reason() -> None:
     """noqa, type: ignore and skip are followed by why."""
     bare = []

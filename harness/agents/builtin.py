@@ -12,7 +12,7 @@ import sys
 from harness.agents.answer import Answer, clean, mapping
 from harness.agents.base import LOOP, LOOP_KEYS, Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.driven import About, Cli, ProgramAgent
-from harness.base import lean
+from harness.base import encoding
 from harness.base.errors import BrokenFile, Unavailable
 from harness.model import config, runs
 from harness.model.usage import TABLE, UNKNOWN
@@ -96,7 +96,7 @@ def argv(settings: Settings, context: ExecutionContext) -> list[str]:
         "confinement": _glass(context.confinement),
         **_given(table, "max_steps", "request_seconds"),
     }
-    return ["-I", program(), lean.dumps(order)]
+    return ["-I", program(), encoding.compact(order)]
 
 
 def _given(table: dict[str, Any], *keys: str) -> dict[str, Any]:

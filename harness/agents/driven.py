@@ -6,12 +6,12 @@ Only events decide the outcome of an answer; words in the output decide nothing.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
 from harness.agents.answer import LONGEST_REPLY, Answer
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, installed
-from harness.base import lean
 from harness.base.errors import Unavailable
 from harness.base.record import Record
 from harness.process.supervise import Child, Ended
@@ -307,7 +307,7 @@ def _line_events(line: bytes, cli: Cli, answer: Answer) -> Iterator[Event | Fini
     """The events in one line; a line that is no event of the vendor is plain output, whatever words it has."""
     text = line.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        row = lean.loads(text) if text.lstrip()[:1] == "{" else None
+        row = json.loads(text) if text.lstrip()[:1] == "{" else None
     except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):

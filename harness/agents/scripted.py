@@ -7,12 +7,13 @@ of {"say": text}, {"run": shell}, {"sleep": seconds}, {"usage": {…}} (keys of 
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, how
 from harness.agents.playbook import cut_by, find, shell
-from harness.base import encoding, lean
+from harness.base import encoding
 from harness.model.usage import Usage, reported
 from harness.store import files
 
@@ -38,7 +39,7 @@ class Scripted:
         said = ""
         usage: Usage | None = None
         for line in (files.read_text(self.path) or "").split("\n"):
-            step: dict[str, Any] = lean.loads(line or "{}")
+            step: dict[str, Any] = json.loads(line or "{}")
             if "fail" in step:
                 reason = step.get("reason", "scripted")
                 yield Failed(outcome=step["fail"], reason=reason, usage=usage, until=step.get("until", 0))

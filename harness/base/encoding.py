@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness.base import lean
+import hashlib
+import json
+
 from harness.base.errors import BrokenFile
 
 TYPE_CHECKING = False
@@ -18,10 +20,10 @@ _digests: list[tuple[bytes, str]] = []  # of the last few files of that size, wh
 def digest(data: bytes) -> str:
     """SHA-256 of `data`, 64 hex digits."""
     if len(data) not in LARGE:
-        return lean.sha256(data)
+        return hashlib.sha256(data).hexdigest()
     known = next((made for same, made in _digests if same == data), "")
     if not known:
-        known = lean.sha256(data)
+        known = hashlib.sha256(data).hexdigest()
         _digests[REMEMBERED - 1 :] = []
         _digests.insert(0, (data, known))
     return known
@@ -39,23 +41,28 @@ def decode(data: bytes, path: str) -> str:
 def parse_json(data: bytes, path: str, remedy: str = "") -> Any:
     """`data` as JSON; raises BrokenFile with the line; `remedy`: besides correcting it."""
     try:
-        return lean.loads(decode(data, path))
+        return json.loads(decode(data, path))
+    except json.JSONDecodeError as fault:
+        raise BrokenFile(
+            path, f"not JSON ({fault.msg})", line=fault.lineno, remedy=f"Correct that line. {remedy}".rstrip()
+        ) from None
     except (ValueError, RecursionError) as fault:
-        if bad := lean.bad_line(fault):
-            raise BrokenFile(
-                path, f"not JSON ({bad[1]})", line=bad[0], remedy=f"Correct that line. {remedy}".rstrip()
-            ) from None
         raise BrokenFile(
             path, f"not JSON that can be read ({fault})", line=1, remedy=f"Correct it. {remedy}".rstrip()
         ) from None
 
 
+def compact(value: object, *, ascii_only: bool = False) -> str:
+    """The most compact JSON of a value; raises what `json.dumps` raises."""
+    return json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":"))
+
+
 def dump_json(value: object) -> bytes:
     """Compact JSON on one line, with its newline."""
     try:
-        return lean.dumps(value).encode() + b"\n"
+        return compact(value).encode() + b"\n"
     except UnicodeEncodeError:  # a file name that is not UTF-8: escapes preserve it
-        return lean.dumps(value, ascii_only=True).encode() + b"\n"
+        return compact(value, ascii_only=True).encode() + b"\n"
 
 
 def shell_word(text: str) -> str:

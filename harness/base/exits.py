@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from harness.base import console, errors
 from harness.base.errors import HarnessError, Interrupted
-from harness.base.lean import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

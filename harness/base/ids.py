@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.base import lean
+from harness.base import encoding
 from harness.base.errors import UsageFault
 
 PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789")
@@ -20,7 +20,7 @@ def encoded(name: str) -> str:
         raise UsageFault("An id is empty. Name a user or a session, or leave the option out.")
     data = name.encode("utf-8", "surrogatepass")
     made = "".join(_byte(byte, first=at == 0) for at, byte in enumerate(data))
-    return made if len(made) <= LONGEST else ESCAPE * 2 + lean.sha256(data)
+    return made if len(made) <= LONGEST else ESCAPE * 2 + encoding.digest(data)
 
 
 def _byte(byte: int, *, first: bool) -> str:

@@ -9,7 +9,7 @@ import time
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from harness.base import console, exits, lean
+from harness.base import console, encoding, exits
 from harness.builtin.order import Order, parse
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ class Reporter:
             if time.monotonic() - self.told < QUIET_SECONDS:
                 return
             self.told = time.monotonic()
-        console.print_line(lean.dumps(row, ascii_only=True))
+        console.print_line(encoding.compact(row, ascii_only=True))
 
 
 def main(words: list[str]) -> int:

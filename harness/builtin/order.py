@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.base import lean
+import json
+
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.process.confine import Confinement, Glass
@@ -48,7 +49,7 @@ class Order(Record):
 def parse(text: str) -> Order:
     """The order in a text; raises UsageFault."""
     try:
-        return Order(**lean.loads(text))
+        return Order(**json.loads(text))
     except (ValueError, TypeError) as fault:
         raise UsageFault(
             f"The built-in agent is started by a run of the harness, with one JSON object: {fault}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
 from harness.agents import builtin, registry
 from harness.agents.base import LOOP as LOOP
-from harness.base import clock, encoding, lean
+from harness.base import clock, encoding
 from harness.base.errors import Unavailable, UsageFault
 from harness.base.record import Record
 from harness.builtin import turns
@@ -190,7 +191,7 @@ def _order(layout: Layout, where: Layout, known: Seen, send: bool) -> str:
         "turn": known.turn,
         "send": send,
     }
-    return lean.dumps(order)
+    return encoding.compact(order)
 
 
 def _child(order: str, folder: str) -> list[dict[str, Any]]:
@@ -202,7 +203,7 @@ def _child(order: str, folder: str) -> list[dict[str, Any]]:
             (errors if stream == "stderr" else output).extend(chunk)
     if child.ended is None or child.ended.exit != 0:
         raise Unavailable(f"The request cannot be made again: {errors.decode('utf-8', 'replace').strip()}")
-    return [lean.loads(line) for line in output.split(b"\n") if line]
+    return [json.loads(line) for line in output.split(b"\n") if line]
 
 
 def _keep(layout: Layout, where: Layout, known: Seen, made: Again) -> None:

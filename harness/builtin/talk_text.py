@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.base import lean
+from harness.base import encoding
 from harness.memory.tokens import estimated
 from harness.model.usage import Usage
 
@@ -52,7 +52,7 @@ def tokens(message: Message) -> int:
 
 def estimate(request: Request, answer: str) -> Usage:
     """The usage of a request and of this much of its answer, where the vendor's count of them is missing."""
-    sent = estimated(request.system) + estimated(lean.dumps(request.tools)) + sum(map(tokens, request.messages))
+    sent = estimated(request.system) + estimated(encoding.compact(request.tools)) + sum(map(tokens, request.messages))
     got = estimated(answer)
     return Usage(model=model_of(request.parameters), input=sent, output=got, estimated=sent + got)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import select
+import signal
 import sys
 
 import click
 
 from harness.base import console, errors
 from harness.base.errors import UsageFault
-from harness.base.lean import signal
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.integrity import inside

@@ -5,10 +5,10 @@ that follows from config.toml, the run log and what checkpoints.jsonl has of ear
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from harness.base import encoding, schema
 from harness.base.errors import UsageFault
-from harness.base.lean import partial
 from harness.base.record import Record
 from harness.integrity import unsettled
 from harness.model import config

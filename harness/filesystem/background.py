@@ -8,11 +8,11 @@ from __future__ import annotations
 import gc
 import os
 import select
+import signal
 import time
 from _thread import allocate_lock  # `threading` costs a launch two milliseconds
 
 from harness.base import errors
-from harness.base.lean import signal
 from harness.filesystem.protocol import Done, Page
 from harness.filesystem.spool import Spool
 from harness.process import spawn, supervise

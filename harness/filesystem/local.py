@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import partial
 
 from harness.base import encoding
-from harness.base.lean import partial
 from harness.base.record import Record
 from harness.filesystem import editing, lines, replacing, ripgrep, search
 from harness.filesystem.beneath import LISTED, Beneath, split

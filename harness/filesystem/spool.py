@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 
-from harness.base import lean
+from harness.base import encoding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,14 +69,14 @@ class Spool:
 
     def end(self, words: dict[str, Any]) -> None:
         """The last words: nothing is added after them."""
-        text = lean.dumps(words, ascii_only=True).encode()
+        text = encoding.compact(words, ascii_only=True).encode()
         os.pwrite(self.fd, text, HEAD.size)
         os.pwrite(self.fd, HEAD.pack(self.size, self.size, len(text)), 0)
 
     def look(self) -> tuple[int, dict[str, Any] | None]:
         """(bytes of output so far, the last words once they are there)."""
         size, _, count = self._head()
-        return size, lean.loads(os.pread(self.fd, count, HEAD.size)) if count else None
+        return size, json.loads(os.pread(self.fd, count, HEAD.size)) if count else None
 
     def _head(self) -> tuple[int, ...]:
         found = os.pread(self.fd, HEAD.size, 0)

@@ -9,7 +9,7 @@ import os
 import re
 from re import _parser  # type: ignore[attr-defined]  # the parsed form of a pattern: there is no public one
 
-from harness.base import lean
+from harness.base import encoding
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.store import files
@@ -44,7 +44,7 @@ class Query(Record):
             return []
         if not escaped:
             return [self.literal.encode("utf-8", "surrogateescape")]
-        forms = (lean.dumps(self.literal, ascii_only=only)[1:-1] for only in (False, True))
+        forms = (encoding.compact(self.literal, ascii_only=only)[1:-1] for only in (False, True))
         return [*dict.fromkeys(form.encode("utf-8", "surrogatepass") for form in forms)]
 
 

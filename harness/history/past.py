@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.base import lean
+from harness.base import encoding
 from harness.base.errors import UsageFault
 from harness.model import mission, runs
 from harness.store import json_lines, migrations, names
@@ -59,7 +59,7 @@ def title(layout: Layout, run_id: str) -> str:
 def before(layout: Layout, run_id: str, role: str) -> Iterator[str]:
     """The ids of the finished runs of a role before this run, the newest first, without those that were forgotten. A line is
     parsed only where it may be one."""
-    own, same = (f'"{key}":{lean.dumps(text)}'.encode() for key, text in (("run", run_id), ("role", role)))
+    own, same = (f'"{key}":{encoding.compact(text)}'.encode() for key, text in (("run", run_id), ("role", role)))
     passed, gone = not State(layout).exists(names.of_run(run_id, names.RESULT)), runs.forgotten(layout)
     for start, line in json_lines.backwards(layout.run_log):
         if passed and same in line:

@@ -8,14 +8,15 @@ A request names a verb and texts; who asks (role, feature, run) the listener kno
 from __future__ import annotations
 
 import _socket
+import json
 import os
 import select
+import signal
 import sys
 import time
 
-from harness.base import encoding, errors, lean
+from harness.base import encoding, errors
 from harness.base.errors import Busy, HarnessError, UsageFault
-from harness.base.lean import signal
 from harness.process import spawn, supervise, temporary, tree
 from harness.store import files
 from harness.store.layout import Layout
@@ -183,7 +184,7 @@ def _request(client: _socket.socket) -> dict[str, Any]:
         if not chunk or len(data) > LONGEST_REQUEST:
             raise ValueError("a request is one line of JSON")
         data += chunk
-    request: dict[str, Any] = lean.loads(data)
+    request: dict[str, Any] = json.loads(data)
     if not all(isinstance(text, str) for text in [request["verb"], *request["arguments"]]):
         raise ValueError("a request holds texts")
     return request
@@ -213,7 +214,7 @@ def _answers(server: _socket.socket) -> Iterator[str]:
     begun = b""
     while chunk := server.recv(65536):
         *lines, begun = (begun + chunk).split(b"\n")
-        for row in map(lean.loads, lines):
+        for row in map(json.loads, lines):
             if "text" in row:
                 yield row["text"]
             elif row["code"] == errors.DONE:

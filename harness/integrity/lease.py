@@ -7,9 +7,9 @@ process of the run is. The file says what is claimed. Leases are made under the 
 
 from __future__ import annotations
 
+import json
 import time
 
-from harness.base import lean
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
 from harness.model import runs
@@ -92,7 +92,7 @@ def terms_of(layout: Layout, run_id: str) -> Terms:
     """What the lease of an open run says; the bare id where nothing can be read."""
     for _ in range(READS):
         try:
-            row = lean.loads(files.read(layout.run(run_id).lock) or b"")
+            row = json.loads(files.read(layout.run(run_id).lock) or b"")
             return Terms(**{"role": "", "pid": 0, "since": "", **row} | {"run": run_id})
         except (ValueError, TypeError, BrokenFile):
             time.sleep(READ_SECONDS)  # it is being written, or somebody spoilt it

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 
 from harness.base import clock, schema
 from harness.base.errors import BrokenFile, HarnessError
-from harness.base.lean import partial
 from harness.base.record import Record
 from harness.decision import checkpoints, rules, views
 from harness.integrity import lease

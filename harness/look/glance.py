@@ -3,12 +3,13 @@ may be large only the ends are read, and what has not changed since the last loo
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from functools import partial
 
-from harness.base import clock, lean, schema
+from harness.base import clock, schema
 from harness.base.errors import BrokenFile, HarnessError
-from harness.base.lean import partial
 from harness.base.record import Record
 from harness.decision import checkpoints, rules, views
 from harness.integrity import mission_lock
@@ -154,7 +155,7 @@ class Watcher:
     def _lane(self, run_id: str) -> Lane | None:
         paths = self.layout.run(run_id)
         try:
-            terms = dict(lean.loads(files.read(paths.lock) or b"{}"))
+            terms = dict(json.loads(files.read(paths.lock) or b"{}"))
         except (ValueError, TypeError, BrokenFile):  # it is being written
             terms = {}
         pid = terms.get("pid")

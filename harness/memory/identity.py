@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import collections
 import functools
+import json
 import os
 import re
 
-from harness.base import encoding, lean, schema
+from harness.base import encoding, schema
 from harness.base.errors import Busy, UsageFault
 from harness.base.record import Record
 from harness.memory import growth, pages
@@ -149,7 +150,7 @@ def _parsed(data: bytes, path: str) -> tuple[Evidence, ...]:
     # A mission that was put back gives a number again, at another time.
     found: dict[tuple[str, int, str], Evidence] = {}
     waiting: list[str] = []
-    reader = jsonlines.Reader(iter(waiting.pop, None), loads=lean.loads)
+    reader = jsonlines.Reader(iter(waiting.pop, None), loads=json.loads)
     remedy = "Remove that line; evidence.jsonl holds one JSON object a line."
 
     def take(row: Any) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from harness.base import encoding, faults, schema
-from harness.base.lean import partial
 from harness.base.record import Record
 from harness.store import files, json_lines
 from harness.store.layout import Layout, command

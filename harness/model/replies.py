@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness.base import lean, schema
+import json
+
+from harness.base import encoding, schema
 from harness.base.errors import Refused
 from harness.base.record import Record
 from harness.memory import raw
@@ -162,11 +164,11 @@ def _rule_faults(capability: str, value: dict[str, Any]) -> list[str]:
 def parse(capability: str, text: str) -> dict[str, Any]:
     """The reply in a JSON text; raises Refused with every fault."""
     try:
-        value = lean.loads(text)
-        lean.dumps(value).encode()
+        value = json.loads(text)
+        encoding.compact(value).encode()
+    except json.JSONDecodeError as fault:
+        raise Refused(f"The reply is not JSON: line {fault.lineno}, {fault.msg}. Correct it and reply again.") from None
     except (ValueError, RecursionError) as fault:  # too deep, a number too long, or half of a surrogate pair
-        if line := lean.bad_line(fault):
-            raise Refused(f"The reply is not JSON: line {line[0]}, {line[1]}. Correct it and reply again.") from None
         raise Refused(f"The reply cannot be kept: {fault}. Correct it and reply again.") from None
     found = faults(capability, value)
     if found:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
-from harness.base.lean import partial
 from harness.base.record import Record
 from harness.base.schema import Fault
 from harness.model import config

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
-from harness.base.lean import partial
 from harness.base.record import Record
 from harness.base.schema import InvalidField
 from harness.model import receipts

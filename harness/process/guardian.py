@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 import os
 import select
+import signal
 import time
 
 from harness.base import errors
-from harness.base.lean import signal
 from harness.base.record import Record
 from harness.process import spawn, tree
 from harness.process.confine import BUBBLEWRAP, Confinement

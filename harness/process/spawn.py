@@ -9,10 +9,10 @@ import errno
 import fcntl
 import os
 import select
+import signal
 import time
 
 from harness.base import errors
-from harness.base.lean import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ Without /proc (not Linux) `ps` is the source, and functions that read /proc/<pid
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 from harness.base import errors
-from harness.base.lean import signal
 from harness.process import spawn
 
 TYPE_CHECKING = False

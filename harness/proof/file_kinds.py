@@ -6,31 +6,31 @@ import os
 import re
 from fnmatch import fnmatchcase
 
-from harness.base.lean import pattern
-
-TEST_FILE = pattern(
+TEST_FILE = re.compile(
     r"(^|/)(tests?|specs?|__tests__)/|(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]+$|_test\.[^/]+$"
     r"|(^|/)tests?\.(py|sh|rb|go|[cm]?[jt]sx?)$|[._-]test-d\.ts$|(^|/)conftest\.py$",
     re.IGNORECASE,
 )
-CHECK_FILE = pattern(
+CHECK_FILE = re.compile(
     r"(^|/)(fixtures?|test[-_]?data|goldens?|(__)?snapshots(__)?|expected|checks|e2e)/"
     r"|(^|/)(checks?|verify|expect(ed)?|golden|smoke|e2e|acceptance|self[-_]?test|run[-_.]?tests?)([-_.][^/]*)?$",
     re.IGNORECASE,
 )
-PROGRAM = pattern(
+PROGRAM = re.compile(
     r"\.(pyw?|[cm]?[jt]sx?|sh|bash|zsh|rb|pl|php|go|rs|[ch]|cc|[ch]pp|java|kt|lua|awk|hs|ml|swift|cs|scala|exs?)$"
     r"|(^|/)(?!makefile$|dockerfile$|license$|readme$)[^./]+$",
     re.IGNORECASE,
 )
-SHELL = pattern(r"\.(sh|bash|zsh|bats)$|(^|/)[^./]+$")
-ABOUT = pattern(  # what documents or describes a project: a check looks whether it is right
+SHELL = re.compile(r"\.(sh|bash|zsh|bats)$|(^|/)[^./]+$")
+ABOUT = re.compile(  # what documents or describes a project: a check looks whether it is right
     r"(^|/)(readme|changelog|licen[cs]e|makefile|dockerfile|package(-lock)?\.json$|requirements[^/]*\.txt$|\.[^/]+$)"
     r"|\.(md|rst|toml|cfg|ini|ya?ml)$",
     re.IGNORECASE,
 )
-TASK = pattern(r"\b((?:npm|pnpm|yarn|bun|make|go|cargo|mix|rake)\s+(?:(?:run|-\S+)\s+)*)tests?\b")  # no folder
-LOOKS = pattern(r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\[")
+TASK = re.compile(r"\b((?:npm|pnpm|yarn|bun|make|go|cargo|mix|rake)\s+(?:(?:run|-\S+)\s+)*)tests?\b")  # no folder
+LOOKS = re.compile(
+    r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\["
+)
 
 
 def as_seen(path: str, prefix: str) -> str:

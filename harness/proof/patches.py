@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from harness.base.lean import pattern
+import re
+
 from harness.base.record import Record
 
-CODED = pattern(r'\\([0-7]{3}|[abfnrtv"\\])')
+CODED = re.compile(r'\\([0-7]{3}|[abfnrtv"\\])')
 LETTERS = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, '"': 34, "\\": 92}
 LONG, OVERLAP = 500, 100  # characters: a line is cut into pieces, since a pattern may take the square of its length
 

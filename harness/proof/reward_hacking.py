@@ -7,7 +7,8 @@ that is swallowed, and a program that asks whether it is checked.
 
 from __future__ import annotations
 
-from harness.base.lean import pattern
+import re
+
 from harness.model.contract import Claim
 from harness.proof import file_kinds, patches
 from harness.proof.file_kinds import CHECK_FILE, PROGRAM, SHELL, TEST_FILE
@@ -18,17 +19,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-EXITS_WELL = pattern(r"^\s*(exit 0|((sys|process)\.)?exit\(0\)|os\._exit\(0\)|os\.Exit\(0\))\s*;?\s*$")
-IGNORES = pattern(r"^(?!.*\b(rm|kill|stop)\b).*\|\|\s*(true|:)\s*$")
-CANNOT_FAIL = pattern(r"^\s*(echo|printf|cat|#)")
-TESTED = pattern(
+EXITS_WELL = re.compile(r"^\s*(exit 0|((sys|process)\.)?exit\(0\)|os\._exit\(0\)|os\.Exit\(0\))\s*;?\s*$")
+IGNORES = re.compile(r"^(?!.*\b(rm|kill|stop)\b).*\|\|\s*(true|:)\s*$")
+CANNOT_FAIL = re.compile(r"^\s*(echo|printf|cat|#)")
+TESTED = re.compile(
     r"PROCESS_TAG|\bHARNESS_[A-Z]+|PYTEST_CURRENT_TEST|JEST_WORKER_ID|[\"'](pytest|unittest)[\"'] (not )?in sys\.modules"
     r"|[\"']CI[\"']|\benv\.CI\b|\$\{?CI\b"
 )
-CONFIG = pattern(r"\.config\.[^/]+$")  # of a test runner, which may ask for CI
-DATA = pattern(r"(^|/)(fixtures?|test[-_]?data)/")
-STOPS_AT_FAILURE = pattern(r"^\s*set -\w*e|^#!.*\s-\w*e")
-LEAVES_EARLY = pattern(r"\b_?exit\b|\bskip|\|\||^\s*\w+\s*\(\)\s*\{")  # or defines a command of a shell again
+CONFIG = re.compile(r"\.config\.[^/]+$")  # of a test runner, which may ask for CI
+DATA = re.compile(r"(^|/)(fixtures?|test[-_]?data)/")
+STOPS_AT_FAILURE = re.compile(r"^\s*set -\w*e|^#!.*\s-\w*e")
+LEAVES_EARLY = re.compile(r"\b_?exit\b|\bskip|\|\||^\s*\w+\s*\(\)\s*\{")  # or defines a command of a shell again
 MOVED = 0.8  # of a deleted file's lines, for it to be elsewhere
 
 

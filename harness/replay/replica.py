@@ -6,13 +6,14 @@ nothing reaches the mission itself: another project, another state, other trees,
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import sys
 import time
 
-from harness.base import clock, encoding, lean
+from harness.base import clock, encoding
 from harness.base.errors import HarnessError
-from harness.base.lean import signal
 from harness.git import clones, refs, repository
 from harness.git.repository import BRANCHES
 from harness.history import rebuild
@@ -95,7 +96,7 @@ class Replica:
 
     def _git_record(self) -> bytes:
         """The recorded configuration of git, about this repository, and without what leads to others."""
-        own = lean.loads(workplace.record(self.layout))
+        own = json.loads(workplace.record(self.layout))
         known = self.records.state.json(names.GIT_RECORD) or {}
         kept = {name: known[name] for name in ("config", "attributes", "info_attributes", "persons") if name in known}
         for name in ("config", "persons"):
@@ -140,7 +141,7 @@ class Replica:
         if act.verb == "note":
             raw.append(layout, PERSON, "", [(act.texts[0], act.texts[1])])
         elif act.texts[0] == "report":
-            verbs.issue(layout, lean.loads(act.texts[1]), PERSON)
+            verbs.issue(layout, json.loads(act.texts[1]), PERSON)
         elif act.texts[0] == "close":
             found = next(one for one in issues.load(layout) if one.id == act.texts[1])
             State(layout).append(names.ISSUES, issues.state_line(found, "closed", PERSON, act.texts[2]))

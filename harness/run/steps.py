@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from harness.base import clock, console, errors, faults, redaction
 from harness.base.errors import Changed, GuardianKilled, Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, handle_signals
-from harness.base.lean import signal
 from harness.base.record import Record
 from harness.integrity import mission_lock, reconcile, workplace
 from harness.model import contract, order_log, replies, runs

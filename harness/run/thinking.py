@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from itertools import islice
 
 from harness.agents.base import Event, ExecutionContext, Finished
-from harness.base import clock, console, lean, redaction
+from harness.base import clock, console, redaction
 from harness.base.record import Record
 from harness.integrity import confine, environment, home_layer
 from harness.integrity.inbox import Inbox
@@ -150,7 +151,7 @@ class Recorder:
             self.said.add(event.text)
         at = self.run.seconds()
         if event.kind == "usage":
-            self.outcome.usages[-1] = Usage(**lean.loads(event.text))
+            self.outcome.usages[-1] = Usage(**json.loads(event.text))
             self.counted, self.reported = event.text, True
             closing.reserve_used(self.lease, self.outcome, self.run.settings)
             self._show_progress()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from harness.base import clock, encoding, errors, lean, redaction, schema
+import json
+from functools import partial
+
+from harness.base import clock, encoding, errors, redaction, schema
 from harness.base.errors import HarnessError, Refused, UsageFault
-from harness.base.lean import partial
 from harness.model import contract, features, issues, mission, open_run, replies
 from harness.store import documents, journal, names
 from harness.store.files import PRIVATE
@@ -92,7 +94,7 @@ def _checked(run: OpenRun, text: str) -> dict[str, Any]:
 
 def report(run: OpenRun, value: str) -> Iterable[str]:
     """Append an issue, given as JSON; raises Refused if it is invalid."""
-    return [issue(run.layout, lean.loads(value), run.id)]
+    return [issue(run.layout, json.loads(value), run.id)]
 
 
 def issue(layout: Layout, value: dict[str, str], by: str) -> str:

@@ -7,7 +7,7 @@ from base64 import b64decode
 from binascii import Error as BadBase64
 from concurrent.futures import ThreadPoolExecutor
 
-from harness.base import encoding, lean
+from harness.base import encoding
 from harness.servers import pool
 from harness.servers.pool import Failed
 from harness.tools.answers import failed
@@ -103,7 +103,7 @@ def name_of(server: str, tool: str) -> str:
 def _tool(name: str, server: Server, found: Theirs) -> Tool | None:
     """A tool of ours; None where its schema is too large."""
     schema = {"properties": {}, **found.input_schema, "type": "object"}
-    if len(lean.dumps(schema)) > LARGEST_SCHEMA:
+    if len(encoding.compact(schema)) > LARGEST_SCHEMA:
         return None
     reads = bool(found.annotations and found.annotations.read_only_hint)
     said = " ".join((found.description or found.title or found.name).split())
@@ -145,7 +145,7 @@ def _result(found: CallToolResult) -> Result:
         else:
             texts.append(f"[{one.type}: it cannot be shown]")
     if not texts and found.structured_content is not None:
-        texts.append(lean.dumps(found.structured_content))
+        texts.append(encoding.compact(found.structured_content))
     return Result(text="\n".join(texts) or "(an empty result)", failed=found.is_error, images=images)
 
 

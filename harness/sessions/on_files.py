@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 
-from harness.base import encoding, lean
+from harness.base import encoding
 from harness.base.errors import Busy, Changed
 from harness.sessions.store import Item
 from harness.store import files
@@ -148,7 +149,7 @@ class Ticket:
 def _last(descriptor: int) -> int:
     """The number that was given last, as the lock has it; 0 for none."""
     try:
-        return int(lean.loads(os.pread(descriptor, LONGEST, 0) or b"{}").get("last", 0))
+        return int(json.loads(os.pread(descriptor, LONGEST, 0) or b"{}").get("last", 0))
     except (ValueError, AttributeError):  # somebody else's bytes: the files themselves say it
         return 0
 

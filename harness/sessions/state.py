@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness.base import encoding, lean, schema
+import json
+
+from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.builtin.turns import STATE as TOOL_STATE
@@ -85,7 +87,7 @@ def load(store: Store, of: Keys) -> tuple[AgentState | None, str]:
 def parse(item: Item, path: str, of: Keys) -> AgentState:
     """The state in a file; raises BrokenFile."""
     try:
-        row = lean.loads(item.data)
+        row = json.loads(item.data)
     except (ValueError, RecursionError):
         raise BrokenFile(path, "it is torn, or no JSON", remedy=REMEDY) from None
     number = row.get("format") if isinstance(row, dict) else None
@@ -107,7 +109,7 @@ def parse(item: Item, path: str, of: Keys) -> AgentState:
 def named(item: Item) -> Keys | None:
     """The keys of the session that a state says it is of; None where it cannot be read."""
     try:
-        row = lean.loads(item.data)
+        row = json.loads(item.data)
         return keys(str(row["user"]), str(row["session"]))
     except (ValueError, RecursionError, KeyError, TypeError, UsageFault):
         return None
@@ -116,7 +118,7 @@ def named(item: Item) -> Keys | None:
 def agent_of(item: Item) -> str:
     """Who speaks in the session of a state; "" where it cannot be read."""
     try:
-        row = lean.loads(item.data)
+        row = json.loads(item.data)
     except (ValueError, RecursionError):
         return ""
     return str(row.get("agent", "")) if isinstance(row, dict) else ""

@@ -5,9 +5,10 @@ The parsers take 40 to 100 ms to load, so only a file that is not in the cache l
 
 from __future__ import annotations
 
+import json
 import os
 
-from harness.base import encoding, lean
+from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.store import files
@@ -167,7 +168,7 @@ def cached(folder: str, name: str, text: str, parse: Callable[[str], Any], field
 def recall(folder: str, name: str, text: str, fields: tuple[str, ...] = ()) -> Any:
     """The cached value of exactly this text with these fields, else None; a torn cache counts as absent."""
     try:
-        row = lean.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
+        row = json.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
         return row["value"] if row["fields"] == [*fields] and row["of"] == _digest(text) else None
     except (OSError, ValueError, KeyError, TypeError, BrokenFile):
         return None

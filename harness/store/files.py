@@ -9,10 +9,10 @@ from __future__ import annotations
 import _thread
 import errno
 import fcntl
+import json
 import os
 import stat
 
-from harness.base import lean
 from harness.base.encoding import decode, digest, dump_json, parse_json
 from harness.base.errors import BrokenFile, Busy
 
@@ -292,7 +292,7 @@ class Lock:
     def holder(self) -> dict[str, Any]:
         """What the holder wrote; empty if nothing can be read."""
         try:
-            return dict(lean.loads(read(self.path) or b"{}"))
+            return dict(json.loads(read(self.path) or b"{}"))
         except (ValueError, TypeError, BrokenFile):
             return {}
 

@@ -6,9 +6,9 @@ lock heals it. An error names any other broken line with file, number and remedy
 
 from __future__ import annotations
 
+import json
 import os
 
-from harness.base import lean
 from harness.base.errors import BrokenFile
 from harness.base.schema import InvalidField
 from harness.store import files
@@ -30,7 +30,7 @@ def whole(data: bytes | None) -> Iterator[tuple[int, bytes]]:
 def value(line: bytes) -> Any:
     """The JSON value in a line; raises ValueError, also if it is nested too deeply for the parser."""
     try:
-        return lean.loads(line)
+        return json.loads(line)
     except RecursionError as fault:
         raise ValueError(str(fault)) from None
 

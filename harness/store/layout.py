@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.base import lean
+from harness.base import encoding
 from harness.base.errors import UsageFault
 from harness.store import names
 
@@ -91,7 +91,7 @@ class Layout:
     @property
     def committed(self) -> str:
         """The folder with what was committed, where runs are not behind glass; it lies outside, by the path of the mission."""
-        return os.path.join(state_home(), f"committed-{lean.sha256(os.fsencode(self.state))[:12]}")
+        return os.path.join(state_home(), f"committed-{encoding.digest(os.fsencode(self.state))[:12]}")
 
     def archive_of(self, mission_id: str) -> str:
         """The state of a mission that was put away."""

@@ -6,8 +6,9 @@ Of JSON Schema it understands what our tools use: object, array, string, integer
 from __future__ import annotations
 
 import difflib
+import json
 
-from harness.base import lean
+from harness.base import encoding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _whole(value: Any) -> Any:
 
 def _number(value: Any) -> Any:
     try:
-        found = lean.loads(value.strip()) if isinstance(value, str) else value
+        found = json.loads(value.strip()) if isinstance(value, str) else value
     except ValueError:
         return value
     return found if FITS["number"](found) else value
@@ -119,7 +120,7 @@ def _truth(value: Any) -> Any:
 def _parsed(value: Any) -> Any:
     """A list or an object that came as the text of its JSON."""
     try:
-        found = lean.loads(value) if isinstance(value, str) else value
+        found = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         return value
     return found if isinstance(found, list | dict) else value
@@ -127,7 +128,7 @@ def _parsed(value: Any) -> Any:
 
 def _shown(value: Any) -> str:
     try:
-        text = lean.dumps(value)
+        text = encoding.compact(value)
     except (ValueError, TypeError, RecursionError):
         text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"

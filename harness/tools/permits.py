@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from harness.base import lean
+from harness.base import encoding
 from harness.filesystem.faults import Refused
 from harness.filesystem.local import Local
 from harness.tools import commands
@@ -86,7 +86,7 @@ def subjects(bench: Workbench, tool: Tool, arguments: dict[str, Any]) -> tuple[S
         return commands.parts(_command(bench, arguments)), TEXT
     if tool.about:
         return [str(arguments.get(tool.about, ""))], TEXT
-    return [lean.dumps(arguments)], TEXT
+    return [encoding.compact(arguments)], TEXT
 
 
 def _command(bench: Workbench, arguments: dict[str, Any]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 
 from harness.agents.clis import ABOUT
-from harness.base import encoding, lean
+from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.model.config import Config
@@ -64,7 +65,7 @@ def _time(value: Any) -> int:
 def _claims(token: str) -> dict[str, Any]:
     body = token.split(".")[1]
     try:
-        value = lean.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode())
+        value = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode())
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

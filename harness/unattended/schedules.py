@@ -8,7 +8,7 @@ import subprocess
 from contextlib import contextmanager, suppress
 
 from harness.agents import registry
-from harness.base import clock, encoding, lean, schema
+from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile, Unavailable, UsageFault
 from harness.base.record import Record
 from harness.integrity import inside
@@ -96,7 +96,7 @@ def id_of(where: Layout) -> str:
     """The schedule's id, the same for the same folder: its name, and the beginning of a digest of its path."""
     name = os.path.basename(where.project).lower()
     plain = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name).strip("-")
-    return f"{plain[:40].strip('-') or 'mission'}-{lean.sha256(os.fsencode(where.project))[:6]}"
+    return f"{plain[:40].strip('-') or 'mission'}-{encoding.digest(os.fsencode(where.project))[:6]}"
 
 
 def add(
