@@ -10,7 +10,6 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 FOLDERS = ("harness", "roles", "tests", "bench", "examples")
 OURS = {*FOLDERS, *sys.stdlib_module_names}  # the names of Python itself are no third party's
-PYTHONS = {"_accept"}  # of its socket, which is no module's
 BY_NAME = {"getattr", "setattr", "delattr", "hasattr"}  # also those of a MonkeyPatch
 
 
@@ -65,7 +64,7 @@ def test_no_private_name_of_a_third_party_is_used() -> None:
     """Neither a module nor an attribute with a leading underscore, in the product, its tests and its benchmarks."""
     paths = [path for folder in FOLDERS for path in (HOME / folder).rglob("*.py")]
     trees = {path.relative_to(HOME): ast.parse(path.read_text()) for path in paths}
-    own = {*PYTHONS, *(name for tree in trees.values() for name in attributes(tree))}
+    own = {name for tree in trees.values() for name in attributes(tree)}
     found = {f"{path}: {name}" for path, tree in trees.items() for name in used(tree, own)}
     assert found == set()
 

@@ -10,7 +10,7 @@ import os
 import select
 import signal
 import time
-from _thread import allocate_lock  # `threading` costs a launch two milliseconds
+from threading import Lock
 
 from harness.base import errors
 from harness.filesystem.protocol import Done, Page
@@ -40,7 +40,7 @@ class Background:
         with tempfile.TemporaryFile() as file:
             self.spool = Spool(os.dup(file.fileno()))
         asked, self.ask = spawn.pipe()
-        self.one = allocate_lock()
+        self.one = Lock()
         self.id, self.ended = f"job-{os.urandom(4).hex()}", Done(output=b"", exit=0)
         parent = os.getpid()
         try:

@@ -7,6 +7,7 @@ without following, and a link's text is walked the same way. So a link may lead 
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import struct
@@ -246,10 +247,8 @@ def _beneath(root: int, path: str) -> int:
 def _openat2() -> Callable[[int, bytes], int]:
     """openat2(2), which has no wrapper in the C library."""
     try:
-        import ctypes  # costs as much as a bare start; once a process
-
         call = ctypes.CDLL(None, use_errno=True).syscall
-    except (ImportError, OSError, AttributeError):
+    except (OSError, AttributeError):
         return lambda root, path: -errno.ENOSYS
     how = struct.pack("QQQ", FOLDER, 0, NO_LINKS_BENEATH)
     number, size = ctypes.c_long(OPENAT2), ctypes.c_size_t(len(how))

@@ -7,6 +7,7 @@ reader has the old or the new. Writers of one file take a lock on the file itsel
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -244,10 +245,8 @@ def _taken(folder: int, name: str) -> bool:
 def _renameat2() -> Callable[[int, str, int, str], int] | None:
     """renameat2(2), where the C library has it: 0 or the errno."""
     try:
-        import ctypes  # costs as much as a bare start; once a process
-
         call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (ImportError, OSError, AttributeError):
+    except (OSError, AttributeError):
         return None
 
     def renamed(folder: int, name: str, target_folder: int, target: str) -> int:

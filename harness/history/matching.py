@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from re import _parser  # type: ignore[attr-defined]  # the parsed form of a pattern: there is no public one
 
 from harness.base import encoding
 from harness.base.errors import UsageFault
@@ -19,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 BLOCK = 256 * 1024
+TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[\d,]+\}|.", re.DOTALL)  # of a regular expression
+REPEAT = re.compile(r"\{[\d,]+\}")
+CODED = re.compile(r"\\[xuUN\d]|\(\?#")  # characters by number or name, and comments
+QUANTIFIERS, NOT_LITERAL = "*+?", "*+?().|"
 LONGEST = 4 * 1024 * 1024  # a line that goes on longer is taken in pieces of that size
 
 
@@ -63,15 +66,22 @@ def query(words: Sequence[str], regex: bool) -> Query:
 
 
 def _mandatory(pattern: re.Pattern[str]) -> str:
-    """The longest literal that each match has; "" where case does not count, or there is none."""
-    if pattern.flags & (re.IGNORECASE | re.VERBOSE):
+    """The longest literal that each match has, outside groups; "" where case does not count, or none is found."""
+    source = pattern.pattern
+    if pattern.flags & (re.IGNORECASE | re.VERBOSE) or CODED.search(source):
         return ""
-    found = [""]
-    for kind, value in _parser.parse(pattern.pattern):
-        if str(kind) == "LITERAL":
-            found[-1] += chr(value)
-        elif str(kind) != "AT":
+    found, depth = [""], 0
+    for token in TOKENS.findall(source):
+        depth += (token == "(") - (token == ")")
+        if token == "|" and not depth:
+            return ""
+        if token in QUANTIFIERS or REPEAT.fullmatch(token):
+            found[-1] = found[-1][:-1]
+        literal = token[-1] if len(token) == 1 or not token[1].isalnum() else ""
+        if depth or len(token) > 2 or not literal or token in NOT_LITERAL:
             found.append("")
+        elif token not in ("^", "$"):
+            found[-1] += literal
     return max(found, key=len)
 
 

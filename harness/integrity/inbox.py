@@ -7,11 +7,11 @@ A request names a verb and texts; who asks (role, feature, run) the listener kno
 
 from __future__ import annotations
 
-import _socket
 import json
 import os
 import select
 import signal
+import socket
 import sys
 import time
 
@@ -77,9 +77,9 @@ def remove(folder: str) -> None:
         temporary.remove(folder)
 
 
-def _in_folder(folder: str, verb: str) -> _socket.socket:
+def _in_folder(folder: str, verb: str) -> socket.socket:
     """A socket bound or connected in the folder, by way of its descriptor: a socket's path is at most 108 bytes."""
-    made = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         getattr(made, verb)(f"/proc/self/fd/{place}/{SOCKET}")
@@ -94,7 +94,7 @@ def _in_folder(folder: str, verb: str) -> _socket.socket:
 class _Listener:
     """The process beside the agent: one child a request, until the run lets go of the pipe `control`."""
 
-    def __init__(self, listener: _socket.socket, control: int, verbs: dict[str, Callable[..., Iterable[str]]]) -> None:
+    def __init__(self, listener: socket.socket, control: int, verbs: dict[str, Callable[..., Iterable[str]]]) -> None:
         self.listener, self.control, self.verbs = listener, control, verbs
         self.workers: set[int] = set()
         self.run = os.getppid()
@@ -125,8 +125,7 @@ class _Listener:
         os._exit(0)
 
     def _take(self) -> None:
-        descriptor, _ = self.listener._accept()  # type: ignore[attr-defined]  # under socket.accept, which costs 5 ms to import
-        client = _socket.socket(fileno=descriptor)
+        client, _ = self.listener.accept()
         try:
             self.workers.add(spawn.fork(lambda: _answer(client, self.verbs, self.run)))
         except OSError as fault:  # no process to be had: said to the client, who may try again
@@ -150,7 +149,7 @@ class _Listener:
             os.waitpid(pid, 0)
 
 
-def _answer(client: _socket.socket, verbs: dict[str, Callable[..., Iterable[str]]], run: int) -> None:
+def _answer(client: socket.socket, verbs: dict[str, Callable[..., Iterable[str]]], run: int) -> None:
     """Carry out one request in a process of its own, which then exits."""
     try:
         if not tree.is_below(_peer(client), run):  # a program of another mission on this machine
@@ -170,14 +169,14 @@ def _answer(client: _socket.socket, verbs: dict[str, Callable[..., Iterable[str]
     os._exit(0)
 
 
-def _peer(client: _socket.socket) -> int:
+def _peer(client: socket.socket) -> int:
     """The process that asks, as numbered here: struct ucred of unix(7). Without Linux our own."""
-    if not hasattr(_socket, "SO_PEERCRED"):
+    if not hasattr(socket, "SO_PEERCRED"):
         return os.getpid()
-    return int.from_bytes(client.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)[:4], sys.byteorder)
+    return int.from_bytes(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
 
 
-def _request(client: _socket.socket) -> dict[str, Any]:
+def _request(client: socket.socket) -> dict[str, Any]:
     data = bytearray()
     while not data.endswith(b"\n"):
         chunk = client.recv(65536)
@@ -190,7 +189,7 @@ def _request(client: _socket.socket) -> dict[str, Any]:
     return request
 
 
-def _send(client: _socket.socket, row: dict[str, object]) -> None:
+def _send(client: socket.socket, row: dict[str, object]) -> None:
     try:
         client.sendall(encoding.dump_json(row))
     except OSError:
@@ -210,7 +209,7 @@ def ask(layout: Layout, run_id: str, verb: str, *arguments: str) -> Iterator[str
         raise Busy(GONE) from fault
 
 
-def _answers(server: _socket.socket) -> Iterator[str]:
+def _answers(server: socket.socket) -> Iterator[str]:
     begun = b""
     while chunk := server.recv(65536):
         *lines, begun = (begun + chunk).split(b"\n")

@@ -9,6 +9,7 @@ have no wrapper in the C library.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 
@@ -37,8 +38,6 @@ def abi() -> int:
 
 
 def _call(number: int, *arguments: object) -> int:
-    import ctypes  # costs as much as a bare start; only where this tier is looked at
-
     library = ctypes.CDLL(None, use_errno=True)
     library.syscall.restype = ctypes.c_long
     given = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
@@ -48,8 +47,6 @@ def _call(number: int, *arguments: object) -> int:
 
 def restrict(writable: Sequence[str]) -> None:
     """From here on this process and all that it starts write below these folders alone. Raises Unavailable."""
-    import ctypes
-
     version = abi()
     handled = WRITE_FILE | REMOVE_AND_MAKE | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
     ruleset = _checked(_call(CREATE_RULESET, ctypes.byref(ctypes.c_uint64(handled)), 8, 0), "a ruleset")
@@ -62,8 +59,6 @@ def restrict(writable: Sequence[str]) -> None:
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    import ctypes
-
     folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     rule = rights.to_bytes(8, sys.byteorder) + folder.to_bytes(4, sys.byteorder)  # packed, as the header declares it
     try:

@@ -6,9 +6,10 @@ enters it before the start. Numbers are those of linux/sched.h, linux/if.h and s
 
 from __future__ import annotations
 
-import _socket
+import ctypes
 import fcntl
 import os
+import socket
 import struct
 
 from harness.base.errors import Unavailable
@@ -46,7 +47,7 @@ def _stay(control: int, report: int, writing: int) -> None:
             for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
                 with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                     file.write(text)
-        probe = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+        probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         fcntl.ioctl(probe.fileno(), SET_FLAGS, struct.pack("16sH14x", b"lo", UP_AND_RUNNING))
         probe.close()
     except OSError as fault:
@@ -72,8 +73,6 @@ def enter(holder: int) -> None:
 
 
 def _checked(name: str, *arguments: int) -> None:
-    import ctypes  # costs as much as a bare start; only where a run has a network of its own
-
     library = ctypes.CDLL(None, use_errno=True)
     if getattr(library, name)(*arguments):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -8,10 +8,10 @@ next start calls `sweep`. Without /proc (not Linux) process groups and `ps` repl
 
 from __future__ import annotations
 
-import _thread
 import os
 import select
 import signal
+import threading
 import time
 
 from harness.base import errors
@@ -47,9 +47,7 @@ __all__ = [
 TICK_SECONDS = 0.2
 _guardians: set[int] = set()  # guardians that this process started and has not reaped
 _spared: set[int] = set()  # other children of this process, which are no orphans of a guardian
-_forking = [
-    _thread.allocate_lock()
-]  # held from a fork until the child is known: else another thread takes it for an orphan
+_forking = [threading.Lock()]  # held from a fork until the child is known: else another thread takes it for an orphan
 _required_parent: list[int] = []  # pid of the parent that this process must not outlive
 
 
@@ -66,7 +64,7 @@ def fork_spared(then: Callable[[], object]) -> int:
     """As spawn.fork, for a child that is no orphan of a guardian; `unspare` once it is reaped."""
 
     def first() -> None:
-        _forking[0] = _thread.allocate_lock()  # this one is held by a thread that is not here
+        _forking[0] = threading.Lock()  # this one is held by a thread that is not here
         then()
 
     with _forking[0]:

@@ -5,6 +5,7 @@ Without /proc (not Linux) `ps` is the source, and functions that read /proc/<pid
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 TAG = "PROCESS_TAG"
 KILL_SECONDS = 10.0
-_libc: list[int] = []  # where prctl is; looked up once
+_libc: list[ctypes.CDLL] = []  # looked up once
 
 
 def on_linux() -> bool:
@@ -38,11 +39,9 @@ def adopt_orphans() -> None:
 
 
 def _prctl(*arguments: int) -> int:
-    """prctl(2), by what is under `ctypes`, whose module costs 3 ms."""
-    import _ctypes  # only a process that starts a supervised child needs it
-
-    _libc[:] = _libc or [_ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")]  # type: ignore[arg-type]  # None: this program
-    answer: int = _ctypes.call_function(_libc[0], arguments)
+    """prctl(2)."""
+    _libc[:] = _libc or [ctypes.CDLL(None)]
+    answer: int = _libc[0].prctl(*arguments)
     return answer
 
 

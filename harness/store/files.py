@@ -6,12 +6,12 @@ last line, writes once and undoes a short write. `journal.py` uses them to chang
 
 from __future__ import annotations
 
-import _thread
 import errno
 import fcntl
 import json
 import os
 import stat
+import threading
 
 from harness.base.encoding import decode, digest, dump_json, parse_json
 from harness.base.errors import BrokenFile, Busy
@@ -28,7 +28,7 @@ PRIVATE = 0o600
 LONGEST_SIGNATURE = 4096  # bytes of a lock file
 SHARED = 0o644
 READ_ONLY = 0o444
-FIRST = _thread.get_ident()  # the thread that loads this
+FIRST = threading.get_ident()  # the thread that loads this
 NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in the place of a file must not block us
 NO_FILES = {
     errno.EISDIR: "it is a folder, where a file belongs",
@@ -180,7 +180,7 @@ def replace(
 
 def _temporary(path: str) -> str:
     """The temporary name of this thread beside a path; its last number is the process, as `abandoned` reads it."""
-    thread = "" if (own := _thread.get_ident()) == FIRST else f".{own:x}"
+    thread = "" if (own := threading.get_ident()) == FIRST else f".{own:x}"
     return f"{path}{thread}.{os.getpid()}.tmp"
 
 
