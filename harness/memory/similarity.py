@@ -24,7 +24,7 @@ SAME, NEWER, UNRELATED = "same", "newer", ""
 # docs/decisions/0014, 0027 and 0034 have the trials. Weights are in millionths of a word that only two lessons have.
 MIN_COSINE_SAME = 0.46
 MIN_COSINE_SUBJECT = 0.22  # two decisions are about one subject, and two notes may contradict each other
-MIN_WEIGHT_SAME = 2_200_000  # two notes that share so much are the same, whatever else they say
+MIN_WEIGHT_SAME = 2_600_000  # two notes that share so much are the same, whatever else they say
 MIN_WEIGHT_SUBJECT = 500_000  # and two decisions share so much
 NAME_BONUS = 0.5  # what a shared identifier adds to its own weight
 YOUNG = 60  # lessons below which a mission expects common words in more of them

@@ -210,7 +210,7 @@ def test_looking_up_stays_bounded_when_every_note_shares_the_same_words() -> Non
 
 def test_own_words_decide_where_most_words_differ() -> None:
     """A paraphrase brings words of its own; two notes that share several words of nobody else are one lesson all the same."""
-    one = "use a key prefix and SCAN to clean up valkeyd, never FLUSHALL_ASYNC"
+    one = "use a key prefix and SCAN in the teardown of valkeyd, never FLUSHALL_ASYNC"
     two = "my login disappeared after each test run: FLUSHALL_ASYNC of valkeyd in the teardown was the reason"
     assert relation(one, two) == SAME
     three = "open the settings page and read the name of the current user before a release is made"
