@@ -111,11 +111,11 @@ APART = [
 ]
 
 
-def relation(old: str, new: str, kind: str = "lesson") -> str:
+def relation(old: str, new: str, kind: str = "lesson", of_new: str = "") -> str:
     """How a newer note relates to the only known one."""
     known = Lessons()
     known.add(0, kind, old)
-    same, older = known.relations(kind, new)
+    same, older = known.relations(of_new or kind, new)
     return SAME if same is not None else NEWER if older else UNRELATED
 
 
@@ -130,6 +130,14 @@ def test_two_wordings_are_one_lesson(pair: tuple[str, str], kind: str) -> None:
 def test_two_warnings_of_one_thing_are_one_lesson(pair: tuple[str, str]) -> None:
     """Also where only one of them says not to do it."""
     assert [relation(*pair, "avoid"), relation(*pair[::-1], "avoid")] == [SAME, SAME]
+
+
+@pytest.mark.parametrize("kind", ["avoid", "fail"])
+def test_a_warning_does_not_replace_another(kind: str) -> None:
+    """Also where only one of the two gives a reason."""
+    one = "don't collect() the dataframe in jobs/Run.scala, the driver dies with java.lang.OutOfMemoryError, write to s3 instead"
+    two = "collect() in jobs/Run.scala kills the driver with OutOfMemoryError, write the dataframe to s3"
+    assert [relation(one, two, "avoid", kind), relation(two, one, kind, "avoid")] == [SAME, SAME]
 
 
 @pytest.mark.parametrize("pair", REPLACED)
