@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
 from harness.base.errors import BrokenFile
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 PLAIN = str.maketrans("/._-+:=@%,", "aaaaaaaaaa")  # besides letters and digits, what no shell takes for anything else
 REMEMBERED, LARGE = 4, range(16 * 1024, 1024 * 1024)

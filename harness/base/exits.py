@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
 
 from harness.base import console, errors
 from harness.base.errors import HarnessError, Interrupted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import NoReturn
 
 BUG = "a bug in the harness"
 
@@ -42,8 +41,6 @@ def guarded(body: Callable[[], int], bug: str = BUG) -> int:
 def leave(code: int) -> int:
     """This exit code; once everything of ours has ended, the process does so at once, because taking the interpreter down
     costs as much as half a bare start."""
-    import atexit  # built in, and not needed before
-
     atexit.register(_end, code)
     return code
 
@@ -59,8 +56,6 @@ def _end(code: int) -> NoReturn:
 
 def bug_words(fault: Exception, bug: str = BUG) -> str:
     """The exception of a bug and its place; with HARNESS_DEBUG set, the whole traceback."""
-    import traceback  # only needed to report a bug
-
     if os.environ.get("HARNESS_DEBUG"):
         return "".join(traceback.format_exception(fault))
     frames = traceback.extract_tb(fault.__traceback__)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from re import Match
+import re
+from collections.abc import Iterator
+from re import Match
 
 LONGEST_LINE = 2000  # characters of a line that are looked at
 MORE = " (and {} more)"
@@ -55,8 +54,6 @@ def cut(text: str, most: int) -> str:
 def of_output(output: str) -> str:
     """The line of an output that says what was wrong: the first failing assertion or exception, else the last line that is no
     noise; "" where there is none."""
-    import re  # most runs have nothing red
-
     noise = re.compile(NOISE)
     lines = list(_without_pipes([line.rstrip()[:LONGEST_LINE] for line in output.split("\n") if line.strip()]))
     for form in TELLING:
@@ -80,8 +77,6 @@ def _whole(found: Match[str], after: list[str]) -> str:
 
 def _without_pipes(lines: list[str]) -> Iterator[str]:
     """The lines without the tracebacks that end in BrokenPipeError: their reader had seen enough, which is no fault."""
-    import re
-
     held: list[str] = []
     for line in lines:
         if re.match(TRACE, line):
@@ -99,8 +94,6 @@ def _without_pipes(lines: list[str]) -> Iterator[str]:
 
 def _difference(lines: list[str]) -> str:
     """The first line on either side of the first difference that diff found: what was there, and what was expected."""
-    import re
-
     start = next((at for at, line in enumerate(lines) if re.match(HUNK, line)), len(lines))
     sides = [next((line for line in lines[start + 1 :] if line.startswith(mark)), "") for mark in ("<", ">")]
     if not any(sides):
@@ -110,8 +103,6 @@ def _difference(lines: list[str]) -> str:
 
 def _exception(lines: list[str]) -> str:
     """The first exception that is not the cause of another one; a bare one with the line of code that raised it."""
-    import re
-
     for number, line in enumerate(lines):
         found = re.match(EXCEPTION, line)
         chained = any(after.startswith(CHAINED) for after in lines[number + 1 : number + 2])

@@ -1,18 +1,11 @@
 """Record: the base class of plain data. It has keyword construction, defaults, equality, a repr and `replace`.
 
-Type checkers see a data class. Importing `dataclasses` takes 8 ms, as long as all the rest of `harness next`.
+Type checkers see a data class.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, ClassVar, Self, dataclass_transform
-else:
-
-    def dataclass_transform(**_: object) -> object:
-        """Only type checkers need the real one."""
-        return lambda cls: cls
+from typing import Any, ClassVar, Self, dataclass_transform
 
 
 @dataclass_transform(kw_only_default=True)

@@ -7,22 +7,20 @@ that shape. A field with a default may be absent. Every other field is required.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import Any, TypeVar
 
 from harness.base.record import Record
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, TypeVar
-
-    R = TypeVar("R", bound=Record)
-    Names = list[str]
-    PlainText = str
-    Line = str
-    Positive = int
-    Whole = int
-    Count = float
+R = TypeVar("R", bound=Record)
+# in annotations; `WORDS` says what each may hold
+Names = list[str]
+PlainText = str
+Line = str
+Positive = int
+Whole = int
+Count = float
 
 LETTERS_AND_DIGITS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 IN_NAMES = LETTERS_AND_DIGITS | set("._-")

@@ -9,21 +9,18 @@ import gc
 import os
 import select
 import signal
+import tempfile
 import time
+from collections.abc import Callable
 from threading import Lock
 
 from harness.base import errors
 from harness.filesystem.protocol import Done, Page
 from harness.filesystem.spool import Spool
 from harness.process import spawn, supervise
+from harness.process.supervise import Child, Ended
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from harness.process.supervise import Child, Ended
-
-    Say = Callable[[Ended, bytes, int], Done]
+Say = Callable[[Ended, bytes, int], Done]
 
 SHOWN = 100_000  # bytes of output that a Done has
 KILLED = -9
@@ -35,8 +32,6 @@ class Background:
     held by the thread that reaps."""
 
     def __init__(self, start: Callable[[], Child], say: Say) -> None:
-        import tempfile  # few sessions have a command in the background
-
         with tempfile.TemporaryFile() as file:
             self.spool = Spool(os.dup(file.fileno()))
         asked, self.ask = spawn.pipe()

@@ -11,10 +11,7 @@ import ctypes
 import errno
 import os
 import struct
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 MOST_LINKS = 40  # as the kernel's
 OPENAT2 = 437  # the same on every architecture

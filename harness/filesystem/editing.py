@@ -6,14 +6,10 @@ there as it was written is looked for with `\\r\\n`, and in a file all of whose 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.base.record import Record
-from harness.filesystem.protocol import Fault
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from harness.filesystem.protocol import Change
+from harness.filesystem.protocol import Change, Fault
 
 LF, CRLF = b"\n", b"\r\n"
 SHOWN = 5  # lines that a fault names

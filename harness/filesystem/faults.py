@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
+from typing import TypeVar
 
 from harness.filesystem.protocol import Fault
 from harness.filesystem.replacing import LOCK_SECONDS, Busy
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 WORDS = {  # what the system says: the kind of fault, and what to do
     errno.ENOENT: ("missing", "There is no {path}. List its folder to see what is there."),

@@ -7,10 +7,7 @@ from the root. What such a pattern names is guarded with all that is below it; a
 from __future__ import annotations
 
 import fnmatch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 FOLDERS = (".git", ".harness", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker")
 KEYS = (

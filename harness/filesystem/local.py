@@ -5,24 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from harness.base import encoding
 from harness.base.record import Record
 from harness.filesystem import editing, lines, replacing, ripgrep, search
-from harness.filesystem.beneath import LISTED, Beneath, split
+from harness.filesystem.beneath import LISTED, Beneath, Place, split
 from harness.filesystem.faults import Refused, changed, read_only, tried
 from harness.filesystem.guarded import Guarded
-from harness.filesystem.protocol import Content, Entry, Fault, Listing, Written
+from harness.filesystem.protocol import Change, Content, Entry, Fault, Listing, Matches, Written
 from harness.filesystem.replacing import Held
 from harness.filesystem.walking import entry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from harness.filesystem.beneath import Place
-    from harness.filesystem.protocol import Change, Matches
 
 MOST_READ = 16 * 1024 * 1024  # bytes that one read gives
 MOST_WHOLE = 256 * 1024 * 1024  # bytes of a file that is edited or downloaded
@@ -302,11 +297,8 @@ def _check_name(name: str, path: str) -> None:
         raise Refused(
             "invalid", path, f"{path} has a backslash or a control character in a name; folders end with `/`."
         )
-    if not name.isascii():
-        import unicodedata  # 1 MB of tables, for few names
-
-        if not unicodedata.is_normalized("NFC", name):
-            raise Refused("invalid", path, f"{path} has letters and their accents as separate signs (not NFC).")
+    if not unicodedata.is_normalized("NFC", name):
+        raise Refused("invalid", path, f"{path} has letters and their accents as separate signs (not NFC).")
 
 
 def _whole(fd: int, path: str) -> bytes:

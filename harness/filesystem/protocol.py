@@ -6,13 +6,10 @@ is the root. No verb raises for what a model can mend: it returns a Fault. What 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from harness.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 FAULTS = {
     "missing": "there is no such file or folder",

@@ -13,12 +13,9 @@ import fcntl
 import os
 import stat
 import time
+from collections.abc import Callable
 
 from harness.filesystem.beneath import LISTED, READ
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LOCK_SECONDS = 10.0
 PAUSE_SECONDS = 0.0005

@@ -10,15 +10,12 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 
 from harness.base.errors import Unavailable
 from harness.filesystem import python_grep
 from harness.filesystem.faults import Refused
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 CHUNK = 1024 * 1024
 SECONDS = 60.0

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import time
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from harness.base.record import Record
 from harness.filesystem import lines, patterns, ripgrep
+from harness.filesystem.beneath import Beneath
 from harness.filesystem.faults import Refused
 from harness.filesystem.protocol import Listing, Match, Matches
 from harness.filesystem.walking import Walk, entry, order
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator, Sequence
-
-    from harness.filesystem.beneath import Beneath
 
 Hit = tuple[str, int, int, bytes]  # path, line, offset, text
 COUNTED = 20_000  # lines that are counted; where there are more, the search ends

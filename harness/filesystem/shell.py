@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
 
 from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.filesystem.background import Background
 from harness.filesystem.faults import tried
-from harness.filesystem.local import Local
+from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import Done, Fault
 from harness.filesystem.spool import Ends
 from harness.process import supervise
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from harness.filesystem.local import Mount
-    from harness.process.confine import Confinement
-    from harness.process.supervise import Ended
+from harness.process.confine import Confinement
+from harness.process.supervise import Ended
 
 PASSED = (
     "PATH",

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import struct
+from typing import Any
 
 from harness.base import encoding
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 HEAD = struct.Struct(
     "<QQQ"

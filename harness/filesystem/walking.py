@@ -6,16 +6,11 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from harness.filesystem.beneath import LISTED, READ
+from harness.filesystem.beneath import LISTED, READ, Beneath
 from harness.filesystem.protocol import Entry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from harness.filesystem.beneath import Beneath
 
 IGNORE = ".gitignore"
 NEVER = (".git", ".harness")  # not searched, hidden files or not

@@ -10,14 +10,11 @@ A repository that plays a mission back only borrows the project's objects: it ha
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 
 from harness.git import dotgit, repository, settings
 from harness.git.settings import Recorded
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 SAFE = '[safe]\n\tdirectory = *\n[core]\n\tattributesFile = "{attributes}"\n'
 FORMAT = ("core.repositoryformatversion", "extensions.objectformat", "extensions.partialclone")

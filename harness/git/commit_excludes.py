@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from collections.abc import Collection
 
 STATE = ".harness"
 LARGEST_BYTES = 5 * 1024 * 1024

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable
 
 from harness.base.record import Record
 from harness.git import repository, settings
 from harness.git.repository import GitFailed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 LINK = "120000"
 SUBMODULE = "commit"

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Iterator
 
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 LOCK_SECONDS = 1.0
 _known: dict[str, tuple[str, str]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator, Mapping
 
 from harness.base import encoding
 from harness.base.record import Record
@@ -18,10 +19,6 @@ from harness.git.repository import BRANCHES, GitFailed
 from harness.git.worktrees import PREFIX
 from harness.process import temporary
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 GITLINK = "160000"
 JOURNAL = "harness-landing.json"

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator
 
 from harness.base import redaction
 from harness.base.record import Record
 from harness.git import repository, settings, worktrees
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 LARGEST_BYTES = 2 * 1024 * 1024  # of each file, from its beginning
 MOST_BYTES = 32 * 1024 * 1024  # of all files

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from harness.git import dotgit, settings
 from harness.git.repository import GitFailed, Position, run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KEEP = "refs/harness/keep/"  # with the run's id behind: the commit of a snapshot, which git gc then keeps
 

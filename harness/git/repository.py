@@ -9,15 +9,12 @@ Every function raises GitFailed, with git's own words, when git refuses.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable, Mapping
 
 from harness.base.errors import NeedsPerson, Unavailable
 from harness.base.record import Record
 from harness.git import commit_excludes, dotgit, settings
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
 
 OLDEST = (2, 38)
 AUTHOR = ("harness", "harness@localhost")

@@ -8,16 +8,13 @@ the tree or in its git folder is believed. Our own calls use an index beside the
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 
 from harness.base import encoding
 from harness.git import commit_excludes, dotgit, placing, repository, settings
 from harness.git.repository import GitFailed
 from harness.process import temporary
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 LENGTHS, DIGITS = (40, 64), frozenset("0123456789abcdef")  # of a commit's id
 PREFIX = "harness-"  # of the git folders of our trees

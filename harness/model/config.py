@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
@@ -18,11 +23,7 @@ EVENTS = ("done", "escalated", "checkpoint", "budget", "stuck", "auth", "passed"
 FEATURE, COST = "before-feature:", "every-cost-usd:"
 WHENS = f"after-plan, before-done, {FEATURE}F-001 or {COST}5"
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Agents = Any
     Trust = str
     Workplace = str
@@ -206,13 +207,9 @@ def load(layout: Layout) -> Config:
 
 def parse(text: str, path: str) -> Config:
     """The configuration in a TOML text; raises BrokenFile."""
-    import tomllib  # 10 ms: only when the file has changed
-
     try:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
-        import re
-
         place = re.search(r"line (\d+)", str(fault))
         bad = int(place[1]) if place else text.count("\n") + 1
         raise BrokenFile(path, f"not TOML ({fault})", line=bad, remedy="Correct that line.") from None
@@ -286,8 +283,6 @@ def _is_inside(path: str) -> bool:
 def line_of(text: str, table: str, key: str = "", row: int = 0) -> int | None:
     """The 1-based line of a key in its table, or of the table's header without a key; else the first line with that word
     (`a.b = 1`), else None. `row`: which one of the tables of that name, from 0."""
-    import re  # only for a fault
-
     word = key or table.partition(".")[2] or table
     inside, first, before = "", None, 0
     for number, line in enumerate(text.split("\n"), start=1):

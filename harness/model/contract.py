@@ -6,19 +6,17 @@
 
 from __future__ import annotations
 
+import shlex
+from typing import Any
+
 from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
+from harness.base.schema import Line, PlainText, Positive
 from harness.model.features import Feature, find
 from harness.store import documents, names
 from harness.store.layout import Layout, restoring
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.base.schema import Line, PlainText, Positive
 
 PREAMBLE = """# Validation contract
 
@@ -224,8 +222,6 @@ _split: dict[str, tuple[str, ...]] = {}  # a few info strings are shared by all 
 
 def _words(info: str) -> tuple[str, ...]:
     """The words of an info string, none if it is not shell."""
-    import shlex  # only when a contract is really parsed
-
     if info not in _split:
         try:
             _split[info] = tuple(shlex.split(info))

@@ -3,6 +3,8 @@ every setup and service that is added, changed or dropped: replayed, it gives th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from harness.base import encoding, schema
 from harness.base.record import Record
 from harness.base.schema import InvalidField
@@ -18,10 +20,7 @@ SETUP, SERVICE = BLOCKS = ("setup", "service")
 PERSON = "person"
 REMEDY = "Correct that line, or remove it: then its facts about the claim are lost."
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Verb = str
 else:
     Verb = schema.one_of((*VERBS, *BLOCKS), told=True)

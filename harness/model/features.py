@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
+from harness.base.schema import Names
 from harness.store import journal, names
 from harness.store.layout import Layout, command, restoring
 from harness.store.state import State
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    from harness.base.schema import Names
-    from harness.model.contract import Claim
-
-    T = TypeVar("T", "Feature", Claim)
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Status = str
     NoteRow = dict[str, Any]
+
+
+class _WithId(Protocol):
+    id: str
+
+
+T = TypeVar("T", bound=_WithId)
+
 
 STATUSES = ("todo", "in_progress", "validating", "passed", "failing", "blocked")
 TRIES = 3
@@ -102,7 +106,7 @@ def note_faults(note: object) -> list[str]:
     return [*schema.faults(note, f"the note '{kind}'" if kind else "a note", NOTES.get(str(kind), Note))]
 
 
-if not TYPE_CHECKING:
+if not TYPE_CHECKING:  # the kinds of those fields
     Status = schema.one_of(STATUSES, told=True)
     NoteRow = schema.OBJECT.part("a note", lambda value: not note_faults(value))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from harness.base import clock, encoding, schema
 from harness.base.record import Record
 from harness.base.schema import InvalidField
@@ -14,10 +16,7 @@ SERIOUS = ("critical", "major")
 HAS = "an issue has"
 STATES = ("open", "planned", "closed")
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Severity = str
     Progress = str
 else:

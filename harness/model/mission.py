@@ -4,6 +4,7 @@ which a person writes in theirs."""
 from __future__ import annotations
 
 import os
+import re
 
 from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile, UsageFault
@@ -64,8 +65,6 @@ def read(layout: Layout) -> Mission:
 
 def new_id(project: str) -> str:
     """An id for a new mission: the folder's name as a slug, a dash, 6 random hex digits."""
-    import re  # a mission is made once
-
     slug = re.sub(r"[^a-z0-9]+", "-", os.path.basename(project).lower()).strip("-")[:40] or "mission"
     return f"{slug}-{os.urandom(3).hex()}"
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.base import clock, encoding
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.memory import raw
 from harness.model import contract, features
+from harness.model.check_environment import CheckEnvironment
 from harness.model.config import Config
 from harness.model.contract import Claim, Contract
 from harness.model.features import Feature
@@ -19,12 +22,6 @@ from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.store import names
 from harness.store.layout import Layout, RunLayout
 from harness.store.state import Changes, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.model.check_environment import CheckEnvironment
 
 MOST_NOTES = 10
 
@@ -225,8 +222,6 @@ class Run(Record, frozen=True):
 
 def place_of(layout: Layout, context: Context, tag: str, settings: Config, keep: list[int]) -> CheckEnvironment:
     """The working folder as the check environment of the run with this context, as it was at opening."""
-    from harness.model.check_environment import CheckEnvironment  # only runs that fire checks pay for it
-
     run = Begun(layout=layout, context=context)
     environment = CheckEnvironment(directory=run.workplace, tag=tag, seconds=settings.check_seconds, keep=keep)
     environment.checkout = run.checkout if layout.prefix else ""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.base import schema
 from harness.base.record import Record
 from harness.store import json_lines, names
+from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.store.layout import Layout
 
 
 class Applied(Record):

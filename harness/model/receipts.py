@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from harness.base import encoding, faults, schema
 from harness.base.record import Record
@@ -15,8 +16,7 @@ FLAKY = "flaky: "
 NOT_FIRED = 69  # exit of a check that could not be run; its output begins with why
 OWN_FOLDER = "names a folder of the mission: "
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Seconds = float
 else:
     Seconds = schema.NUMBER.part("a number of seconds, 0 or above", lambda value: 0 <= value < 1e15)

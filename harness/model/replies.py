@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 from harness.base import encoding, schema
 from harness.base.errors import Refused
 from harness.base.record import Record
+from harness.base.schema import Names, PlainText
 from harness.memory import raw
 from harness.model.contract import Check, Service
 from harness.model.issues import Given
@@ -15,12 +17,7 @@ from harness.store import documents
 STATUSES = ("implemented", "blocked")
 MOST_CHECKS = 3
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.base.schema import Names, PlainText
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Status = str
     Tag = str
     Name = str

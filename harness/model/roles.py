@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.base.schema import Fault
+from harness.base.schema import Fault, Names
 from harness.model import config
+from harness.model.config import Agents, Config, MostNumber
 from harness.store import documents, files
 from harness.store.layout import Layout, home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from harness.base.schema import Names
-    from harness.model.config import Agents, Config, MostNumber
-else:
-    Agents, MostNumber = config.Agents, config.MostNumber
 
 CAPABILITIES = ("plans", "commits", "judges", "curates")
 MAY = frozenset((*CAPABILITIES, "agent_optional"))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.base.schema import InvalidField
+from harness.base.schema import Count, InvalidField, R, Whole
 from harness.model import receipts
 from harness.store import files, folder_lock, json_lines, names
 from harness.store.layout import Layout, RunLayout, command
@@ -29,13 +31,7 @@ CLOCK_STEP = 60  # by as much a clock may be set back while it is kept right
 WRITES = "a run writes"
 LEASE = "run-"  # the beginning of the names of leases among the locks
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from harness.base.schema import Count, R, Whole
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Moment = int
     Mark = list[Any]
     RawMark = list[Any]
@@ -91,7 +87,7 @@ class Totals(Record):
     uncounted: Whole = 0
 
 
-if not TYPE_CHECKING:
+if not TYPE_CHECKING:  # the kinds of those fields
     TotalsRow = schema.row_of(Totals)
 
 

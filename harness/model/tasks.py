@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.store import files, names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 RUNNING, OK, CANCELLED, ENDED = "running", "ok", "cancelled", "ended"
 """How a task stands, besides the outcomes of runs: at work; answered; ended by whoever started it; ended with that."""

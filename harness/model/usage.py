@@ -6,6 +6,9 @@ value that was not reported is None, never 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
 from harness.base import schema
 from harness.base.record import Record
 from harness.store import json_lines
@@ -15,11 +18,7 @@ REPORTED, TABLE, UNKNOWN = "reported", "table", "unknown"
 MILLION = 1_000_000
 MOST = 10**15  # of tokens or USD; more is not a valid count
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Tokens = int
     Cost = float
     Source = str

@@ -11,16 +11,13 @@ import os
 import select
 import signal
 import time
+from collections.abc import Mapping, Sequence
 
 from harness.base import errors
 from harness.base.record import Record
 from harness.process import spawn, tree
 from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.process.tree import KILL_SECONDS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 NAMESPACE_SECONDS = 0.5  # a full namespace takes longer; then it is killed as any other tree
 

@@ -12,12 +12,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Sequence
 
 from harness.base.errors import Unavailable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 VERSION = 1  # flag of CREATE_RULESET: which ABI is there

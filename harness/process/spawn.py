@@ -11,12 +11,9 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from harness.base import errors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 CHUNK_BYTES = 65536
 STANDARD_SIGNALS = range(1, 32)

@@ -13,6 +13,7 @@ import select
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.base import errors
 from harness.base.record import Record
@@ -22,12 +23,6 @@ from harness.process.guardian import Guardian, Plan
 from harness.process.spawn import capture
 from harness.process.timeouts import Timeouts, Watch
 from harness.process.tree import KILL_SECONDS, TAG, pid_record, sweep, tagged_ancestor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from harness.process.confine import Confinement
 
 __all__ = [
     "TAG",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from harness.process import tree
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def create(what: str, tag: str = "") -> str:

@@ -7,13 +7,10 @@ without output, CHECKS times per idle timeout: a scan of a large folder costs ha
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from harness.base.record import Record
 from harness.process import tree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CHECKS = 8  # checks of a silent child before it counts as idle
 BUSY = 0.05  # share of one core between two checks: a spinner that waits for the network uses less

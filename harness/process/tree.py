@@ -9,14 +9,11 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Callable, Collection
+from typing import Any
 
 from harness.base import errors
 from harness.process import spawn
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from typing import Any
 
 TAG = "PROCESS_TAG"
 KILL_SECONDS = 10.0

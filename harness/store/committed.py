@@ -7,15 +7,12 @@ them up to date. raw.md, which every writer may extend, has a copy of what was t
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from harness.base import encoding
 from harness.store import files, journal, names, objects
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 BLOCK = 1024 * 1024
 GROWS = (*names.APPEND_ONLY, names.RAW)

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 SHORTEST_FENCE = 3
 

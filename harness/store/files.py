@@ -12,15 +12,12 @@ import json
 import os
 import stat
 import threading
+from collections.abc import Iterable, Iterator
+from io import FileIO
+from typing import Any
 
 from harness.base.encoding import decode, digest, dump_json, parse_json
 from harness.base.errors import BrokenFile, Busy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from io import FileIO
-    from typing import Any
 
 __all__ = ("decode", "digest", "dump_json", "parse_json")
 LONGEST_PID = 10  # digits; more are no process

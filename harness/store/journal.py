@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
+from typing import Any
 
 from harness.base.errors import BrokenFile
 from harness.store import files, json_lines, names
 from harness.store.layout import Layout, command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 VERBS = ("replace", "append", "remove")
 APPENDED_IN = ("memory", names.LOCKS)

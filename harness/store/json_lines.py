@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from harness.base.errors import BrokenFile
 from harness.base.schema import InvalidField
 from harness.store import files
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 
 def whole(data: bytes | None) -> Iterator[tuple[int, bytes]]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.store import names, objects
 from harness.store.layout import Layout
 from harness.store.state import State
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
-    Rows = list[dict[str, Any]]
+Rows = list[dict[str, Any]]
 
 
 def rendered(layout: Layout, parts: Iterable[tuple[bytes, str]]) -> bytes:

@@ -7,16 +7,13 @@ accept that a newer field is absent.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from harness.base.errors import RESTORE, BrokenFile
 from harness.store import files, json_lines
 from harness.store.journal import Journal
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 FORMAT = 2
 NOTES_1 = {  # kind of a note in format 1 -> the field that takes its `ids`; None if it has no more fields

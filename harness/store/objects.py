@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 
 from harness.base.errors import BrokenFile
 from harness.store import files
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 RESTORING = ".restoring"  # there while lost objects are restored; so a kill in between is seen
 

@@ -8,18 +8,14 @@ append-only file, so that a change by anybody else can be told apart.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile, Changed
 from harness.store import committed, files, journal, names
+from harness.store.files import Lock
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
-    from harness.store.files import Lock
 
 ABSENT = ""
 APPENDED = (*names.APPEND_ONLY, names.RAW)

@@ -7,6 +7,9 @@ bytes of before count. Whoever commits the file anew, or accepts it, ends that.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
 from harness.base import clock, encoding, schema
 from harness.base.errors import UsageFault
 from harness.base.record import Record
@@ -16,11 +19,7 @@ from harness.store.layout import Layout
 from harness.store.state import State
 from harness.workspace import places
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-    from typing import Any
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Verb = str
 else:
     Verb = schema.one_of(("changed", "accepted", "back"), told=True)

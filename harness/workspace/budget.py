@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.base.record import Record
 from harness.memory.tokens import estimated
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 HEAD, ROWS, NEWEST = "head", "rows", "newest"  # what of a section is kept where it is cut
 DATED = "- ["

@@ -6,32 +6,25 @@ It is put together at each run. `workspace.json` in the folder of the run keeps 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 
 from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.model.config import WorkspaceTable
+from harness.model.config import Config, WorkspaceTable
 from harness.store import files, names, objects
 from harness.store.files import PRIVATE
 from harness.store.layout import Layout
 from harness.store.state import State
 from harness.workspace import acceptance, budget, grants, places, skills, subagents, tools
-from harness.workspace.acceptance import Waiting
+from harness.workspace.acceptance import Line, Waiting
 from harness.workspace.budget import Section
 from harness.workspace.grants import Grants
 from harness.workspace.on_disk import reader_of
-from harness.workspace.reading import parse_all
+from harness.workspace.reading import Reader, parse_all
 from harness.workspace.skills import Skill
 from harness.workspace.subagents import Subagent
 from harness.workspace.tools import Tools
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from harness.model.config import Config
-    from harness.workspace.acceptance import Line
-    from harness.workspace.reading import Reader
 
 WORDS = ("instructions", "knowledge", "skills", "memory")  # of `reads:`
 INSTRUCTIONS = (

@@ -9,23 +9,17 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable
 
 from harness.base import encoding, schema
 from harness.base.errors import Unavailable
 from harness.base.record import Record
 from harness.git import contents, repository
 from harness.store import files
-from harness.store.layout import command, state_home
-from harness.workspace.tools import STDIO
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from harness.store.layout import Layout
-    from harness.workspace.reading import Reader
-    from harness.workspace.skills import Skill
-    from harness.workspace.tools import McpServer
+from harness.store.layout import Layout, command, state_home
+from harness.workspace.reading import Reader
+from harness.workspace.skills import Skill
+from harness.workspace.tools import STDIO, McpServer
 
 STATE, TREE = ".harness", "tree"
 SAID = ("roles", "sessions")  # what else of it says what agents may do

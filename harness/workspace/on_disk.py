@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable, Iterator
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.git import contents
 from harness.store import files
+from harness.store.layout import Layout
 from harness.workspace import places
-from harness.workspace.acceptance import Accepted, File
+from harness.workspace.acceptance import Accepted, File, Line
 from harness.workspace.reading import Reader
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from harness.store.layout import Layout
-    from harness.workspace.acceptance import Line
 
 MOST_FILES = 5000
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from harness.base import ids
 from harness.store.layout import Layout, home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
 
 USER = "HARNESS_USER"  # who starts the runs, where `user` of config.toml does not say it
 INSTRUCTIONS, TOOLS = "AGENTS.md", "tools.json"
@@ -30,7 +28,6 @@ def folder_of_user(user: str) -> str:
     """Where the files of a user are in the project; "" without one."""
     if not user:
         return ""
-    from harness.base import ids  # few missions name one
 
     return f"{USERS}/{ids.encoded(user)}"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
@@ -10,13 +12,7 @@ from harness.git import contents
 from harness.store import documents, files
 from harness.store.layout import Layout
 from harness.workspace import acceptance, places
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from typing import Any
-
-    from harness.workspace.acceptance import Accepted, Line, Waiting
+from harness.workspace.acceptance import Accepted, Line, Waiting
 
 LONGEST_BYTES = 1024 * 1024
 MOST_FILES = 500  # of a skill outside the project

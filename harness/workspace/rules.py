@@ -6,14 +6,11 @@ path, or else its arguments as JSON. Deny wins over everything.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from harness.base.record import Record
 from harness.filesystem import patterns
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 ALLOW, ASK, DENY = "allow", "ask", "deny"
 PATH, TEXT = "path", "text"  # how a pattern is read: `*` stays within a name of a path, or is any text

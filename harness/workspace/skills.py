@@ -6,15 +6,12 @@ A prompt has names and descriptions. The body is loaded when it is needed (`body
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.store import documents
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 LONGEST = {"name": 64, "description": 1024, "compatibility": 500}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.store import documents
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Mode = str
     Steps = int
     Title = str

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.workspace import rules
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Tools_ = list[str]
     Transport = str
     Seconds = int
