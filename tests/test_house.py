@@ -75,7 +75,6 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ("agents.configs", "agents.driven", "agents.playbook", "agents.recorded", "agents.scripted"),
         "files of agents",
     ),
-    "memory.tables": "tables beside the code",
     "decision.gaps": ".gitmodules of the project",
     **dict.fromkeys(
         ("cli.history_show", "cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),

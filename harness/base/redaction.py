@@ -2,7 +2,8 @@
 
 A rule's pattern is tried only at one of its hints (literals), so a text without secrets costs a few searches per rule, and
 patterns are compiled on demand. A pattern matches from the hint on; its named group, else the whole match, is replaced.
-Secrets end before quotes and backslashes, so that JSON stays JSON, escaped twice or not at all.
+Secrets end before quotes and backslashes, so that JSON stays JSON, escaped twice or not at all. In prose (`prose=True`: a note,
+a reply, an issue) so does what a sentence calls a password, and a long key without a known form (`passwords`).
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ if TYPE_CHECKING:
 Span = tuple[int, int, str]
 Found = tuple[int, int, int, str]  # start, end, order of the rule, name of the rule
 
+PASSWORD = "password"  # the name for what `passwords` finds
 ROUNDS = 4
 LONGEST_PASSED_OVER = 64
 
 
-def mask(text: str) -> str:
+def mask(text: str, *, prose: bool = False) -> str:
     """`text` with every secret replaced by the name of its rule; masking twice changes nothing more."""
+    told = _told(text) if prose else ""
+    if told:
+        text = text.replace(told, f"[masked: {PASSWORD}]")
     plain = _plain(text)
     masked = plain
     for _ in range(ROUNDS):  # text next to a masked secret may match only now
@@ -33,10 +38,17 @@ def mask(text: str) -> str:
     return text if masked is plain else _text(masked)
 
 
-def found(text: str) -> list[str]:
+def found(text: str, *, prose: bool = False) -> list[str]:
     """Names of the rules that match, in the order of RULES."""
     names = {name for _, _, name in _spans(_plain(text))}
-    return [name for name in RULES if name in names]
+    known = [name for name in RULES if name in names]
+    return known or ([PASSWORD] if prose and _told(text) else [])
+
+
+def _told(text: str) -> str:
+    from harness.base import passwords  # its patterns are for prose only
+
+    return passwords.find(text)
 
 
 def secrets(text: str) -> list[tuple[str, int, str]]:

@@ -8,20 +8,19 @@ for a bare word such as "ignore" or "always", which honest notes have. docs/memo
 from __future__ import annotations
 
 import codecs
-import contextlib
 import functools
 import re
 import unicodedata
 
 from harness.base import redaction
-from harness.memory.tables import matches, pattern
+from harness.base.passwords import BLOB, MASKED, decoded
+from harness.memory.tables import matches
 from harness.memory.words import STOP_WORDS, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-MASKED = "[masked: "
 SECRET = "a secret"
 LONGEST_LOOKED_AT = (
     4096  # characters; a note has at most 1000, and what is behind is only looked at for known forms of secrets
@@ -29,14 +28,9 @@ LONGEST_LOOKED_AT = (
 LONGEST_SECRET = 256  # of which the beginning may be before that
 PROSE = 0.75  # share of letters and blanks in what is text, once decoded
 FEWEST_BLANKS = 2
-SHORTEST_PASSWORD = 5
 LONGEST_REPORT = 16  # words; what is longer tells why
-LONG_KEY = 56  # characters of letters of both cases and digits that are no text: a key, whatever stands around it
-FEWEST_OF_A_KIND = 4
-PRINTABLE = 0.9  # of the bytes of a text
 ENOUGH = 3  # different numbers in the same words, from which on a note is a report
 ENOUGH_OF_RULES = 5  # where it decides something, or gives a reason: its numbers change now and then
-PASSWORDS = ("password", "beside", "before", "pair", "account", "option")  # the patterns of a password in a sentence
 
 # Characters that no reader sees: tags, bidirectional overrides, zero-width ones within a word.
 _HIDDEN = re.compile(
@@ -54,10 +48,6 @@ _MIXED = re.compile(  # letters of other alphabets that look like Latin ones
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+Z?)?")
 _NUMBER = re.compile(r"(?<![A-Za-z0-9_./-])\d+(?:[.,]\d+)*")  # one of its own, no part of a name
 _DIGITS = dict.fromkeys(map(ord, "0123456789"))
-_BLOB = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
-_NO_KEY = re.compile(r"AAAA|MII|sha\d+-|_Z")  # a public key, a certificate, an integrity, a symbol
-_DIGEST = re.compile(r"(?:h1|sha\d+)[:/]+$")
-_WORD = re.compile(r"[a-z]{9}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ ]?|\\x[0-9a-fA-F]{2}){20,}")
 _OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")
 
@@ -70,7 +60,7 @@ def gated(text: str) -> str:
 
 @functools.lru_cache(4096)
 def _gated(text: str) -> str:
-    if MASKED in text or redaction.found(text) or password(text):
+    if MASKED in text or redaction.found(text, prose=True):
         return SECRET
     if _HIDDEN.search(text):
         return "hidden characters"
@@ -105,39 +95,13 @@ def _read_as(text: str) -> list[str]:
 
 def masked(text: str) -> str:
     """The text with its secrets replaced, also those that only a sentence tells."""
-    found = password(text[:LONGEST_LOOKED_AT])
-    return redaction.mask(text.replace(found, f"{MASKED}password]") if found else text)
-
-
-def password(text: str) -> str:
-    """The password that a sentence tells, or a long key, "" if there is none."""
-    for found in _BLOB.finditer(text):
-        if _is_key(found.group().rstrip("="), text[: found.start()]):
-            return found.group()
-    for name in PASSWORDS:
-        for found in pattern(name).finditer(text):
-            if text[: found.start("secret")].endswith(MASKED) or found["secret"].isalpha():
-                continue  # masked before, or a word: the digits that a password has are behind it
-            value = found["secret"].rstrip(".,;:!?")
-            if len(value) >= SHORTEST_PASSWORD and not value.isdigit() and not pattern("no value").fullmatch(value):
-                return value
-    return ""
-
-
-def _is_key(blob: str, before: str) -> bool:
-    """Whether a long run of characters is a key: letters of both cases and digits without a word, and no digest or public key."""
-    if len(blob) < LONG_KEY or _NO_KEY.match(blob) or _DIGEST.search(before) or _WORD.search(blob):
-        return False
-    if any(sum(9 <= byte < 127 for byte in data) >= PRINTABLE * len(data) for data in _decoded(blob)):
-        return False  # a text, whatever it is
-    kinds = (str.isupper, str.islower, str.isdigit)
-    return all(sum(map(kind, blob)) >= FEWEST_OF_A_KIND for kind in kinds)
+    return redaction.mask(text[:LONGEST_LOOKED_AT], prose=True) + redaction.mask(text[LONGEST_LOOKED_AT:])
 
 
 def _is_encoded(text: str) -> bool:
     """Whether a part of the text is prose, encoded in base64 or hexadecimal."""
-    for found in _BLOB.finditer(text):
-        for data in _decoded(found.group()):
+    for found in BLOB.finditer(text):
+        for data in decoded(found.group()):
             if _is_prose(data) and data.decode("utf-8").strip(" .!").lower() not in text.lower():
                 return True  # and not one that the text gives plainly, too
     for found in _HEX.finditer(text):
@@ -145,17 +109,6 @@ def _is_encoded(text: str) -> bool:
         if _is_prose(bytes.fromhex(digits[: len(digits) // 2 * 2])):
             return True
     return False
-
-
-def _decoded(blob: str) -> Iterator[bytes]:
-    """What a run of characters is in base64."""
-    import base64
-    import binascii
-
-    blob = blob.rstrip("=")
-    for alphabet in (base64.b64decode, base64.urlsafe_b64decode):
-        with contextlib.suppress(ValueError, binascii.Error):
-            yield alphabet(blob + "=" * (-len(blob) % 4))
 
 
 def _is_prose(data: bytes) -> bool:
