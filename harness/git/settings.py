@@ -14,7 +14,7 @@ import os
 from harness.base.errors import Busy, NeedsPerson
 from harness.base.record import Record
 from harness.git import dotgit
-from harness.process import drivers, supervise
+from harness.process import drivers, spawn, supervise
 from harness.store import files
 from harness.store.folder_lock import FolderLock
 from harness.store.layout import state_home
@@ -294,7 +294,7 @@ def _surroundings(folder: str) -> dict[str, str]:
     finds no program or library that an agent wrote."""
     kept = {key: value for key, value in os.environ.items() if key[:4] != "GIT_" or key in PASSED_ON} | FIXED
     paths = [name for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in kept]
-    return kept | {name: drivers.outside(kept[name], _trees(folder)) for name in paths}
+    return kept | {name: spawn.outside(kept[name], _trees(folder)) for name in paths}
 
 
 def _overrides(folder: str, env: Mapping[str, str]) -> dict[str, str]:
@@ -388,8 +388,9 @@ def _guarded(
             files.remove(path)
     if ended.cause != "exit":
         raise TimeoutError
-    return (
-        ended.exit if ended.exit is not None else -(ended.signal or 0),
-        b"".join(got["stdout"]),
-        b"".join(got["stderr"]),
-    )
+    out, err = (b"".join(got[stream]) for stream in ("stdout", "stderr"))
+    if refused := next(
+        (line for line in err.decode("utf-8", "replace").split("\n") if line.startswith(drivers.REFUSED)), ""
+    ):
+        raise NeedsPerson(refused)
+    return (ended.exit if ended.exit is not None else -(ended.signal or 0)), out, err

@@ -234,9 +234,11 @@ def has_own_pid_max(release: str) -> bool:
 
 
 def _bubblewrap() -> str:
-    """The path of bubblewrap on this process's PATH, not on that of the program. Raises Unavailable."""
+    """The path of bubblewrap on this process's PATH, not on that of the program, and not in the folder of this process. Raises
+    Unavailable."""
+    path = spawn.outside(os.environ.get("PATH", os.defpath), [os.getcwd()])
     try:
-        return spawn.program("bwrap", os.environ)
+        return spawn.program("bwrap", {"PATH": path})
     except FileNotFoundError as fault:
         raise Unavailable("bubblewrap cannot be started: bwrap is not on PATH.") from fault
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from harness.process import confine
+from harness.process import confine, spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ PLACEHOLDERS = {"filter.clean": "f", "filter.smudge": "f", "filter.process": "",
 QUOTED = "fPSXY"  # by git: gitattributes(5)
 LFS = {"clean", "smudge", "filter-process", "--", "--skip", "%f"}
 LFS_PROGRAMS = ("lfs.extension.", "lfs.customtransfer.")  # git-lfs would start these itself
+REFUSED = "The driver '"
 NOT_RUN = (
-    "harness: the driver '{command}' of your git configuration is not run: nothing confines it here. Install bubblewrap, or "
-    'write confine = "off" in .harness/config.toml; see docs/confinement.md.'
+    REFUSED + "{command}' of your git configuration is not run: nothing confines it here. Install bubblewrap, or write "
+    'confine = "off" in .harness/config.toml; see docs/confinement.md.'
 )
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 START = f"import sys; sys.path.insert(0, {ROOT!r}); from harness.integrity import confine as c; c.start_driver(*sys.argv[1:])"
@@ -37,15 +38,6 @@ def is_driver(key: str | None) -> bool:
 
 def _kind(key: str) -> str:
     return f"{key.partition('.')[0]}.{key.rpartition('.')[2]}"
-
-
-def outside(path: str, trees: Collection[str]) -> str:
-    """A value of PATH without relative folders, and without those in a tree: what is there an agent may have written."""
-    return os.pathsep.join(one for one in path.split(os.pathsep) if os.path.isabs(one) and not _is_in(one, trees))
-
-
-def _is_in(path: str, trees: Collection[str]) -> bool:
-    return (os.path.realpath(path) + "/").startswith(tuple(tree + "/" for tree in trees))
 
 
 def confined(config: Config, large: str, trees: Collection[str], unconfined: bool) -> Config:
@@ -64,7 +56,11 @@ def confined(config: Config, large: str, trees: Collection[str], unconfined: boo
             made.append([key, value])
             continue
         made.append([key, _command(str(key), value, tier, large if lfs else "")])
-        made += [[f"{str(key).rpartition('.')[0]}.required", "true"]] if tier == confine.NONE else []
+        if (
+            tier == confine.NONE and _kind(str(key)) != "merge.driver"
+        ):  # git needs both ways of a filter that is required
+            both = {"required": "true", "clean": made[-1][1], "smudge": made[-1][1]}
+            made += [[f"{str(key).rpartition('.')[0]}.{name}", word] for name, word in both.items()]
     return made
 
 
@@ -101,5 +97,5 @@ def expand(command: str, values: Sequence[str]) -> str:
 def _is_git_lfs(command: str, trees: Collection[str]) -> bool:
     """Whether this starts git-lfs outside the trees, and nothing else; by its name git finds it there alone."""
     name, *rest = command.replace("git lfs ", "git-lfs ", 1).split() or [""]
-    known = os.path.basename(name) == "git-lfs" and os.path.isabs(name) and not _is_in(name, trees)
+    known = os.path.basename(name) == "git-lfs" and os.path.isabs(name) and not spawn.is_in(name, trees)
     return (known or name == "git-lfs") and {*rest} <= LFS

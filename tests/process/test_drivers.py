@@ -220,6 +220,54 @@ def test_programs_of_relative_folders_and_of_trees_are_not_gits(
     person.unharmed()
 
 
+def test_a_repository_of_an_agents_own_in_its_tree_starts_nothing(person: Person) -> None:
+    """Its configuration, that of a worktree and modules of the tree name programs; git reads none of them."""
+    person.repo.save(a="1\n")
+    person.use()
+    program = f"'{PYTHON}' {person.tree}/strip.py"
+    lines = f'[core]\n\tfsmonitor = "{program}"\n[filter "nb"]\n\tclean = "{program}"\n[diff "nb"]\n\ttextconv = "{program}"\n'
+    Path(person.tree, "strip.py").write_text(person.attack)
+    inner = Path(person.tree, "sub")
+    subprocess.run(["git", "init", "-q", str(inner)], check=True)
+    for path in (inner / ".git/config", next(Path(person.project, ".git/worktrees").iterdir()) / "config.worktree"):
+        with path.open("a") as file:
+            file.write(lines)
+    Path(person.tree, ".gitmodules").write_text(f'[submodule "sub"]\n\tpath = sub\n\turl = .\n\tupdate = !{program}\n')
+    Path(person.tree, ".gitattributes").write_text("* filter=nb diff=nb merge=nb\n")
+    (inner / "a.nb").write_text("text\n")
+    made = person.commit()
+    assert landing.land(person.project, "main", made) == ""
+    person.clone(made)
+    person.unharmed()
+
+
+def test_a_bubblewrap_in_the_project_is_not_used(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever PATH says, with or without a driver."""
+    person.repo.write("bin/bwrap", f"#!/bin/sh\ntouch '{person.base}/new'\n")
+    (person.repo.folder / "bin/bwrap").chmod(0o755)
+    monkeypatch.chdir(person.project)
+    monkeypatch.setenv("PATH", os.pathsep.join(["bin", f"{person.project}/bin", os.environ["PATH"]]))
+    assert confine.available()[0] == BUBBLEWRAP
+    person.filter(clean="tr a-z A-Z")
+    person.use()
+    person.unharmed()
+
+
+def test_an_extension_of_git_lfs_is_confined_before_a_record_too(person: Person) -> None:
+    """It is a program that git-lfs starts itself."""
+    _lfs()
+    person.filter(clean="git-lfs clean -- %f")
+    person.repo.run("config", "lfs.extension.nb.clean", f"'{PYTHON}' -m strip")
+    person.repo.run("config", "lfs.extension.nb.smudge", "cat")
+    person.repo.run("config", "lfs.extension.nb.priority", "0")
+    person.repo.write("strip.py", person.attack)
+    person.repo.write("a.nb", "changed\n")
+    Path(person.private).mkdir()
+    Path(person.private, "config").write_text("")
+    repository.dirty(person.project)
+    person.unharmed()
+
+
 # what is honest
 
 
@@ -315,7 +363,7 @@ def test_where_nothing_confines_a_driver_does_not_run_unless_a_person_says_so(
         done = subprocess.run(words, cwd=repo.folder, capture_output=True, text=True, check=False)
         return done.stdout + done.stderr
 
-    assert "the driver 'tr a-z A-Z' of your git configuration is not run: nothing confines it here" in said("auto")
+    assert "The driver 'tr a-z A-Z' of your git configuration is not run: nothing confines it here" in said("auto")
     assert said("off") == "[]\n"
 
 
@@ -395,13 +443,18 @@ def test_git_lfs_is_known_by_its_whole_command(tmp_path: Path, command: str, own
     command = command.format(outside=tmp_path / "bin", inside=inside)
     value = str(drivers.confined([["filter.lfs.clean", command]], "/large", [str(inside)], False)[0][1])
     assert ("/large" in value) == own
-    extended = [["filter.lfs.clean", command], ["lfs.extension.x.clean", "./x"]]
+    extended: drivers.Config = [["filter.lfs.clean", command], ["lfs.extension.x.clean", "./x"]]
     assert "/large" not in str(drivers.confined(extended, "/large", [str(inside)], False))
 
 
 def test_only_drivers_are_changed_and_nothing_is_tried_without_one() -> None:
     """Other keys of the same sections stay."""
-    config = [["filter.a.required", "true"], ["merge.a.name", "x"], ["merge.driver", "x"], ["core.eol", None]]
+    config: drivers.Config = [
+        ["filter.a.required", "true"],
+        ["merge.a.name", "x"],
+        ["merge.driver", "x"],
+        ["core.eol", None],
+    ]
     assert drivers.confined(config, "/large", [], False) == config
 
 
@@ -410,8 +463,3 @@ def test_placeholders_are_put_in_as_git_does() -> None:
     assert drivers.expand("x %f %% %A", ["it's"]) == "x 'it'\"'\"'s' % %A"
     assert drivers.expand("m %O %A %B %L %P %f", ["o", "a", "b", "7", "p q"]) == "m o a b 7 'p q' %f"
     assert drivers.expand("stay 100% %f", []) == "stay 100% %f"
-
-
-def test_neither_programs_nor_libraries_come_from_relative_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty part of such a variable is the folder in which a program starts."""
-    assert drivers.outside(":.:bin:/usr/bin:/a/tree/bin:/a/trees:", ["/a/tree"]) == "/usr/bin:/a/trees"
