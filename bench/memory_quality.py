@@ -1,6 +1,6 @@
 """How good the memory is: what the curator makes of labelled notes, against simple ways to do it and against perfect grouping.
 
-    python bench/memory_quality.py [--half tuned|held|both|fresh|fourth|…|ninth] [--sizes 50,300,1000,3000] [--seeds 1,2,3]
+    python bench/memory_quality.py [--half tuned|held|both|ninth|tenth] [--sizes 50,300,1000,3000] [--seeds 1,2,3]
         [--words near,first3,all] [--folds 20,0] [--jobs 2] [--parts streams,probes,identity] [--reworded] [--quick] [--details]
         [--write docs/memory.md]
 

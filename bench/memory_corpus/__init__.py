@@ -26,8 +26,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 HALVES = {"tuned": FOLDER / "tuned.txt", "held": FOLDER / "held_out.txt"}
-NAMES = ("fresh", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-FRESH = {name: FOLDER / f"{name}.txt" for name in NAMES}  # other domains: asked for by name
+FRESH = {name: FOLDER / f"{name}.txt" for name in ("ninth", "tenth")}  # other domains: asked for by name
 CLASSES = {"n": "near", "m": "middle", "f": "far"}
 OF_CLASS = {"near": 2, "first3": 3, "all": 5}  # how many of a lesson's wordings a stream draws from
 

@@ -28,7 +28,6 @@ PERSON = "person"
 NO_ROOM = f"no room in {pages.MEMORY_LINES} lines"
 SAID = "a person's line says it"
 RED_CLAIM = re.compile(r"\b[A-Z][A-Z0-9]*-[\w-]+ is (?:red|unproven|flaky|broken|not proven|refuted)\b")
-MOST_REGROUPED = 100  # wordings that one compaction looks at once more
 VOICES_OF_AVOID = 2  # a failure that so many noted is something to avoid
 
 # Lines of MEMORY.md that each section has before the others share what is left, in this order.
@@ -174,9 +173,6 @@ class Compaction:
             self.lessons.make_room()
             lesson = self.lessons.add(entry.seq, kind, note)
         else:
-            wronged = self.lessons.wronged(lesson, kind, note)
-            if wronged is not None:
-                self.merge(wronged, lesson, "it was replaced by what says the same")
             self.lessons.say(lesson, kind, note)
             self.lessons.retag(lesson, kind)
         self._count(lesson, entry, note)
@@ -184,18 +180,6 @@ class Compaction:
             replaced = self.lessons.all.get(number)
             if replaced is not None:  # it may just have left, to make room
                 self.supersede(replaced, lesson, f"entry {entry.seq} is newer")
-
-    def regroup(self) -> None:
-        """Lessons that were noted now, and are one with another: what words are rare is known better than when they were new."""
-        texts = dict.fromkeys((one.lesson, one.text) for one in self.said if one.lesson in self.lessons.all)
-        for number, text in sorted(texts, key=lambda key: -self.lessons.all[key[0]].heard)[:MOST_REGROUPED]:
-            lesson = self.lesson_of(number)
-            if lesson is None or not lesson.holds or lesson.kind not in lessons.ADVICE:
-                continue
-            other = self.lessons.twin(lesson, text)
-            if other is not None and not self.alone & {lesson.id, other.id}:
-                older, newer = sorted((lesson, other), key=lambda one: one.id)
-                self.merge(newer, older, "the same words")
 
     def merge(self, gone: Lesson, into: Lesson, why: str) -> None:
         """Two lessons are one. The archive has the entries of the other under its own number, and the change."""

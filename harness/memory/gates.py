@@ -14,7 +14,7 @@ import re
 import unicodedata
 
 from harness.base import redaction
-from harness.memory.tables import able, matches, pattern
+from harness.memory.tables import matches, pattern
 from harness.memory.words import STOP_WORDS, words
 
 TYPE_CHECKING = False
@@ -115,7 +115,7 @@ def password(text: str) -> str:
         if _is_key(found.group().rstrip("="), text[: found.start()]):
             return found.group()
     for name in PASSWORDS:
-        for found in pattern(name).finditer(text) if able(name, text) else ():
+        for found in pattern(name).finditer(text):
             if text[: found.start("secret")].endswith(MASKED) or found["secret"].isalpha():
                 continue  # masked before, or a word: the digits that a password has are behind it
             value = found["secret"].rstrip(".,;:!?")

@@ -11,8 +11,8 @@ import json
 import re
 
 from harness.base.record import Record
-from harness.memory.contrast import OFF, lacking, plain
-from harness.memory.similarity import NEWER, SAME, UNRELATED, Index
+from harness.memory.contrast import plain
+from harness.memory.similarity import MIN_COSINE_SAME, NEWER, SAME, UNRELATED, Index
 from harness.memory.words import LIFTS, words
 
 TYPE_CHECKING = False
@@ -32,9 +32,9 @@ DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"
 ADVICE = ("lesson", "avoid", "context", "fail")
+WARNINGS = frozenset(("avoid", "fail"))
 SUPERSEDED, FORGOTTEN, RETIRED = "superseded", "forgotten", "retired"
 FORMAT = 2
-APART = 0.47  # so close to a wording of a lesson, and not the same: a note of something else
 
 
 class Lesson(Record):
@@ -145,13 +145,19 @@ class Lessons:
             owner = index.owners[number]
             lesson = self.all.get(owner)
             if lesson is not None and lesson.state != RETIRED:
-                relation = index.relation(note, words(index.texts[number]), cosine, decisions=decisions)
+                warnings = {kind, lesson.kind} <= WARNINGS
+                known_note = words(index.texts[number])
+                relation = index.relation(note, known_note, cosine, decisions=decisions, warnings=warnings)
                 found.setdefault(owner, []).append((relation, cosine))
         for owner, each in found.items():
             lesson, relation = self.all[owner], next(filter(None, (one for one, _ in each)), UNRELATED)
             if not decisions and any(one == NEWER for one, _ in each):
                 relation = NEWER  # it contradicts a wording of that lesson
-            if relation == SAME and not decisions and any(one != SAME and cosine >= APART for one, cosine in each):
+            if (
+                relation == SAME
+                and not decisions
+                and any(one != SAME and cosine >= MIN_COSINE_SAME for one, cosine in each)
+            ):
                 continue  # it differs from another wording of that lesson
             if relation == SAME and lesson.state == SUPERSEDED and not decisions and adds(text, lesson.texts):
                 continue  # what was replaced comes back, but on other terms
@@ -166,36 +172,6 @@ class Lessons:
     def has_words(self, kind: str, text: str) -> bool:
         """Whether a lesson has this very wording."""
         return plain(compared(kind, text)) in self.index_of(kind).exact
-
-    def wronged(self, lesson: Lesson, kind: str, text: str) -> Lesson | None:
-        """The lesson that this one replaced, though it has this very wording, which says the same as this one."""
-        other = self.all.get(self.index_of(kind).exact.get(plain(compared(kind, text)), -1))
-        if other is None or other.state != SUPERSEDED or other.by != lesson.id:
-            return None
-        return other if kind in ADVICE and not (lesson.own or other.own) else None
-
-    def twin(self, lesson: Lesson, text: str) -> Lesson | None:
-        """Another lesson that says the same as this wording of one, of which no wording differs from one of its own."""
-        index, note = self.advice, words(compared(lesson.kind, text))
-        for cosine, number in index.near(note):
-            other = self.all.get(index.owners[number])
-            if other is None or other is lesson or not other.holds or other.kind == DECISION:
-                continue
-            if index.relation(note, words(index.texts[number]), cosine, decisions=False) != SAME:
-                continue
-            if not self._differ(lesson, other):
-                return other
-        return None
-
-    def _differ(self, one: Lesson, other: Lesson) -> bool:
-        """Whether a wording of one is close to a wording of the other, and not the same."""
-        for mine in one.texts:
-            for yours in other.texts:
-                two = words(compared(one.kind, mine)), words(compared(other.kind, yours))
-                cosine = self.advice.cosine(*two)
-                if cosine >= APART and self.advice.relation(*two, cosine, decisions=False) != SAME:
-                    return True
-        return False
 
     def add(self, seq: int, kind: str, text: str) -> Lesson:
         """A new lesson."""
@@ -296,8 +272,8 @@ def _says_so(text: str) -> bool:
         if len(_says) > MOST * MOST_WORDINGS:
             _says.clear()
         found = words(text)
-        is_order = found.must or text.split(" ", 1)[0].lower() in OFF or not LIFTS.isdisjoint(text.lower().split())
-        known = _says[text] = found.refuses or is_order or bool(found.ordered or found.denied or lacking(text))
+        is_order = found.must or not LIFTS.isdisjoint(text.lower().split())
+        known = _says[text] = found.refuses or is_order or bool(found.ordered or found.denied)
     return known
 
 

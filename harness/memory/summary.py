@@ -14,8 +14,8 @@ from math import exp
 from harness.memory import edits, pages, tokens
 from harness.memory.compaction import Compaction, is_avoid, title_of
 from harness.memory.contrast import apart
-from harness.memory.lessons import DECISION, Lesson, compared
-from harness.memory.similarity import MILLION, SAME, TELLING, Index
+from harness.memory.lessons import DECISION, WARNINGS, Lesson, compared
+from harness.memory.similarity import MILLION, MIN_COSINE_SAME, MIN_WEIGHT_SAME, SAME, Index
 from harness.memory.words import Words, words
 
 LEAST_TOLD = 150_000  # a word that tells less makes no two lessons candidates
@@ -26,7 +26,6 @@ OTHER_KIND = 2.0  # and falls where one is advice and the other, say, a failure
 LEAST_SHARED = 500_000  # less makes no two lessons one
 LEAST_CHANCE = 0.02  # a smaller one counts as none
 OWN = 1  # the owner of a line whose lesson an agent knows from others
-TOLD_APART = 0.42  # so close, and not the same: what the two say differs
 
 
 def derive(made: Compaction) -> tuple[str, set[int]]:
@@ -109,16 +108,16 @@ class _Standing:
 
     def _differ(self, one: Lesson, other: Lesson) -> bool:
         """Whether two of their wordings are close, and not the same."""
-        index = self.index
+        index, warnings = self.index, {one.kind, other.kind} <= WARNINGS
         for mine in self.notes[one.id]:
             for yours in self.notes[other.id]:
                 cosine, most = index.closeness(mine, yours)
-                if cosine < TOLD_APART and most < TELLING:
+                if cosine < MIN_COSINE_SAME and most < MIN_WEIGHT_SAME:
                     continue
                 note, other_note = words(mine), words(yours)
-                if cosine < TOLD_APART and index.shared(note, other_note) < TELLING:
+                if cosine < MIN_COSINE_SAME and index.shared(note, other_note) < MIN_WEIGHT_SAME:
                     continue
-                if index.relation(note, other_note, cosine, decisions=False) != SAME:
+                if index.relation(note, other_note, cosine, decisions=False, warnings=warnings) != SAME:
                     return True
         return False
 

@@ -66,7 +66,7 @@ CONTROLS |= (
 class Words(Record, frozen=True):
     """What a note says, for comparison. `terms`: all words and identifiers, `order`: as they come; `names`: the identifiers;
     `denied` and `ordered`: the terms that the note says not to use, and to use; `refused`: denied, and not just in
-    passing; `refuses`: it says so of something. `lead`: its first word; `must`: it says what has to be. `values`: what it sets
+    passing; `refuses`: it says so of something. `must`: it says what has to be. `values`: what it sets
     to what, as in `how="left"`."""
 
     text: str
@@ -78,7 +78,6 @@ class Words(Record, frozen=True):
     ordered: frozenset[str]
     refused: frozenset[str]
     refuses: bool
-    lead: str
     must: bool
     values: tuple[tuple[str, str], ...] = ()
 
@@ -322,7 +321,6 @@ def words(text: str) -> Words:
         ordered=frozenset(reader.ordered - denied),
         refused=frozenset(reader.refused),
         refuses=reader.refuses,
-        lead=stem(text.removeprefix("avoid ").split(" ", 1)[0].lower()),
         must=not MODAL.isdisjoint(text.lower().split()),
         values=tuple(reader.values.items()),
     )

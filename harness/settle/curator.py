@@ -113,7 +113,6 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
     made = Compaction(before, operations.alone(rows))
     for entry in before.waiting:
         made.take(entry)
-    made.regroup()
     taken, wrong = operations.Operations(made).apply(rows)
     made.lay_out()
     short, promoted = summary.derive(made)
@@ -332,7 +331,6 @@ def offer(run: OpenRun, own: frozenset[str] = frozenset()) -> str:
     made = Compaction(before)
     for entry in before.waiting:
         made.take(entry)
-    made.regroup()
     return operations.offer(made, graduation.graduates(made)[1])
 
 

@@ -99,7 +99,8 @@ class Mission:
 
 def accounted(layout: Layout, *, cut: bool = False) -> list[str]:
     """Archive = 0..folded-1, each with one disposition; raw = max(0, folded-10)..end, and the window's lines are those of the
-    archive. A curator that was `cut` off between batches has not shortened raw.md yet. Returns every line."""
+    archive. A curator that was `cut` off between batches has neither shortened raw.md yet nor masked what it gated. Returns every
+    line."""
     curated = pages.parse_curated(files.read(layout.curated))
     rows = [*archive.backwards(layout.archive, curated.folded)][::-1]
     kept = (files.read(layout.raw) or b"").decode("utf-8", "replace").split("\n")
@@ -107,7 +108,8 @@ def accounted(layout: Layout, *, cut: bool = False) -> list[str]:
     shortest = min(raw.WINDOW, curated.folded)
     assert window >= shortest if cut else window == shortest
     assert curated.crc == (waiting.checksum(layout.raw, curated.offset) if curated.offset else 0)
-    assert [row.entry for row in rows[curated.first_seq :]] == kept[:window]
+    for row, line in zip(rows[curated.first_seq :], kept[:window], strict=True):
+        assert row.entry == line or (cut and row.disposition == "gated")
     assert all(reasoned(row) for row in rows)
     return [row.entry for row in rows] + kept[window:-1]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.memory import archive, compaction, graduation, lessons, pages, raw
+from harness.memory import archive, compaction, lessons, pages
 from harness.settle import curator
 from harness.store import files
 from tests.helpers import put
@@ -270,32 +270,6 @@ def test_what_a_person_notes_is_no_report_whatever_its_numbers(mission: Mission)
     mission.fold()
     assert "the old rack has 7 slots" in mission.memory
     assert "30 slots" not in mission.memory
-
-
-def test_a_lesson_that_was_replaced_by_what_says_the_same_is_one_with_it() -> None:
-    """When it is noted again in its own words: what it was noted before counts. What an agent keeps apart stays apart."""
-    for own in (False, True):
-        known = lessons.Lessons()
-        older, newer = known.add(0, "lesson", SERVER), known.add(3, "lesson", SERVER_TOO)
-        older.count, newer.count = 3, 1
-        known.supersede(older, newer)
-        newer.own = own
-        entry = raw.Entry(seq=4, at="2026-04-24T10:05:12Z", role="worker", feature="F-2", tag="TRICK", text=SERVER)
-        curated = pages.Curated(generation=1, folded=4)
-        before = compaction.Inputs(
-            mission="m",
-            run="r",
-            today="2026-04-24",
-            waiting=[entry],
-            curated=curated,
-            known=known,
-            symbols=graduation.no_symbols,
-        )
-        made = compaction.Compaction(before)
-        made.take(entry)
-        assert made.dispositions[4][:2] == ("merged", 3)
-        assert known.all[3].count == (2 if own else 5)
-        assert (0 in known.all) is own
 
 
 def test_all_current_decisions_stay_before_history_has_its_floor(mission: Mission) -> None:
