@@ -14,9 +14,10 @@ import os
 from harness.base.errors import Busy, NeedsPerson
 from harness.base.record import Record
 from harness.git import dotgit
-from harness.process import supervise
+from harness.process import drivers, spawn, supervise
 from harness.store import files
 from harness.store.folder_lock import FolderLock
+from harness.store.layout import state_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ FIXED = {
     "GIT_NO_REPLACE_OBJECTS": "1",
 }
 LIMIT_SECONDS = 600.0  # a checkout of 50,000 files on a noisy disk takes 30
-PROGRAMS = ("filter.", "merge.")  # sections whose programs our calls may run
-RUN_PROGRAMS = {"status", "diff", "diff-files", "update-index", "checkout-index", "read-tree", "reset", "switch"}
+RUN_PROGRAMS = {"status", "diff", "diff-files", "update-index", "checkout-index", "read-tree", "reset", "switch", "add"}
 RUN_PROGRAMS |= {"merge-tree", "worktree", "hash-object"}  # they look into files of a working folder, or merge them
 KEPT = {"core", "extensions", "user", "author", "committer", "filter", "merge", "lfs", "init"}
 KEPT |= {"remote", "url", "http", "credential"}  # git-lfs and partial clones fetch what is missing
@@ -84,14 +84,15 @@ class GitKilled(Busy):
 
 
 class _Place(Record):
-    """A working folder whose git calls are ours alone: its git folder, our common folder, what `commondir` must say, and where
-    the mission's folder is in it."""
+    """A working folder whose git calls are ours alone: its git folder, our common folder, what `commondir` must say, where the
+    mission's folder is in it, and whether drivers may run where nothing confines."""
 
     git_dir: str
     private: str
     commondir: str
     runs_programs: bool
     prefix: str
+    unconfined: bool = False
 
 
 _places: dict[str, _Place] = {}
@@ -121,7 +122,7 @@ class HeldLock(files.Lock):
 def record(project: str) -> Recorded:
     """The configuration of this repository, for the caller to store: to be taken where no agent has run yet. 1 call."""
     own, common = dotgit.folders(project)
-    scoped = _configured(project)
+    scoped = _configured(project, _surroundings(project))
     config = [(key, value) for _, key, value in scoped]
     named = next((value for key, value in reversed(config) if key == "core.attributesfile"), None)
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
@@ -137,10 +138,10 @@ def record(project: str) -> Recorded:
     )
 
 
-def _configured(project: str) -> list[tuple[str, str, str | None]]:
+def _configured(project: str, env: Mapping[str, str]) -> list[tuple[str, str, str | None]]:
     """(scope, key, value or None) of the configuration as it is now; reading it starts no program. 1 call."""
     words = [*GIT, "config", "--list", "-z", "--show-scope"]
-    code, out, err = supervise.capture(words, cwd=project, env=_surroundings(), wall_seconds=LIMIT_SECONDS)
+    code, out, err = supervise.capture(words, cwd=project, env=env, wall_seconds=LIMIT_SECONDS)
     if code:
         raise NeedsPerson(f"git cannot read its configuration in {project}: {err.decode('utf-8', 'replace').strip()}")
     said = os.fsdecode(out).split("\0")[:-1]
@@ -152,7 +153,7 @@ def _configured(project: str) -> list[tuple[str, str, str | None]]:
 
 def person(project: str) -> dict[str, str]:
     """The name and address that a person's git has now, as variables for a commit of theirs. 1 call."""
-    found = {key: value for _, key, value in _configured(project) if value}
+    found = {key: value for _, key, value in _configured(project, _surroundings(project)) if value}
     named = {"NAME": found.get("user.name"), "EMAIL": found.get("user.email")}
     return {f"GIT_{who}_{what}": value for what, value in named.items() if value for who in ("AUTHOR", "COMMITTER")}
 
@@ -188,15 +189,16 @@ def later(project: str, recorded: Recorded) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def use(project: str, recorded: Recorded, private: str, prefix: str = "") -> None:
+def use(project: str, recorded: Recorded, private: str, prefix: str = "", unconfined: bool = False) -> None:
     """From here on every git call of this process in `project` has the recorded configuration only. 0 calls.
 
-    `private` is a folder of ours that no agent may write, on any disk; what somebody changed in it is made right again.
-    `prefix`: where the mission's folder is below the project, such as `services/api/`.
+    `private` is a folder of ours that no agent may write; what somebody changed in it is made right again. `prefix`: where the
+    mission's folder is below the project, such as `services/api/`. `unconfined`: see `drivers.confined`.
     """
     own, common = (os.path.join(project, path) for path in (recorded.git_dir, recorded.common))
+    config = _confined(recorded.config, project, os.path.join(common, "lfs"), unconfined)
     wanted = {
-        "config": _render(recorded, private),
+        "config": _render(config, private),
         "attributes": recorded.attributes,
         "info/attributes": recorded.info_attributes,
     }
@@ -211,8 +213,9 @@ def use(project: str, recorded: Recorded, private: str, prefix: str = "") -> Non
         files.make_folder(os.path.join(common, name))
     for name, target in links.items():
         _link(os.path.join(private, name), os.path.abspath(target))
-    programs = any(str(key).startswith(PROGRAMS) for key, _ in recorded.config)
+    programs = any(drivers.is_driver(key) for key, _ in config)
     place = _Place(git_dir=own, private=private, commondir=recorded.commondir, runs_programs=programs, prefix=prefix)
+    place.unconfined = unconfined
     _know(project, place, common)
 
 
@@ -253,13 +256,24 @@ def forget(folder: str) -> None:
     dotgit.forget(folder)
 
 
-def _render(recorded: Recorded, private: str) -> str:
-    """The record as a configuration file of git."""
+def _confined(config: drivers.Config, folder: str, large: str, unconfined: bool) -> drivers.Config:
+    """What our git heeds of this configuration, with each driver started confined. `large`: where git-lfs keeps its files."""
+    kept = [pair for pair in config if _is_kept(str(pair[0]))]
+    return drivers.confined(kept, os.path.realpath(large), _trees(folder), unconfined)
+
+
+def _trees(folder: str) -> list[str]:
+    """Folders in which an agent may have left programs: this one, all known ones, and where trees are."""
+    return [dotgit.real(folder), *_places, dotgit.real(state_home())]
+
+
+def _render(config: drivers.Config, private: str) -> str:
+    """These pairs as the configuration file of our git."""
     attributes = escaped(os.path.join(private, "attributes"))
-    return rendered(recorded.config) + f'[core]\n\tbare = false\n\tattributesFile = "{attributes}"\n'
+    return rendered(config) + f'[core]\n\tbare = false\n\tattributesFile = "{attributes}"\n'
 
 
-def rendered(config: list[list[str | None]]) -> str:
+def rendered(config: drivers.Config) -> str:
     """(key, value or None) pairs as a configuration file of git."""
     lines = []
     for key, value in config:
@@ -275,9 +289,20 @@ def escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _surroundings() -> dict[str, str]:
-    """Our environment without GIT_* variables, which a hook or a shell may have set for another repository."""
-    return {key: value for key, value in os.environ.items() if key[:4] != "GIT_" or key in PASSED_ON} | FIXED
+def _surroundings(folder: str) -> dict[str, str]:
+    """Our environment without GIT_* variables, which a hook or a shell may have set for another repository, and where git
+    finds no program or library that an agent wrote."""
+    kept = {key: value for key, value in os.environ.items() if key[:4] != "GIT_" or key in PASSED_ON} | FIXED
+    paths = [name for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in kept]
+    return kept | {name: spawn.outside(kept[name], _trees(folder)) for name in paths}
+
+
+def _overrides(folder: str, env: Mapping[str, str]) -> dict[str, str]:
+    """The drivers that git would start there now, started confined, as variables for a git call. 1 call."""
+    config = [[key, value] for _, key, value in _configured(folder, env)]
+    unconfined = any(place.unconfined for place in _places.values())
+    found = _confined(config, folder, os.path.join(dotgit.folders(folder)[1], "lfs"), unconfined)
+    return drivers.variables([pair for pair in found if str(pair[0]).startswith(("filter.", "merge."))])
 
 
 def call(
@@ -291,18 +316,18 @@ def call(
 
     It ends within `wall_seconds`, else GitHung; where a recorded program may run, no process of it is left behind.
     """
-    env = _surroundings() | {"GIT_CEILING_DIRECTORIES": os.path.dirname(dotgit.real(project))}
-    place = _places.get(dotgit.real(project))
-    if place:
-        env |= _private_environment(project, place)
-    env.update(extra)
-    run = _guarded if place and place.runs_programs and args[0] in RUN_PROGRAMS else supervise.capture
+    env = _surroundings(project) | {"GIT_CEILING_DIRECTORIES": os.path.dirname(dotgit.real(project))}
+    place, heeds = _places.get(dotgit.real(project)), args[0] in RUN_PROGRAMS
+    found = {} if place or not heeds else _overrides(project, env)
+    env |= {**(_private_environment(project, place) if place else found), **extra}
+    programs = heeds and bool(place.runs_programs if place else found)
+    run = _guarded if programs else supervise.capture
     try:
         done = run([*GIT, *args], cwd=project, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held)
     except TimeoutError:
         hung = f"git {args[0]} in {project} did not end within {wall_seconds:.0f} seconds and was ended."
-        programs = "A filter or merge driver of your git configuration may hang: try the same command by hand."
-        raise GitHung(f"{hung} {programs if place and place.runs_programs else 'Is the disk there?'}") from None
+        why = "A filter or merge driver of your git configuration may hang: try the same command by hand."
+        raise GitHung(f"{hung} {why if programs else 'Is the disk there?'}") from None
     if done[0] < 0:
         words = f"git {args[0]} in {project} was killed by signal {-done[0]}, from outside"
         raise GitKilled(f"{words} (is memory short?). Nothing is lost: start again.")
@@ -312,8 +337,9 @@ def call(
 def alone(folder: str, config: str, *args: str) -> tuple[int, bytes, bytes]:
     """One git call in `folder` that reads no configuration but the file `config` and that of the repository there; what it
     writes is not made durable. (exit code, stdout, stderr); it leaves no process behind. Raises GitHung."""
-    env = {key: value for key, value in _surroundings().items() if not key.startswith("GIT_CONFIG")}
+    env = {key: value for key, value in _surroundings(folder).items() if not key.startswith("GIT_CONFIG")}
     env |= {"GIT_CONFIG_GLOBAL": config, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": os.path.dirname(folder)}
+    env |= _overrides(folder, env) if RUN_PROGRAMS & {*args} else {}
     words = [*GIT, "-c", "core.fsync=none", *args]
     try:
         return _guarded(words, cwd=folder, env=env, stdin=b"", wall_seconds=LIMIT_SECONDS, keep=_held)
@@ -362,8 +388,9 @@ def _guarded(
             files.remove(path)
     if ended.cause != "exit":
         raise TimeoutError
-    return (
-        ended.exit if ended.exit is not None else -(ended.signal or 0),
-        b"".join(got["stdout"]),
-        b"".join(got["stderr"]),
-    )
+    out, err = (b"".join(got[stream]) for stream in ("stdout", "stderr"))
+    if refused := next(
+        (line for line in err.decode("utf-8", "replace").split("\n") if line.startswith(drivers.REFUSED)), ""
+    ):
+        raise NeedsPerson(refused)
+    return (ended.exit if ended.exit is not None else -(ended.signal or 0)), out, err

@@ -12,8 +12,8 @@ import sys
 from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.git import dotgit
-from harness.integrity import home_layer
-from harness.process import confine
+from harness.integrity import environment, home_layer
+from harness.process import confine, drivers, landlock, spawn
 from harness.process.confine import Confinement, Glass
 from harness.store import documents, files
 from harness.store.layout import Layout, home, identity_folder, state_home
@@ -132,11 +132,15 @@ def home_of_clone(folder: str) -> str:
 def of_stranger() -> Confinement | None:
     """What a check may touch that no mission started: its folders; keys and all missions' trees are not there. None where
     there are no mounts."""
-    if confine.available()[0] != confine.BUBBLEWRAP:
-        return None
+    there = confine.available()[0] == confine.BUBBLEWRAP
+    return Confinement(glass=_reading(), tier=confine.BUBBLEWRAP) if there else None
+
+
+def _reading(*shown: str, keys: bool = False) -> Glass:
+    """What can be read where no mission is known: these folders too, and with `keys` a person's."""
     real = os.path.expanduser("~")
-    keys = [path for path in home_layer.keys(real, os.environ) if os.path.lexists(path)]
-    return Confinement(glass=Glass(readable=_readable(real), hidden=[*keys, state_home()]), tier=confine.BUBBLEWRAP)
+    hidden = [] if keys else [path for path in home_layer.keys(real, os.environ) if os.path.lexists(path)]
+    return Glass(readable=[*shown, *_readable(real)], hidden=[*hidden, state_home()])
 
 
 def without(known: Confinement, folders: Iterable[str]) -> Confinement:
@@ -241,3 +245,35 @@ def _opened(folder: str, spared: Sequence[str]) -> list[str]:
         inside = any(one.startswith(path + "/") for one in spared)
         found += _opened(path, spared) if inside else [path]
     return found
+
+
+def start_driver(tier: str, large: str, path: str, command: str, *values: str) -> None:
+    """Become this driver of git's, confined, with this PATH; `values` are those of its placeholders. `large`: the folder of
+    git-lfs, where it is that, which may write there, and reach its server with a person's login."""
+    env, cwd = dict(os.environ), os.getcwd()
+    if large:
+        files.make_folder(large)
+    else:
+        gone = {*environment.withheld(env), *environment.SOCKETS}
+        env = {key: value for key, value in env.items() if key not in gone} | {"PATH": path}
+    known = Confinement(glass=_of_driver(large, command, cwd, values), tier=tier)
+    words = known.words(["/bin/sh", "-c", drivers.expand(command, values)], cwd=cwd, env=env)
+    spawn.close_all_but({0, 1, 2})  # git holds locks of ours
+    for number, descriptor in enumerate(known.limit()):
+        os.dup2(descriptor, spawn.HELD_FROM + number)
+    if tier == confine.LANDLOCK:
+        landlock.restrict(known.glass.writable, tcp=bool(large))
+    os.execve(words[0], words, env)
+
+
+def _of_driver(large: str, command: str, cwd: str, values: Sequence[str]) -> Glass:
+    """What a driver may touch: it sees what a check sees, with the programs that its command names, and writes nothing but the
+    file that a merge asks it for."""
+    own = [os.environ.get(f"GIT_{name}", "") for name in ("DIR", "INDEX_FILE", "COMMON_DIR")]
+    own += [os.path.dirname(os.path.realpath(own[2] + "/objects"))] if own[2] else []
+    plain = command.replace("'", '"')
+    named = [word.split("/bin/")[0] for word in (*plain.replace('"', " ").split(), *plain.split('"'))]
+    own += [os.environ.get("SSH_AUTH_SOCK", "")] if large else named
+    glass = _reading(cwd, *(path for path in own if os.path.isabs(path) and os.path.exists(path)), keys=bool(large))
+    writable = [large] if large else [os.path.join(cwd, path) for path in values[1:2]]
+    return glass.replace(writable=writable, network=NETWORKS[bool(large)])

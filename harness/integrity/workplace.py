@@ -72,7 +72,7 @@ def use(layout: Layout) -> None:
         if bool(known.prefix) != bool(layout.prefix):
             now = "has a .git of its own by now. Remove that" if known.prefix else "has lost its .git. Put it back"
             raise NeedsPerson(f"{layout.project} {now}, or move {layout.state} away to begin another mission.")
-        settings.use(layout.top, known, layout.git_private, layout.prefix)
+        settings.use(layout.top, known, layout.git_private, layout.prefix, config.load(layout).confine == "off")
 
 
 def unheeded(layout: Layout) -> list[str]:

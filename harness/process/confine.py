@@ -53,9 +53,9 @@ NAMESPACES = ("/proc/self/ns/user", "/proc/self/ns/pid")
 class Glass(Record):
     """What a confined program may touch; all paths are absolute.
 
-    `writable`: folders that it may change. `readable`: folders that it sees read-only although they lie below a private,
-    hidden or writable one. `hidden`: folders and files that are empty inside, also below a writable one. The deepest path
-    decides. `network`: host, or none (a loopback of its own). `moved`: {path inside, without links: the folder that is
+    `writable`: folders, or files, that it may change. `readable`: folders that it sees read-only although they lie below a
+    private, hidden or writable one. `hidden`: folders and files that are empty inside, also below a writable one. The deepest
+    path decides. `network`: host, or none (a loopback of its own). `moved`: {path inside, without links: the folder that is
     seen there}, in the order in which `Confinement.seen` takes them; such a path is also one of `writable` or `readable`.
     """
 
@@ -148,7 +148,8 @@ class Confinement(Record):
             network.enter(self.holder)
 
     def _check(self, name: str, cwd: str, env: Mapping[str, str], layers: Layers) -> None:
-        for folder in (cwd, *(self.glass.moved.get(path, path) for path in self.glass.writable)):
+        writable = [self.glass.moved.get(path, path) for path in self.glass.writable]
+        for folder in (cwd, *(path for path in writable if not os.path.isfile(path))):
             if fault := _why_no_folder(folder):
                 raise Unavailable(f"{name} cannot be started in the folder {folder}: {fault}.")
         if not _shows(layers, os.path.realpath(cwd)):
@@ -233,9 +234,11 @@ def has_own_pid_max(release: str) -> bool:
 
 
 def _bubblewrap() -> str:
-    """The path of bubblewrap on this process's PATH, not on that of the program. Raises Unavailable."""
+    """The path of bubblewrap on this process's PATH, not on that of the program, and not in the folder of this process. Raises
+    Unavailable."""
+    path = spawn.outside(os.environ.get("PATH", os.defpath), [os.getcwd()])
     try:
-        return spawn.program("bwrap", os.environ)
+        return spawn.program("bwrap", {"PATH": path})
     except FileNotFoundError as fault:
         raise Unavailable("bubblewrap cannot be started: bwrap is not on PATH.") from fault
 

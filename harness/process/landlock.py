@@ -23,6 +23,7 @@ NO_NEW_PRIVS = 38  # prctl(2)
 WRITE_FILE, TRUNCATE, REFER = 1 << 1, 1 << 14, 1 << 13
 REMOVE_AND_MAKE = sum(1 << bit for bit in range(4, 13))  # remove a folder or file; make any kind of node
 FOR_FILES = WRITE_FILE | TRUNCATE  # what a rule for a file, such as a device, may name
+BIND_AND_CONNECT, TCP_SINCE = 1 << 0 | 1 << 1, 4
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
 DEVICE_FOLDERS = ("/dev/pts", "/dev/shm")
 
@@ -42,11 +43,14 @@ def _call(number: int, *arguments: object) -> int:
     return answer if answer >= 0 else -ctypes.get_errno()
 
 
-def restrict(writable: Sequence[str]) -> None:
-    """From here on this process and all that it starts write below these folders alone. Raises Unavailable."""
+def restrict(writable: Sequence[str], *, tcp: bool = True) -> None:
+    """From here on this process and all that it starts write below these folders alone, and without `tcp` make and accept no
+    TCP connection (from ABI 4 on). Raises Unavailable."""
     version = abi()
     handled = WRITE_FILE | REMOVE_AND_MAKE | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
-    ruleset = _checked(_call(CREATE_RULESET, ctypes.byref(ctypes.c_uint64(handled)), 8, 0), "a ruleset")
+    rules = [handled] if tcp or version < TCP_SINCE else [handled, BIND_AND_CONNECT]
+    asked = (ctypes.c_uint64 * len(rules))(*rules)
+    ruleset = _checked(_call(CREATE_RULESET, ctypes.byref(asked), 8 * len(rules), 0), "a ruleset")
     for path in (*writable, *DEVICE_FOLDERS, *DEVICES):
         if os.path.exists(path):
             _allow(ruleset, path, handled if os.path.isdir(path) else handled & FOR_FILES)

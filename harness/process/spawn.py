@@ -84,6 +84,16 @@ def start(
         close({before, source} - {-1})
 
 
+def outside(path: str, trees: Collection[str]) -> str:
+    """A value of PATH without relative folders, and without those in a tree: what is there an agent may have written."""
+    return os.pathsep.join(one for one in path.split(os.pathsep) if os.path.isabs(one) and not is_in(one, trees))
+
+
+def is_in(path: str, trees: Collection[str]) -> bool:
+    """Whether the path leads into one of these folders."""
+    return (os.path.realpath(path) + "/").startswith(tuple(tree + "/" for tree in trees))
+
+
 def program(name: str, env: Mapping[str, str]) -> str:
     """The path of a program: unchanged if it has a slash, else the first executable file on PATH; or FileNotFoundError."""
     if "/" in name:

@@ -234,17 +234,11 @@ def test_objects_borrowed_from_elsewhere_are_named(place: Place) -> None:
 # a person's own filter
 
 
-def _lfs(repo: Repository, base: Path) -> Path:
-    """A filter like git-lfs: the repository has a pointer, the folder the content, which is kept elsewhere."""
-    store, program = base / "store", base / "lfs like"
-    store.mkdir()
+def _filter(repo: Repository, base: Path) -> Path:
+    """A filter whose program has a space in its path: the repository has an encoded form, the folder the content."""
+    program = base / "filter program"
     program.write_text(
-        "#!/bin/sh\n"
-        f"store='{store}'\n"
-        'if [ "$1" = clean ]; then\n'
-        '  cat > "$store/new"; name=$(sha256sum < "$store/new" | cut -c 1-64)\n'
-        '  mv "$store/new" "$store/$name"; echo "pointer $name"\n'
-        'else read -r _ name; cat "$store/$name"; fi\n'
+        "#!/bin/sh\nif [ \"$1\" = clean ]; then printf 'pointer '; base64 -w 0; else cut -c 9- | base64 -d; fi\n"
     )
     program.chmod(0o755)
     repo.run("config", "filter.big.clean", f"'{program}' clean")
@@ -256,7 +250,7 @@ def _lfs(repo: Repository, base: Path) -> Path:
 
 def test_a_filter_that_stood_at_init_works(repo: Repository, tmp_path: Path) -> None:
     """Pointers in commits, contents in the tree and in the person's folder, nothing dirty."""
-    _lfs(repo, tmp_path)
+    _filter(repo, tmp_path)
     place = Place(repo, tmp_path)
     place.repo.run("config", "filter.evil.clean", str(place.program))
     assert repo.run("show", "HEAD:x.big").startswith("pointer ")

@@ -153,3 +153,8 @@ def test_it_works_while_our_own_standard_streams_are_closed() -> None:
     )
     argv = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", script]
     assert subprocess.run(argv, check=False).returncode == 42
+
+
+def test_neither_programs_nor_libraries_come_from_relative_folders() -> None:
+    """An empty part of such a variable is the folder in which a program starts."""
+    assert spawn.outside(":.:bin:/usr/bin:/a/tree/bin:/a/trees:", ["/a/tree"]) == "/usr/bin:/a/trees"
