@@ -77,7 +77,7 @@ def test_no_run_starts_inside_a_run(house: House, prefix: str) -> None:
     words = house.words("worker", "F-002")
     role = " ".join(f"'{word}'" for word in words)
     script = "; ".join(
-        f"code=0; HARNESS_PYTHON='{sys.executable}' {prefix}{command} || code=$?; echo $code >> codes"
+        f"code=0; HARNESS_PYTHON='{sys.executable}' PYTHONPATH='{CHECKOUT}' {prefix}{command} || code=$?; echo $code >> codes"
         for command in (role, f"{run_sh} worker F-002", f"{run_sh} --once")
     )
     house.work({"run": script})
