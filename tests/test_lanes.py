@@ -301,7 +301,7 @@ def test_a_run_that_is_killed_before_it_claims_anything_holds_up_no_other_lane(u
     folder = Path(unconfined.layout.roles)
     folder.mkdir(exist_ok=True)
     role = CHECKOUT / "roles" / "worker.py"
-    first = "import os, runpy\nif os.environ['HARNESS_LANE'] == '1':\n    os.kill(os.getpid(), 9)\n"
+    first = "import os, runpy\nif os.environ.get('HARNESS_LANE') == '1':\n    os.kill(os.getpid(), 9)\n"
     (folder / "worker.py").write_text(f"{first}runpy.run_path({str(role)!r}, run_name='__main__')\n")
     done = unconfined.run([RUN_SH, "--lanes", "2"])
     assert done.code == 75 or "lane 1: worker" not in done.out, done  # or the other lane came first

@@ -645,7 +645,7 @@ def test_a_role_written_from_the_contract_page_alone_runs(house: House) -> None:
     house.script("documenter", {"say": '```json harness\n{"pages": 3}\n```\n'})
     done = house.run([str(RUN_SH), "documenter"])
     assert done.code == 0, done
-    assert "{'pages': 3}" in done.out
+    assert '{"pages": 3}' in done.out
 
 
 def test_a_folder_may_come_before_everything(house: House) -> None:

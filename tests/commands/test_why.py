@@ -16,13 +16,13 @@ from tests.planned import contract_of, lay, reply, role, worked
 
 @pytest.fixture
 def built(house: House) -> House:
-    """VAL-1 was red, then a worker that also edits a test built F-001, and it passed."""
+    """VAL-1 was red, then a worker that also deletes a test built F-001, and it passed."""
     house.write("tests/test_one.py", "def test_one():\n    assert one()\n    assert two()\n")
     house.git("add", "-A")
     house.git("commit", "-q", "-m", "tests")
     house.script("validator", reply(checks=[]))
     role(house, "validator", "F-001")
-    step = "echo 1 > 1.txt; printf 'def test_one():\\n    pass\\n' > tests/test_one.py"
+    step = "echo 1 > 1.txt; rm tests/test_one.py"
     worked(house, {"run": step}, reply(status="implemented", summary="s"))
     role(house, "validator", "F-001")
     return house
@@ -61,7 +61,7 @@ def test_a_feature_shows_its_claims_its_tries_and_the_runs_that_worked_on_it(bui
 
 def test_what_looks_like_gaming_stands_beside_the_run_that_saw_it(built: House) -> None:
     """A reader of `why` cannot miss it."""
-    assert "    look twice: removes assertions from tests/test_one.py" in told(built, "F-001")
+    assert "    look twice: deletes the test file tests/test_one.py" in told(built, "F-001")
 
 
 def test_what_was_never_fired_says_never(house: House) -> None:
