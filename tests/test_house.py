@@ -65,6 +65,7 @@ OWN_FILES = {
     "base.clock",  # beside a recorded clock, outside any mission
     "base.bundle",  # compiled code, beside the .pyc files
     "commands.attempts",  # attempts what is forbidden
+    "git.clones",  # a copy of a partial clone's objects
     "git.dotgit",
     "integrity.home_layer",
     "git.repository",
@@ -87,7 +88,15 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(
         (
-            *("git.clones", "git.dotgit", "git.landing", "git.merging", "git.new_secrets", "git.placing"),
+            *(
+                "git._sparse",
+                "git.clones",
+                "git.dotgit",
+                "git.landing",
+                "git.merging",
+                "git.new_secrets",
+                "git.placing",
+            ),
             *("git.repository", "git.settings", "git.worktrees"),
         ),
         "git's folders",

@@ -108,7 +108,7 @@ def _bad(what: str) -> Finding:
 def _repository(layout: Layout) -> Iterator[Finding]:
     workplace.use(layout)
     beginning.require(layout.project)
-    repository.require_version(layout.top)
+    beginning.require_version(layout.top)
     state = repository.state(layout.top)
     yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
     if unheeded := workplace.unheeded(layout):
