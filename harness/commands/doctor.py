@@ -121,9 +121,7 @@ def _repository(layout: Layout) -> Iterator[Finding]:
 def _mission(layout: Layout) -> Iterator[Finding]:
     made = mission.load(layout)
     yield _ok("mission", made.id)
-    here = workplace.position(layout)  # raises its fault where the branch is gone
-    if config.load(layout).workplace == workplace.PROJECT and not workplace.rejoins(layout, made, here):
-        yield from map(_bad, filter(None, [workplace.elsewhere(layout, made, here)]))
+    workplace.position(layout)  # raises its fault where the branch is gone
 
 
 def _ledger(layout: Layout) -> Iterator[Finding]:

@@ -29,16 +29,11 @@ MISSING = (
     'confine = "required" in {config}, and neither bubblewrap nor Landlock works here. Install bubblewrap (the package '
     'has that name), and see docs/confinement.md for containers; or write confine = "auto".'
 )
-IN_PLACE = 'confine = "required" needs a tree of its own for each run: take workplace = "project" out of {config}.'
 
 
 def tier(layout: Layout, settings: Config) -> str:
     """The tier of confinement of this mission here, `none` where there is none; raises Unavailable where it is required."""
     if settings.confine == "off":
-        return confine.NONE
-    if settings.workplace == "project":
-        if settings.confine == "required":
-            raise Unavailable(IN_PLACE.format(config=layout.relative(layout.config)))
         return confine.NONE
     remembered = documents.recall(layout.cache, CACHE, "")
     found, key = confine.available(remembered if isinstance(remembered, str) else "")
