@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from harness.base.errors import NeedsPerson, Unavailable
+from harness.base.errors import NeedsPerson
 from harness.base.record import Record
 from harness.git import commit_excludes, dotgit, settings
 from harness.store import files
@@ -19,7 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-OLDEST = (2, 38)
 AUTHOR = ("harness", "harness@localhost")
 EMPTY_TREE = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -102,13 +101,6 @@ def as_input(paths: Iterable[str]) -> bytes:
 def init(project: str) -> None:
     """Create a repository on the branch main. 1 call."""
     run(project, "init", "-q", "-b", "main", "--template=")
-
-
-def require_version(project: str) -> None:
-    """Check that git is new enough; Unavailable names the installed version. 1 call."""
-    version = _line(project, "version")
-    if tuple(int(part) for part in version.removeprefix("git version ").split(".")[:2]) < OLDEST:
-        raise Unavailable(f"{version} is too old: it cannot merge outside a working folder. Install git 2.38 or newer.")
 
 
 def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {}) -> _Status:
@@ -210,6 +202,7 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
     files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a killed git call; nothing else uses this index
     if parent and not os.path.exists(index):
         run(project, "read-tree", parent, extra=own)
+        _skip_missing(project, own)
     now = _status(project, extra=own)
     left = [path for path in (*(path for _, path in now.tracked), *now.untracked) if path in leave]
     now.tracked = [(xy, path) for xy, path in now.tracked if path not in leave]
@@ -218,6 +211,13 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
     new, kept_out = commit_excludes.split_new_files(project, new, leave, _state_of(project))
     _stage(project, now, new, own)
     return WorkingTree(tree=_line(project, "write-tree", extra=own), kept_out=kept_out, left=left)
+
+
+def _skip_missing(project: str, extra: Mapping[str, str]) -> None:
+    """A rebuilt index of a sparse checkout takes files that are left out for deleted ones: they stay. 0 calls, 2 where sparse."""
+    if settings.options(project):
+        missing = run(project, "ls-files", "-z", "--deleted", extra=extra)
+        run(project, "update-index", "--skip-worktree", "-z", "--stdin", stdin=missing, extra=extra)
 
 
 def stage_tracked(project: str, extra: Mapping[str, str], below: str, only: str = "") -> list[tuple[str, bytes]]:
