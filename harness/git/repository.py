@@ -184,10 +184,10 @@ def default_branch(project: str) -> str | None:
     return next(iter(targets)).removeprefix(BRANCHES) if len(targets) == 1 else None
 
 
-def switch_new(project: str, branch: str, *, again: bool = False) -> None:
-    """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists, unless `again` moves it. 1 call."""
+def switch_new(project: str, branch: str) -> None:
+    """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists. 1 call."""
     dotgit.clear_unheld(project, [BRANCHES + branch.partition("/")[0]])  # of a start that was killed
-    run(project, "switch", "-q", "--no-track", "-C" if again else "-c", branch)
+    run(project, "switch", "-q", "--no-track", "-c", branch)
     dotgit.sync(project, BRANCHES + branch)
 
 
@@ -220,14 +220,14 @@ def _skip_missing(project: str, extra: Mapping[str, str]) -> None:
         run(project, "update-index", "--skip-worktree", "-z", "--stdin", stdin=missing, extra=extra)
 
 
-def stage_tracked(project: str, extra: Mapping[str, str], below: str, only: str = "") -> list[tuple[str, bytes]]:
-    """Put the tracked files below a prefix, or `only` one, as they are in the folder into the index that `extra` names. What
-    of these differs there from HEAD: (path, the row for `git update-index --index-info`). 2-4 calls."""
+def stage_tracked(project: str, extra: Mapping[str, str], below: str) -> list[tuple[str, bytes]]:
+    """Put the tracked files below a prefix, as they are in the folder, into the index that `extra` names. What of these
+    differs there from HEAD: (path, the row for `git update-index --index-info`). 2-4 calls."""
     now = _status(project, "no", extra=extra)
-    now.tracked = [(xy, path) for xy, path in now.tracked if path.startswith(below) and only in ("", path)]
+    now.tracked = [(xy, path) for xy, path in now.tracked if path.startswith(below)]
     _stage(project, now, [], extra)
     words = ("diff-index", "--cached", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none", "-z", "HEAD")
-    said = run(project, *words, "--", *filter(None, [only or below]), extra=extra).split(b"\0")[:-1]
+    said = run(project, *words, "--", *filter(None, [below]), extra=extra).split(b"\0")[:-1]
     rows = [(row.split(b" "), path) for row, path in zip(said[::2], said[1::2], strict=True)]
     rows.sort(key=lambda row: row[0][1] != b"000000")  # a file may take the place of a folder
     return [(os.fsdecode(path), b"%b %b 0\t%b" % (row[1], row[3], path)) for row, path in rows]

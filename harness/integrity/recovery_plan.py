@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.base.record import Record
 from harness.git import refs
 from harness.integrity import lease, recovery_evidence, unsettled, workplace
-from harness.model import features, runs
+from harness.model import features, mission, runs
 from harness.model.features import Feature
 from harness.model.open_run import Begun
 from harness.model.runs import Context
@@ -92,8 +92,10 @@ def locate(layout: Layout, one: Died) -> Died:
     if one.context is None:
         return one
     context = one.context
-    now = workplace.position(layout)
-    made = refs.find_trailer(layout.top, now.head, one.run) if now.head != context.head else None
+    head = workplace.position(layout).head
+    if not context.folder:  # a run of an older harness in the project folder committed on the branch
+        head = workplace.branch_commit(layout, mission.load(layout))
+    made = refs.find_trailer(layout.top, head, one.run) if head not in ("", context.head) else None
     commit, work = made or ("", "")
     return one.replace(commit=commit, cut=work in runs.UNFINISHED)
 

@@ -353,7 +353,6 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         temporary=temporary.base(),
-        dirty=reconcile.dirty_copies(layout, tree.dirty),
         version=starting.version(),
         started="again" if want.again else "loop" if want.looping else "hand",
     )

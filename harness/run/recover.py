@@ -274,5 +274,5 @@ def _settle(step: Step, dead: Restored) -> None:
     elif step.move and outcome.feature:
         features.move(outcome.feature, step.move)
         outcome.save()
-    if outcome.commit:
+    if run.kept and outcome.commit:
         outcome.unlanded = workplace.land(run.layout, mission.load(run.layout), outcome.commit)

@@ -15,17 +15,19 @@ from harness.model import config
 from harness.process import confine
 from harness.process.confine import BUBBLEWRAP
 from harness.replay import staging, then
+from harness.store import objects
 from tests.missions import CHECKOUT, House
 
 SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n```'}
 MOUNTS = confine.available()[0] == BUBBLEWRAP
 
 
-def staged(house: House, run_id: str, folder: Path) -> staging.Stage:
-    """The place of a run."""
+def staged(house: House, run_id: str, folder: Path, **context: object) -> staging.Stage:
+    """The place of a run, with what its context said besides."""
     folder.mkdir()
     (folder / "kept").mkdir()
     past = then.of_run(house.layout, run_id)
+    past = past.replace(context=past.context.replace(**context))
     return staging.make(house.layout, past, config.load(house.layout), str(folder / "kept"), str(folder))
 
 
@@ -50,18 +52,16 @@ def test_the_clone_has_what_was_there_and_nothing_later(house: House, tmp_path: 
     assert git(stage, "status", "--porcelain") == ""
 
 
-def test_uncommitted_changes_of_a_person_are_there_again(in_place: House, tmp_path: Path) -> None:
-    """Where the run worked in the project folder beside them: what was changed, and what was removed."""
-    in_place.write("gone.py")
-    in_place.git("add", "gone.py")
-    in_place.git("commit", "-qm", "gone")
-    in_place.write("main.py", "print('edited')\n")
-    (in_place.project / "gone.py").unlink()
-    in_place.script("planner", {"say": "nothing"})
-    in_place.role("planner")
-    run = str(in_place.result()["run"])
-    in_place.git("checkout", "main.py", "gone.py")
-    stage = staged(in_place, run, tmp_path / "place")
+def test_uncommitted_changes_of_a_person_are_there_again(house: House, tmp_path: Path) -> None:
+    """Where the run of an older harness worked in the project folder beside them: what was changed, and what was removed."""
+    house.write("gone.py")
+    house.git("add", "gone.py")
+    house.git("commit", "-qm", "gone")
+    house.script("planner", {"say": "nothing"})
+    house.role("planner")
+    run = str(house.result()["run"])
+    dirty = {"main.py": objects.put(house.layout, b"print('edited')\n"), "gone.py": ""}
+    stage = staged(house, run, tmp_path / "place", folder="", dirty=dirty)
     assert (Path(stage.layout.clone) / "main.py").read_text() == "print('edited')\n"
     assert not (Path(stage.layout.clone) / "gone.py").exists()
 
