@@ -22,7 +22,7 @@ SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n`
 MOUNTS = confine.available()[0] == BUBBLEWRAP
 
 
-def staged(house: House, run_id: str, folder: Path, **context: object) -> staging.Stage:
+def staged(house: House, run_id: str, folder: Path, /, **context: object) -> staging.Stage:
     """The place of a run, with what its context said besides."""
     folder.mkdir()
     (folder / "kept").mkdir()
