@@ -79,7 +79,8 @@ class Begun(Record, frozen=True):
 class OpenRun(Begun, frozen=True):
     """A live run and its inputs. `claims` are those of the feature at opening. Its guardians inherit the descriptors of its
     lease, `keep`. `started` is on the monotonic clock. `confinement`: what checks and services may touch besides their folders,
-    None for all; `home`: their HOME, "" for the user's. `given`: what its agents get of the workspace, None for nothing."""
+    None for all; `home`: their HOME, "" for the user's. `given`: what its agents get of the workspace, None for nothing.
+    `transcripts`: the folder of its transcripts, "" for that of the run. `mark`: of its processes, "" for its id."""
 
     mission: Mission
     settings: Config
@@ -90,11 +91,13 @@ class OpenRun(Begun, frozen=True):
     confinement: Confinement | None = None
     home: str = ""
     given: Any = None
+    transcripts: str = ""
+    mark: str = ""
 
     @property
     def tag(self) -> str:
         """The mark of every process that this run starts."""
-        return f"{self.mission.id}/{self.id}"
+        return self.mark or f"{self.mission.id}/{self.id}"
 
     @property
     def capability(self) -> str:

@@ -24,7 +24,7 @@ from harness.process import supervise, temporary, tree
 from harness.proof import fire
 from harness.replay import replays, staging, swapping, then
 from harness.replay.replays import About, Sample
-from harness.replay.staging import Stage
+from harness.replay.staging import Place, Stage
 from harness.replay.then import Past
 from harness.run import closing, given, prompt, reservations, steps, thinking, verbs
 from harness.run.opening import Opened
@@ -57,17 +57,6 @@ class Order(Record):
     times: int = 1
 
 
-class Fired(OpenRun, frozen=True):
-    """A past run, open again in a throw-away place. `mark`: that of its processes and temporary folders."""
-
-    mark: str = ""
-
-    @property
-    def tag(self) -> str:
-        """The mark of every process that this run starts."""
-        return self.mark
-
-
 class Shot(Record):
     """One time in full, for the comparison: the sample, its patch, its reply."""
 
@@ -80,18 +69,18 @@ def previewed(order: Order) -> list[str]:
     """The difference of the prompts that the swaps make, without firing anything."""
     past, folder = then.of_run(order.where, order.run), temporary.create("swap")
     try:
-        staged = staging.Staged(os.path.realpath(folder), order.layout.prefix, order.run, folder)
-        then.write(past, staged, staged.identities)
+        place = staging.place_in(folder, order.layout.prefix)
+        then.write(past, place.layout, place.identities)
         old = swapping.parts_of(past)
-        new = _swapped(order, past, staged, old)
+        new = _swapped(order, past, place, old)
         return swapping.diff(prompt.text_of(old), prompt.text_of(new))
     finally:
         temporary.remove(folder)
 
 
-def _swapped(order: Order, past: Past, staged: staging.Staged, parts: list[prompt.Part]) -> list[prompt.Part]:
+def _swapped(order: Order, past: Past, place: Place, parts: list[prompt.Part]) -> list[prompt.Part]:
     for swap in order.swaps:
-        parts = swapping.swapped(past, staged, staged.identities, parts, swap)
+        parts = swapping.swapped(past, place.layout, place.identities, parts, swap)
     return parts
 
 
@@ -111,8 +100,8 @@ def fire_again(order: Order) -> Iterator[About | Shot]:
         limits = capped(layout, settings)
         kept, folder = replays.folder_of(layout, replay, number), temporary.create("replay", tag)
         try:
-            stage = staging.make(layout, past, settings, kept, folder)
-            stage.parts = _swapped(order, past, stage.layout, stage.parts)
+            stage = staging.make(layout, past, settings, folder)
+            stage.parts = _swapped(order, past, stage.place, stage.parts)
             if number == 1:
                 yield _about(order, past, replay, stage)
             yield _shot(
@@ -175,9 +164,9 @@ class _Shooting(Record):
     tag: str
 
     @property
-    def staged(self) -> staging.Staged:
+    def staged(self) -> Layout:
         """The mission in the place."""
-        return self.stage.layout
+        return self.stage.place.layout
 
 
 def _agent(order: Order, settings: Config, past: Past, feature: Feature | None) -> tuple[str, registry.Agent]:
@@ -206,7 +195,7 @@ def _shot(one: _Shooting) -> Shot:
     try:
         checks, fault_words = ([], "interrupted") if cut else _looked_at(run, outcome)
         patch = staging.patch(run.layout.top, run.context.head, outcome.tree) if outcome.tree else b""
-        notes += [f"put back: {name}" for name in outcome.refused]
+        notes += [f"put back: {name}" for name in outcome.refused if name not in one.past.context.dirty]
     except (HarnessError, OSError) as fault:
         checks, fault_words = [], f"{GONE}: {fault}"
     finally:
@@ -230,7 +219,6 @@ def _open(one: _Shooting) -> Opened:
     own.take()
     before = runs.totals(staged)
     settings = one.settings.replace(
-        workplace="project",
         **{
             name: (spent or 0) + left
             for name, spent in (("max_cost_usd", before.cost_usd), ("max_tokens", before.tokens))
@@ -238,7 +226,7 @@ def _open(one: _Shooting) -> Opened:
         },
     )
     known = one.stage.confinement
-    run = Fired(
+    run = OpenRun(
         layout=staged,
         context=_context(one, known.tier if known else ""),
         mission=mission.load(staged),
@@ -248,7 +236,8 @@ def _open(one: _Shooting) -> Opened:
         keep=own.descriptors,
         started=time.monotonic(),
         confinement=known,
-        home=confine.home_of_checks(staged.top, staged.clone + ".home"),
+        home=confine.home_of_checks(staged.top, one.stage.place.tree + ".home"),
+        transcripts=one.kept,
         mark=one.tag,
         given=given.again(past.where, past.context.run, staged),
     )
@@ -259,20 +248,18 @@ def _open(one: _Shooting) -> Opened:
 
 
 def _context(one: _Shooting, tier: str) -> runs.Context:
-    """The context of then, in the place: the clone is a project folder that the run has to itself."""
+    """The context of then, in the tree of the place."""
     staged, context = one.staged, one.past.context
-    here = workplace.in_place(staged)
     made = context.replace(
         at=clock.stamp(clock.now()),
         agent=[one.order.agent],
-        **here.position.asdict(),
         untracked={},
         live=journal.read_ledger(staged),
         raw=[State(staged).length(names.RAW), context.raw[1]],
         identity={},
         process=supervise.pid_record(),
-        dirty=reconcile.dirty_copies(staged, here.dirty),
-        folder="",
+        dirty={},
+        folder=one.stage.place.tree,
         confined=tier,
         temporary=temporary.base(),
     )

@@ -15,6 +15,7 @@ from harness.model.usage import Usage
 from harness.process import temporary
 from harness.run import closing, verbs
 from harness.run.transcript import MIB, Recent, Transcript
+from harness.store import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +126,9 @@ class Recorder:
         self.run, self.outcome, self.lease, self.action, self.reported = run, outcome, lease, "", False
         self.counted, self.marked = "", 0.0
         quarter = run.settings.max_log_mb * MIB // 4
-        self.stream, self.stderr = Transcript(run.paths.stream, 3 * quarter), Transcript(run.paths.stderr, quarter)
+        folder = run.transcripts or run.paths.folder
+        self.stream = Transcript(f"{folder}/{names.STREAM}", 3 * quarter)
+        self.stderr = Transcript(f"{folder}/{names.STDERR}", quarter)
         self.said = Recent(outcome.messages)
         self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
         self._show_progress()

@@ -278,7 +278,7 @@ def test_after_a_kill_no_process_is_left_and_the_next_start_removes_the_clone(ho
     quiet = subprocess.DEVNULL
     going = subprocess.Popen(words, cwd=house.project, env=house.env, stdin=quiet, stdout=quiet, stderr=quiet)
     temporary = Path(house.env["TMPDIR"])
-    until(lambda: bool(list(temporary.glob("*replay*/clone/begun"))))
+    until(lambda: bool(list(temporary.glob("*replay*/tree-1/begun"))))
     going.send_signal(signal.SIGKILL)
     going.wait()
     mission = json.loads(house.read("mission.json"))["id"]

@@ -22,19 +22,17 @@ SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n`
 MOUNTS = confine.available()[0] == BUBBLEWRAP
 
 
-def staged(house: House, run_id: str, folder: Path, /, **context: object) -> staging.Stage:
-    """The place of a run, with what its context said besides."""
+def staged(house: House, run_id: str, folder: Path) -> staging.Stage:
+    """The place of a run."""
     folder.mkdir()
-    (folder / "kept").mkdir()
     past = then.of_run(house.layout, run_id)
-    past = past.replace(context=past.context.replace(**context))
-    return staging.make(house.layout, past, config.load(house.layout), str(folder / "kept"), str(folder))
+    return staging.make(house.layout, past, config.load(house.layout), str(folder))
 
 
 def git(stage: staging.Stage, *words: str) -> str:
     """What git says in the clone."""
     words = ("git", "-c", "safe.directory=*", *words)
-    return subprocess.run(words, cwd=stage.layout.clone, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(words, cwd=stage.place.layout.top, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_the_clone_has_what_was_there_and_nothing_later(house: House, tmp_path: Path) -> None:
@@ -53,17 +51,18 @@ def test_the_clone_has_what_was_there_and_nothing_later(house: House, tmp_path: 
 
 
 def test_uncommitted_changes_of_a_person_are_there_again(house: House, tmp_path: Path) -> None:
-    """Where the run of an older harness worked in the project folder beside them: what was changed, and what was removed."""
-    house.write("gone.py")
-    house.git("add", "gone.py")
-    house.git("commit", "-qm", "gone")
+    """Where a run of an older version worked in the project folder beside them: what was changed, and what was removed."""
     house.script("planner", {"say": "nothing"})
     house.role("planner")
     run = str(house.result()["run"])
-    dirty = {"main.py": objects.put(house.layout, b"print('edited')\n"), "gone.py": ""}
-    stage = staged(house, run, tmp_path / "place", folder="", dirty=dirty)
-    assert (Path(stage.layout.clone) / "main.py").read_text() == "print('edited')\n"
-    assert not (Path(stage.layout.clone) / "gone.py").exists()
+    path = house.state / "runs" / run / "context.json"
+    edited = objects.put(house.layout, b"print('edited')\n")
+    row = json.loads(path.read_text()) | {"folder": "", "dirty": {"main.py": edited, "SPEC.md": ""}}
+    path.write_text(json.dumps(row))
+    (house.state / "runs" / run / "result.json").unlink()  # whose digest covers the context
+    stage = staged(house, run, tmp_path / "place")
+    assert (Path(stage.place.tree) / "main.py").read_text() == "print('edited')\n"
+    assert not (Path(stage.place.tree) / "SPEC.md").exists()
 
 
 def test_a_project_in_a_folder_of_a_repository_is_in_its_place(bare: House) -> None:
@@ -98,10 +97,13 @@ def test_a_mission_that_was_moved_has_its_paths_rewritten(house: House, tmp_path
     stage = staged(house, run, tmp_path / "place")
     assert not stage.mounted
     text = b"".join(part.data for part in stage.parts).decode()
-    assert old not in text and stage.layout.state in text and stage.layout.clone in text
+    assert old not in text and stage.place.layout.state in text and stage.place.tree in text
     assert text.split("## Runtime context")[0] == before.split("## Runtime context")[0]
-    assert f"HARNESS_PROJECT={encoding.shell_word(stage.layout.project)}" in Path(stage.layout.shim).read_text()
-    assert os.readlink(f"{stage.layout.project}/.harness") == stage.layout.state
+    assert (
+        f"HARNESS_PROJECT={encoding.shell_word(stage.place.layout.project)}"
+        in Path(stage.place.layout.shim).read_text()
+    )
+    assert os.readlink(f"{stage.place.tree}/.harness") == stage.place.layout.state
 
 
 @pytest.mark.skipif(not MOUNTS, reason="bubblewrap does not work here")
