@@ -13,7 +13,7 @@ from harness.store import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 LOCK_SECONDS = 1.0
 _known: dict[str, tuple[str, str]] = {}
@@ -103,17 +103,6 @@ def sync(project: str, *refs: str) -> None:
             files.sync_folder(path)
 
 
-def clear_locks(project: str, since: float) -> list[str]:
-    """Remove git's lock files made after `since` (unix seconds): those of a killed agent would stop every later commit.
-
-    The caller must know that the agent and all its descendants are gone. Returns the paths.
-    """
-    gone = [path for path in _lock_files(*folders(project)) if os.lstat(path).st_mtime >= since]
-    for path in gone:
-        files.remove(path)
-    return gone
-
-
 def ref_locks(project: str, below: str) -> list[str]:
     """Git's lock files on a ref such as `refs/harness/x`, and on those below it; with `*` at the end, on all that begin so."""
     top = os.path.join(folders(project)[1], below)
@@ -146,10 +135,3 @@ def _made(path: str) -> tuple[int, ...]:
     except FileNotFoundError:
         return ()
     return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _lock_files(own: str, common: str) -> Iterator[str]:
-    places = [(folder, files.names(folder)) for folder in dict.fromkeys((own, common))]
-    places += [(folder, names) for folder, _, names in os.walk(common + "/refs")]
-    for folder, names in places:
-        yield from (os.path.join(folder, name) for name in names if name.endswith(".lock"))

@@ -284,33 +284,6 @@ def delete_ref(project: str, ref: str) -> None:
     run(project, "update-ref", "-d", ref)
 
 
-def restore_head(project: str, standing: Position) -> None:
-    """Restore HEAD, its branch and the index to `standing`; no file changes. 1-2 calls (3 before a first commit)."""
-    if standing.branch:
-        _check_out(project, standing.branch)
-    else:
-        run(project, "update-ref", "--no-deref", "HEAD", standing.head)
-    if standing.head:
-        run(project, "reset", "-q", "--mixed", standing.head, "--")
-    else:
-        delete_ref(project, BRANCHES + standing.branch)
-        run(project, "read-tree", "--empty")
-    dotgit.sync(project, BRANCHES + standing.branch)
-
-
-def restore_files(project: str, commit: str, paths: Collection[str]) -> None:
-    """Restore these tracked files from `commit` in folder and index; a path absent there is unstaged and stays. 3 calls.
-
-    A folder in the place of a file of `commit` is deleted with its content.
-    """
-    if not paths:  # to git, no names mean all names
-        return
-    words = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    run(project, "reset", "-q", *words, commit or EMPTY_TREE[40], stdin=as_input(paths))
-    known = set(tracked_names(project))
-    run(project, "checkout-index", "-f", "-u", "-z", "--stdin", stdin=as_input(path for path in paths if path in known))
-
-
 def _span(old: str, new: str) -> str:
     return f"{old}..{new}" if old else new
 

@@ -35,8 +35,8 @@ SHOWN = 3
 
 
 class Tree(Record):
-    """The workplace as a run finds it: its tree's folder ("" for the project folder), the position of the mission, untracked
-    files that git does not ignore, and a person's uncommitted changes (`dirty`); names are those of git.
+    """The workplace as a run finds it: its tree's folder, the position of the mission, and untracked files that git does not
+    ignore, named as git does.
 
     `notes` are lines for a person; `unlanded` says why the branch is not at the mission's position, "" where it is;
     `conflicts` are the paths that a person and the runs both changed."""
@@ -44,7 +44,6 @@ class Tree(Record):
     folder: str
     position: Position
     untracked: list[str]
-    dirty: list[str] = []
     unlanded: str = ""
     notes: list[str] = []
     conflicts: list[str] = []
@@ -141,12 +140,6 @@ def landed(layout: Layout) -> bool:
     made = mission.load(layout)
     commit, at = branch_commit(layout, made), tip_commit(layout, made)
     return commit != "" and (commit == at or position(layout).tree == repository.tree_of(layout.top, commit))
-
-
-def in_place(layout: Layout) -> Tree:
-    """The project folder as the workplace."""
-    now = repository.state(layout.top)
-    return Tree(folder="", position=now.standing, untracked=now.untracked, dirty=now.dirty)
 
 
 def asked_spec(layout: Layout) -> bytes | None:
@@ -307,8 +300,7 @@ def join(run: Begun) -> bool:
     if not os.path.isdir(run.checkout):
         return False
     use(run.layout)  # an agent that was not confined may have removed what our git reads
-    if run.kept:
-        worktrees.join(run.layout.top, run.checkout, run.context.head)
+    worktrees.join(run.layout.top, run.checkout, run.context.head)
     return True
 
 

@@ -263,7 +263,7 @@ def _settle(step: Step, dead: Restored) -> None:
     if step.do == recovery_plan.KILL:
         outcome.ended, outcome.reason = "killed", "the run died before it closed"
         outcome.reason += ", and nothing tells how it had opened" if run.context.role == UNKNOWN else ""
-        outcome.reason += "" if run.kept else "; it worked in the project folder, which is left as it is"
+        outcome.reason += "" if run.context.folder else "; it worked in the project folder, which is left as it is"
     if step.do == recovery_plan.PUT_AWAY and outcome.feature:
         outcome.ended, outcome.reason = "killed", "the run died while it was put away"
         refs.set_one(run.layout.top, worker.partial(run), step.commit)
@@ -274,5 +274,5 @@ def _settle(step: Step, dead: Restored) -> None:
     elif step.move and outcome.feature:
         features.move(outcome.feature, step.move)
         outcome.save()
-    if run.kept and outcome.commit:
+    if run.context.folder and outcome.commit:
         outcome.unlanded = workplace.land(run.layout, mission.load(run.layout), outcome.commit)
