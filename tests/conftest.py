@@ -59,11 +59,3 @@ def unconfined(house: House) -> House:
     house.base = ('confine = "off"',)
     house.config('agent = "scripted"')
     return house
-
-
-@pytest.fixture
-def in_place(house: House) -> House:
-    """A mission whose runs work in the project folder itself, one at a time."""
-    house.base = ('workplace = "project"',)
-    house.config('agent = "scripted"')
-    return house

@@ -20,7 +20,7 @@ from harness.store import files
 from tests.crash import DYING, sampled
 from tests.kill_sweep import Kept, Template
 from tests.missions import CHECKOUT, Done, House, until
-from tests.run.test_recover import TORTURE, alive, id_of_dead, killed, open_run, strike, tree_of
+from tests.run.test_recover import TORTURE, alive, id_of_dead, killed, open_run, strike
 
 RUN_SH = str(CHECKOUT / "run.sh")
 JUNK = b'\xff\x00{{{\n{"run":"x"}\n'
@@ -290,7 +290,7 @@ def costly(house: House) -> str:
     house.config('agent = "mine"', "[limits]", "max_cost_usd = 1.0", "[agents.mine]", command)
     house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
     role = house.begin_role("worker", "F-001", session=True)
-    until(lambda: (tree_of(house) / "begun").exists())
+    until(lambda: (house.tree / "begun").exists())
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()

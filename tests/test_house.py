@@ -63,6 +63,7 @@ OWN_FILES = {
     "filesystem.spool",  # the output of a command, in a file without a name
     *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
     "base.clock",  # beside a recorded clock, outside any mission
+    "git.clones",  # a copy of a partial clone's objects
     "git.dotgit",
     "integrity.home_layer",
     "git.repository",
@@ -83,7 +84,15 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("commands.try_agent", "commands.try_confine"), "missions made to try things"),
     **dict.fromkeys(
         (
-            *("git.clones", "git.dotgit", "git.landing", "git.merging", "git.new_secrets", "git.placing"),
+            *(
+                "git._sparse",
+                "git.clones",
+                "git.dotgit",
+                "git.landing",
+                "git.merging",
+                "git.new_secrets",
+                "git.placing",
+            ),
             *("git.repository", "git.settings", "git.worktrees"),
         ),
         "git's folders",

@@ -246,12 +246,6 @@ def test_init_takes_no_words_of_a_loop_from_a_person(unbegun: House) -> None:
     assert (done.code, "unexpected extra argument" in done.err, unbegun.state.exists()) == (64, True, False), done
 
 
-def test_the_project_folder_has_room_for_one_lane(in_place: House) -> None:
-    """Two agents in one folder would write over each other."""
-    done = in_place.run([RUN_SH, "--lanes", "2"])
-    assert (done.code, 'Take out workplace = "project"' in done.err) == (64, True), done
-
-
 def test_after_its_time_nothing_begins_and_what_has_begun_ends_well(house: House) -> None:
     """Exit 75, as for every start that shall be tried again later."""
     independent(house)

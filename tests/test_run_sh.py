@@ -269,7 +269,7 @@ def plans(house: House) -> None:
         "features": [{"id": "F-001", "title": "Part one", "claims": ["VAL-1"]}],
         "contract": [{"id": "VAL-1", "claim": "It works", "checks": ["touch began; sleep 60"]}],
     }
-    house.config('agent = "scripted"', 'workplace = "project"', 'confine = "off"')
+    house.config('agent = "scripted"', 'confine = "off"')
     house.script("planner", {"say": f"```json harness\n{json.dumps(plan)}\n```"})
 
 
@@ -378,15 +378,6 @@ def test_a_run_by_hand_in_between_does_not_stop_the_clock(house: House) -> None:
     hand.wait()
     assert (alone.code, "Another run holds feature F-001" in alone.err) == (75, True), alone
     assert [house.feature(name).status for name in ("F-001", "F-002")] == ["validating", "validating"]
-
-
-def test_a_dirty_project_stops_it_where_runs_work_there_and_does_not_spin(in_place: House) -> None:
-    """Exit 11 with the file and two commands, after one decision."""
-    in_place.write("main.py", "print('mine')\n")
-    done = in_place.run([str(RUN_SH)])
-    assert done.code == 11
-    assert done.out.count("> NEXT") == 1
-    assert all(word in done.err for word in ("main.py", "git commit", "git stash"))
 
 
 def test_stop_and_pause_end_it_with_nine(house: House) -> None:

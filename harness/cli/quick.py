@@ -186,10 +186,6 @@ def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
 
     settings = config.load(layout)
     lanes = lanes or settings.lanes
-    if lanes > 1 and settings.workplace == "project":
-        raise UsageFault(
-            'One lane alone can work in the project folder. Take out workplace = "project", or say --lanes 1'
-        )
     return False, seconds, lanes
 
 

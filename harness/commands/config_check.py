@@ -33,8 +33,9 @@ def require(layout: Layout) -> list[str]:
 
 
 def unknown(layout: Layout) -> list[BrokenFile]:
-    """Tables of unknown roles and lists with unknown agents, each with file, line and the known names."""
-    settings, there = config.load(layout), roles.known(layout)
+    """Tables of unknown roles and lists with unknown agents, each with file, line and the known names; raises BrokenFile for a
+    key that no run does any more."""
+    settings, there = config.require(layout), roles.known(layout)
     found = []
     for name in settings.roles:
         if name not in there:

@@ -49,7 +49,7 @@ ABOUT = {
     "user": "who the runs are for: what is in users/NAME of the project takes the place of the same for all",
     "trust": 'what such an agent may do: "workspace" or "full"; without it none is started',
     "mcp": "true: the MCP servers of your own configuration of a CLI are on",
-    "workplace": '"tree": runs work in a tree of their own; "project": in this folder',
+    "workplace": '"tree": runs work in a tree of their own',
     "confine": '"auto": programs of a run are confined where the machine can; "required": nothing starts where not; "off"',
     "network": 'of confined programs: true, false, or "loopback": only what its own run serves',
     "carry": "ignored files of the project of which the tree gets a copy; none unless set",

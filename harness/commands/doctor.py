@@ -113,7 +113,7 @@ def _bad(what: str) -> Finding:
 def _repository(layout: Layout) -> Iterator[Finding]:
     workplace.use(layout)
     beginning.require(layout.project)
-    repository.require_version(layout.top)
+    beginning.require_version(layout.top)
     state = repository.state(layout.top)
     yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
     if unheeded := workplace.unheeded(layout):
@@ -126,9 +126,7 @@ def _repository(layout: Layout) -> Iterator[Finding]:
 def _mission(layout: Layout) -> Iterator[Finding]:
     made = mission.load(layout)
     yield _ok("mission", made.id)
-    here = workplace.position(layout)  # raises its fault where the branch is gone
-    if config.load(layout).workplace == workplace.PROJECT and not workplace.rejoins(layout, made, here):
-        yield from map(_bad, filter(None, [workplace.elsewhere(layout, made, here)]))
+    workplace.position(layout)  # raises its fault where the branch is gone
 
 
 def _ledger(layout: Layout) -> Iterator[Finding]:

@@ -214,7 +214,7 @@ def _config(name: str, where: Layout, settings: Config) -> str:
         table["path"] = _absolute(table["path"], where)
     role = roles.due(where)["commits"]
     model = settings.roles.get(role, {}).get("model")
-    kept = {key: getattr(settings, key) for key in ("mcp", "workplace", "confine", "network")}
+    kept = {key: getattr(settings, key) for key in ("mcp", "confine", "network")}
     values = {"agent": name, **kept, "agents": {name: table}, "env": {"pass": settings.passed}}
     values |= {"trust": settings.trust} if settings.trust else {}
     values |= {"roles": {role: {"model": model}}} if model else {}

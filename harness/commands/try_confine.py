@@ -89,7 +89,7 @@ def _tried(project: str, settings: Config, trees: list[str]) -> Iterator[Finding
 def _why_none(settings: Config) -> str:
     if settings.confine == "off":
         return 'config.toml says confine = "off"'
-    return 'config.toml says workplace = "project"' if settings.workplace == "project" else "no bubblewrap, no Landlock"
+    return "no bubblewrap, no Landlock"
 
 
 def probes(there: Layout, folder: str, another: str, trust: str) -> list[Probe]:

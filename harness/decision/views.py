@@ -276,19 +276,14 @@ def _has_receipts(layout: Layout, found: Result) -> bool:
     return wanted <= {(one.claim, one.command) for one in fired}
 
 
-def mark(layout: Layout) -> str:
-    """The fingerprint of all that decisions depend on: features, contract, spec, memory's generation, the mission's
-    position, and its branch."""
-    return mark_of(layout, {}, _position(layout).head)
-
-
-def mark_of(layout: Layout, pending: Mapping[str, bytes | None], head: str) -> str:
-    """The fingerprint as it will be once the `pending` contents are written; `head` is the position, "" for the mission's tip."""
+def mark(layout: Layout, pending: Mapping[str, bytes | None] = {}) -> str:
+    """The fingerprint of all that decisions depend on, as it will be once the `pending` contents are written: features,
+    contract, spec, memory's generation, the mission's position, and its branch."""
     from harness.integrity import workplace  # as in `_position`
 
     state, made = State(layout), mission.read(layout)
     wanted = (names.FEATURES, names.CONTRACT, names.SPEC, names.CURATED)
     contents = [pending[name] if name in pending else state.data(name) for name in wanted]
     parts = [encoding.digest(data or b"-") for data in contents]
-    head = head or workplace.tip_commit(layout, made)
-    return encoding.digest("\0".join([*parts, head, workplace.branch_commit(layout, made)]).encode())
+    heads = workplace.tip_commit(layout, made), workplace.branch_commit(layout, made)
+    return encoding.digest("\0".join([*parts, *heads]).encode())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
-from harness.base.errors import UsageFault
+from harness.base.errors import Unavailable, UsageFault
 from harness.git import repository, settings
 from harness.store.layout import repository_of
+
+OLDEST = (2, 38)
 
 
 def require(folder: str) -> None:
@@ -33,6 +35,13 @@ def require(folder: str) -> None:
     else:
         return
     raise UsageFault(f"{folder} {why}. Run `git init` here first, then start again.")
+
+
+def require_version(project: str) -> None:
+    """Check that git is new enough; Unavailable names the installed version. 1 call."""
+    version = repository.run(project, "version").decode("utf-8", "replace").rstrip("\n")
+    if tuple(int(part) for part in version.removeprefix("git version ").split(".")[:2]) < OLDEST:
+        raise Unavailable(f"{version} is too old: it cannot merge outside a working folder. Install git 2.38 or newer.")
 
 
 def first_commit(project: str, names: list[str], message: str) -> None:

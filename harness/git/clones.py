@@ -4,20 +4,25 @@
 and tags, and nothing else. So neither replaced objects nor grafts, attributes, filters, hooks or settings of the project's
 own git folder are in the clone, and every object is hashed again. 50,000 files take 30 s on a slow disk.
 
+A partial clone cannot be cloned over git's protocol and stay partial: its clone gets a copy of the objects that are there.
+Where the person's checkout is sparse, so is the clone.
+
 A repository that plays a mission back only borrows the project's objects: it has no remote, and writes its own.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Mapping
 
-from harness.git import dotgit, repository, settings
+from harness.git import _rendering, _sparse, dotgit, repository, settings
 from harness.git.settings import Recorded
 from harness.store import files
 
 SAFE = '[safe]\n\tdirectory = *\n[core]\n\tattributesFile = "{attributes}"\n'
 FORMAT = ("core.repositoryformatversion", "extensions.objectformat", "extensions.partialclone")
+PROMISES = ("extensions.partialclone", ".promisor")  # either says that objects may still be with a remote
 WORDS = ("--no-local", "--no-checkout", "--no-reject-shallow", "--origin=origin", "--template=")
 
 
@@ -25,7 +30,7 @@ def configuration(recorded: Recorded, home: str) -> str:
     """The recorded configuration of a person as `.gitconfig` in this HOME layer; its path. Attributes files go along."""
     config, attributes = os.path.join(home, ".gitconfig"), os.path.join(home, ".gitattributes")
     files.replace_quickly(attributes, os.fsencode(recorded.attributes))
-    text = settings.rendered(recorded.persons or []) + SAFE.format(attributes=settings.escaped(attributes))
+    text = _rendering.rendered(recorded.persons or []) + SAFE.format(attributes=_rendering.escaped(attributes))
     files.replace_quickly(config, os.fsencode(text))
     return config
 
@@ -46,23 +51,43 @@ def make(
     Its remote is the one that the project had when it was recorded. Filters of a person's own configuration run. Raises
     GitFailed. 4 calls.
     """
+    if any(str(key).endswith(PROMISES) for key, _ in recorded.config):
+        _open(project, os.path.join(target, ".git"), commit, recorded, refs)
+        _own_objects(project, os.path.join(target, ".git"))
+    else:
+        _clone(project, target, commit, recorded, config, refs)
+    found = _sparse.of(project, recorded.head, commit)
+    if found:
+        _sparse.lay(os.path.join(target, ".git"), found)
+    large, theirs = os.path.join(target, ".git", "lfs"), os.path.join(dotgit.folders(project)[1], "lfs")
+    if os.path.isdir(theirs):  # the files of git-lfs that no server may have yet; a filter looks for them there
+        files.link(large, os.path.abspath(theirs))
+    _call(target, config, *_sparse.options(found), "switch", "-q", "--detach", commit)
+    if os.path.islink(large):
+        files.remove(large)
+    files.make_folder(os.path.join(target, below).rstrip("/"))
+
+
+def _clone(
+    project: str, target: str, commit: str, recorded: Recorded, config: str, refs: Mapping[str, str] | None
+) -> None:
+    """`git clone` from a door, whose remote is the project's. 3 calls."""
     door, above = target + ".git-source", os.path.dirname(target)
     _open(project, door, commit, recorded, refs)
     ours = ("-c", "remote.origin.fetch=+refs/harness/*:refs/harness/*") if refs is not None else ()
     _call(above, config, "-c", "protocol.file.allow=always", "clone", "-q", *WORDS, *ours, door, target)
     remote = next((value for key, value in recorded.config if key == "remote.origin.url" and value), "")
     _call(target, config, "config", "remote.origin.url", remote or "the-repository")
-    large, theirs = os.path.join(target, ".git", "lfs"), os.path.join(dotgit.folders(project)[1], "lfs")
-    if os.path.isdir(theirs):  # the files of git-lfs that no server may have yet; a filter looks for them there
-        files.link(large, os.path.abspath(theirs))
-    _call(target, config, "switch", "-q", "--detach", commit)
-    if os.path.islink(large):
-        files.remove(large)
-    files.make_folder(os.path.join(target, below).rstrip("/"))
+
+
+def _own_objects(project: str, git_dir: str) -> None:
+    """The git folder has a copy of the objects, not the project's: what runs in a clone may write into its own."""
+    files.remove(os.path.join(git_dir, "objects"))
+    shutil.copytree(os.path.join(dotgit.folders(project)[1], "objects"), os.path.join(git_dir, "objects"))
 
 
 def _open(project: str, door: str, commit: str, recorded: Recorded, refs: Mapping[str, str] | None) -> None:
-    """Make the git folder that is cloned."""
+    """Make the git folder that is cloned, or that becomes the clone's own."""
     common = dotgit.folders(project)[1]
     if refs is None:
         listed = repository.run(project, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags")
@@ -71,7 +96,7 @@ def _open(project: str, door: str, commit: str, recorded: Recorded, refs: Mappin
     files.make_folder(os.path.join(door, "refs"))
     files.link(os.path.join(door, "objects"), os.path.abspath(os.path.join(common, "objects")))
     kept = [pair for pair in recorded.config if pair[0] in FORMAT or str(pair[0]).startswith("remote.")]
-    texts = {"HEAD": commit.encode() + b"\n", "packed-refs": listed, "config": settings.rendered(kept).encode()}
+    texts = {"HEAD": commit.encode() + b"\n", "packed-refs": listed, "config": _rendering.rendered(kept).encode()}
     shallow = files.read(os.path.join(common, "shallow"))
     for name, data in {**texts, **({"shallow": shallow} if shallow else {})}.items():
         files.replace_quickly(os.path.join(door, name), data)

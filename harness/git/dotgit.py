@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from harness.store import files
 
@@ -45,6 +45,15 @@ def folders(project: str) -> tuple[str, str]:
         own = os.path.join(project, link)
     common = os.fsdecode(files.read(own + "/commondir") or b"").rstrip("\n")
     return own, os.path.join(own, common) if common else own
+
+
+def link(path: str, target: str) -> None:
+    """`path` is a link to `target`; what has the name otherwise is moved aside."""
+    if os.path.islink(path) and os.readlink(path) == target:
+        return
+    if os.path.lexists(path):
+        os.rename(path, f"{path}.{os.urandom(4).hex()}.aside")
+    os.symlink(target, path)
 
 
 def head(project: str) -> bytes:
@@ -100,17 +109,6 @@ def sync(project: str, *refs: str) -> None:
             files.sync_folder(path)
 
 
-def clear_locks(project: str, since: float) -> list[str]:
-    """Remove git's lock files made after `since` (unix seconds): those of a killed agent would stop every later commit.
-
-    The caller must know that the agent and all its descendants are gone. Returns the paths.
-    """
-    gone = [path for path in _lock_files(*folders(project)) if os.lstat(path).st_mtime >= since]
-    for path in gone:
-        files.remove(path)
-    return gone
-
-
 def ref_locks(project: str, below: str) -> list[str]:
     """Git's lock files on a ref such as `refs/harness/x`, and on those below it; with `*` at the end, on all that begin so."""
     top = os.path.join(folders(project)[1], below)
@@ -143,10 +141,3 @@ def _made(path: str) -> tuple[int, ...]:
     except FileNotFoundError:
         return ()
     return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _lock_files(own: str, common: str) -> Iterator[str]:
-    places = [(folder, files.names(folder)) for folder in dict.fromkeys((own, common))]
-    places += [(folder, names) for folder, _, names in os.walk(common + "/refs")]
-    for folder, names in places:
-        yield from (os.path.join(folder, name) for name in names if name.endswith(".lock"))

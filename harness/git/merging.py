@@ -30,9 +30,9 @@ class Merged(Record):
     conflicts: list[str] = []
 
 
-def take_edits(project: str, branch: str, *, spec_alone: bool = False) -> Taken:
+def take_edits(project: str, branch: str) -> Taken:
     """What a person changed in tracked files of the mission's folder is a commit on the mission's branch, with their name;
-    SPEC.md is one of its own, with `spec_alone` the only one. What they changed elsewhere in the repository stays as it is.
+    SPEC.md is one of its own. What they changed elsewhere in the repository stays as it is.
 
     As `git commit -a`: untracked files stay untracked, afterwards nothing of it is staged, and no file is written. Nothing is
     taken where another branch is checked out, nor in the middle of a merge, a rebase or a bisect. 12-14 calls, 2 for none; 5
@@ -48,7 +48,7 @@ def take_edits(project: str, branch: str, *, spec_alone: bool = False) -> Taken:
         busy = busy or ("" if lock.taken else f"a git of yours, {lock.path} exists,")
         if busy:
             return Taken(tip=tip, note=f"Edits in {project} are not taken: {busy} is under way. End it first.")
-        made = _commit(project, ref, tip, lock, spec_alone) if tip and is_here(project, branch) else ""
+        made = _commit(project, ref, tip, lock) if tip and is_here(project, branch) else ""
     if made:
         paths = [path for _, path in repository.changed(project, tip, made)]
         note = "; ".join(filter(None, [note, f"taken into the mission, your uncommitted edits of: {', '.join(paths)}"]))
@@ -75,11 +75,11 @@ def spec_of(project: str) -> str:
     return settings.prefix(project) + names.ASKED_SPEC
 
 
-def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock, spec_alone: bool) -> str:
+def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock) -> str:
     """The edits as commits, the last one of them, "" for none; the new index takes the old one's place once the branch has
     them."""
     extra, spec, at = lock.copy(), spec_of(project), tip
-    rows = repository.stage_tracked(project, extra, settings.prefix(project), spec if spec_alone else "")
+    rows = repository.stage_tracked(project, extra, settings.prefix(project))
     for some in ([row for row in rows if row[0] == spec], [row for row in rows if row[0] != spec]):
         if some:
             tree = _tree_with(project, at, b"\0".join(row for _, row in some))

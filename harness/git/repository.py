@@ -11,12 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 
-from harness.base.errors import NeedsPerson, Unavailable
+from harness.base.errors import NeedsPerson
 from harness.base.record import Record
 from harness.git import commit_excludes, dotgit, settings
 from harness.store import files
 
-OLDEST = (2, 38)
 AUTHOR = ("harness", "harness@localhost")
 EMPTY_TREE = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -101,13 +100,6 @@ def init(project: str) -> None:
     run(project, "init", "-q", "-b", "main", "--template=")
 
 
-def require_version(project: str) -> None:
-    """Check that git is new enough; Unavailable names the installed version. 1 call."""
-    version = _line(project, "version")
-    if tuple(int(part) for part in version.removeprefix("git version ").split(".")[:2]) < OLDEST:
-        raise Unavailable(f"{version} is too old: it cannot merge outside a working folder. Install git 2.38 or newer.")
-
-
 def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {}) -> _Status:
     """1 call. Submodules count as their gitlink states, whatever is checked out in them."""
     words = ("--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--ignore-submodules=all")
@@ -189,10 +181,10 @@ def default_branch(project: str) -> str | None:
     return next(iter(targets)).removeprefix(BRANCHES) if len(targets) == 1 else None
 
 
-def switch_new(project: str, branch: str, *, again: bool = False) -> None:
-    """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists, unless `again` moves it. 1 call."""
+def switch_new(project: str, branch: str) -> None:
+    """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists. 1 call."""
     dotgit.clear_unheld(project, [BRANCHES + branch.partition("/")[0]])  # of a start that was killed
-    run(project, "switch", "-q", "--no-track", "-C" if again else "-c", branch)
+    run(project, "switch", "-q", "--no-track", "-c", branch)
     dotgit.sync(project, BRANCHES + branch)
 
 
@@ -207,6 +199,7 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
     files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a killed git call; nothing else uses this index
     if parent and not os.path.exists(index):
         run(project, "read-tree", parent, extra=own)
+        _skip_missing(project, own)
     now = _status(project, extra=own)
     left = [path for path in (*(path for _, path in now.tracked), *now.untracked) if path in leave]
     now.tracked = [(xy, path) for xy, path in now.tracked if path not in leave]
@@ -217,14 +210,21 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
     return WorkingTree(tree=_line(project, "write-tree", extra=own), kept_out=kept_out, left=left)
 
 
-def stage_tracked(project: str, extra: Mapping[str, str], below: str, only: str = "") -> list[tuple[str, bytes]]:
-    """Put the tracked files below a prefix, or `only` one, as they are in the folder into the index that `extra` names. What
-    of these differs there from HEAD: (path, the row for `git update-index --index-info`). 2-4 calls."""
+def _skip_missing(project: str, extra: Mapping[str, str]) -> None:
+    """A rebuilt index of a sparse checkout takes files that are left out for deleted ones: they stay. 0 calls, 2 where sparse."""
+    if settings.options(project):
+        missing = run(project, "ls-files", "-z", "--deleted", extra=extra)
+        run(project, "update-index", "--skip-worktree", "-z", "--stdin", stdin=missing, extra=extra)
+
+
+def stage_tracked(project: str, extra: Mapping[str, str], below: str) -> list[tuple[str, bytes]]:
+    """Put the tracked files below a prefix, as they are in the folder, into the index that `extra` names. What of these
+    differs there from HEAD: (path, the row for `git update-index --index-info`). 2-4 calls."""
     now = _status(project, "no", extra=extra)
-    now.tracked = [(xy, path) for xy, path in now.tracked if path.startswith(below) and only in ("", path)]
+    now.tracked = [(xy, path) for xy, path in now.tracked if path.startswith(below)]
     _stage(project, now, [], extra)
     words = ("diff-index", "--cached", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none", "-z", "HEAD")
-    said = run(project, *words, "--", *filter(None, [only or below]), extra=extra).split(b"\0")[:-1]
+    said = run(project, *words, "--", *filter(None, [below]), extra=extra).split(b"\0")[:-1]
     rows = [(row.split(b" "), path) for row, path in zip(said[::2], said[1::2], strict=True)]
     rows.sort(key=lambda row: row[0][1] != b"000000")  # a file may take the place of a folder
     return [(os.fsdecode(path), b"%b %b 0\t%b" % (row[1], row[3], path)) for row, path in rows]
@@ -279,33 +279,6 @@ def _check_out(project: str, branch: str) -> None:
 def delete_ref(project: str, ref: str) -> None:
     """Delete `ref` (whole name); an absent one is no error. 1 call."""
     run(project, "update-ref", "-d", ref)
-
-
-def restore_head(project: str, standing: Position) -> None:
-    """Restore HEAD, its branch and the index to `standing`; no file changes. 1-2 calls (3 before a first commit)."""
-    if standing.branch:
-        _check_out(project, standing.branch)
-    else:
-        run(project, "update-ref", "--no-deref", "HEAD", standing.head)
-    if standing.head:
-        run(project, "reset", "-q", "--mixed", standing.head, "--")
-    else:
-        delete_ref(project, BRANCHES + standing.branch)
-        run(project, "read-tree", "--empty")
-    dotgit.sync(project, BRANCHES + standing.branch)
-
-
-def restore_files(project: str, commit: str, paths: Collection[str]) -> None:
-    """Restore these tracked files from `commit` in folder and index; a path absent there is unstaged and stays. 3 calls.
-
-    A folder in the place of a file of `commit` is deleted with its content.
-    """
-    if not paths:  # to git, no names mean all names
-        return
-    words = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    run(project, "reset", "-q", *words, commit or EMPTY_TREE[40], stdin=as_input(paths))
-    known = set(tracked_names(project))
-    run(project, "checkout-index", "-f", "-u", "-z", "--stdin", stdin=as_input(path for path in paths if path in known))
 
 
 def _span(old: str, new: str) -> str:

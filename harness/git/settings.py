@@ -13,7 +13,7 @@ import os
 
 from harness.base.errors import Busy, NeedsPerson
 from harness.base.record import Record
-from harness.git import dotgit
+from harness.git import _rendering, dotgit
 from harness.process import drivers, spawn, supervise
 from harness.store import files
 from harness.store.folder_lock import FolderLock
@@ -61,7 +61,8 @@ class Recorded(Record):
 
     `git_dir` and `common` are relative to the project where they lie in it; `commondir` is the file of that name.
     `persons`: the part of the configuration that is no repository's own, whole; None in a record of an older harness.
-    `prefix`: where the mission's folder is below the project, "" where it is the project.
+    `prefix`: where the mission's folder is below the project, "" where it is the project. `head`: the commit that was checked
+    out, "" for none.
     """
 
     git_dir: str
@@ -73,6 +74,7 @@ class Recorded(Record):
     alternates: str
     persons: list[list[str | None]] | None = None
     prefix: str = ""
+    head: str = ""
 
 
 class GitHung(NeedsPerson):
@@ -85,7 +87,8 @@ class GitKilled(Busy):
 
 class _Place(Record):
     """A working folder whose git calls are ours alone: its git folder, our common folder, what `commondir` must say, where the
-    mission's folder is in it, and whether drivers may run where nothing confines."""
+    mission's folder is in it, whether drivers may run where nothing confines, the commit at init, and options of each call there
+    (`-c key=value`)."""
 
     git_dir: str
     private: str
@@ -93,6 +96,8 @@ class _Place(Record):
     runs_programs: bool
     prefix: str
     unconfined: bool = False
+    base: str = ""
+    options: list[str] = []
 
 
 _places: dict[str, _Place] = {}
@@ -135,6 +140,7 @@ def record(project: str) -> Recorded:
         info_attributes=_text(common + "/info/attributes"),
         alternates=_text(common + ALTERNATES),
         persons=[[key, value] for scope, key, value in scoped if scope in PERSONS_SCOPES and _is_persons(key)],
+        head=dotgit.commit(project),
     )
 
 
@@ -151,9 +157,14 @@ def _configured(project: str, env: Mapping[str, str]) -> list[tuple[str, str, st
     return [(scope, key, value if found else None) for scope, (key, found, value) in pairs]
 
 
+def values(project: str) -> dict[str, str | None]:
+    """{key: last value} of a person's configuration as it is now, the repository's included. 1 call."""
+    return {key: value for _, key, value in _configured(project, _surroundings(project))}
+
+
 def person(project: str) -> dict[str, str]:
     """The name and address that a person's git has now, as variables for a commit of theirs. 1 call."""
-    found = {key: value for _, key, value in _configured(project, _surroundings(project)) if value}
+    found = values(project)
     named = {"NAME": found.get("user.name"), "EMAIL": found.get("user.email")}
     return {f"GIT_{who}_{what}": value for what, value in named.items() if value for who in ("AUTHOR", "COMMITTER")}
 
@@ -212,26 +223,18 @@ def use(project: str, recorded: Recorded, private: str, prefix: str = "", unconf
     for name in MADE:
         files.make_folder(os.path.join(common, name))
     for name, target in links.items():
-        _link(os.path.join(private, name), os.path.abspath(target))
+        dotgit.link(os.path.join(private, name), os.path.abspath(target))
     programs = any(drivers.is_driver(key) for key, _ in config)
     place = _Place(git_dir=own, private=private, commondir=recorded.commondir, runs_programs=programs, prefix=prefix)
-    place.unconfined = unconfined
+    place.unconfined, place.base = unconfined, recorded.head
     _know(project, place, common)
 
 
-def _link(path: str, target: str) -> None:
-    """`path` is a link to `target`; what has the name otherwise is moved aside."""
-    if os.path.islink(path) and os.readlink(path) == target:
-        return
-    if os.path.lexists(path):
-        os.rename(path, f"{path}.{os.urandom(4).hex()}.aside")
-    os.symlink(target, path)
-
-
-def share(project: str, folder: str, git_dir: str) -> None:
-    """`folder`, a worktree of `project` with this git folder, is treated as `project` is."""
+def share(project: str, folder: str, git_dir: str, options: list[str]) -> None:
+    """`folder`, a worktree of `project` with this git folder, is treated as `project` is; each call has the `options`."""
     common, place = dotgit.folders(project)[1], _places[dotgit.real(project)]
-    _know(folder, place.replace(git_dir=git_dir, commondir=os.path.abspath(common) + "\n"), common)
+    own = place.replace(git_dir=git_dir, commondir=os.path.abspath(common) + "\n", options=options)
+    _know(folder, own, common)
 
 
 def _know(folder: str, place: _Place, common: str) -> None:
@@ -248,6 +251,17 @@ def prefix(folder: str) -> str:
     """Where the mission's folder is below this working folder of git's, such as `services/api/`; "" where it is that one."""
     place = _places.get(dotgit.real(folder))
     return place.prefix if place else ""
+
+
+def base(project: str) -> str:
+    """The commit that was checked out when the configuration of this project was recorded; "" where it is not known."""
+    return _places[dotgit.real(project)].base
+
+
+def options(folder: str) -> list[str]:
+    """What each call in this working folder says of its configuration (`-c key=value`); see `share`."""
+    place = _places.get(dotgit.real(folder))
+    return place.options if place else []
 
 
 def forget(folder: str) -> None:
@@ -269,24 +283,8 @@ def _trees(folder: str) -> list[str]:
 
 def _render(config: drivers.Config, private: str) -> str:
     """These pairs as the configuration file of our git."""
-    attributes = escaped(os.path.join(private, "attributes"))
-    return rendered(config) + f'[core]\n\tbare = false\n\tattributesFile = "{attributes}"\n'
-
-
-def rendered(config: drivers.Config) -> str:
-    """(key, value or None) pairs as a configuration file of git."""
-    lines = []
-    for key, value in config:
-        section, _, name = str(key).rpartition(".")
-        first, dot, second = section.partition(".")
-        head = f'{first} "{escaped(second)}"' if dot else first
-        lines.append(f"[{head}]\n\t{name}" + ("" if value is None else f' = "{escaped(value)}"') + "\n")
-    return "".join(lines)
-
-
-def escaped(text: str) -> str:
-    """`text` between the quotes of a value in a configuration file."""
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    attributes = _rendering.escaped(os.path.join(private, "attributes"))
+    return _rendering.rendered(config) + f'[core]\n\tbare = false\n\tattributesFile = "{attributes}"\n'
 
 
 def _surroundings(folder: str) -> dict[str, str]:
@@ -323,7 +321,9 @@ def call(
     programs = heeds and bool(place.runs_programs if place else found)
     run = _guarded if programs else supervise.capture
     try:
-        done = run([*GIT, *args], cwd=project, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held)
+        done = run(
+            [*GIT, *options(project), *args], cwd=project, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held
+        )
     except TimeoutError:
         hung = f"git {args[0]} in {project} did not end within {wall_seconds:.0f} seconds and was ended."
         why = "A filter or merge driver of your git configuration may hang: try the same command by hand."

@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection, Sequence
 
 from harness.base import encoding
-from harness.git import commit_excludes, dotgit, placing, repository, settings
+from harness.git import _sparse, commit_excludes, dotgit, placing, repository, settings
 from harness.git.repository import GitFailed
 from harness.process import temporary
 from harness.store import files
@@ -32,16 +32,19 @@ def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> lis
     Untracked files go, unless `keep`; ignored ones (caches, what setup made) stay. Whatever a crash or an agent left of
     tree, index and git folder is made right. `settings.use` knows the project; only for who holds the tree's lease. From
     here on functions of `repository` take `folder`, and `index(folder)` for its index. Returns the untracked files that
-    were kept. 1 call where nothing has changed, else 3.
+    were kept. 1 call where nothing has changed, else 3; one more where the person's checkout is sparse, as the tree's is then.
     """
     with settings.HeldLock(folder + ".lock"):
+        laid = _sparse.laid(_git_folder(project, folder))
         own = _administer(project, folder, commit)
-        settings.share(project, folder, own)
+        patterns_changed = _sparse.laid(own) != laid
+        if patterns_changed and not _sparse.laid(own):
+            files.remove(index(folder))  # git keeps the marks of a sparse index where no patterns apply
         _make_below(folder)
         _drop_nested(folder)
         files.remove(index(folder) + ".lock")  # left by a git of ours that was killed: we hold the tree's lock
         same, kept = _survey(folder)
-        if not same:
+        if not same or patterns_changed:
             _check_out(folder, commit)
             kept = _survey(folder)[1] if keep else []
         if not keep:
@@ -64,7 +67,8 @@ def _survey(folder: str) -> tuple[bool, list[str]]:
 def clean_at(project: str, folder: str) -> str:
     """The commit of a tree without any change or untracked file; "" where it has one, or git cannot tell. 2 calls."""
     with settings.HeldLock(folder + ".lock"):
-        settings.share(project, folder, _git_folder(project, folder))
+        own = _git_folder(project, folder)
+        settings.share(project, folder, own, _sparse.options(_sparse.laid(own)))
         same, kept = _survey(folder)
         return _left_at(project, folder) if same and not kept else ""
 
@@ -73,7 +77,7 @@ def join(project: str, folder: str, commit: str) -> None:
     """Our git knows the tree again, whose files stay as somebody left them, and so does a commit that they made on top of
     `commit`, where the tree was. 0 calls, 1 where there is one."""
     with settings.HeldLock(folder + ".lock"):
-        settings.share(project, folder, _administer(project, folder, _left_at(project, folder, commit) or commit))
+        _administer(project, folder, _left_at(project, folder, commit) or commit)
         _drop_nested(folder)
 
 
@@ -98,7 +102,8 @@ def _git_folder(project: str, folder: str) -> str:
 
 
 def _administer(project: str, folder: str, commit: str) -> str:
-    """The tree's git folder as git would make it, and the `.git` file in the tree; all else that was in them is gone."""
+    """The tree's git folder as git would make it, and the `.git` file in the tree; all else that was in them is gone. Our git
+    calls in the tree use it from here on."""
     own = _git_folder(project, folder)
     for path in (os.path.dirname(own), own, folder):
         if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
@@ -116,6 +121,10 @@ def _administer(project: str, folder: str, commit: str) -> str:
     _write(own + "/commondir", os.fsencode(_common(own)))
     _write(own + "/HEAD", commit.encode() + b"\n")
     _write(link, b"gitdir: " + os.fsencode(own) + b"\n")
+    found = _sparse.of(project, settings.base(project), commit)
+    if found:
+        _sparse.lay(own, found)
+    settings.share(project, folder, own, _sparse.options(found))
     return own
 
 

@@ -34,16 +34,11 @@ UNCONFINED = (
     "No command is run and no server is started: neither bubblewrap nor Landlock works here. Install bubblewrap "
     '(docs/confinement.md), or write into {config} that they may touch all that you may: confine = "off"'
 )
-IN_PLACE = 'confine = "required" needs a tree of its own for each run: take workplace = "project" out of {config}.'
 
 
 def tier(layout: Layout, settings: Config) -> str:
     """The tier of confinement of this mission here, `none` where there is none; raises Unavailable where it is required."""
     if settings.confine == "off":
-        return confine.NONE
-    if settings.workplace == "project":
-        if settings.confine == "required":
-            raise Unavailable(IN_PLACE.format(config=layout.relative(layout.config)))
         return confine.NONE
     found = _available(layout)
     if found == confine.NONE and settings.confine == "required":

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 
-from harness.base import console, encoding
+from harness.base import encoding
 from harness.base.errors import BrokenFile
-from harness.git import dotgit, refs, repository, worktrees
+from harness.git import refs, repository, worktrees
 from harness.integrity import lease, recovery_evidence, workplace
 from harness.memory import raw
 from harness.model import config
@@ -191,10 +191,6 @@ def _raw(run: Begun) -> list[str]:
     return [names.RAW]
 
 
-def _index_of(run: Begun) -> str:
-    return worktrees.index(run.checkout) if run.kept else os.path.join(run.paths.folder, "index")
-
-
 def _identities(run: Begun) -> list[str]:
     """Restore identity files that no mission wrote, as they were at open; remove new ones that no mission made."""
     folder = identity_folder()
@@ -236,20 +232,6 @@ def identity_copies(layout: Layout) -> dict[str, str]:
     return {name: objects.put(layout, data) for name, data in found.items() if data is not None}
 
 
-def dirty_copies(layout: Layout, paths: list[str]) -> dict[str, str]:
-    """{path: object} of a person's uncommitted changes at open, and of SPEC.md in place; "" where there is no plain file."""
-    return {path: _object_of(layout, path, keep=True) for path in paths}
-
-
-def _object_of(layout: Layout, path: str, *, keep: bool = False) -> str:
-    """The object name of a file in the working folder; "" where there is no plain file."""
-    whole = os.path.join(layout.top, path)
-    data = files.read(whole) if os.path.isfile(whole) and not os.path.islink(whole) else None
-    if data is None:
-        return ""
-    return objects.put(layout, data) if keep else encoding.digest(data)
-
-
 def _strays(run: Begun) -> list[str]:
     """Move files that the layout does not know out of the state; the outcome stays as it is."""
     layout, state = run.layout, State(run.layout)
@@ -266,35 +248,19 @@ def tree(run: Begun, outcome: Outcome) -> None:
     """Write the workplace as a tree, into outcome.tree. Where the role may not change it, restore it."""
     if not workplace.join(run):
         return  # somebody removed the tree; nothing of the run is left in it
-    project, index = run.checkout, _index_of(run)
-    outcome.refused += [] if run.kept else _put_aside(run)
-    if not run.kept and lease.is_alone(run.layout, run.id):
-        dotgit.clear_locks(project, os.stat(run.paths.context).st_mtime)
     if run.changes_tree:
         spec = run.layout.prefix + names.ASKED_SPEC
         leave = {*run.context.untracked, spec}  # SPEC.md is a person's: no commit of a run has a change of it
-        done = repository.working_tree(project, index=index, parent=run.context.head, leave=leave)
+        index = worktrees.index(run.checkout)
+        done = repository.working_tree(run.checkout, index=index, parent=run.context.head, leave=leave)
         outcome.tree, outcome.kept_out = done.tree, done.kept_out
         _look_for_secrets(run, outcome, index)
-        if run.kept and spec in done.left and spec not in run.context.untracked:
+        if spec in done.left and spec not in run.context.untracked:
             outcome.refused += _refuse_spec(run, spec)
         if outcome.tree == run.context.tree:
-            outcome.refused += _keep_commits(run) if run.kept else _restore_head(run)
+            outcome.refused += _keep_commits(run)
     else:
-        outcome.refused += _restore_tree(run) if run.kept else [*_restore_head(run), *_restore_tracked(run)]
-    if not run.kept:
-        outcome.refused += _restore_spec(run)
-        for name in ("index", "index.lock"):
-            files.remove(os.path.join(run.paths.folder, name))
-
-
-def _put_aside(run: Begun) -> list[str]:
-    """A repository that an agent made in the project's folder would hide it from its own: it is kept as `own-git`."""
-    path = os.path.join(run.workplace, ".git")
-    if not run.layout.prefix or not os.path.lexists(path):
-        return []
-    files.move(path, os.path.join(run.paths.refused, "own-git"))
-    return [run.layout.prefix + ".git"]
+        outcome.refused += _restore_tree(run)
 
 
 def _look_for_secrets(run: Begun, outcome: Outcome, index: str) -> None:
@@ -306,12 +272,11 @@ def _look_for_secrets(run: Begun, outcome: Outcome, index: str) -> None:
     found = new_secrets.keep_out(run.checkout, index=index, parent=run.context.head, tree=outcome.tree)
     outcome.tree, outcome.changed, state = found.tree, found.changed, State(run.layout)
     outcome.kept_out = [*outcome.kept_out, *found.kept_out]
-    for path in found.out if run.kept else ():
+    for path in found.out:
         data = files.read(os.path.join(run.checkout, path)) or b""
         state.put(names.of_run(run.id, f"{names.REFUSED}/{KEPT_OUT}/{path}"), data, mode=files.PRIVATE)
-    if run.kept:
-        new_secrets.put_back(run.checkout, index, found)
-    where = f"; see {run.layout.relative(run.paths.refused)}/{KEPT_OUT}/" if run.kept else ""
+    new_secrets.put_back(run.checkout, index, found)
+    where = f"; see {run.layout.relative(run.paths.refused)}/{KEPT_OUT}/"
     outcome.secrets = [f"kept out of the commit: {line}{where}" for line in found.kept_out]
     outcome.secrets += [f"committed, and may be a secret: {line}" for line in found.doubtful]
 
@@ -342,52 +307,3 @@ def _keep_commits(run: Begun) -> list[str]:
 def _keep_commit(run: Begun, commit: str) -> list[str]:
     refs.set_one(run.layout.top, f"refs/harness/refused/{run.id}", commit)
     return [f"commits (kept as refs/harness/refused/{run.id})"]
-
-
-def _restore_head(run: Begun) -> list[str]:
-    now = repository.position(run.layout.top)
-    if (now.head, now.branch) == (run.context.head, run.context.branch):
-        return []
-    opened = repository.Position(head=run.context.head, branch=run.context.branch, tree=run.context.tree)
-    kept = _keep_commit(run, now.head)
-    repository.restore_head(run.layout.top, opened)
-    return kept
-
-
-def _restore_tracked(run: Begun) -> list[str]:
-    """Tracked files but SPEC.md as they were at open, with a person's earlier edits."""
-    project, before, spec = run.layout.top, run.context.dirty, run.layout.prefix + names.ASKED_SPEC
-    changed = [path for path in repository.dirty(project) if path not in before and path != spec]
-    edited = [path for path, name in before.items() if path != spec and _object_of(run.layout, path) != name]
-    if not changed and not edited:
-        return []
-    _refuse(run, PATCH, repository.patch(project, run.context.head))
-    repository.restore_files(project, run.context.head, changed)
-    for path in edited:
-        _put_back(run, path)
-    return changed + edited
-
-
-def _restore_spec(run: Begun) -> list[str]:
-    """SPEC.md of the project folder as it was at open. Nobody can tell an agent's edit from a person's there: it is kept."""
-    spec = run.layout.prefix + names.ASKED_SPEC
-    if run.context.dirty.get(spec, "") in ("", _object_of(run.layout, spec)):
-        return []
-    refused = _refuse_spec(run, spec)
-    kept = f"{run.layout.relative(run.paths.refused)}/{spec}"
-    console.print_line(
-        console.sanitise(f"  {spec} changed during the run and was put back. Is the change yours? cp {kept} {spec}")
-    )
-    repository.restore_files(run.layout.top, run.context.head, [spec])  # in the index, too
-    _put_back(run, spec)
-    return refused
-
-
-def _put_back(run: Begun, path: str) -> None:
-    """One file of the project folder as `dirty_copies` kept it."""
-    whole, name = os.path.join(run.layout.top, path), run.context.dirty[path]
-    mode = os.stat(whole).st_mode & 0o777 if os.path.exists(whole) else files.SHARED
-    if name:
-        files.replace(whole, objects.get(run.layout, name), mode)
-    else:
-        files.remove(whole)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.base.record import Record
-from harness.git import refs, repository
+from harness.git import refs
 from harness.integrity import lease, recovery_evidence, unsettled, workplace
-from harness.model import features, runs
+from harness.model import features, mission, runs
 from harness.model.features import Feature
 from harness.model.open_run import Begun
 from harness.model.runs import Context
@@ -23,8 +23,7 @@ RELEASE = "was left in progress by nobody"
 
 
 class Died(Record):
-    """What is left of a run that died. `commit` carries its trailer, `cut` where its work is unfinished; `moved`: HEAD or the
-    branch has changed since the run opened in the project folder."""
+    """What is left of a run that died. `commit` carries its trailer, `cut` where its work is unfinished."""
 
     run: str
     closed: bool = False
@@ -32,7 +31,6 @@ class Died(Record):
     context: Context | None = None
     commit: str = ""
     cut: bool = False
-    moved: bool = False
 
     @property
     def open(self) -> bool:
@@ -49,7 +47,6 @@ class Step(Record):
     feature: str = ""
     move: str = ""
     commit: str = ""
-    moved: bool = False
     takes_tree: bool = False
 
 
@@ -62,19 +59,19 @@ def plan(died: list[Died], queue: list[Feature], busy: Sequence[str] = ()) -> li
             steps.append(Step(do=TIDY if one.closed else FORGET, run=one.run))
             continue
         feature = waiting.pop(one.context.feature, None) if one.context else None
-        shared = one.context is not None and not one.context.folder  # the project folder, taken once
-        steps.append(_settle(one, feature, moved=one.moved or (shared and any(step.takes_tree for step in steps))))
+        steps.append(_settle(one, feature))
     return steps + [Step(do=RELEASE, feature=one.id, move=back(one.attempts > 0)) for one in waiting.values()]
 
 
-def _settle(one: Died, feature: Feature | None, moved: bool) -> Step:
+def _settle(one: Died, feature: Feature | None) -> Step:
     """Complete finished work that was committed; otherwise record the run as killed, and keep its tree where possible."""
     do = KILL if not one.commit else PUT_AWAY if one.cut and feature else COMPLETE
-    step = Step(do=do, run=one.run, commit=one.commit, moved=moved)
+    step = Step(do=do, run=one.run, commit=one.commit)
     if feature is None:
         return step
+    has_tree = one.context is not None and one.context.folder != ""
     move = "implemented" if do == COMPLETE else back(one.context is not None and one.context.before == "failing")
-    return step.replace(feature=feature.id, move=move, takes_tree=do == KILL and not moved)
+    return step.replace(feature=feature.id, move=move, takes_tree=do == KILL and has_tree)
 
 
 def back(failing: bool) -> str:
@@ -91,15 +88,16 @@ def look(layout: Layout, run_id: str) -> Died:
 
 
 def locate(layout: Layout, one: Died) -> Died:
-    """The same with its commit, and whether its place has moved since; the state is restored."""
+    """The same with its commit; the state is restored."""
     if one.context is None:
         return one
     context = one.context
-    now = workplace.tip(layout) if context.folder else repository.position(layout.top)
-    made = refs.find_trailer(layout.top, now.head, one.run) if now.head != context.head else None
+    head = workplace.position(layout).head
+    if not context.folder:  # a run of an older harness in the project folder committed on the branch
+        head = workplace.branch_commit(layout, mission.load(layout))
+    made = refs.find_trailer(layout.top, head, one.run) if head not in ("", context.head) else None
     commit, work = made or ("", "")
-    moved = not context.folder and (now.head, now.branch) != (context.head, context.branch)
-    return one.replace(commit=commit, cut=work in runs.UNFINISHED, moved=moved)
+    return one.replace(commit=commit, cut=work in runs.UNFINISHED)
 
 
 def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:

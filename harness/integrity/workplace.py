@@ -1,4 +1,4 @@
-"""Where a run works: a kept tree of the mission outside the project folder, or, by configuration, the project folder itself.
+"""Where a run works: a kept tree of the mission outside the project folder.
 
 The mission's own position is the ref `refs/harness/<mission>/tip`. The project folder and its branch belong to a person:
 what they commit or edit there is merged into the tip before a run, and the branch follows the tip (`landing`) where nothing
@@ -16,7 +16,7 @@ from harness.base.record import Record
 from harness.git import dotgit, landing, merging, refs, repository, settings, worktrees
 from harness.git.repository import BRANCHES, GitFailed, Position
 from harness.git.settings import Recorded
-from harness.model import config, mission, runs
+from harness.model import config, mission
 from harness.model.mission import Mission
 from harness.process import temporary
 from harness.store import files, names
@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from harness.model.open_run import Begun
 
 TREES = "tree-"
-PROJECT = "project"
 NOWHERE = Position(head="", branch="", tree="")
 SHOWN = 3
 
 
 class Tree(Record):
-    """The workplace as a run finds it: its tree's folder ("" for the project folder), the position of the mission, untracked
-    files that git does not ignore, and, in place, a person's uncommitted changes (`dirty`); names are those of git.
+    """The workplace as a run finds it: its tree's folder, the position of the mission, and untracked files that git does not
+    ignore, named as git does.
 
     `notes` are lines for a person; `unlanded` says why the branch is not at the mission's position, "" where it is;
     `conflicts` are the paths that a person and the runs both changed."""
@@ -45,7 +44,6 @@ class Tree(Record):
     folder: str
     position: Position
     untracked: list[str]
-    dirty: list[str] = []
     unlanded: str = ""
     notes: list[str] = []
     conflicts: list[str] = []
@@ -103,13 +101,7 @@ def _ref(mission_id: str, name: str) -> str:
 
 
 def position(layout: Layout) -> Position:
-    """The position of the mission: that of its tip, of its branch before the first run, or HEAD where runs work in place."""
-    use(layout)
-    return repository.position(layout.top) if config.load(layout).workplace == PROJECT else tip(layout)
-
-
-def tip(layout: Layout) -> Position:
-    """The position of a mission whose runs work in a tree: that of its tip, else of its branch."""
+    """The position of the mission: that of its tip, of its branch before the first run."""
     use(layout)
     made = mission.load(layout)
     refs_here = (_ref(made.id, "tip"), BRANCHES + made.branch)
@@ -144,51 +136,10 @@ def move_to(layout: Layout, made: Mission, commit: str) -> None:
 
 
 def landed(layout: Layout) -> bool:
-    """Whether the mission's branch has the files of the mission's position; always, where runs work in place."""
-    if config.load(layout).workplace == "project":
-        return True
+    """Whether the mission's branch has the files of the mission's position."""
     made = mission.load(layout)
     commit, at = branch_commit(layout, made), tip_commit(layout, made)
     return commit != "" and (commit == at or position(layout).tree == repository.tree_of(layout.top, commit))
-
-
-def in_place(layout: Layout) -> Tree:
-    """The project folder as the workplace."""
-    now = repository.state(layout.top)
-    return Tree(folder="", position=now.standing, untracked=now.untracked, dirty=now.dirty)
-
-
-def elsewhere(layout: Layout, made: Mission, here: Position) -> str:
-    """What to say where runs work in place and another branch than the mission's is checked out; "" where it is that."""
-    if here.branch == made.branch:
-        return ""
-    last = next(runs.finished(layout), None)
-    new = "" if branch_commit(layout, made) else f"-c {made.branch} {(last.head if last else made.base_commit)[:12]}"
-    where = f"{layout.top} is on {here.branch or 'a detached HEAD'}"
-    back = f"Go back: git switch {new or made.branch}   or begin the next mission from here: {command('init --new')}"
-    return f"The mission works on the branch {made.branch}, but {where}. {back}"
-
-
-def rejoins(layout: Layout, made: Mission, here: Position) -> bool:
-    """Whether runs in place may go on from the branch that is checked out: it has all of the mission's work, and SPEC.md asks
-    for more. 0 git calls on the mission's branch, else 1."""
-    project, last = layout.top, next(runs.finished(layout), None)
-    if here.branch in ("", made.branch) or landing.under_way(project) or not mission.spec_changed(layout):
-        return False
-    at = branch_commit(layout, made) or (last.head if last else made.base_commit)
-    return refs.is_ancestor(project, at, here.head)
-
-
-def bring_in_place(layout: Layout, made: Mission, found: Tree) -> Tree:
-    """The project folder with the mission's branch checked out, and an edited SPEC.md as a commit of a person, unless more is
-    edited: that is theirs to commit, and a role that commits waits for it."""
-    notes = []
-    if rejoins(layout, made, found.position):
-        repository.switch_new(layout.top, made.branch, again=True)
-        notes.append(f"{found.position.branch} has all of {made.branch}, which goes on from there and is checked out")
-    if found.dirty == [merging.spec_of(layout.top)]:
-        notes.append(merging.take_edits(layout.top, made.branch, spec_alone=True).note)
-    return in_place(layout).replace(notes=notes) if notes else found
 
 
 def asked_spec(layout: Layout) -> bytes | None:
@@ -204,8 +155,8 @@ def asked_spec(layout: Layout) -> bytes | None:
 
 
 def on_branch(layout: Layout, made: Mission) -> bool:
-    """Whether what lies in the project folder is of the mission's branch; always, where runs work in place. 0 git calls."""
-    return merging.is_here(layout.top, made.branch) or config.load(layout).workplace == PROJECT
+    """Whether what lies in the project folder is of the mission's branch. 0 git calls."""
+    return merging.is_here(layout.top, made.branch)
 
 
 def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
@@ -349,8 +300,7 @@ def join(run: Begun) -> bool:
     if not os.path.isdir(run.checkout):
         return False
     use(run.layout)  # an agent that was not confined may have removed what our git reads
-    if run.kept:
-        worktrees.join(run.layout.top, run.checkout, run.context.head)
+    worktrees.join(run.layout.top, run.checkout, run.context.head)
     return True
 
 

@@ -205,6 +205,16 @@ def load(layout: Layout) -> Config:
     return Config(**value)
 
 
+def require(layout: Layout) -> Config:
+    """`load`, for a run that begins: BrokenFile where a key says what no run does any more."""
+    found = load(layout)
+    if found.workplace != "tree":
+        line = line_of(State(layout).text(names.CONFIG) or "", "", "workplace")
+        fault = "runs no longer work in the project folder; each has a tree of its own"
+        raise BrokenFile(layout.config, fault, line=line, remedy=f'Remove the line workplace = "{found.workplace}".')
+    return found
+
+
 def parse(text: str, path: str) -> Config:
     """The configuration in a TOML text; raises BrokenFile."""
     try:

@@ -53,19 +53,14 @@ class Begun(Record, frozen=True):
         return self.context.confined == BUBBLEWRAP
 
     @property
-    def kept(self) -> bool:
-        """Whether the run works in a tree of its own, outside the project folder."""
-        return self.context.folder != ""
-
-    @property
     def checkout(self) -> str:
-        """The working folder of git that the run works in: its tree, or where the project's repository is checked out."""
+        """The working folder of git that the run works in: its tree; of an older harness, perhaps the project's repository."""
         return self.context.folder or self.layout.top
 
     @property
     def workplace(self) -> str:
         """The folder where the run's agent works and its checks run: the project's place in the checkout."""
-        return self.layout.within(self.context.folder) if self.kept else self.layout.project
+        return self.layout.within(self.checkout)
 
     @property
     def changes_tree(self) -> bool:

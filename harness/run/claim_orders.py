@@ -190,10 +190,8 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         passed=settings.passed,
         confinement=confine.of_mission(layout, settings, tree, confine.tier(layout, settings)),
     )
-    kept = settings.workplace != "project"
     with fresh.cloned(layout, place, "claim", workplace.recorded(layout)) as clone:
-        if kept:
-            worktrees.carry(layout.top, clone.root, settings.carry, layout.prefix)
+        worktrees.carry(layout.top, clone.root, settings.carry, layout.prefix)
         empty = fire.green_in_empty_folder([check.run for check in checks], clone)
         _refuse([f"`{run}` {fire.GREEN_ON_NOTHING}" for run in empty])
         if fault := fire.setup_fault(whole, clone):

@@ -64,7 +64,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
         seconds=seconds,
         head=head,
         usage=used.asdict() if used else None,
-        mark=views.mark_of(run.layout, outcome.changes.contents, head if not run.kept else ""),
+        mark=views.mark(run.layout, outcome.changes.contents),
         seal=runs.seal(run.paths),
         totals=_totals(run, outcome, settings, seconds).asdict(),
         until=retry_at(run.layout, outcome.until) if outcome.ended == "limit" else 0,

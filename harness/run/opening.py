@@ -7,10 +7,10 @@ import time
 
 from harness.agents import registry
 from harness.base import clock, console, encoding
-from harness.base.errors import Busy, NeedsPerson, UsageFault
+from harness.base.errors import Busy, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
-from harness.git import dotgit, worktrees
+from harness.git import worktrees
 from harness.integrity import confine, inside, lease, mission_lock, reconcile, turn, workplace
 from harness.integrity.lease import Lease, Terms
 from harness.integrity.workplace import Tree
@@ -138,7 +138,7 @@ def _claimed(want: Asked) -> Claimed:
     layout = want.layout
     live = lease.alive(layout)
     made = mission.load(layout)
-    settings = config.load(layout)
+    settings = config.require(layout)
     role = roles.load(layout, want.role)
     queue = features.load(layout)
     feature = _feature(want, role, queue, live)
@@ -146,7 +146,6 @@ def _claimed(want: Asked) -> Claimed:
     for claim in wanted:
         lease.require_free(live, claim)
     tier = confine.tier(layout, settings)
-    in_place = _in_place(want, made, role, live) if settings.workplace == "project" else None
     configured = roles.agents_of(settings, role)
     if role.plans:
         contract_log.load(layout)  # a fault here would otherwise show only after its agent was paid
@@ -155,12 +154,10 @@ def _claimed(want: Asked) -> Claimed:
     agents, missing = _agents(want, role, configured, settings, feature)
     reserved = reservations.reserve(layout, settings, live, role.name, [name for name, _ in agents])
     starting.write_generated(layout)
-    name = workplace.PROJECT if in_place else workplace.free_tree([one.tree for one in live])
-    tree = workplace.bring_in_place(layout, made, in_place) if in_place else workplace.bring(layout, made, name)
+    name = workplace.free_tree([one.tree for one in live])
+    tree = workplace.bring(layout, made, name)
     for line in filter(None, [*tree.notes, tree.unlanded]):
         console.print_line(console.sanitise(f"  {line}"))
-    if in_place:
-        _require_clean(want, tree, role)  # a git of a person's may have been in the way of taking SPEC.md
     tree.notes.clear()
     reconcile.accept_edits(layout)
     own = _leased(want, feature, role, wanted, name, tier, reserved)
@@ -207,24 +204,12 @@ def _leased(
     return own
 
 
-def _in_place(want: Asked, made: Mission, role: Role, live: list[Terms]) -> Tree:
-    """The project folder as the workplace, where nobody else has it."""
-    layout = want.layout
-    lease.require_free(live, lease.tree(workplace.PROJECT))
-    found = workplace.in_place(layout)
-    _require_branch(layout, made, found)
-    spec = layout.prefix + names.ASKED_SPEC
-    _require_clean(want, found.replace(dirty=[path for path in found.dirty if path != spec]), role)
-    return found
-
-
 def _opened(want: Asked, claimed: Claimed) -> Opened:
     """The open run, in its own tree."""
     layout, tree, tier, settings = want.layout, claimed.tree, claimed.tier, claimed.settings
-    if tree.folder:
-        workplace.prepare(layout, tree, settings.carry)
-        for line in tree.notes:
-            console.print_line(console.sanitise(f"  {line}"))
+    workplace.prepare(layout, tree, settings.carry)
+    for line in tree.notes:
+        console.print_line(console.sanitise(f"  {line}"))
     agents, missing, names = claimed.agents, claimed.missing, [name for name, _ in claimed.agents]
     found = given.look(layout, settings, tree.position.head, tree.folder, claimed.role.reads, names)
     for line in found.faults if found else ():
@@ -240,7 +225,7 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
         claims=claimed.claims,
         keep=claimed.lease.descriptors,
         started=time.monotonic(),
-        confinement=confine.of_mission(layout, settings, tree.folder, tier) if tree.folder else None,
+        confinement=confine.of_mission(layout, settings, tree.folder, tier),
         home=_home(layout, claimed),
         given=found,
     )
@@ -254,8 +239,7 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
 
 def _home(layout: Layout, claimed: Claimed) -> str:
     """The HOME of setup, services and checks where this run works, confined or not: what they write stays with the place."""
-    folder = claimed.tree.folder or workplace.folder_of(claimed.mission.id, workplace.PROJECT)
-    return confine.home_of_checks(layout.top, folder + ".home")
+    return confine.home_of_checks(layout.top, claimed.tree.folder + ".home")
 
 
 def _recorded(layout: Layout) -> dict[str, list[Any]]:
@@ -272,8 +256,6 @@ def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
     layout = run.layout
     objects.keep(layout, run.context.live)
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
-    if not run.kept:
-        dotgit.copy_index(layout.top, os.path.join(run.paths.folder, "index"))
     with mission_lock.held(layout) as lock:
         lock.sign({"pid": os.getpid(), "run": run.id, "since": run.context.at})
         if not (outcome.feature and run.changes_tree):
@@ -332,24 +314,6 @@ def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -
     return able[0]
 
 
-def _require_branch(layout: Layout, made: Mission, state: Tree) -> None:
-    """Raises NeedsPerson on another branch than the mission's, unless the mission goes on from there."""
-    if state.position.branch != made.branch and not workplace.rejoins(layout, made, state.position):
-        raise NeedsPerson(workplace.elsewhere(layout, made, state.position))
-
-
-def _require_clean(want: Asked, state: Tree, role: Role) -> None:
-    """Raises NeedsPerson with uncommitted changes where the role commits or judges; in a loop also where it plans, since the run
-    that is due after its agent was paid would be refused."""
-    if (role.commits or role.judges or (role.plans and want.looping)) and state.dirty:
-        shown = "\n".join(f"  {path}" for path in state.dirty[:10])
-        more = f"\n  … and {len(state.dirty) - 10} more" if len(state.dirty) > 10 else ""
-        raise NeedsPerson(
-            f"Tracked files differ from the last commit, so nothing is started:\n{shown}{more}\n"
-            f"Keep them: git commit -am 'your words'   or put them aside: git stash"
-        )
-
-
 def _agents(
     want: Asked, role: Role, configured: list[str], settings: Config, feature: Feature | None, tools: Any = None
 ) -> tuple[list[tuple[str, registry.Agent]], list[str]]:
@@ -383,15 +347,12 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         **tree.position.asdict(),
         folder=tree.folder,
         confined="" if tier == NONE else tier,
-        untracked=worktrees.digests(tree.folder or layout.top, tree.untracked),
+        untracked=worktrees.digests(tree.folder, tree.untracked),
         live=claimed.live,
         raw=claimed.raw,
         identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         temporary=temporary.base(),
-        dirty=reconcile.dirty_copies(
-            layout, tree.dirty if tree.folder else [*tree.dirty, layout.prefix + names.ASKED_SPEC]
-        ),
         version=starting.version(),
         started="again" if want.again else "loop" if want.looping else "hand",
     )

@@ -9,7 +9,7 @@ import time
 from harness.agents import registry
 from harness.base import clock, encoding
 from harness.base.record import Record
-from harness.git import dotgit, refs, repository, worktrees
+from harness.git import refs, worktrees
 from harness.integrity import (
     inbox,
     lease,
@@ -160,14 +160,13 @@ def _finish_journal(layout: Layout) -> list[str]:
 
 
 def _finish_restore(layout: Layout) -> list[str]:
-    """Move the mission's position to the commit that its state was put back to; where runs work in place a person does."""
+    """Move the mission's position to the commit that its state was put back to."""
     row = State(layout).json(names.RESTORING)
     if row is None:
         return []
     made = mission.load(layout)
-    if config.load(layout).workplace != workplace.PROJECT:
-        workplace.clear_ref_locks(layout, [])
-        workplace.move_to(layout, made, str(row["commit"]))
+    workplace.clear_ref_locks(layout, [])
+    workplace.move_to(layout, made, str(row["commit"]))
     State(layout).remove(names.RESTORING)
     return [f"moved the mission to {made.branch}"]
 
@@ -262,13 +261,10 @@ def _settle(step: Step, dead: Restored) -> None:
     outcome.begin_changes()
     outcome.take_queue(outcome.features, step.feature)
     outcome.commit = step.commit
-    if step.commit:
-        _take_index(run, step.commit)
     if step.do == recovery_plan.KILL:
         outcome.ended, outcome.reason = "killed", DIED
         outcome.reason += ", and nothing tells how it had opened" if run.context.role == UNKNOWN else ""
-        if step.moved:
-            outcome.reason += "; HEAD or the branch has moved since, so the working folder was left alone"
+        outcome.reason += "" if run.context.folder else "; it worked in the project folder, which is left as it is"
     if step.do == recovery_plan.PUT_AWAY and outcome.feature:
         outcome.ended, outcome.reason = "killed", "the run died while it was put away"
         refs.set_one(run.layout.top, worker.partial(run), step.commit)
@@ -279,16 +275,5 @@ def _settle(step: Step, dead: Restored) -> None:
     elif step.move and outcome.feature:
         features.move(outcome.feature, step.move)
         outcome.save()
-    if run.kept and outcome.commit:
+    if run.context.folder and outcome.commit:
         outcome.unlanded = workplace.land(run.layout, mission.load(run.layout), outcome.commit)
-
-
-def _take_index(run: Begun, commit: str) -> None:
-    """Set git's index to the run's commit, as a run in the project folder would have done."""
-    if run.kept:
-        return
-    here = repository.position(run.layout.top)
-    if (here.head, here.branch) == (commit, run.context.branch):
-        if lease.is_alone(run.layout):
-            dotgit.clear_locks(run.layout.top, os.stat(run.paths.context).st_mtime)
-        repository.restore_head(run.layout.top, here)

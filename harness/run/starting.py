@@ -73,7 +73,7 @@ def _finish_archiving(layout: Layout) -> None:
 def _require_startable(layout: Layout) -> Position:
     """Where the repository is; raises the fault for which no mission can begin."""
     beginning.require(layout.project)
-    repository.require_version(layout.top)
+    beginning.require_version(layout.top)
     require_spec(layout)
     now = repository.position(layout.top)
     if not now.branch:

@@ -147,7 +147,7 @@ def _settle_and_close(asked: Run, steps: Steps) -> Result:
             outcome.ended, outcome.reason = ended, reason
             outcome.begin_changes()
             settled(asked, steps.settle)
-            if run.kept and outcome.commit:
+            if outcome.commit:
                 outcome.unlanded = workplace.land(run.layout, run.mission, outcome.commit)
             try:
                 result = closing.close(run, outcome, run.settings, run.seconds())
@@ -165,7 +165,7 @@ def _settle_and_close(asked: Run, steps: Steps) -> Result:
 
 def _set_up(run: OpenRun, outcome: Outcome) -> bool:
     """Run the contract's setup in the tree of a role that commits, once a commit; its agent learns of a red one."""
-    if run.kept and run.changes_tree and contract.setup(run.layout):
+    if run.changes_tree and contract.setup(run.layout):
         from harness.proof import fire  # most contracts have no setup
 
         outcome.setup_fault = fire.setup_once(run.layout, outcome.contract, run.place())

@@ -41,7 +41,7 @@ def prepare(asked: Run) -> bool:
         )
         return False
     outcome.setup_fault = fire.setup_once(run.layout, known, place)
-    if run.kept and known.setup:
+    if known.setup:
         workplace.leave_untracked(run)
     if outcome.setup_fault:
         return False

@@ -98,23 +98,15 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, 
     False, the work is kept under a ref of its own alone."""
     if outcome.commit:
         return  # a settle that began anew
-    head, branch, place = run.context.head, run.context.branch, run.checkout
-    left = dotgit.commit(place)
-    own = repository.messages_between(place, head, left) if left != head else []
+    head, left = run.context.head, dotgit.commit(run.checkout)
+    own = repository.messages_between(run.checkout, head, left) if left != head else []
     parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
     message = "\n\n".join(part for part in parts if part) + "\n"
-    if run.kept:
-        made = workplace.commit(run, outcome.tree, message, lands=lands)
-        outcome.commit, outcome.clashes = made.landed, made.clashes
-        if not made.landed or work == "cut":
-            refs.set_one(run.layout.top, partial(run), made.landed or made.kept)
-        return
-    now = repository.position(place)
-    at = now.head if now.branch == branch else None
-    outcome.commit = repository.commit(place, tree=outcome.tree, parent=head, branch=branch, message=message, at=at)
-    if work == "cut":
-        refs.set_one(run.layout.top, partial(run), outcome.commit)
+    made = workplace.commit(run, outcome.tree, message, lands=lands)
+    outcome.commit, outcome.clashes = made.landed, made.clashes
+    if not made.landed or work == "cut":
+        refs.set_one(run.layout.top, partial(run), made.landed or made.kept)
 
 
 def cut_short(run: Begun, outcome: Outcome) -> None:

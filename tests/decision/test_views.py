@@ -311,9 +311,8 @@ def test_the_mark_is_not_computed_where_it_cannot_matter(house: House) -> None:
 
 def test_the_mark_knows_what_is_about_to_be_written(house: House) -> None:
     """A run computes it before its journal lands."""
-    head = house.head()
     pending: dict[str, bytes | None] = {names.SPEC: b"# Other\n"}
-    expected = views.mark_of(house.layout, pending, head)
+    expected = views.mark(house.layout, pending)
     assert expected != views.mark(house.layout)
     Path(house.layout.spec).write_text("# Other\n")
     assert views.mark(house.layout) == expected

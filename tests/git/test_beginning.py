@@ -26,6 +26,11 @@ def test_a_folder_without_a_repository_is_told_what_to_do(tmp_path: Path) -> Non
         beginning.require(str(tmp_path))
 
 
+def test_the_version_is_accepted(repo: Repository) -> None:
+    """No error with a git that is new enough."""
+    beginning.require_version(repo.project)
+
+
 def test_the_top_and_a_folder_below_it_are_accepted(repo: Repository) -> None:
     """Also a new folder, of which the repository has nothing yet."""
     (repo.folder / "services/new one").mkdir(parents=True)

@@ -44,7 +44,6 @@ class Place:
             repository.patch(where, head)
             repository.changed(where, head, done.tree)
             repository.diff_stat(where, head, done.tree)
-            repository.restore_files(where, head, ["b"])
         work = repository.working_tree(self.tree, index=worktrees.index(self.tree), parent=head, leave=()).tree
         made = repository.commit_tree(self.project, work, [head], "work\n")
         refs.set_one(self.project, "refs/harness/m/tip", made)
@@ -65,7 +64,6 @@ class Place:
         assert (self.repo.folder / "b").read_text() == "a person's\n"
         assert (self.repo.folder / "c").read_text() == "agent\n2\n3\n4\na person's\n"
         worktrees.ensure(self.project, self.tree, merged.commit)
-        repository.restore_head(self.project, repository.position(self.project))
         worktrees.remove(self.project, self.tree)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -101,19 +100,6 @@ def test_without_an_index_there_is_no_copy(project: Path, tmp_path: Path) -> Non
     (project / ".git" / "index").unlink()
     dotgit.copy_index(str(project), str(target))
     assert not target.exists()
-
-
-def test_locks_of_a_killed_git_are_cleared_and_older_ones_stay(project: Path, linked: Path) -> None:
-    """Only locks from this run go: an older one may belong to a commit that a person is editing."""
-    folder = project / ".git"
-    old, since = folder / "HEAD.lock", time.time() - 60
-    new = [folder / "index.lock", folder / "refs/heads/main.lock", folder / "worktrees/linked/index.lock"]
-    for path in (old, *new):
-        path.write_text("")
-    os.utime(old, (since - 60, since - 60))
-    cleared = {*dotgit.clear_locks(str(project), since), *dotgit.clear_locks(str(linked), since)}
-    assert {os.path.realpath(path) for path in cleared} == {str(path.resolve()) for path in new}
-    assert [path.exists() for path in (old, *new)] == [True, False, False, False]
 
 
 def test_sync_takes_refs_that_have_no_folder(project: Path) -> None:

@@ -24,11 +24,6 @@ def test_nothing_is_done_in_a_repository_above(repo: Repository) -> None:
         repository.state(repo.project + "/sub")
 
 
-def test_the_version_is_accepted(repo: Repository) -> None:
-    """No error with a git that is new enough."""
-    repository.require_version(repo.project)
-
-
 def test_before_the_first_commit_everything_is_empty(empty: Repository) -> None:
     """An unborn branch has a name and no commit."""
     empty.write("new")

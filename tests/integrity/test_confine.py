@@ -255,20 +255,11 @@ def test_a_folder_that_holds_the_home_is_only_read(house: House) -> None:
     assert isinstance(done, Done_) and done.exit != 0 and not (home / ".bashrc").exists()
 
 
-def test_confinement_that_is_required_needs_a_tree(house: House) -> None:
-    """The project folder cannot be both the person's and the agent's."""
-    house.base = ('confine = "required"', 'workplace = "project"')
-    house.config('agent = "scripted"')
-    done = house.role("worker", "F-001")
-    assert (done.code, 'workplace = "project"' in done.err, house.ran()) == (69, True, [])
-
-
-@pytest.mark.parametrize("line", ['confine = "off"', 'workplace = "project"'])
-def test_a_run_that_is_not_confined_is_marked(house: House, line: str) -> None:
+def test_a_run_that_is_not_confined_is_marked(house: House) -> None:
     """In the status while it is the last one, and at DONE for good."""
     house.work({"run": "touch 1.txt"})
     assert "not confined" not in house.harness("status").out
-    house.base = (line,)
+    house.base = ('confine = "off"',)
     house.config('agent = "scripted"')
     house.work({"run": "touch 2.txt"}, feature="F-002")
     words = "1 of 2 runs not confined (docs/threat-model.md)"

@@ -10,7 +10,6 @@ from harness.base.errors import UsageFault
 from harness.integrity import inside
 from harness.model import mission
 from tests.missions import CHECKOUT, House, differences, listing
-from tests.run.test_recover import tree_of
 
 DOORS = [
     "feature retry F-002",
@@ -34,7 +33,7 @@ def probe(house: House, commands: list[str], prefix: str = "") -> dict[str, int]
     words = " ".join(f"'{command}'" for command in commands)
     script = "OUT=out; " + PROBE.format(words).replace("harness $words", f"{prefix} harness $words")
     house.work({"run": script})
-    lines = (tree_of(house) / "out.codes").read_text().split("\n")[:-1]
+    lines = (house.tree / "out.codes").read_text().split("\n")[:-1]
     return {line.partition(" ")[2]: int(line.partition(" ")[0]) for line in lines}
 
 
@@ -53,7 +52,7 @@ def test_what_changes_state_is_refused_with_64_inside(house: House, prefix: str)
     """The variable or an ancestor's tag shows it, whatever the agent removes."""
     commands = DOORS if not prefix else DOORS[:2]
     assert probe(house, commands, prefix) == dict.fromkeys(commands, 64)
-    assert "only note, issue, reply, check and reads are" in (tree_of(house) / "out").read_text()
+    assert "only note, issue, reply, check and reads are" in (house.tree / "out").read_text()
     assert not house.state.joinpath("orders.jsonl").exists()
 
 
@@ -81,7 +80,7 @@ def test_no_run_starts_inside_a_run(house: House, prefix: str) -> None:
         for command in (role, f"{run_sh} worker F-002", f"{run_sh} --once")
     )
     house.work({"run": script})
-    assert (tree_of(house) / "codes").read_text().split() == ["64", "64", "64"]
+    assert (house.tree / "codes").read_text().split() == ["64", "64", "64"]
     assert [line["feature"] for line in house.ran()] == ["F-001"]
 
 

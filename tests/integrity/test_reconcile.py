@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 
 from harness.memory import identity
 from harness.store import files
-from tests.crash import sampled
 from tests.missions import House, listing
 
 ENTRY = "[2026-04-24T10:05:12Z] worker F-001 TRICK: {}\n"
@@ -369,64 +367,6 @@ def test_what_people_lay_down_is_never_put_back(unconfined: House) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("role", "tracked"),
-    sampled(
-        itertools.product(("planner", "worker", "validator"), (True, False)),
-        lambda row: (row[0] == "worker") == row[1],
-    ),
-)
-def test_a_spec_that_changes_in_place_during_a_run_is_put_back_and_kept(
-    in_place: House, role: str, tracked: bool
-) -> None:
-    """Nobody can tell an agent's edit from a person's there; what a person had not committed before stays."""
-    in_place.lay(
-        in_place.feature().replace(status="todo" if role == "worker" else "validating"), in_place.feature("F-002")
-    )
-    in_place.write("1.txt")
-    in_place.git(*("add", "1.txt") if tracked else ("rm", "-q", "--cached", "SPEC.md"))
-    in_place.git("commit", "-qm", "one")
-    in_place.write("SPEC.md", "# A program of mine\n")
-    in_place.script(role, sh("echo '## More' >> SPEC.md; git add -A; git commit -qm all"))
-    done = in_place.role(role, "F-001")
-    assert "SPEC.md changed during the run and was put back. Is the change yours? cp .harness/runs/" in done.out
-    assert in_place.git("diff", "--cached", "--name-only", "--", "SPEC.md") == ""
-    assert (in_place.project / "SPEC.md").read_text() == "# A program of mine\n"
-    assert in_place.refused()["SPEC.md"] == b"# A program of mine\n## More\n"
-
-
-def test_a_persons_edits_from_before_a_planners_run_stay(in_place: House) -> None:
-    """The planner needs no clean tree: what was dirty when it began is not its work."""
-    in_place.write("SPEC.md", "# Another program\n")
-    in_place.write("main.py", "print('edited by a person')\n")
-    in_place.write("staged.py", "staged\n")
-    in_place.git("add", "staged.py")
-    before, status = listing(in_place.project, ".git", ".harness"), in_place.git("status", "--porcelain")
-    in_place.script("planner", {"say": "no plan"})
-    in_place.role("planner")
-    assert listing(in_place.project, ".git", ".harness") == before
-    assert in_place.git("status", "--porcelain") == status
-    assert in_place.result()["refused"] == []
-
-
-def test_a_persons_edits_come_back_when_the_planner_wrote_over_them(in_place: House) -> None:
-    """Changed, reverted or removed: the file is as the person left it, and the planner's version is kept."""
-    for name in ("a.py", "b.py", "c.py"):
-        in_place.write(name, "committed\n")
-    in_place.git("add", "-A")
-    in_place.git("commit", "-qm", "more")
-    for name in ("a.py", "b.py", "c.py"):
-        in_place.write(name, "edited by a person\n")
-    in_place.script("planner", sh("echo planner > a.py", "git checkout -q b.py", "rm c.py", "echo planner > main.py"))
-    in_place.role("planner")
-    assert {name: (in_place.project / name).read_text() for name in ("a.py", "b.py", "c.py", "main.py")} == {
-        **dict.fromkeys(("a.py", "b.py", "c.py"), "edited by a person\n"),
-        "main.py": "print('hello')\n",
-    }
-    assert sorted(in_place.result()["refused"]) == ["a.py", "b.py", "c.py", "main.py"]
-    assert b"+planner" in in_place.refused()["working-folder.patch"]
-
-
 # what the next prompt reports
 
 
@@ -441,21 +381,6 @@ def test_what_was_refused_is_told_to_the_roles_next_run(unconfined: House) -> No
 
 
 # the working folder of other roles
-
-
-def test_tracked_files_that_another_role_changed_are_put_back_with_a_patch_kept(in_place: House) -> None:
-    """Only the worker changes the working directory; the patch applies."""
-    before = listing(in_place.project, ".git", ".harness")
-    in_place.script("planner", sh("echo planner >> main.py", "echo new > new.py", "git add new.py"))
-    in_place.role("planner")
-    result = in_place.result()
-    assert sorted(result["refused"]) == ["main.py", "new.py"]
-    assert {**before, "new.py": b"new\n"} == listing(in_place.project, ".git", ".harness")
-    assert in_place.git("status", "--porcelain") == "?? new.py"
-    (in_place.folder / "kept.patch").write_bytes(in_place.refused()["working-folder.patch"])
-    (in_place.project / "new.py").unlink()
-    in_place.git("apply", str(in_place.folder / "kept.patch"))
-    assert (in_place.project / "main.py").read_text() == "print('hello')\nplanner\n"
 
 
 def test_what_another_role_changed_in_the_tree_is_gone_and_the_patch_is_kept(house: House) -> None:
@@ -484,28 +409,6 @@ def test_what_another_role_committed_in_the_tree_is_kept_too(unconfined: House) 
     assert unconfined.git("log", "-1", "--format=%s", ref) == "mine"
 
 
-def test_commits_of_another_role_are_undone_with_a_ref_kept(in_place: House) -> None:
-    """The branch is where it was, and the commit is still reachable."""
-    head = in_place.head()
-    in_place.script("planner", sh("echo planner >> main.py", "git -c user.name=a -c user.email=a commit -qam mine"))
-    in_place.role("planner")
-    result = in_place.result()
-    ref = f"refs/harness/refused/{result['run']}"
-    assert in_place.head() == head
-    assert f"commits (kept as {ref})" in result["refused"]
-    assert in_place.git("log", "-1", "--format=%s", ref) == "mine"
-    assert in_place.git("status", "--porcelain") == ""
-
-
-def test_a_branch_switch_of_another_role_is_undone(in_place: House) -> None:
-    """HEAD names the mission's branch again."""
-    branch = in_place.git("branch", "--show-current")
-    in_place.script("planner", sh("git switch -q -c elsewhere"))
-    in_place.role("planner")
-    assert in_place.git("branch", "--show-current") == branch
-    assert in_place.git("status", "--porcelain") == ""
-
-
 # the worker's folder, in any final state
 
 
@@ -528,20 +431,9 @@ ODD_WAYS: dict[str, list[str]] = {
 }
 
 
-PLACES = ("in the tree", "in place")
-
-
-# the suite takes turns: a way in the tree, the next one in place; HARNESS_TORTURE=1 plays each in both
-@pytest.mark.parametrize(
-    ("place", "way"),
-    sampled(itertools.product(PLACES, ODD_WAYS), lambda row: PLACES[list(ODD_WAYS).index(row[1]) % 2] == row[0]),
-)
-def test_however_a_worker_leaves_the_repository_there_is_one_right_commit(
-    unconfined: House, place: str, way: str
-) -> None:
+@pytest.mark.parametrize("way", ODD_WAYS)
+def test_however_a_worker_leaves_the_repository_there_is_one_right_commit(unconfined: House, way: str) -> None:
     """One commit on the mission's branch, on top of the run's start, with the run's trailer; the folder is clean."""
-    if place == "in place":
-        unconfined.config('workplace = "project"', 'agent = "scripted"')
     head, branch = unconfined.head(), unconfined.git("branch", "--show-current")
     result = unconfined.work(sh(*ODD_WAYS[way]))
     assert (result["outcome"], unconfined.feature().status) == ("ok", "validating")
@@ -555,13 +447,13 @@ def test_however_a_worker_leaves_the_repository_there_is_one_right_commit(
     assert ("my own words" in unconfined.git("log", "-1", "--format=%B")) == ("my own words" in " ".join(ODD_WAYS[way]))
 
 
-def test_a_worker_that_only_committed_and_took_back_leaves_the_branch_as_it_was(in_place: House) -> None:
+def test_a_worker_that_only_committed_and_took_back_leaves_the_branch_as_it_was(unconfined: House) -> None:
     """Commits without a net change are undone, and a ref keeps them."""
-    head = in_place.head()
+    head = unconfined.head()
     step = sh("git -c user.name=a -c user.email=a commit -q --allow-empty -m nothing", "git switch -q -c elsewhere")
-    result: dict[str, Any] = in_place.work(step)
-    assert (result["outcome"], result["commit"], in_place.head()) == ("no_op", "", head)
-    assert in_place.git("log", "-1", "--format=%s", f"refs/harness/refused/{result['run']}") == "nothing"
+    result: dict[str, Any] = unconfined.work(step)
+    assert (result["outcome"], result["commit"], unconfined.head()) == ("no_op", "", head)
+    assert unconfined.git("log", "-1", "--format=%s", f"refs/harness/refused/{result['run']}") == "nothing"
 
 
 def test_a_persons_untracked_files_stay_out_of_the_commit(house: House) -> None:
@@ -629,11 +521,3 @@ def test_work_that_was_cut_short_is_kept_without_the_file_too(house: House) -> N
     result = house.work({"run": f"echo 1 > 1.txt; echo 'id = {KEY}' > conf.txt"}, {"fail": "agent_error"})
     names = house.git("ls-tree", "--name-only", "-r", result["commit"]).split("\n")
     assert (result["outcome"], names) == ("agent_error", ["1.txt", "SPEC.md", "main.py"])
-
-
-def test_in_the_project_folder_the_file_stays_where_it_is(in_place: House) -> None:
-    """It is a person's folder: nothing in it is removed, and nothing of it is committed."""
-    result = in_place.work({"run": f"echo 1 > 1.txt; echo 'id = {KEY}' > conf.txt"})
-    assert in_place.git("ls-tree", "--name-only", "-r", result["commit"]).split("\n") == ["1.txt", "SPEC.md", "main.py"]
-    assert (in_place.project / "conf.txt").read_text() == f"id = {KEY}\n"
-    assert result["secrets"] == ["kept out of the commit: conf.txt (line 1 holds a secret: aws-key-id)"]

@@ -35,26 +35,25 @@ def test_a_run_that_closed_or_never_began_moves_no_feature() -> None:
     ("left", "do", "move", "takes_tree"),
     [
         ({}, KILL, "back to failing", True),
-        ({"moved": True}, KILL, "back to failing", False),
         ({"commit": "a"}, COMPLETE, "implemented", False),
-        ({"commit": "a", "cut": True, "moved": True}, PUT_AWAY, "back to failing", False),
+        ({"commit": "a", "cut": True}, PUT_AWAY, "back to failing", False),
     ],
 )
 def test_what_a_worker_left_decides_where_its_feature_goes(
     house: House, left: dict[str, object], do: str, move: str, takes_tree: bool
 ) -> None:
-    """Its commit counts; uncommitted work is taken if HEAD has not moved."""
+    """Its commit counts; uncommitted work in its tree is taken."""
     one = Died(run="1", context=context(house, "failing"), **left)  # type: ignore[arg-type]  # of a table
     step = recovery_plan.plan([one], [AT_WORK])[0]
     assert (step.do, step.feature, step.move, step.takes_tree) == (do, "F-001", move, takes_tree)
 
 
-def test_one_working_folder_is_taken_once(house: House) -> None:
-    """For the second of two runs that died in the project folder HEAD has moved, and a feature goes back once."""
+def test_the_project_folder_is_not_taken(house: House) -> None:
+    """A run of an older harness worked there, and a person may since; its feature goes back once."""
     died = [Died(run=name, context=context(house).replace(folder="")) for name in ("1", "2")]
     first, second = recovery_plan.plan(died, [AT_WORK])
-    assert (first.takes_tree, first.move) == (True, "back to todo")
-    assert (second.takes_tree, second.moved, second.move) == (False, True, "")
+    assert (first.takes_tree, first.move) == (False, "back to todo")
+    assert (second.takes_tree, second.move) == (False, "")
 
 
 def test_a_run_of_which_nothing_tells_is_settled_without_a_feature() -> None:

@@ -407,23 +407,3 @@ def test_missions_in_two_clones_do_not_disturb_each_other(ours: House, tmp_path:
     assert ("made" in names(ours), "other" in names(ours)) == (True, False)
     assert ("made" in names(other), "other" in names(other)) == (False, True)
     assert_landed(ours)
-
-
-# in place
-
-
-def test_in_the_project_folder_runs_work_as_before(in_place: House) -> None:
-    """The agent's folder is the project, what is uncommitted stops a worker, and no tree is made."""
-    lay(in_place, [feature("F-001")], MADE)
-    assert worked(in_place, {"run": f"test \"$PWD\" = '{in_place.project}'"}, DID)["outcome"] == "ok"
-    assert names(in_place) == ["SPEC.md", "made", "main.py"]
-    assert in_place.result()["confined"] == ""
-    assert not in_place.tree.exists()
-    lay(in_place, [feature("F-001")], MADE)
-    in_place.write("main.py", "print('mine')\n")
-    done = in_place.role("worker", "F-001")
-    assert done.code == 11
-    assert "main.py" in done.err
-    in_place.git("stash", "-q")
-    in_place.git("switch", "-q", "main")
-    assert in_place.role("worker", "F-001").code == 11

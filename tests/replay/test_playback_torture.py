@@ -176,8 +176,7 @@ KINDS = (
     below,
 )
 OPEN = 'confine = "off"'
-PLACES = {"confined": (), "in place": ('workplace = "project"',), "open": (OPEN,)}
-ROWS = [(kind, ()) for kind in KINDS] + [(simple, base) for base in PLACES.values() if base] + [(tampering, (OPEN,))]
+ROWS = [(kind, ()) for kind in KINDS] + [(simple, (OPEN,)), (tampering, (OPEN,))]
 
 
 @pytest.mark.parametrize(("kind", "base"), ROWS, ids=lambda value: getattr(value, "__name__", None))

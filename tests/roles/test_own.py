@@ -107,13 +107,6 @@ def test_what_a_person_changed_is_no_work_of_its_own(builder: House) -> None:
     assert builder.git("show", "--format=", "--name-only", "HEAD^") == "main.py"
 
 
-def test_in_the_project_folder_it_starts_on_a_clean_tree_alone(in_place: House) -> None:
-    """A person's changes belong to the person: exit 11."""
-    own(in_place, "builder", "commits: true")
-    in_place.write("main.py", "mine\n")
-    assert in_place.role("builder", "F-001").code == 11
-
-
 def test_its_reply_is_that_of_a_worker(builder: House) -> None:
     """A blocked reply keeps its reason; an invalid reply is the agent's failure, and its tree is kept."""
     builder.script("builder", block({"status": "blocked", "reason": "no key", "needs": ["F-002"]}))

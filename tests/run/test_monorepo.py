@@ -13,7 +13,7 @@ from harness.integrity import workplace
 from harness.model import mission
 from harness.model.contract import Contract, Service
 from tests.crash import sampled
-from tests.missions import CHECKOUT, House, listing
+from tests.missions import CHECKOUT, House
 from tests.planned import accept_all, claim, due, feature, lay, planned_from, reply
 from tests.run.test_recover import kill, open_run, recovered
 
@@ -168,22 +168,6 @@ def test_only_the_same_file_is_in_the_way(repo: House) -> None:
     repo.role("worker")
     assert "README has changes of yours" in repo.result()["unlanded"]
     assert status(repo) == THEIRS
-
-
-def test_in_place_it_works_in_the_folder_itself(repo: House) -> None:
-    """Its commits are those of the whole repository; a repository that the agent made in the folder is put aside."""
-    repo.git("stash")
-    repo.base = ('workplace = "project"',)
-    begun(repo)
-    script = "echo 2 > ../../shared/util; git init -q; echo done > made"
-    repo.script("worker", {"run": script}, reply(status="implemented"))
-    done = repo.run([RUN_SH])
-    assert (done.code, "DONE" in done.out) == (0, True), done
-    work = next(row for row in repo.ran() if row["role"] == "worker")
-    assert tracked(repo, work["commit"]) == {f"{BELOW}/made", "shared/util"}
-    assert work["refused"] == [f"{BELOW}/.git"]
-    assert not (repo.project / ".git").exists()
-    assert "refused/own-git/HEAD" in listing(Path(repo.layout.run(work["run"]).folder))
 
 
 def test_a_repository_that_an_agent_made_in_its_tree_hides_nothing(ours: House) -> None:

@@ -14,9 +14,7 @@ from harness.integrity import workplace
 from harness.model import mission, order_log, runs
 from harness.model.features import Feature
 from harness.store import files
-from tests import other_user
 from tests.missions import CHECKOUT, DISPOSABLE, House, differences, listing, until
-from tests.other_user import OtherUser
 from tests.run.test_recover import killed
 
 REMEMBERED = [
@@ -177,31 +175,6 @@ def test_a_wish_that_is_no_name_is_refused(house: House) -> None:
 # what the user has to fix
 
 
-@pytest.mark.parametrize("role", ["worker", "validator"])
-def test_in_place_a_dirty_tree_is_11_with_the_files_and_two_commands(in_place: House, role: str) -> None:
-    """Only the user may clean the folder; it stays as it is."""
-    in_place.write("main.py", "print('edited')\n")
-    in_place.script(role, {"say": "nothing"})
-    refused(in_place, 11, "  main.py\n", "git commit -am", "git stash", role=role)
-
-
-def test_of_many_dirty_files_ten_are_named(in_place: House) -> None:
-    """The message stays one paragraph."""
-    for number in range(12):
-        in_place.write(f"file-{number:02d}")
-    in_place.git("add", "-A")
-    refused(in_place, 11, "  file-09\n", "… and 2 more")
-
-
-def test_in_place_another_branch_is_11_with_the_way_back(in_place: House) -> None:
-    """The mission never works on a branch that the user checked out."""
-    branch = in_place.git("branch", "--show-current")
-    in_place.git("switch", "-q", "main")
-    refused(in_place, 11, "is on main", f"git switch {branch}")
-    in_place.git("checkout", "-q", "--detach")
-    refused(in_place, 11, "is on a detached HEAD", f"git switch {branch}")
-
-
 def test_untracked_files_are_no_dirty_tree(house: House) -> None:
     """They belong to the user and do not block the run."""
     house.write("notes")
@@ -245,38 +218,6 @@ def test_the_context_holds_all_that_was_so_when_the_run_opened(house: House) -> 
     assert context.process["pid"] > 0
     assert (context.folder, context.confined) == (str(house.tree), result["confined"])
     assert context.live["features.json"][1] > 0
-
-
-def test_large_untracked_files_are_noted_by_size_and_time(in_place: House) -> None:
-    """Hashing gigabytes at every start is too slow."""
-    path = in_place.write("large", "x" * (1024 * 1024 + 1))
-    context = runs.context(in_place.layout, in_place.work({"say": "nothing"})["run"])
-    assert context.untracked == {"large": f"{1024 * 1024 + 1}:{os.stat(path).st_mtime_ns}"}
-
-
-def test_an_untracked_file_that_may_not_be_read_is_no_obstacle(in_place: House, nobody: OtherUser) -> None:
-    """Another user may own a file in the folder, such as a database dump; the run goes on and does not commit it."""
-    in_place.script("worker", {"run": "echo 1 > 1.txt"})
-    other_user.give(in_place.folder)
-    secret = in_place.write("dump.rdb", "theirs\n")
-    secret.chmod(0o600)
-    done = in_place.run(nobody.words("worker", "F-001"), env=nobody.env)
-    assert done.code == 0, done
-    row = json.loads(Path(in_place.layout.run_log).read_text())
-    assert row["outcome"] == "ok"
-    assert runs.context(in_place.layout, row["run"]).untracked == {"dump.rdb": f"7:{os.stat(secret).st_mtime_ns}"}
-    safe = ("-c", f"safe.directory={in_place.project}")
-    assert in_place.git(*safe, "show", "--name-only", "--format=", row["commit"]) == "1.txt"
-
-
-def test_an_untracked_link_or_a_name_with_any_bytes_is_no_obstacle(in_place: House) -> None:
-    """The content of the folder does not matter."""
-    (in_place.project / "link").symlink_to("nowhere")
-    os.close(os.open(os.fsencode(in_place.project) + b"/\xff\n", os.O_CREAT | os.O_WRONLY))
-    result = in_place.work({"run": "echo 1 > 1.txt"})
-    assert result["outcome"] == "ok"
-    assert in_place.git("show", "--name-only", "--format=", "HEAD") == "1.txt"
-    assert set(runs.context(in_place.layout, result["run"]).untracked) == {"link", "\udcff\n"}
 
 
 def test_what_is_untracked_in_the_project_folder_does_not_concern_a_run(house: House) -> None:

@@ -17,13 +17,13 @@ import pytest
 from harness.commands import doctor
 from harness.git import landing
 from harness.integrity import workplace
-from harness.model import config, mission, runs
+from harness.model import mission, runs
 from harness.process import temporary, tree
 from harness.run import recover
 from harness.store import files, objects
 from tests.crash import DYING, sampled
 from tests.kill_sweep import Kept
-from tests.missions import Done, House, differences, listing, tagged, until
+from tests.missions import CHECKOUT, Done, House, differences, listing, tagged, until
 
 TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
 MOMENTS = 14 if TORTURE else 4
@@ -42,16 +42,11 @@ def alive(house: House) -> list[int]:
     return tagged(mission.load(house.layout).id)
 
 
-def tree_of(house: House) -> Path:
-    """The folder where the runs of this mission work."""
-    return house.tree if config.load(house.layout).workplace == "tree" else house.project
-
-
 def open_run(house: House, *args: str, place: Path | None = None) -> subprocess.Popen[bytes]:
     """A worker whose agent has written 1.txt, where it works, and waits."""
     house.script("worker", LINGER)
     role = house.begin_role("worker", "F-001", *args, session=True)
-    until(lambda: ((place or tree_of(house)) / "1.txt").exists() and len(alive(house)) >= 3)
+    until(lambda: ((place or house.tree) / "1.txt").exists() and len(alive(house)) >= 3)
     return role
 
 
@@ -363,28 +358,49 @@ def test_a_commit_of_cut_work_that_carries_the_trailer_was_a_run_put_away(dead: 
     assert "### Cut work" in dead.prompt()
 
 
-def test_a_folder_whose_head_moved_meanwhile_is_left_alone(in_place: House) -> None:
-    """A person committed after the run died: recovery does not touch the folder, and the result says so."""
-    run_id = killed(in_place)
-    in_place.git("commit", "-q", "--allow-empty", "-m", "a person went on")
-    head, before = in_place.head(), listing(in_place.project, ".harness", ".git")
-    recovered(in_place)
-    assert (
-        "HEAD or the branch has moved since, so the working folder was left alone" in in_place.result(run_id)["reason"]
-    )
-    assert (in_place.head(), in_place.feature().status) == (head, "todo")
-    assert listing(in_place.project, ".harness", ".git") == before
-    assert in_place.git("status", "--porcelain") == "?? 1.txt"
+def of_an_older_harness(house: House) -> str:
+    """The id of a dead run that worked in the project folder, as `workplace = "project"` was for; its work lies there."""
+    run_id = killed(house)
+    house.config('agent = "scripted"', 'workplace = "project"')
+    path = Path(house.layout.run(run_id).context)
+    context = {**json.loads(path.read_text()), "folder": "", "confined": ""}
+    path.write_text(json.dumps(context, separators=(",", ":")) + "\n")
+    (house.tree / "1.txt").rename(house.project / "1.txt")
+    shutil.rmtree(house.tree)
+    return run_id
 
 
-def test_a_folder_on_another_branch_is_left_alone(in_place: House) -> None:
-    """A person switched branches after the run died."""
-    run_id = killed(in_place)
-    in_place.git("switch", "-q", "main")
-    recovered(in_place)
-    assert "has moved since" in in_place.result(run_id)["reason"]
-    assert in_place.git("branch", "--show-current") == "main"
-    assert (in_place.project / "1.txt").exists()
+def test_a_run_that_died_in_the_project_folder_is_settled_and_the_next_one_has_a_tree(unconfined: House) -> None:
+    """After the update: its files stay where they are, nothing begins until a person takes the line out, and doctor names it."""
+    run_id = of_an_older_harness(unconfined)
+    head, before = unconfined.head(), listing(unconfined.project, ".harness", ".git")
+    done = unconfined.run([str(CHECKOUT / "run.sh")])
+    assert (done.code, f"{run_id} was killed" in done.out) == (65, True), done
+    words = 'Remove the line workplace = "project".'
+    assert ("config.toml, line 3: " in done.err, words in done.err) == (True, True), done
+    result = unconfined.result(run_id)
+    assert (result["outcome"], result["commit"], unconfined.feature().status) == ("killed", "", "todo")
+    assert "it worked in the project folder, which is left as it is" in result["reason"]
+    assert (unconfined.head(), listing(unconfined.project, ".harness", ".git")) == (head, before)
+    by_hand = unconfined.role("worker", "F-001")
+    assert (by_hand.code, words in by_hand.err, len(unconfined.ran())) == (65, True, 1), by_hand
+    assert words in " ".join(unconfined.program("doctor").out.split())
+    unconfined.config('agent = "scripted"')
+    assert unconfined.work({"run": "echo 2 > 2.txt"})["outcome"] == "ok"
+    assert (unconfined.git("status", "--porcelain"), unconfined.git("show", "HEAD:2.txt")) == ("?? 1.txt", "2")
+
+
+def test_what_a_run_in_the_project_folder_had_committed_counts(unconfined: House) -> None:
+    """It died after its commit on the mission's branch."""
+    run_id = of_an_older_harness(unconfined)
+    unconfined.git("add", "-A")
+    words = f"F-001: Part one\n\nHarness-Run: {run_id}\nHarness-Outcome: implemented"
+    unconfined.git("commit", "-q", "-m", words)
+    assert any(line.startswith(f"{run_id} was ok") for line in recovered(unconfined))
+    assert (unconfined.result(run_id)["commit"], unconfined.feature().status) == (unconfined.head(), "validating")
+    unconfined.config('agent = "scripted"')
+    result = unconfined.work({"run": "test -f 1.txt; echo 2 > 2.txt"}, feature="F-002")
+    assert (result["outcome"], unconfined.git("show", "HEAD:1.txt")) == ("ok", "1")
 
 
 def test_tampering_in_a_run_that_died_is_put_back_too(unconfined: House) -> None:
@@ -491,7 +507,7 @@ def test_what_a_killed_run_had_spent_is_in_the_books(house: House) -> None:
     """kill -9 in the middle of an answer: the next start counts the usage reported so far, and the time."""
     house.script("worker", *SPENDS, {"sleep": 60})
     role = house.begin_role("worker", "F-001")
-    until(lambda: (tree_of(house) / "begun").exists())
+    until(lambda: (house.tree / "begun").exists())
     run_id = runs.open_runs(house.layout)[0]
     time.sleep(0.3)
     with open(house.layout.run(run_id).stream, "ab") as stream:
@@ -521,7 +537,7 @@ def test_a_signal_keeps_what_was_told_until_then(house: House) -> None:
     """The run closes by itself, with its usage."""
     house.script("worker", *SPENDS, {"run": "sleep 60"})
     role = house.begin_role("worker", "F-001")
-    until(lambda: (tree_of(house) / "begun").exists())
+    until(lambda: (house.tree / "begun").exists())
     role.send_signal(signal.SIGTERM)
     assert role.wait() == 143
     assert (house.result()["outcome"], house.result()["usage"]["cost_usd"]) == ("killed", 0.25)
@@ -531,7 +547,7 @@ def test_a_killed_run_whose_transcript_is_gone_is_not_free(house: House) -> None
     """A vendor was asked, and the cost is unknown: the run counts as uncounted."""
     house.config('agent = "mine"', "[agents.mine]", 'command = ["sh", "-c", "cat > /dev/null; touch begun; sleep 60"]')
     role = house.begin_role("worker", "F-001", session=True)
-    until(lambda: (tree_of(house) / "begun").exists())
+    until(lambda: (house.tree / "begun").exists())
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()

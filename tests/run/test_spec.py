@@ -21,13 +21,11 @@ WAITS = {"run": "touch begun; until [ -e go ]; do sleep .01; done; rm begun go"}
 PLAN = reply(features=[], contract=[])
 
 
-@pytest.fixture(params=["tree", "project"])
-def ours(house: House, request: pytest.FixtureRequest) -> House:
-    """A mission with one feature, of a person whom their git knows by name, in each workplace."""
+@pytest.fixture
+def ours(house: House) -> House:
+    """A mission with one feature, of a person whom their git knows by name."""
     house.git("config", "user.name", "Ann")
     house.git("config", "user.email", "ann@example.org")
-    house.base = (f'workplace = "{request.param}"',)
-    house.config('agent = "scripted"')
     lay(house, [feature("F-001")], Contract(claims=[claim("VAL-001", "test -f made")]))
     accept_all(house)
     house.script("planner", PLAN)
@@ -35,16 +33,6 @@ def ours(house: House, request: pytest.FixtureRequest) -> House:
     house.script("validator", reply(checks=[]))
     house.script("curator")
     return house
-
-
-def among(*kept: str) -> pytest.MarkDecorator:
-    """The workplaces in which the suite plays a test; HARNESS_TORTURE=1 plays it in both."""
-    return pytest.mark.parametrize("ours", sampled(("tree", "project"), kept.__contains__), indirect=True)
-
-
-def in_place(house: House) -> bool:
-    """Whether runs work in the project folder."""
-    return 'workplace = "project"' in house.base
 
 
 def edit(house: House, text: str = ASKED) -> None:
@@ -63,19 +51,16 @@ def planners(house: House) -> list[str]:
 
 
 def during(house: House, role: str, *args: str) -> None:
-    """A person saves SPEC.md while the agent of this role works; in place that is put back, and they save what was kept."""
+    """A person saves SPEC.md while the agent of this role works."""
     last = {"planner": [PLAN], "worker": [DID, reply(status="implemented")]}[role]
     house.script(role, WAITS, *last)
     started = house.begin_role(role, *args)
-    place = house.project if in_place(house) else house.tree
-    until((place / "begun").exists)
+    until((house.tree / "begun").exists)
     edit(house)
-    (place / "go").touch()
+    (house.tree / "go").touch()
     started.wait()
     house.script(role, *last)
     assert house.result()["outcome"] == "ok", house.result()
-    if in_place(house):
-        edit(house, house.refused()["SPEC.md"].decode())
 
 
 def assert_taken(house: House, author: str = "Ann <ann@example.org>", runs: int = 1) -> None:
@@ -94,7 +79,6 @@ def assert_taken(house: House, author: str = "Ann <ann@example.org>", runs: int 
     assert house.git("status", "--porcelain") == ""
 
 
-@among("tree")
 def test_an_edit_before_a_start(ours: House) -> None:
     """It is planned for before anything else runs."""
     edit(ours)
@@ -102,7 +86,6 @@ def test_an_edit_before_a_start(ours: House) -> None:
     assert_taken(ours)
 
 
-@among("project")
 def test_an_edit_that_is_staged_and_saved_again(ours: House) -> None:
     """What is in the folder counts."""
     edit(ours, "# Half\n")
@@ -111,7 +94,6 @@ def test_an_edit_that_is_staged_and_saved_again(ours: House) -> None:
     assert_taken(ours)
 
 
-@among("project")
 def test_an_edit_while_a_planner_works(ours: House) -> None:
     """The plan that lands then is for the spec of its prompt, so that a planner is due again."""
     edit(ours, "# A program that waits\n")
@@ -121,7 +103,6 @@ def test_an_edit_while_a_planner_works(ours: House) -> None:
     assert_taken(ours, runs=2)
 
 
-@among("tree")
 def test_an_edit_while_a_worker_works(ours: House) -> None:
     """It is not in the worker's commit."""
     during(ours, "worker", "F-001")
@@ -131,7 +112,6 @@ def test_an_edit_while_a_worker_works(ours: House) -> None:
     assert_taken(ours)
 
 
-@among("project")
 def test_an_edit_that_is_committed_on_the_missions_branch(ours: House) -> None:
     """The commit stays what it is."""
     edit(ours)
@@ -141,14 +121,9 @@ def test_an_edit_that_is_committed_on_the_missions_branch(ours: House) -> None:
 
 
 def test_an_edit_with_others_is_a_commit_of_its_own(ours: House) -> None:
-    """In a tree all edits are taken, SPEC.md by itself; in place the others stop the start before a planner is asked."""
+    """All edits are taken, SPEC.md by itself."""
     edit(ours)
     ours.write("main.py", "print('mine')\n")
-    if in_place(ours):
-        done = run_sh(ours)
-        assert (done.code, ours.ran()) == (11, [])
-        assert ("main.py" in done.err, "SPEC.md" in done.err) == (True, False)
-        ours.git("commit", "-q", "-m", "mine", "main.py")
     assert_taken(ours)
 
 
@@ -199,8 +174,7 @@ FLAGS = {
 ROWS = itertools.product(("worker", "planner"), FLAGS, ("auto", "off"))
 
 
-# in place nobody can tell it from a person's edit; each two of the three meet in half of these rows
-@pytest.mark.parametrize("ours", ["tree"], indirect=True)
+# each two of the three meet in half of these rows
 @pytest.mark.parametrize(
     ("role", "kind", "confine"),
     sampled(ROWS, lambda row: (row[0] == "worker") == ((row[2] == "auto") == (list(FLAGS).index(row[1]) % 2 == 0))),
@@ -226,16 +200,11 @@ def test_what_an_agent_writes_never_reaches_the_accepted_spec(ours: House, role:
 # other branches
 
 
-# each value of the three is in one of these rows; HARNESS_TORTURE=1 runs all
-MERGED = itertools.product(("tree", "project"), ("edited", "committed", "edited, beside other work"), (True, False))
-SOME = {("tree", "edited", True), ("project", "committed", False), ("project", "edited, beside other work", True)}
+# each value of both is in one of these rows; HARNESS_TORTURE=1 runs all
+MERGED = itertools.product(("edited", "committed", "edited, beside other work"), (True, False))
 
 
-@pytest.mark.parametrize(
-    ("ours", "how", "deleted"),
-    sampled(MERGED, SOME.__contains__),
-    indirect=["ours"],
-)
+@pytest.mark.parametrize(("how", "deleted"), sampled(MERGED, lambda row: (row[0] == "committed") != row[1]))
 def test_a_merged_mission_goes_on_with_a_changed_spec(ours: House, how: str, deleted: bool) -> None:
     """On top of the branch that it was merged into; its own branch is made again where it is gone."""
     assert run_sh(ours).code == 0
@@ -261,27 +230,10 @@ def test_a_merged_mission_goes_on_with_a_changed_spec(ours: House, how: str, del
     taken = ours.git("log", "-1", "--format=%H", branch, "--", "SPEC.md")
     assert ours.git("log", "-1", "--format=%an", taken) == ("p" if how == "committed" else "Ann")
     assert ours.git("show", "--name-only", "--format=", taken) == "SPEC.md"
-    assert ours.git("branch", "--show-current") == (branch if in_place(ours) else "main")
+    assert ours.git("branch", "--show-current") == "main"
     assert (ours.project / "SPEC.md").read_text() == ASKED
 
 
-# in a tree it does not matter what is checked out
-@pytest.mark.parametrize("ours", ["project"], indirect=True)
-def test_a_branch_that_was_not_merged_is_not_left_for_another(ours: House) -> None:
-    """In place: exit 11 before anything runs, with the way back and the way to a new mission; doctor says the same."""
-    branch = mission.load(ours.layout).branch
-    ours.role("worker", "F-001")
-    ours.git("switch", "-q", "main")
-    edit(ours)
-    done, count = run_sh(ours), len(ours.ran())
-    assert (done.code, count) == (11, 1)
-    assert f"git switch {branch}" in done.err
-    assert "init --new" in done.err
-    assert " ".join(done.err.split()[1:]) in " ".join(ours.program("doctor").out.split())
-
-
-# in place the mission's branch is checked out
-@pytest.mark.parametrize("ours", ["tree"], indirect=True)
 def test_an_older_spec_on_another_branch_is_no_edit(ours: House) -> None:
     """A person who looks at another branch asks for nothing; what they change there they do ask for."""
     edit(ours)

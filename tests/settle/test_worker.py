@@ -80,8 +80,8 @@ def test_a_confined_agent_commits_nothing_and_its_work_is_kept(one: House) -> No
 
 
 def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House) -> None:
-    """In the project folder, on its branch or its own: HEAD is the mission's branch, and the one commit has all messages."""
-    one.config('agent = "scripted"', 'workplace = "project"')
+    """In a tree that does not confine it, on its branch or its own: the one commit has all messages."""
+    one.config('agent = "scripted"', 'confine = "off"')
     before, branch = one.head(), one.git("branch", "--show-current")
     commit = "git -c user.name=a -c user.email=a@b commit -q -m"
     worked(

@@ -102,15 +102,6 @@ def test_where_git_joins_both_sides_only_the_person_s_side_counts(house: House) 
     assert waits(house) == ["AGENTS.md"]
 
 
-def test_in_place_it_waits_too(in_place: House) -> None:
-    """Where runs work in the project folder itself."""
-    person(in_place, {"AGENTS.md": RULES})
-    ran(in_place, OBEY)
-    assert "Use tabs." in ran(in_place, "echo y >> 1.txt", "F-002")
-    assert in_place.harness("workspace", "accept").code == 0
-    assert "obey me" in ran(in_place, "echo z >> 1.txt", "F-002")
-
-
 def test_an_agent_cannot_accept_and_nobody_accepts_what_is_broken(house: House) -> None:
     """A file that would end every run with 65 is named before it counts."""
     person(house, {"tools.json": '{"deny": []}'})
