@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from harness.replay.playback import Played
     from harness.replay.pruning import Pruned
 
+SHOWN_BEFORE, SHOWN_AFTER = 40, 60  # characters around the place where two texts differ
+
 
 def named(layout: Layout, name: str) -> tuple[Layout, str]:
     """The mission and the id of the run that `name` is, or of the newest run of the feature; raises UsageFault with those that
@@ -101,7 +103,20 @@ def _played(made: Played) -> list[str]:
         return [f"{made.mission}: {made.played} of {made.runs} runs played back: {same}", *unknown]
     title = f"{made.mission}/{made.first.run}" if made.first.run else made.mission
     head = f"{title}: {made.first.what} differs, after {made.played} of {made.runs} runs"
-    return [head, f"  recorded  {made.first.expected}", f"  now       {made.first.got}", *unknown]
+    return [head, *_parted(made.first.expected, made.first.got), *unknown]
+
+
+def _parted(recorded: str, now: str) -> list[str]:
+    """Both texts around the first character that differs, with a mark below it where they begin alike."""
+    texts = [console.sanitise(text) for text in (recorded, now)]
+    at = next(
+        (place for place, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), min(map(len, texts))
+    )
+    start = max(0, at - SHOWN_BEFORE)
+    shown = [text[start : at + SHOWN_AFTER] + "…" * (len(text) > at + SHOWN_AFTER) for text in texts]
+    heads = [f"  {word:10}{'…' * (start > 0)}" for word in ("recorded", "now")]
+    mark = [" " * (len(heads[0]) + at - start) + "^"] if at else []
+    return [*(head + text for head, text in zip(heads, shown, strict=True)), *mark]
 
 
 def explained(where: Layout, run_id: str, as_json: bool) -> int:

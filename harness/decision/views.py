@@ -217,15 +217,32 @@ def _position(layout: Layout) -> repository.Position:
 
 
 def swept(layout: Layout) -> bool:
-    """Whether the newest final sweep was green at exactly this tree, contract and spec. It does not count while a dead run
-    is unsettled, which may have written that line."""
+    """Whether the newest final sweep was green at exactly this tree, contract and spec, and no claim is red since. It does not
+    count while a dead run is unsettled, which may have written that line."""
     if unsettled.unsettled(layout):
         return False
     for found in islice(runs.finished(layout), SWEEPS_BACK):
         if found.sweep is not None:
             green = found.verdict == "green" and found.sweep == proof_state(layout, _position(layout).tree)
-            return green and _has_receipts(layout, found)
+            return green and _has_receipts(layout, found) and not red_claims(layout)
     return False
+
+
+def red_claims(layout: Layout) -> set[str]:
+    """The claims of which a check is red by the newest receipts in the mission's branch."""
+    from harness.model import contract, contract_log  # only before DONE, and for people
+    from harness.proof import index
+
+    return index.red(index.statuses(layout, contract.load(layout).claims, contract_log.load(layout)))
+
+
+def shown(layout: Layout, found: list[Feature]) -> list[Feature]:
+    """The features as people see and count them: one that passed is failing while a claim of it is red."""
+    red = red_claims(layout)
+    return [
+        one.replace(status="failing") if one.status == "passed" and not red.isdisjoint(one.claims) else one
+        for one in found
+    ]
 
 
 def _unlanded(layout: Layout, newest: list[Result], answered: str) -> str | None:

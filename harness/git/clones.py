@@ -122,6 +122,12 @@ def move(project: str, commit: str) -> None:
     repository.run(project, "reset", "-q", "--hard", commit)
 
 
+def check_out(project: str, branch: str) -> None:
+    """Have another branch checked out, whatever the files are. 2 calls."""
+    repository.run(project, "symbolic-ref", "HEAD", repository.BRANCHES + branch)
+    move(project, "HEAD")
+
+
 def binary_patch(project: str, old: str, new: str) -> bytes:
     """The difference between two commits for `git apply`, whatever the files hold. 1 call."""
     words = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")

@@ -152,10 +152,10 @@ def _raw(source: Source, wanted: Wanted, inexact: dict[str, str]) -> bytes | Non
     if not mark.isdigit():
         raise BrokenFile(source.layout.raw, CUT, remedy=_look())
     first = pages.parse_curated(_data(source, wanted, names.CURATED), source.layout.curated).first_seq
-    made = b"".join(line for _, line in _up_to(_lines(source, first), length))
+    made = b"".join(line for _, line in _up_to(lines(source, first), length))
     if len(made) != length:
         inexact[names.RAW] = MASKED
-        made = b"".join(line for seq, line in _lines(source, first) if _was_there(wanted, seq, line))
+        made = b"".join(line for seq, line in lines(source, first) if _was_there(wanted, seq, line))
     return made
 
 
@@ -175,7 +175,7 @@ def _up_to(lines: Iterable[tuple[int, bytes]], length: int) -> Iterator[tuple[in
         yield seq, line
 
 
-def _lines(source: Source, first: int) -> Iterator[tuple[int, bytes]]:
+def lines(source: Source, first: int = 0) -> Iterator[tuple[int, bytes]]:
     """The lines of raw.md from an entry on, each with its number: those of the archive, then those that wait."""
     seq = 0
     for number, line in json_lines.whole(source.part(names.ARCHIVE)):

@@ -2,8 +2,9 @@
 
 A check that is no guard proves its claim where it was red at one tree and its newest receipt is green at another. Both at the
 same tree is a check that remembers, or depends on chance. A guard proves nothing by itself. Receipts of a run whose files have
-changed since it closed count as none. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts. The
-receipts of checks that a person brought are in the contract log, and join it at each look.
+changed since it closed count as none. Of receipts at commits that are not in the mission's branch, as after `snapshot restore`,
+one thing counts: that the check can be red. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts.
+The receipts of checks that a person brought are in the contract log, and join it at each look.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import os
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.model import contract_log, receipts, runs
+from harness.git import repository
+from harness.integrity import workplace
+from harness.model import contract_log, mission, receipts, runs
 from harness.model.contract import Claim
 from harness.model.receipts import Receipt
 from harness.store import documents, json_lines, names
@@ -63,10 +66,12 @@ else:
 
 
 class Held(Record):
-    """What the cache keeps: the trails, length and digest of the lines of the run log that they were made from, the runs
-    that did not count because files of theirs were changed, and what the files of these, and of those that the trails name,
-    looked like."""
+    """What the cache keeps: the trails, length and digest of the lines of the run log that they were made from, the mission's
+    position then, the commits with receipts that were not in its branch, the runs that did not count because files of theirs
+    were changed, and what the files of these, and of those that the trails name, looked like."""
 
+    tips: str = ""
+    outside: list[str] = []
     log: str = ""
     size: Whole = 0
     digest: str = ""
@@ -92,30 +97,60 @@ class ClaimStatus(Record):
 
 def load(layout: Layout) -> dict[str, CheckHistory]:
     """{claim + newline + command: check history}, complete up to the newest finished run."""
-    log, held = _look(layout.run_log), _held(layout)
-    if log != held.log:
-        held = _complete(layout, held, log)
+    log, held, tips = _look(layout.run_log), _held(layout), _tips(layout)
+    if log != held.log or tips != held.tips:
+        held = _complete(layout, held, log, tips)
     trails = {key: CheckHistory(**row) for key, row in held.trails.items()}
     for receipt in contract_log.fired(contract_log.load(layout)):
         _join(trails, receipt)
     return trails
 
 
-def _complete(layout: Layout, held: Held, log: str) -> Held:
-    """The index with the lines of the run log that it lacks, and kept so; made anew where its lines are others by now."""
+def _tips(layout: Layout) -> str:
+    """The commits of the mission's position and of its branch; "" where there is none to compare with: then every receipt
+    counts. 0 git calls."""
+    if not State(layout).exists(names.MISSION):
+        return ""
+    made = mission.read(layout)
+    return " ".join(filter(None, (workplace.tip_commit(layout, made), workplace.branch_commit(layout, made))))
+
+
+def _branch(layout: Layout, tips: str) -> set[str]:
+    """The commits of the mission's branch and their trees, from the first that a run found. One git call."""
+    if not tips:
+        return set()
+    workplace.use(layout)
+    base = mission.read(layout).base_commit
+    before = ["--not", f"{base}^@"] if base else []
+    return set(repository.run(layout.top, "log", "--format=%H %T", *tips.split(), *before).decode().split())
+
+
+def _complete(layout: Layout, held: Held, log: str, tips: str) -> Held:
+    """The index with the lines of the run log that it lacks, and kept so; made again from the start where its lines are others
+    by now, or the branch lost or got back commits with receipts."""
     data = State(layout).data(names.RUN_LOG) or b""
     data = data[: data.rfind(b"\n") + 1]
-    if encoding.digest(data[: held.size]) != held.digest:
+    branch = _branch(layout, tips)
+    moved = not branch.issuperset(held.tips.split()) or not branch.isdisjoint(held.outside)
+    if moved or encoding.digest(data[: held.size]) != held.digest:
         held = Held()
     trails, changed = {key: CheckHistory(**row) for key, row in held.trails.items()}, list(held.changed)
+    outside = set(held.outside)
     for number, line in json_lines.whole(data[held.size :]):
         run_id, seal = _fired(layout, line, data[: held.size].count(b"\n") + number)
         if run_id and seal in ("", runs.seal(layout.run(run_id))):  # "": a run of format 1
-            _take(layout, trails, run_id)
+            for receipt in receipts.of_run(layout, run_id):
+                if not tips or receipt.head in branch or receipt.tree in branch:
+                    _take(trails, run_id, receipt)
+                else:
+                    _take_red(trails, receipt)
+                    outside.add(receipt.head)
         elif run_id:
             changed.append(run_id)
     rows = {key: trail.asdict() for key, trail in trails.items()}
     made = Held(
+        tips=tips,
+        outside=sorted(outside),
         log=log if log == _look(layout.run_log) else "",
         size=len(data),
         digest=encoding.digest(data),
@@ -181,20 +216,25 @@ def _fired(layout: Layout, line: bytes, number: int) -> tuple[str, str]:
         raise BrokenFile(layout.run_log, runs.NO_RUN, line=number, remedy=f"See: {command('doctor')}") from None
 
 
-def _take(layout: Layout, trails: dict[str, CheckHistory], run_id: str) -> None:
-    for receipt in receipts.load(layout.run(run_id).receipts):
-        trail = trails.setdefault(key(receipt.claim, receipt.command), CheckHistory())
-        place = [run_id, receipt.head, receipt.at]
-        trail.last_green, trail.last_at = receipt.green, receipt.at
-        trail.flaky += receipt.flaky
-        trail.signs += [sign for sign in receipt.signs if sign not in trail.signs]
-        if receipt.green:
-            trail.green = place
-            trail.green_at = _newest(trail.green_at, receipt.tree)[-GREENS_KEPT:]
-        else:
-            trail.red = place
-        if receipt.flaky or not receipt.green:  # a flaky one was red first
-            trail.red_at = _newest(trail.red_at, receipt.tree)
+def _take(trails: dict[str, CheckHistory], run_id: str, receipt: Receipt) -> None:
+    trail = _take_red(trails, receipt)
+    place = [run_id, receipt.head, receipt.at]
+    trail.last_green, trail.last_at = receipt.green, receipt.at
+    trail.flaky += receipt.flaky
+    trail.signs += [sign for sign in receipt.signs if sign not in trail.signs]
+    if receipt.green:
+        trail.green = place
+        trail.green_at = _newest(trail.green_at, receipt.tree)[-GREENS_KEPT:]
+    else:
+        trail.red = place
+
+
+def _take_red(trails: dict[str, CheckHistory], receipt: Receipt) -> CheckHistory:
+    """The history of the check, which this receipt shows can be red, if it does: a flaky one was red first."""
+    trail = trails.setdefault(key(receipt.claim, receipt.command), CheckHistory())
+    if receipt.flaky or not receipt.green:
+        trail.red_at = _newest(trail.red_at, receipt.tree)
+    return trail
 
 
 def _newest(trees: list[str], tree: str) -> list[str]:
@@ -241,6 +281,7 @@ def claim_status(
     )
 
 
+RED = "a check is red"
 ONLY_GUARDS = "its checks are guards, which may be green without the work"
 
 
@@ -249,11 +290,16 @@ def _doubt(every: list[CheckHistory], own: list[CheckHistory]) -> str:
     are no guards."""
     if not every or not all(trail.last_green for trail in every):
         red = any(trail.last_at and not trail.last_green for trail in every)
-        return "a check is red" if red else "a check has not run on work that counts"
+        return RED if red else "a check has not run on work that counts"
     remembers = [trail.remembers for trail in own if trail.remembers]
     if remembers:
         return f"a check was red and green at the same tree {remembers[0][:10]}: it remembers, or depends on chance"
     return "" if not own or any(trail.red_at for trail in own) else "no check of it was ever red"
+
+
+def red(found: Iterable[ClaimStatus]) -> set[str]:
+    """The claims of which a check is red now."""
+    return {one.claim for one in found if one.reason == RED}
 
 
 def statuses(layout: Layout, claims: list[Claim], log: list[contract_log.Entry]) -> list[ClaimStatus]:

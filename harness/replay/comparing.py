@@ -9,7 +9,7 @@ from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git import repository
 from harness.history.rebuild import CHANGED
-from harness.integrity import lease, workplace
+from harness.integrity import workplace
 from harness.model import features, receipts, runs
 from harness.model.receipts import Receipt
 from harness.replay.records import Past, Records, left_by
@@ -177,8 +177,8 @@ def _standing(feature: features.Feature) -> str:
 
 
 def due_at_end(records: Records) -> Decision | None:
-    """What is due in the mission as it is now; None for an archived one, and while a run is open."""
-    if records.where is not records.layout or lease.alive(records.layout):
+    """What is due in the mission as it is now; None for an archived one, and while a run is not settled."""
+    if records.where is not records.layout or records.unsettled():
         return None
     return rules.decide(views.gather(records.layout), records.runs[-1].result.ended)
 
@@ -192,9 +192,14 @@ def _last(records: Records, replica: Replica, due: Decision | None) -> Iterator[
     expected, got = _tree(records, replica.recorded_tip()), _tree_here(replica, workplace.position(replica.layout).head)
     if expected != got:
         yield Difference(run="", what="the final tree", expected=expected or "none", got=got)
+    unsettled = records.unsettled()
+    replica.missing += [f"{run}: how it ended; it is not settled" for run in unsettled]
     for name in (names.FEATURES, *TEXTS):
         old, new = (State(layout).data(name) or b"" for layout in (records.where, replica.layout))
-        yield from _texts("", name, old, new, replica)
+        if name == names.FEATURES and unsettled:  # which are in progress since
+            yield from _queue("", old, new, set(unsettled.values()))
+        else:
+            yield from _texts("", name, old, new, replica)
     if due is None or due.word in UNRECORDED:
         replica.missing += [f"what is due at the end: a person's file says {due.line}"] if due else []
         return

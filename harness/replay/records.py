@@ -12,9 +12,13 @@ from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, Refused
 from harness.base.record import Record
 from harness.git import clones, refs, repository
+from harness.history import state_then
+from harness.history.state_then import Source
+from harness.integrity import unsettled
 from harness.memory import raw
-from harness.model import issues, replies, roles, runs
+from harness.model import issues, mission, replies, roles, runs
 from harness.model.runs import Context, Result
+from harness.run import recover
 from harness.store import json_lines, names, objects
 from harness.store.layout import Layout, command
 from harness.store.state import State
@@ -24,10 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from harness.model.mission import Mission
+
 UNKNOWN = "unknown"  # the role of a run that died and left nothing
 PATCH = "working-folder.patch"  # in refused/ of a run: what it changed and was put back
 FLAKY = "A check of "  # the beginning of the title of an issue that a validator's settle reports by itself
+KILLED = "killed"
 PERSON = "person"
+RESTORE = "restore"
 
 
 class Past(Record):
@@ -46,16 +54,22 @@ class Past(Record):
         """Its id."""
         return self.result.run
 
+    @property
+    def died(self) -> bool:
+        """Whether it was settled as a dead run; one that a signal or a cap ended closed itself."""
+        return self.result.outcome == KILLED and self.result.reason == recover.DIED
+
 
 class Act(Record):
     """What a person did: `verb` and its texts, and when. `name` and `end`: the file that has it, and the length of that file
-    with it; "" and 0 where only the time tells the order."""
+    with it; "" and 0 where only the time tells the order. `era`: how many restores had been before."""
 
     at: int
     verb: str
     texts: list[str]
     name: str = ""
     end: int = 0
+    era: int = 0
 
 
 class Records:
@@ -63,6 +77,7 @@ class Records:
 
     def __init__(self, layout: Layout, where: Layout) -> None:
         self.layout, self.where, self.state = layout, where, State(where)
+        self.restores = state_then.restores(where)
         self.runs = self._runs()
 
     def _runs(self) -> list[Past]:
@@ -88,6 +103,12 @@ class Records:
         behind = sum(end <= size for end in ends) if context else len(ends)
         return Past(result=result, context=context, behind=behind, before=before, after=after, head=head)
 
+    def unsettled(self) -> dict[str, str]:
+        """{run: its feature} of the runs that are open, or died and are not settled."""
+        found = dict.fromkeys([*runs.open_runs(self.where), *unsettled.unsettled(self.where)], "")
+        known = [run for run in found if self.state.exists(names.of_run(run, names.CONTEXT))]
+        return found | {run: runs.context(self.where, run).feature for run in known}
+
     # what a run did
 
     def recording(self, past: Past) -> dict[str, Any]:
@@ -97,11 +118,11 @@ class Records:
         said = [*self._said(past), *([reply.decode("utf-8", "replace")] if reply is not None else [])]
         taken = result.usage if result.usage and result.agents else None
         return {
-            "outcome": "ok" if result.outcome == "killed" else result.outcome,
+            "outcome": "ok" if past.died else result.outcome,
             "reason": result.reason,
             "until": result.until,
             "waits": result.waits,
-            "agents": None if result.outcome == "killed" else result.agents,
+            "agents": None if past.died or (result.outcome == KILLED and not result.agents) else result.agents,
             "usage": {**taken, "agent": result.agents[-1]} if taken else None,
             "asked": self._asked(past, said[-1] if said else ""),
             "said": said,
@@ -150,9 +171,9 @@ class Records:
         """The objects in the lines of a file; [] where it is absent, BrokenFile with the line that is none."""
         return [row for _, row in self._placed(name)]
 
-    def _placed(self, name: str) -> list[tuple[int, dict[str, Any]]]:
-        """(the offset behind its line, object) of each line."""
-        data, remedy = self.state.data(name), f"See: {command('doctor')}"
+    def _placed(self, name: str, data: bytes | None = None) -> list[tuple[int, dict[str, Any]]]:
+        """(the offset behind its line, object) of each line of a file, or of other `data` of it."""
+        data, remedy = self.state.data(name) if data is None else data, f"See: {command('doctor')}"
         rows = json_lines.parse(data, self.state.path(name), dict, "the line is no JSON object", remedy)
         ends = accumulate(len(line) + 1 for line in (data or b"").split(b"\n")[:-1])
         lines = zip(ends, (data or b"").split(b"\n"), strict=False)
@@ -197,39 +218,69 @@ class Records:
     # what people did
 
     def acts(self) -> list[Act]:
-        """What people did by commands: orders, issues, notes; by time, and in the order of each file."""
-        return sorted([*self._orders(), *self._own_issues(), *self._own_notes()], key=lambda act: act.at)
+        """What people did by commands: orders, issues, notes, restores; by time, and in the order of each file."""
+        found = [*self._orders(), *self._restored()]
+        for era in range(len(self.restores) + 1):
+            source, since = (
+                Source(self.where, self.restores[era] if era < len(self.restores) else None),
+                self._since(era),
+            )
+            found += [act.replace(era=era) for act in (*self._own_issues(source, since), *_own_notes(source, since))]
+        return sorted(found, key=lambda act: (act.era, act.verb == RESTORE, act.at))
+
+    def era(self, lengths: dict[str, Any], at: int) -> int:
+        """How many restores there had been: by these lengths of files, else at that time."""
+        size = length_of(lengths, names.RESTORES)
+        return sum(act.end <= size if lengths else act.at <= at for act in self._restored())
+
+    def mission(self) -> Mission:
+        """The mission as it began; a restore gives it another branch."""
+        made = mission.read(self.where)
+        for restored in self.restores[:1]:
+            (digest, _), path = left_by(self.state, restored.kept)[0][names.MISSION], self.where.mission
+            made = made.replace(branch=encoding.parse_json(self.object(digest) or b"{}", path)["branch"])
+        return made
+
+    def _since(self, era: int) -> dict[str, Any]:
+        """The snapshot to which the state went back at the beginning of an era."""
+        return (self.state.json(f"{names.SNAPSHOTS}/{self.restores[era - 1].to}.json") if era else None) or {}
+
+    def _restored(self) -> Iterator[Act]:
+        for era, (end, row) in enumerate(self._placed(names.RESTORES)):
+            texts = [row["to"], row["kept"], row["commit"]]
+            at = clock.seconds_of(row["at"])
+            yield Act(at=at, verb=RESTORE, texts=texts, name=names.RESTORES, end=end, era=era)
 
     def _orders(self) -> Iterator[Act]:
+        sizes = [length_of(left_by(self.state, one.kept)[0], names.ORDERS) for one in self.restores]
         for end, row in self._placed(names.ORDERS):
             if "verb" in row:
-                texts = [row["verb"], *row["args"]]
-                yield Act(at=clock.seconds_of(row["at"]), verb="order", texts=texts, name=names.ORDERS, end=end)
+                texts, era = [row["verb"], *row["args"]], sum(end > size for size in sizes)
+                yield Act(
+                    at=clock.seconds_of(row["at"]), verb="order", texts=texts, name=names.ORDERS, end=end, era=era
+                )
 
-    def _own_issues(self) -> Iterator[Act]:
-        for end, row in self._placed(names.ISSUES):
-            if row.get("by") == PERSON:
+    def _own_issues(self, source: Source, since: dict[str, Any]) -> Iterator[Act]:
+        """Issues that people reported or closed after a snapshot."""
+        for end, row in self._placed(names.ISSUES, source.part(names.ISSUES)):
+            if row.get("by") == PERSON and end > length_of(since.get("grown", {}), names.ISSUES):
                 given = {key: row[key] for key in issues.Given.fields if row.get(key)}
                 close = ["close", row["id"], row.get("why", "")]
                 texts = ["report", encoding.dump_json(given).decode()] if "title" in row else close
                 yield Act(at=clock.seconds_of(row["at"]), verb="issue", texts=texts, name=names.ISSUES, end=end)
 
-    def _own_notes(self) -> Iterator[Act]:
-        """Notes of people: archived ones, then those that are only in raw.md."""
-        folded = 0
-        for row in self._rows(names.ARCHIVE):
-            if "entry" in row:
-                folded = row["seq"] + 1
-                yield from self._note(row["entry"])
-        first = (self.state.json(names.CURATED) or {}).get("first_seq", 0)
-        for entry in raw.entries(self.where.raw, first):
-            if entry.seq >= folded:
-                yield from self._note(entry.line())
 
-    def _note(self, line: str) -> Iterator[Act]:
-        entry = raw.parse_line(line, 0)
-        if entry.role == PERSON and entry.tag:
+def _own_notes(source: Source, since: dict[str, Any]) -> Iterator[Act]:
+    """Notes of people after a snapshot."""
+    for seq, line in state_then.lines(source):
+        entry = raw.parse_line(line.decode("utf-8", "replace").rstrip("\n"), seq)
+        if seq >= since.get("entries", 0) and entry.role == PERSON and entry.tag:
             yield Act(at=clock.seconds_of(entry.at), verb="note", texts=[entry.tag, entry.text])
+
+
+def length_of(lengths: dict[str, Any], name: str) -> int:
+    """The length of an append-only file in a record of lengths."""
+    return int((lengths.get(name) or ["", 0])[1])
 
 
 def left_by(state: State, run_id: str) -> tuple[dict[str, Any], str]:

@@ -16,12 +16,12 @@ from harness.base import clock, encoding
 from harness.base.errors import HarnessError
 from harness.git import clones, refs, repository
 from harness.git.repository import BRANCHES
-from harness.history import rebuild
+from harness.history import rebuild, restoring
 from harness.integrity import workplace
 from harness.memory import raw
 from harness.model import issues, mission, receipts, roles
 from harness.process import spawn, supervise, temporary
-from harness.replay.records import PERSON, UNKNOWN, Act, Past, Records
+from harness.replay.records import PERSON, RESTORE, UNKNOWN, Act, Past, Records, length_of
 from harness.run import orders, starting, verbs
 from harness.store import files, names, objects
 from harness.store.layout import Layout, home
@@ -43,9 +43,10 @@ class Replica:
 
     def __init__(self, records: Records, config: bytes | None = None) -> None:
         self.records, self.config = records, config
-        self.mission = mission.read(records.where)
+        self.mission = records.mission()
         self.commits: dict[str, str] = {}
         self.followed = self.mission.base_commit  # the recorded position that the copy has now
+        self.kept: dict[str, str] = {}  # {recorded snapshot before a restore: the same one here}
         self.pids: dict[str, int] = {}
         self.acts = records.acts()
         self.missing: list[str] = []  # what the records lack, in words
@@ -124,9 +125,10 @@ class Replica:
 
     def people(self, lengths: dict[str, Any], at: int) -> tuple[Act, str] | None:
         """What people did until then, again; an act that is refused now, with the fault. `lengths`: of the files at that time."""
+        era = self.records.era(lengths, at)
         for act in list(self.acts):
-            there = act.end <= lengths.get(act.name, ["", 0])[1] if act.name and lengths else act.at <= at
-            if not there:
+            by_now = act.end <= length_of(lengths, act.name) if act.name and lengths else act.at <= at
+            if not (act.era < era or (act.era == era and by_now)):
                 continue
             self.acts.remove(act)
             self.show(act.at)
@@ -138,7 +140,9 @@ class Replica:
 
     def _again(self, act: Act) -> None:
         layout = self.layout
-        if act.verb == "note":
+        if act.verb == RESTORE:
+            self._restore(*act.texts)
+        elif act.verb == "note":
             raw.append(layout, PERSON, "", [(act.texts[0], act.texts[1])])
         elif act.texts[0] == "report":
             verbs.issue(layout, json.loads(act.texts[1]), PERSON)
@@ -150,6 +154,12 @@ class Replica:
                 name = names.of_run(act.texts[1], f"{names.REFUSED}/{act.texts[2]}")
                 State(layout).put(name, self.records.state.data(name) or b"")
             orders.place(layout, act.texts[0], act.texts[1:])
+
+    def _restore(self, to: str, kept: str, commit: str) -> None:
+        """Put the copy back to a snapshot, and have its new branch checked out."""
+        made = restoring.restore(self.layout, self.kept.get(to, to))
+        self.kept[kept], self.followed = made.kept, commit
+        clones.check_out(self.top, made.branch)
 
     def edits(self, past: Past, before: Past | None) -> None:
         """What people wrote by hand into managed files and into SPEC.md before the run opened."""
@@ -203,7 +213,8 @@ class Replica:
         """The person's side of a merge of ours, "" where the commit is none."""
         lines = repository.run(self.top, "cat-file", "commit", head).decode("utf-8", "replace").split("\n")
         parents = [line.partition(" ")[2] for line in lines[:3] if line.startswith("parent ")]
-        ours = f"Merge branch '{self.mission.branch}'" in lines and MERGED in lines
+        branches = [self.mission.branch, *(one.branch for one in self.records.restores)]
+        ours = any(f"Merge branch '{name}'" in lines for name in branches) and MERGED in lines
         return parents[1] if ours and len(parents) == 2 else ""
 
     def here(self, commit: str) -> str:
@@ -216,7 +227,7 @@ class Replica:
 
     def recorded_tip(self) -> str:
         """The mission's position in the records."""
-        top, made = self.records.layout.top, self.mission
+        top, made = self.records.layout.top, mission.read(self.records.where)
         wanted = (f"refs/harness/{made.id}/tip", BRANCHES + made.branch)
         known = refs.positions(top, *wanted)
         return next((known[ref].head for ref in wanted if ref in known), "")
@@ -261,7 +272,7 @@ class Replica:
 
     def settle(self, past: Past) -> None:
         """Let the run settle, and wait until it has ended; one that was killed is killed, and settled as a dead one."""
-        if past.result.outcome == "killed":
+        if past.died:
             self.kill(past.run)
             self.show(clock.seconds_of(past.result.at))
             env = {**os.environ}
@@ -309,6 +320,6 @@ _PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 
 def _ordered(past: Past, before: Past | None) -> bool:
-    """Whether a person gave an order between two runs."""
-    ends = [known.get(names.ORDERS, ["", 0])[1] for known in (before.after if before else {}, past.before)]
-    return bool(ends[0] != ends[1])
+    """Whether a person gave an order, or restored a snapshot, between two runs."""
+    both = (before.after if before else {}, past.before)
+    return any(length_of(both[0], name) != length_of(both[1], name) for name in (names.ORDERS, names.RESTORES))

@@ -34,6 +34,7 @@ from harness.store.layout import Layout, identity_folder
 from harness.store.state import Changes, State
 
 UNKNOWN = "unknown"
+DIED = "the run died before it closed"
 
 
 class Restored(Record):
@@ -264,7 +265,7 @@ def _settle(step: Step, dead: Restored) -> None:
     if step.commit:
         _take_index(run, step.commit)
     if step.do == recovery_plan.KILL:
-        outcome.ended, outcome.reason = "killed", "the run died before it closed"
+        outcome.ended, outcome.reason = "killed", DIED
         outcome.reason += ", and nothing tells how it had opened" if run.context.role == UNKNOWN else ""
         if step.moved:
             outcome.reason += "; HEAD or the branch has moved since, so the working folder was left alone"

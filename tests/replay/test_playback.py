@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -151,6 +152,17 @@ def test_the_first_thing_that_came_out_otherwise_is_named(played: House) -> None
     assert (first["expected"], first["got"]) == ("1", "not run")
 
 
+def test_the_place_where_two_texts_part_is_marked(played: House) -> None:
+    """A long line is shown from shortly before that place."""
+    path = played.state / "memory/MEMORY.md"
+    (line,) = (line for line in path.read_text().split("\n") if "a trailing space is red" in line)
+    path.write_text(path.read_text().replace(line, line.replace("trailing", "leading")))
+    _, recorded, now, mark, *_ = played.program("replay", "--mission").out.split("\n")
+    at = mark.index("^")
+    assert (recorded[at:][:7], now[at:][:8]) == ("leading", "trailing"), (recorded, now, mark)
+    assert recorded.startswith("  recorded  …") and line.startswith("- [")
+
+
 def test_another_rule_is_named_by_the_decision(played: House) -> None:
     """`--config FILE` plays the mission under other settings: a cap that it did not have."""
     other = played.write("other.toml", 'agent = "scripted"\n[limits]\nmax_runs = 1\n')
@@ -172,7 +184,7 @@ def test_an_archived_mission_is_played_by_its_id(played: House) -> None:
         65,
         True,
     ), done
-    assert "  recorded  0\n  now       1\n" in done.out
+    assert "  recorded  0\n  now       1\n" in done.out and "^" not in done.out
     assert "its files were changed since the run ended" in done.out
     assert played.program("replay", "--mission", "other-000000").code == 64
     assert played.program("replay", "--mission").code == 64  # the new one has no run
@@ -210,6 +222,56 @@ def test_runs_at_once_and_killed_runs_are_played_as_what_they_were(house: House)
     made = play(house)
     assert (made["code"], made["first"]) == (0, None), made
     assert made["played"] == len(outcomes)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_mission_comes_out_the_same(house: House, how: signal.Signals) -> None:
+    """A worker that was ended by a signal: it closed itself, or it died and is not settled yet; then its feature is done."""
+    house.script("worker-F-001", {"run": "echo half > 1.txt; harness note second; sleep 60"})
+    house.work({"say": "hello"}, feature="F-002")
+    cut = house.begin_role("worker", "F-001")
+    until(lambda: noted(house, "second"))
+    cut.send_signal(how)
+    cut.wait()
+    made = play(house)
+    assert (made["code"], made.get("first")) == (0, None), made
+    assert len(made["missing"]) == (how == signal.SIGKILL), made
+    house.script("worker-F-001", {"run": "echo one > 1.txt"}, reply(status="implemented"))
+    until(lambda: house.role("worker", "F-001").code == 0)
+    reasons = [row["reason"] for row in house.ran() if row["outcome"] == "killed"]
+    assert reasons == ["interrupted by signal 15" if how == signal.SIGTERM else "the run died before it closed"]
+    made = play(house)
+    assert (made["code"], made["first"], made["missing"]) == (0, None, []), made
+
+
+def test_a_restored_mission_comes_out_the_same(house: House) -> None:
+    """Put back twice, the second time to what was before the first; issues, notes and orders of people on each side."""
+    house.work({"run": "echo one > 1.txt"}, reply(status="implemented"))
+    house.role("validator", "F-001")
+    said(house, "before")
+    before = str(house.program("snapshot", "restore", nth(house, 0)).out)
+    said(house, "between")
+    house.work({"run": "echo other > 2.txt; harness note 'not one'"}, reply(status="implemented"), feature="F-002")
+    (kept,) = re.findall(r"snapshot restore (\S+-before-restore)", before)
+    assert house.program("snapshot", "restore", kept).code == 0
+    said(house, "after")
+    house.work({"run": "echo two > 2.txt"}, reply(status="implemented"), feature="F-002")
+    house.role("validator", "F-002")
+    house.role("curator")
+    assert all((f"it is {time}" in house.read("memory/archive.jsonl")) == (time != "between") for time in TIMES)
+    made = play(house)
+    assert (made["code"], made["first"], made["missing"]) == (0, None, []), made
+    assert made["played"] == len(house.ran()) == 6
+
+
+TIMES = ("before", "between", "after")
+
+
+def said(house: House, time: str) -> None:
+    """What a person does at that time: an issue, a note, an order."""
+    assert house.program("issue", f"It is {time}", "--severity", "nit").code == 0
+    assert house.program("note", "--tag", "CONTEXT", f"it is {time}").code == 0
+    assert house.program("feature", "set", "F-002", f"priority={TIMES.index(time) + 2}").code == 0
 
 
 def test_there_is_nothing_to_play_without_a_run_or_inside_one(house: House) -> None:
