@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-
 import pytest
+
+from tests.formats.golden import place
+
+__all__ = ["place"]
 
 
 @pytest.fixture(autouse=True)
-def place() -> Iterator[None]:
-    """One test at a time on this machine: the folder has a fixed name."""
-    with open("/tmp/golden.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def one_at_a_time(place: None) -> None:
+    """Every test here unpacks a golden mission."""

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.missions import Done, House, surroundings
 
 PLACE = Path("/tmp/golden")  # prompts and `bin/harness` contain this path
+
+
+@pytest.fixture
+def place() -> Iterator[None]:
+    """One test at a time on this machine: the folder has a fixed name."""
+    with open("/tmp/golden.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class Golden(House):
