@@ -72,7 +72,9 @@ def test_a_malformed_file_is_found_with_its_place(house: House, name: str) -> No
     (house.state / name).write_bytes(MALFORMED[name])
     found = bad(house)
     assert any(name.rpartition("/")[2] in what for what in found), found
-    others = "finished runs" if name == "config.toml" else "repository: branch"  # our git asks whether drivers are confined
+    others = (
+        "finished runs" if name == "config.toml" else "repository: branch"
+    )  # our git asks whether drivers are confined
     assert others in " ".join(one.what for one in doctor.examine(house.layout))
 
 

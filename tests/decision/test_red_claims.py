@@ -53,7 +53,9 @@ def number(pattern: str, text: str) -> int:
 
 def agree(house: House, passed: int, proven: int) -> None:
     """Every screen says so."""
-    assert {name: found for name, found in screens(house).items() if found not in ((passed, proven), (passed, -1))} == {}
+    assert {
+        name: found for name, found in screens(house).items() if found not in ((passed, proven), (passed, -1))
+    } == {}
 
 
 def test_after_a_restore_what_runs_found_on_the_branch_that_was_left_does_not_count(house: House) -> None:
