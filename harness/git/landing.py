@@ -108,7 +108,7 @@ def land(project: str, branch: str, commit: str, *also: str) -> str:
     """The branch is at `commit`; index and files of the project folder too where it is checked out there. The refs `also` move
     with the branch, all or none.
 
-    Returns "", or in one line why nothing changed and what to do by hand. Safe to do again after a crash. 6-8 calls, 2 where
+    Returns "", or in one line why nothing changed and what to do by hand. Safe to do again after a crash. 7-8 calls, 2 where
     the branch is not checked out.
     """
     note = finish(project)
@@ -118,8 +118,7 @@ def land(project: str, branch: str, commit: str, *also: str) -> str:
         old = tip(project, branch)
         if old == commit:
             return ""
-        step = _step(project, old, commit) if old else None
-        if old and step is None and repository.run(project, "rev-list", "-1", old, f"^{commit}"):
+        if old and repository.run(project, "rev-list", "-1", old, f"^{commit}"):
             return f"{branch} is not moved: it has commits that {commit[:12]} has not, which the next run merges."
         holders = list(_holders(project, branch))
         if [folder for folder in holders if folder != project]:
@@ -128,8 +127,7 @@ def land(project: str, branch: str, commit: str, *also: str) -> str:
         if not holders:
             _move_branch(project, branch, old, commit, *also)
             return ""
-        changes = _changes(project, old, commit) if step is None else step
-        return _land_here(project, Landing(branch=branch, old=old, new=commit, rows=[]), changes, lock, also)
+        return _land_here(project, Landing(branch=branch, old=old, new=commit, rows=[]), lock, also)
 
 
 def _by_hand(folder: str, branch: str, commit: str, why: str, git: str = "git") -> str:
@@ -161,14 +159,13 @@ def _move_branch(project: str, branch: str, old: str, new: str, *also: str) -> N
     refs.move(project, *rows, why="harness: landed")
 
 
-def _land_here(
-    project: str, landing: Landing, changes: list[tuple[str, str]], lock: IndexLock, also: tuple[str, ...]
-) -> str:
+def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str, ...]) -> str:
     """The project folder has the branch: its files first, then the branch, then the index."""
     branch, commit = landing.branch, landing.new
     busy = under_way(project) or ("" if lock.taken else f"a git of yours, {lock.path} exists")
     if busy:
         return _by_hand(project, branch, commit, f"{busy} is under way")
+    changes = _changes(project, landing.old, commit)
     before = {path: placing.fingerprint(project, path) for _, path in changes}
     dirty = set(repository.dirty(project))
     for letter, path in changes:
@@ -185,22 +182,10 @@ def _land_here(
     return _forward(project, landing, lock, extra, *also)
 
 
-CHANGES = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", "--raw")
-
-
 def _changes(project: str, old: str, new: str) -> list[tuple[str, str]]:
     """(letter, path) of what differs; submodules are as their gitlink says, whatever is checked out in them. 1 call."""
-    return _read(os.fsdecode(repository.run(project, *CHANGES, old, new)))
-
-
-def _step(project: str, old: str, new: str) -> list[tuple[str, str]] | None:
-    """`_changes` of a commit whose only parent is `old`, as most are; None for another. 1 call."""
-    said = os.fsdecode(repository.run(project, *CHANGES, "--format=%P", new))
-    return _read(said[len(old) + 1 :]) if said.startswith(old + "\0") else None
-
-
-def _read(said: str) -> list[tuple[str, str]]:
-    fields = said.split("\0")[:-1]
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", "--raw", old, new)
+    fields = os.fsdecode(repository.run(project, *words)).split("\0")[:-1]
     rows = [(row.split(" "), path) for row, path in zip(fields[::2], fields[1::2], strict=True)]
     return [(row[4], path) for row, path in rows if GITLINK not in (row[0][1:], row[1])]
 
@@ -362,12 +347,5 @@ def finish(project: str) -> str:
 
 
 def unfinished(project: str) -> bool:
-    """Whether a landing, of any mission in the folder, still waits for a person's git to end. 0 calls, one stat in most
-    folders."""
-    try:
-        os.stat(f"{project}/.git/{JOURNAL}")
-    except FileNotFoundError:
-        return False
-    except NotADirectoryError:  # a linked worktree
-        return os.path.exists(_journal(project))
-    return True
+    """Whether a landing, of any mission in the folder, still waits for a person's git to end. 0 calls."""
+    return os.path.exists(_journal(project))

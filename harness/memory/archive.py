@@ -6,8 +6,9 @@ and stop where they know enough; `Compaction` has the newest rows in memory, up 
 
 from __future__ import annotations
 
-from harness.base import encoding, passwords, schema
+from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
+from harness.base.passwords import MASKED
 from harness.base.record import Record
 from harness.memory import gates, raw
 from harness.memory.raw import CURATOR, Entry
@@ -84,9 +85,7 @@ def render(row: Archived | Change) -> bytes:
 
 def masked_line(entry: Entry, why: str) -> str:
     """The line of an entry that was gated: its secrets are masked; what is hostile is kept by its length alone."""
-    text = (
-        gates.masked(entry.text) if why == gates.SECRET else f"{passwords.MASKED}{why}, {len(entry.text)} characters]"
-    )
+    text = gates.masked(entry.text) if why == gates.SECRET else f"{MASKED}{why}, {len(entry.text)} characters]"
     return entry.replace(text=text).line()
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import json
 import os
 import shutil
 import sys
-import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +16,10 @@ from harness.integrity import mission_lock
 from harness.model import features, runs
 from harness.store import files, journal, migrations
 from tests.crash import contents, lay_out, sampled, stops
-from tests.missions import CHECKOUT, Done, House, surroundings
+from tests.formats.golden import Golden as Mission
+from tests.missions import CHECKOUT
 
 ARCHIVES = Path(__file__).parent / "v1"
-GOLDEN = Path("/tmp/golden")  # prompts and `bin/harness` contain this path
 NAMES = ("done", "middle", "escalated", "killed", "journal", "waiting")
 TORN = json.loads((ARCHIVES / "torn.json").read_text())["variants"]
 SOME = ("contract-log.jsonl long", "runs.jsonl short", "runs.jsonl long", "memory/raw.md short")  # torn, in the suite
@@ -30,34 +27,12 @@ MIGRATED = "  migrated the mission to format 2\n"
 SHAPES = {"needs": "features", "dispute": "claims", "cut": "run"}
 
 
-@pytest.fixture(autouse=True)
-def place() -> Iterator[None]:
-    """One test at a time on this machine: the folder has a fixed name."""
-    with open("/tmp/golden.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-class Golden(House):
-    """A mission as the harness of format 1 left it."""
+class Golden(Mission):
+    """A mission of format 1, and its facts."""
 
     def __init__(self, name: str) -> None:
-        top = GOLDEN / name
-        shutil.rmtree(top, ignore_errors=True)
-        top.mkdir(parents=True)
-        with tarfile.open(ARCHIVES / f"{name}.tar.gz") as archive:
-            archive.extractall(top, filter="fully_trusted")  # ours, with absolute links
-        env = surroundings(top)
-        env |= {"HARNESS_IDENTITY": str(top / "identity"), "HARNESS_PYTHON": sys.executable, "HARNESS_CALLED": "run.sh"}
-        super().__init__(top, env)
-        self.project = top / "project"
-        self.state = self.project / ".harness"
-        self.layout = type(self.layout)(str(self.project))
+        super().__init__(name, ARCHIVES)
         self.facts: dict[str, Any] = json.loads((ARCHIVES / f"{name}.json").read_text())
-
-    def start(self) -> Done:
-        """The first step of run.sh."""
-        return self.program("init", "--quietly")
 
 
 def sealed(golden: Golden) -> dict[str, bytes]:

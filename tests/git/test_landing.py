@@ -244,6 +244,30 @@ def test_a_file_that_a_person_saves_meanwhile_is_never_lost(
     assert stopped > 2
 
 
+def test_a_file_that_a_person_saves_while_all_goes_back_is_never_lost(
+    repo: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first save stops the landing; the next ones come right before each new file of ours is taken away again."""
+    made, head, real, saved = feature(repo, tmp_path), repo.head(), placing.move_away, list[str]()
+
+    def save(name: str) -> None:
+        (repo.folder / "a.tmp").write_text("mine, longer\n")
+        os.replace(repo.folder / "a.tmp", repo.folder / name)
+        saved.append(name)
+
+    def racing(top: str, name: str, target: str) -> None:
+        if name == "a" or "undone" in target:
+            save(name)
+        real(top, name, target)
+
+    monkeypatch.setattr(placing, "move_away", racing)
+    assert landing.land(repo.project, BRANCH, made).endswith(f"git merge --ff-only {made[:12]}")
+    assert len(saved) > 2
+    assert {(repo.folder / name).read_text() for name in saved} == {"mine, longer\n"}
+    assert repo.head() == head
+    assert_tidy(repo)
+
+
 # killed anywhere
 
 

@@ -19,7 +19,8 @@ from harness.base import encoding
 from harness.history import rebuild
 from harness.store.layout import Layout
 from tests.crash import sampled
-from tests.formats.test_v1 import GOLDEN, NAMES, Golden, place
+from tests.formats.golden import PLACE, place
+from tests.formats.test_v1 import NAMES, Golden
 from tests.missions import CHECKOUT, House
 
 __all__ = ["place"]  # a fixture: one test at a time has the golden folder
@@ -208,7 +209,7 @@ def test_every_prompt_of_a_golden_mission_is_rebuilt(name: str, migrated: bool, 
         assert golden.program("replay", run_id).code == 0
         shown = golden.program("runs", "show", run_id, "--prompt").out
         assert encoding.digest(shown.encode()) == wanted[run_id]
-    assert GOLDEN.exists()
+    assert PLACE.exists()
 
 
 def test_a_mission_that_was_put_away_is_replayed_too(ran: tuple[House, str]) -> None:

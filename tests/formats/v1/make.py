@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -523,13 +523,13 @@ MISSIONS: dict[str, Callable[[CheckEnvironment], None]] = {
 # ---- packing
 
 
-def pack(place: CheckEnvironment) -> None:
-    """One archive of the place: sorted, without times, owners and disposable files."""
+def pack(place: CheckEnvironment, folder: Path = HERE, parts: Sequence[str] = PARTS) -> None:
+    """One archive of these parts of the place: sorted, without times, owners and disposable files."""
     shutil.rmtree(place.project / DROPPED, ignore_errors=True)
     place.git("repack", "-A", "-d", "-q")
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for path in sorted(listed(place)):
+        for path in sorted(listed(place, parts)):
             info = tar.gettarinfo(path, str(path.relative_to(place.top)))
             info.mtime, info.uid, info.gid, info.uname, info.gname = MTIME, 0, 0, "", ""
             if path.is_file() and not path.is_symlink():
@@ -538,14 +538,14 @@ def pack(place: CheckEnvironment) -> None:
                     tar.addfile(info, file)
             else:
                 tar.addfile(info)
-    (HERE / f"{place.name}.tar.gz").write_bytes(gzip.compress(held.getvalue(), 9, mtime=0))
+    (folder / f"{place.name}.tar.gz").write_bytes(gzip.compress(held.getvalue(), 9, mtime=0))
 
 
-def listed(place: CheckEnvironment) -> Iterator[Path]:
-    """The files of the archive."""
-    for name in PARTS:
+def listed(place: CheckEnvironment, parts: Sequence[str] = PARTS) -> Iterator[Path]:
+    """The files of the archive; a socket is none."""
+    for name in parts:
         top = place.top / name
-        yield from [top, *top.rglob("*")] if top.exists() else []
+        yield from [path for path in [top, *top.rglob("*")] if not path.is_socket()] if top.exists() else []
 
 
 def unpack(place: CheckEnvironment) -> None:
@@ -739,15 +739,15 @@ def torn() -> Json:
 # ---- the command line
 
 
-def prepare() -> None:
-    """The checkout of COMMIT and the interpreter, at paths that are the same on every machine."""
+def prepare(commit: str = COMMIT) -> None:
+    """The checkout of a commit and the interpreter, at paths that are the same on every machine."""
     shutil.rmtree(CHECKOUT, ignore_errors=True)
     PYTHON.unlink(missing_ok=True)
     CHECKOUT.mkdir(parents=True)
     top = subprocess.run(
         ["git", "-C", str(HERE), "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True
     )
-    words = ["git", "-C", top.stdout.strip(), "archive", COMMIT]
+    words = ["git", "-C", top.stdout.strip(), "archive", commit]
     data = subprocess.run(words, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         tar.extractall(CHECKOUT, filter="tar")
@@ -755,7 +755,7 @@ def prepare() -> None:
     PYTHON.symlink_to(sys.base_prefix)
 
 
-def neutral_host() -> None:
+def neutral_host(script: str = __file__) -> None:
     """Continue in a UTS namespace with a host name of our own, if the system allows it."""
     if socket.gethostname() == HOST or os.environ.get("GOLDEN_HOST"):
         return
@@ -764,7 +764,7 @@ def neutral_host() -> None:
     inner = "import socket, sys; socket.sethostname(sys.argv[1])"
     if subprocess.run(["unshare", "--uts", *rights, "true"], check=False).returncode == 0:
         command = f'"$0" -c "{inner}" {HOST} && exec "$0" "$@"'
-        words = ["unshare", "--uts", *rights, "sh", "-c", command, sys.executable, __file__, *sys.argv[1:]]
+        words = ["unshare", "--uts", *rights, "sh", "-c", command, sys.executable, script, *sys.argv[1:]]
         os.execvp(words[0], words)
 
 
