@@ -55,3 +55,19 @@ def test_a_mission_that_was_killed_in_the_middle_of_a_run_goes_on_to_done() -> N
     work = [golden.git("show", f"{settled(golden, run)['commit']}:{name}") for name in WORK]
     assert work == list(WORK.values())
     assert (golden.project / "two.txt").read_text() == "two\n"
+
+
+def test_a_run_in_the_project_folder_is_settled_before_the_start_ends_with_65() -> None:
+    """Its work stays in the folder as if it were a person's; with that put aside, and without the line, it is DONE."""
+    golden = Golden("folder", ARCHIVES)
+    run, line = died(golden), 'workplace = "project"'
+    for _ in range(2):
+        done = golden.run([str(CHECKOUT / "run.sh")])
+        assert (done.code, line in done.err, len(golden.ran())) == (65, True, 4), done
+    assert settled(golden, run)["commit"] == ""
+    assert {name: (golden.project / name).read_text().rstrip("\n") for name in WORK} == WORK
+    Path(golden.layout.config).write_text(golden.read("config.toml").replace(f"{line}\n", ""))
+    golden.git("stash", "-q", "-u")
+    go_on(golden)
+    assert (golden.project / "two.txt").read_text() == "two\n"
+    assert golden.git("show", "stash@{0}^3:new.txt") == "new"

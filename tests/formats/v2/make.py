@@ -15,7 +15,7 @@ from tests.formats.v1 import make as golden
 COMMIT = "23a1533a8c944ecc29b86bc9661c84667af3c955"
 HERE = Path(__file__).resolve().parent
 PARTS = ("project", "state", "identity", "scripts")
-PLACES = {"tree": ""}
+PLACES = {"tree": "", "folder": 'workplace = "project"'}
 SPEC = "# Parts\n\n## Part one\none.txt says one.\n\n## Part two\ntwo.txt says two.\n"
 SAID = "Half of it."
 
