@@ -28,21 +28,20 @@ def claim() -> None:
 def _rows() -> list[dict[str, Any]]:
     """Every claim with its text, its checks, its features and the state of its proof, as plain JSON."""
     from harness.base import schema
-    from harness.commands import status
-    from harness.decision import views
-    from harness.model import contract, contract_log
+    from harness.decision import proofs, views
+    from harness.model import contract_log
 
     layout = here()
-    proof = {row["claim"]: row for row in status.status(layout)["claims"]}
-    features, by_person = views.queue(layout), contract_log.set_by_person(contract_log.load(layout))
+    known, queue = proofs.load(layout), views.queue(layout)
+    by_person = contract_log.set_by_person(known.log)
     return [
         {
             **schema.plain(one),
-            "features": [feature.id for feature in features if one.id in feature.claims],
-            **{key: proof[one.id][key] for key in ("word", "reason", "marks", "red", "green")},
+            "features": [feature.id for feature in queue if one.id in feature.claims],
+            **{key: getattr(status, key) for key in ("word", "reason", "marks", "red", "green")},
             "set_by_person": one.id in by_person,
         }
-        for one in contract.load(layout).claims
+        for one, status in zip(known.contract.claims, known.statuses, strict=True)
     ]
 
 

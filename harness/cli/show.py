@@ -16,7 +16,7 @@ from harness.base import clock, console, errors, faults
 from harness.cli import values
 from harness.commands.curations import gated_words
 from harness.commands.status import cost as money
-from harness.decision import rules, views
+from harness.decision import overview, rules
 from harness.memory import raw
 from harness.model import contract, features, issues, mission, receipts, runs
 from harness.model.usage import COUNTS
@@ -130,7 +130,7 @@ def receipt(one: receipts.Receipt) -> receipts.Receipt:
 
 def feature(where: Layout, feature_id: str) -> None:
     """One feature, whole."""
-    one = features.find(views.queue(where), feature_id)
+    one = features.find(overview.features(where), feature_id)
     known = contract.load(where)
     console.print_line(f"{one.id} {one.title}\n{one.status} after {one.attempts} tries, priority {one.priority}")
     console.print_line(f"\n{one.description}\n" if one.description else "")

@@ -8,7 +8,7 @@ from itertools import islice
 
 from harness.base import console, errors
 from harness.base.record import Record
-from harness.decision import views
+from harness.decision import overview
 from harness.integrity import lease
 from harness.memory import raw
 from harness.model import contract, features, issues, mission, receipts, runs
@@ -61,7 +61,7 @@ def findings(found: Iterable[Finding], fixed: list[str]) -> int:
 
 def feature(where: Layout, feature_id: str) -> dict[str, Any]:
     """One feature, with its claims whole."""
-    one = features.find(views.queue(where), feature_id)
+    one = features.find(overview.features(where), feature_id)
     return {**one.asdict(), "claims": contract.load(where).of(one.claims)}
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
-
 from harness.base import clock, encoding, faults
 from harness.commands import curations
-from harness.decision import checkpoints, doubts, escalations, gaps, rules, views
+from harness.decision import checkpoints, doubts, escalations, gaps, overview, rules, views
+from harness.decision.proofs import Proofs
+from harness.decision.rules import View
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
 from harness.integrity import lease, workplace
 from harness.memory import pages, waiting
-from harness.model import config, contract, contract_log, features, issues, mission, runs
+from harness.model import contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
 from harness.notice import hooks
 from harness.process.confine import LANDLOCK
@@ -34,22 +34,18 @@ SECRETS_SHOWN = 3
 
 def status(layout: Layout) -> dict[str, Any]:
     """The mission at a glance, as plain JSON: see docs/contract.md for the keys."""
-    view = views.gather(layout)
-    made = mission.load(layout)
-    decision = rules.decide(view, int(time.time()))
-    known = contract.load(layout)
-    found = {one.claim: one for one in _statuses(layout, known)}
-    curated = pages.curated(layout)
+    now, made, curated = overview.gather(layout), mission.load(layout), pages.curated(layout)
+    view, proven = now.view, now.proofs.proven
     last = _last_outcomes(layout, {feature.id for feature in view.features})
     return {
         "mission": made.id,
         "branch": made.branch,
-        "due": decision.line,
-        "why": why(view, decision),
+        "due": now.decision.line,
+        "why": why(view, now.decision),
         "under_way": [one.run for one in lease.alive(layout)],
-        "features": [_row(feature, found, last.get(feature.id, "")) for feature in view.features],
-        "claims": [one.asdict() for one in found.values()],
-        "proof": dict(proof_lines(layout, known)),
+        "features": [_row(one, proven, last.get(one.id, "")) for one in now.features],
+        "claims": [one.asdict() for one in now.proofs.statuses],
+        "proof": dict(_proof_lines(now.proofs)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
         "uncurated": waiting.uncurated(layout, curated, MANY),
         "gated": curations.gated(layout),
@@ -103,7 +99,7 @@ def _unconfined(results: Iterable[runs.Result]) -> str:
     return f"{found} (docs/threat-model.md)" if found else ""
 
 
-def _row(feature: Feature, found: dict[str, ClaimStatus], last: str) -> dict[str, Any]:
+def _row(feature: Feature, proven: set[str], last: str) -> dict[str, Any]:
     tries = TRIES_REPLANNED if feature.replanned else TRIES
     return {
         "id": feature.id,
@@ -112,7 +108,7 @@ def _row(feature: Feature, found: dict[str, ClaimStatus], last: str) -> dict[str
         "attempts": feature.attempts,
         "tries": tries,
         "claims": len(feature.claims),
-        "proven": sum(found[claim].word == "proven" for claim in feature.claims if claim in found),
+        "proven": sum(claim in proven for claim in feature.claims),
         "depends_on": feature.depends_on,
         "last": last,
         "waits": _waits(feature),
@@ -130,13 +126,10 @@ def _last_outcomes(layout: Layout, wanted: set[str]) -> dict[str, str]:
     return found
 
 
-WAITS = ("needs", "dispute", "person", "reason")
-
-
 def _waits(feature: Feature) -> str:
     """What a blocked feature waits for: the features or claims that its newest note names, and its text; "" for any other."""
-    note = next(filter(None, map(feature.last_note, WAITS)), None)
-    if feature.status != "blocked" or note is None:
+    note = overview.waits(feature)
+    if note is None:
         return ""
     names = features.named(note)
     return f"{', '.join(names)}: {note['text']}" if names else str(note["text"])
@@ -199,15 +192,10 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
     ]
 
 
-def _statuses(layout: Layout, known: contract.Contract) -> list[ClaimStatus]:
-    return index.statuses(layout, known.claims, contract_log.load(layout))
-
-
-def proof_lines(layout: Layout, known: contract.Contract) -> list[tuple[str, str]]:
+def _proof_lines(proofs: Proofs) -> list[tuple[str, str]]:
     """(word, claims): proven, guarded, unproven, flaky, weakened, changed, signs of reward hacking, manual, each with the
     command that shows more, those that a person accepted, and where the contract differs from its log."""
-    log = contract_log.load(layout)
-    found = index.statuses(layout, known.claims, log)
+    known, log, found = proofs.contract, proofs.log, proofs.statuses
     dropped = sorted(contract_log.weakened(log) - {claim.id for claim in known.claims})
     moved = [*_marked(found, "changed"), *sorted(contract_log.changed(log) - {claim.id for claim in known.claims})]
     edited = doubts.edited(known, log)
@@ -241,12 +229,11 @@ def _named(claims: list[str], words: str) -> str:
 
 def ending(layout: Layout, word: str) -> list[str]:
     """At most ten lines: what is proven, what is not, commits, cost, the branch to merge, the next command."""
-    made, known = mission.load(layout), contract.load(layout)
-    found = views.queue(layout)
-    passed, totals = features.passed(found), runs.totals(layout)
+    now, made = overview.gather(layout), mission.load(layout)
+    found, totals = now.features, now.view.totals
     head = workplace.position(layout).head
     commits = len(repository.log_lines(layout.top, made.base_commit, head)) if head else 0
-    proof = [f"{name:<9} {text}" for name, text in proof_lines(layout, known)]
+    proof = [f"{name:<9} {text}" for name, text in _proof_lines(now.proofs)]
     if word == "DONE" and (weak := _unconfined(runs.finished(layout))):
         proof.append(f"warning   {weak}")
     if word == "DONE":
@@ -255,18 +242,17 @@ def ending(layout: Layout, word: str) -> list[str]:
     if word == "DONE" and (secrets := _secrets(layout)):
         more = f", and {len(secrets) - 1} more: {command('status')}" if len(secrets) > 1 else ""
         proof.append(f"warning   {secrets[0]}{more}")
-    near = rules.near(views.limits_of(config.load(layout)), totals)
     counts = [
-        *(f"warning   {cap.words}" for cap in near),
+        *(f"warning   {cap.words}" for cap in rules.near(now.view.limits, totals)),
         f"issues    {_open_issues(layout)}",
         f"runs      {totals.runs} in {totals.seconds:.0f} s, cost {cost(totals.cost_usd, totals.uncounted)}",
         f"commits   {commits} on {made.branch}, now at {head[:10]}",
     ]
-    last = _merge(layout, made.branch) if word == "DONE" else _remedy(layout, word)
+    last = _merge(layout, made.branch) if word == "DONE" else _remedy(layout, now.view, word)
     proof = _squeezed(proof, ENDING_LINES - 1 - len(last))
     room = ENDING_LINES - 1 - len(proof) - len(last)  # the proof is more important than the counts
     kept = counts[max(len(counts) - max(room, 0), 0) :]
-    return [f"{word}  {made.id}: {len(passed)} of {len(found)} features passed", *proof, *kept, *last]
+    return [f"{word}  {made.id}: {len(features.passed(found))} of {len(found)} features passed", *proof, *kept, *last]
 
 
 def _squeezed(lines: list[str], most: int) -> list[str]:
@@ -304,23 +290,23 @@ def _target(layout: Layout, branch: str) -> str:
     return next((name for name in others if name in there or name == named), "")
 
 
-def _remedy(layout: Layout, word: str) -> list[str]:
-    if word == f"ESCALATE {rules.PROOF}" and (found := views.gather(layout).doubts):
-        return [*(f"why       {one.text}" for one in found), *(f"next      {one.remedy}" for one in found)]
+def _remedy(layout: Layout, view: View, word: str) -> list[str]:
+    if word == f"ESCALATE {rules.PROOF}" and view.doubts:
+        return [f"why       {one.text}" for one in view.doubts] + [f"next      {one.remedy}" for one in view.doubts]
     first, _, what = word.partition(" ")
     if first == "ESCALATE":
-        fault = escalations.first_fault(views.gather(layout))
+        fault = escalations.first_fault(view)
         asked = escalations.WHY.get(what, escalations.UNKNOWN)
         return [
             f"why       {' '.join(filter(None, [asked, fault]))}   ({command('escalation')})",
             f'next      {command("escalation answer")} "what to do", then {command()}',
         ]
     if first == "CHECKPOINT":
-        asks = checkpoints.behind(what, views.asks(layout))[:1]
+        asks = checkpoints.behind(what, views.asks(layout, view))[:1]
         name = encoding.shell_word(asks[0].name if asks else what)
         return [
             *(f"why       {faults.first(ask.text) or ask.why}" for ask in asks),
             *(f"read      {words}" for ask in asks for words, _ in ask.read[:2]),
             f"next      {command('checkpoint grant')} {name}   or: {command('checkpoint deny')} {name} --note 'WHY'",
         ]
-    return [f"why       {_halted(views.gather(layout), first)}", f"next      {command('status')}"]
+    return [f"why       {_halted(view, first)}", f"next      {command('status')}"]

@@ -6,8 +6,9 @@ from itertools import islice
 
 from harness.base import faults
 from harness.base.errors import UsageFault
-from harness.decision import escalations, views
-from harness.model import contract, contract_log, receipts, runs, tasks
+from harness.decision import escalations, proofs, views
+from harness.decision.proofs import Proofs
+from harness.model import contract_log, receipts, runs, tasks
 from harness.model.contract import Check, Claim
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
@@ -27,65 +28,63 @@ WIDTH, MORE = 90, " " * 11  # of these lines; before those that go on
 
 def explain(layout: Layout, name: str) -> list[str]:
     """One screen about a feature, a claim, the setup or a service; UsageFault if there is none."""
-    log = contract_log.load(layout)
-    if blocks := _block(layout, name, log):
+    known, queue = proofs.load(layout), views.queue(layout)
+    if blocks := _block(known.log, queue, name):
         return [blocks[-1].block, *blocks[-1].new_block.rstrip("\n").split("\n"), *map(_entry, blocks)]
-    feature, claims, ids = _found(layout, name)
+    feature, claims, ids = _found(known, queue, name)
     lines = [f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} tries"] if feature else []
-    histories = index.load(layout)
-    for claim, status in zip(claims, index.statuses(layout, claims, log), strict=True):
-        lines += _claim(layout, claim, status, histories, log)
+    for claim, status in claims:
+        lines += _claim(layout, claim, status, known)
     return lines + _worked(layout, ids)
 
 
-def _block(layout: Layout, name: str, log: list[Entry]) -> list[Entry]:
+def _block(log: list[Entry], queue: list[Feature], name: str) -> list[Entry]:
     """What the log has about the setup or service of this name; [] for a feature or claim, which go first."""
     found = [entry for entry in log if entry.block and name in (entry.block, entry.claim or entry.block)]
-    return [] if any(name in (one.id, *one.claims) for one in views.queue(layout)) else found
+    return [] if any(name in (one.id, *one.claims) for one in queue) else found
 
 
-def _found(layout: Layout, name: str) -> tuple[Feature | None, list[Claim], list[str]]:
-    """The feature of this name, if it is one, the claims, and the features that they belong to."""
-    known, queue = contract.load(layout), views.queue(layout)
-    feature = next((one for one in queue if one.id == name), None)
-    if feature is None and not any(claim.id == name for claim in known.claims):
+def _found(
+    known: Proofs, queue: list[Feature], name: str
+) -> tuple[Feature | None, list[tuple[Claim, ClaimStatus]], list[str]]:
+    """The feature of this name, if it is one, the claims with their status, and the features that they belong to."""
+    feature = next((one for one in known.shown(queue) if one.id == name), None)
+    statuses = {one.claim: one for one in known.statuses}
+    claims = [(one, statuses[one.id]) for one in known.contract.of(feature.claims if feature else [name])]
+    if feature is None and not claims:
         see = f"{command('status')}, {command('feature show')} FEATURE"
         raise UsageFault(f"There is no feature and no claim '{name}'. See: {see}")
-    claims = known.of(feature.claims) if feature else [known.claim(name)]
     return feature, claims, [feature.id] if feature else [one.id for one in queue if name in one.claims]
 
 
 def value(layout: Layout, name: str) -> dict[str, Any]:
     """The same as plain values: see docs/contract.md for the keys."""
-    log = contract_log.load(layout)
-    if blocks := _block(layout, name, log):
+    known, queue = proofs.load(layout), views.queue(layout)
+    if blocks := _block(known.log, queue, name):
         return {"name": blocks[-1].block, "block": blocks[-1].new_block, "log": blocks}
-    feature, claims, ids = _found(layout, name)
-    histories = index.load(layout)
+    feature, claims, ids = _found(known, queue, name)
     rows = []
-    for claim, status in zip(claims, index.statuses(layout, claims, log), strict=True):
+    for claim, status in claims:
         checks = [
             {**check.asdict(), "red": history.red, "green": history.green, "flaky": history.flaky}
             for check in claim.checks
-            for history in [histories.get(index.key(claim.id, check.run), CheckHistory())]
+            for history in [known.histories.get(index.key(claim.id, check.run), CheckHistory())]
         ]
-        rows.append({**status.asdict(), "text": claim.text, "checks": checks, "log": _entries(claim, log)})
+        rows.append({**status.asdict(), "text": claim.text, "checks": checks, "log": _entries(claim, known.log)})
     mine = (result for result in runs.finished(layout) if result.feature in ids)
     return {"feature": feature, "claims": rows, "runs": list(islice(mine, RUNS_SHOWN))[::-1]}
 
 
-def _claim(
-    layout: Layout, claim: Claim, status: ClaimStatus, histories: dict[str, CheckHistory], log: list[Entry]
-) -> list[str]:
+def _claim(layout: Layout, claim: Claim, status: ClaimStatus, known: Proofs) -> list[str]:
     reason = f": {status.reason}" if status.reason else ""
     lines = ["", f"{claim.id}: {claim.text}", f"  {', '.join([status.word, *status.marks])}{reason}"]
     for number, check in enumerate(claim.checks, start=1):
-        history = histories.get(index.key(claim.id, check.run), CheckHistory())
+        history = known.histories.get(index.key(claim.id, check.run), CheckHistory())
         lines += _command(check, f" {number}" if len(claim.checks) > 1 else "", claim)
         lines += [f"    red    {_place(history.red)}", f"    green  {_place(history.green)}"]
         lines += _red_output(layout, claim, check, history)
-    lines += [f"  look twice: {sign}" for sign in index.signs_about(claim, histories)]
-    return lines + [_entry(entry) for entry in _entries(claim, log)]
+    lines += [f"  look twice: {sign}" for sign in index.signs_about(claim, known.histories)]
+    return lines + [_entry(entry) for entry in _entries(claim, known.log)]
 
 
 def _entries(claim: Claim, log: list[Entry]) -> list[Entry]:

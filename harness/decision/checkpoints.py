@@ -5,7 +5,6 @@ that follows from config.toml, the run log and what checkpoints.jsonl has of ear
 from __future__ import annotations
 
 import os
-from functools import partial
 
 from harness.base import encoding, schema
 from harness.base.errors import UsageFault
@@ -18,12 +17,10 @@ from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from typing import Any
 
     from harness.model.config import Config
     from harness.model.features import Feature
-    from harness.model.runs import Result
 
     Word = str
 else:
@@ -89,17 +86,9 @@ def line(**fields: str) -> bytes:
     return encoding.dump_json(Line(**{"id": f"K-{os.urandom(4).hex()}", **fields}).asdict())
 
 
-def find(
-    layout: Layout,
-    settings: Config,
-    found: list[Feature],
-    cost_usd: float | None,
-    *,
-    swept: bool,
-    finished: Callable[[], Iterator[Result]] | None = None,
-) -> Found:
+def find(layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, *, swept: bool) -> Found:
     """What waits for a person. `found`: the features; `cost_usd`: what the mission has cost; `swept`: all has passed, and so has
-    the final sweep; `finished`: the finished runs, the last first, for a look that may take no lock."""
+    the final sweep."""
     known = rows(layout)
     made = Found(now=_laid(layout), wanted=any(row.state in FOR_THE_PLAN for row in _unplanned(known)))
     answered = {(row.name, row.cause) for row in known if row.state in ANSWERED}
@@ -113,8 +102,7 @@ def find(
                 made.features[ask.cause] = ask
             continue
         last = when == "before-done"
-        of_runs = finished or partial(unsettled.believed, layout)
-        ask = _asked(of_runs, name, when, cost_usd) if swept or not last else None
+        ask = _asked(layout, name, when, cost_usd) if swept or not last else None
         if ask and (name, ask.cause) not in answered:
             made.done = ask if last else made.done
             made.now += [] if last else [ask]
@@ -145,7 +133,7 @@ def _before_feature(name: str, feature_id: str, found: list[Feature]) -> Ask | N
     return Ask(name=name, cause=feature_id, why=f"{feature_id} is to begin: {feature.title}", read=shown)
 
 
-def _asked(finished: Callable[[], Iterator[Result]], name: str, when: str, cost_usd: float | None) -> Ask | None:
+def _asked(layout: Layout, name: str, when: str, cost_usd: float | None) -> Ask | None:
     """The checkpoint of the newest plan, the newest sweep or the newest step of cost; None before there is one."""
     if when.startswith(config.COST):
         step = when.removeprefix(config.COST)
@@ -154,7 +142,9 @@ def _asked(finished: Callable[[], Iterator[Result]], name: str, when: str, cost_
         shown = [(command("usage"), "what was spent, by role and feature"), (command("status"), "what it brought")]
         return Ask(name=name, cause=reached, why=f"the mission has cost {reached}", read=shown) if steps else None
     swept = when == "before-done"
-    newest = next((one for one in finished() if one.accepted or (swept and one.sweep is not None)), None)
+    newest = next(
+        (one for one in unsettled.believed(layout) if one.accepted or (swept and one.sweep is not None)), None
+    )
     if newest is None:
         return None
     if swept:

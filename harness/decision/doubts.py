@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import sys
 
+from harness.decision import proofs
 from harness.decision.rules import Doubt
-from harness.model import contract, contract_log, runs
+from harness.model import contract_log, runs
 from harness.model.contract import Contract
 from harness.model.contract_log import Entry
 from harness.proof import index
+from harness.proof.index import ClaimStatus
 from harness.store import manifests
 from harness.store.layout import Layout, command
 
@@ -23,15 +25,14 @@ SHOWN = 5
 def find(layout: Layout, answered: str, also: Sequence[Entry] = ()) -> list[Doubt]:
     """What is in the way of DONE, each with the command that ends it. `answered`: the newest run when a person last answered;
     what was changed after a run closed is in the way until then. `also`: lines that the log is about to get."""
-    known, log = contract.load(layout), [*contract_log.load(layout), *also]
-    found = [*_claims(layout, known, log), *_contract(known, log)]
+    known = proofs.load(layout, also)
+    found = [*_claims(known.statuses), *_contract(known.contract, known.log)]
     newest = next(runs.finished(layout), None)
     return found if newest and newest.run == answered else [*found, *changed(layout)]
 
 
-def _claims(layout: Layout, known: Contract, log: list[Entry]) -> list[Doubt]:
+def _claims(found: list[ClaimStatus]) -> list[Doubt]:
     """Claims that guards alone hold, and, where no claim is proven, all that nobody accepted."""
-    found = index.statuses(layout, known.claims, log)
     open_claims = [one for one in found if "accepted" not in one.marks and one.word != index.PROVEN]
     if not any(one.word == index.PROVEN for one in found):
         text = f"none of {len(found)} claims is proven"

@@ -177,11 +177,11 @@ def _checkpoints(
     }
 
 
-def asks(layout: Layout) -> list[Ask]:
+def asks(layout: Layout, view: View | None = None) -> list[Ask]:
     """The checkpoints that a person can answer now."""
     from harness.decision import checkpoints
 
-    view = gather(layout)
+    view = view or gather(layout)
     swept = bool(view.features) and view.swept and not view.unlanded
     return checkpoints.find(layout, config.load(layout), view.features, view.totals.cost_usd, swept=swept).all
 
@@ -224,25 +224,15 @@ def swept(layout: Layout) -> bool:
     for found in islice(runs.finished(layout), SWEEPS_BACK):
         if found.sweep is not None:
             green = found.verdict == "green" and found.sweep == proof_state(layout, _position(layout).tree)
-            return green and _has_receipts(layout, found) and not red_claims(layout)
+            return green and _has_receipts(layout, found) and not _is_red(layout)
     return False
 
 
-def red_claims(layout: Layout) -> set[str]:
-    """The claims of which a check is red by the newest receipts in the mission's branch."""
-    from harness.model import contract, contract_log  # only before DONE, and for people
-    from harness.proof import index
+def _is_red(layout: Layout) -> bool:
+    """Whether a claim is red by the newest receipts in the mission's branch."""
+    from harness.decision import proofs  # only before DONE
 
-    return index.red(index.statuses(layout, contract.load(layout).claims, contract_log.load(layout)))
-
-
-def shown(layout: Layout, found: list[Feature]) -> list[Feature]:
-    """The features as people see and count them: one that passed is failing while a claim of it is red."""
-    red = red_claims(layout)
-    return [
-        one.replace(status="failing") if one.status == "passed" and not red.isdisjoint(one.claims) else one
-        for one in found
-    ]
+    return bool(proofs.load(layout).red)
 
 
 def _unlanded(layout: Layout, newest: list[Result], answered: str) -> str | None:

@@ -9,11 +9,13 @@ from functools import partial
 from harness.base import clock, schema
 from harness.base.errors import BrokenFile, HarnessError
 from harness.base.record import Record
-from harness.decision import checkpoints, rules, views
+from harness.decision import checkpoints, overview, proofs, rules, views
+from harness.decision.overview import Overview
+from harness.decision.proofs import Proofs
 from harness.integrity import lease
 from harness.memory import archive, pages, waiting
 from harness.memory.archive import Archived, Change
-from harness.model import config, contract, contract_log, features, issues, mission, receipts, runs
+from harness.model import config, contract, features, issues, mission, receipts, runs
 from harness.model.contract import Claim
 from harness.model.features import Feature
 from harness.model.issues import Issue
@@ -141,11 +143,11 @@ def gather(layout: Layout, archived: bool = False) -> Facts:
     return _Gathering(layout, archived).facts()
 
 
-class _Gathering:
-    """Reads part after part. `faults` grows by what could not be read."""
+class Reader:
+    """Reads a mission part after part. `faults` grows by what could not be read."""
 
-    def __init__(self, layout: Layout, archived: bool) -> None:
-        self.layout, self.state, self.archived = layout, State(layout), archived
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.state = layout, State(layout)
         self.faults: list[str] = []
 
     def part(self, read: Callable[[], T]) -> T | None:
@@ -167,6 +169,19 @@ class _Gathering:
         words = words.replace(self.layout.project + "/", "")
         self.faults += [words] if words not in self.faults else []
 
+    def context(self, run_id: str) -> Context | None:
+        """What a run was started with; None where it is not written yet, or cannot be read."""
+        there = self.state.exists(names.of_run(run_id, names.CONTEXT))
+        return self.part(partial(runs.context, self.layout, run_id)) if there else None
+
+
+class _Gathering(Reader):
+    """Reads all that the page shows."""
+
+    def __init__(self, layout: Layout, archived: bool) -> None:
+        super().__init__(layout)
+        self.archived = archived
+
     def facts(self) -> Facts:
         """The whole; what other parts need comes first."""
         layout, part, text = self.layout, self.part, self.state.text
@@ -174,6 +189,9 @@ class _Gathering:
         gone = part(lambda: runs.forgotten(layout)) or {}
         past = [self.past(result, usage, gone.get(result.run)) for result, usage in self.results()]
         limits = part(lambda: views.limits_of(config.load(layout))) or views.limits_of(config.Config())
+        now = None if self.archived else part(lambda: overview.gather(layout))
+        known = now.proofs if now else part(lambda: proofs.load(layout))
+        queue = now.features if now else self.listed(lambda: features.load(layout))
         curated = part(lambda: pages.curated(layout)) or pages.Curated()
         found = Facts(
             id=made.id if made else os.path.basename(layout.state if self.archived else layout.project),
@@ -182,13 +200,13 @@ class _Gathering:
             created=made.created if made else "",
             made=int(time.time()),
             archived=self.archived,
-            due="" if self.archived else part(self.due) or "cannot be decided",
-            features=self.listed(lambda: features.load(layout)),
-            proofs=self.proofs(),
+            due="" if self.archived else now.decision.line if now else "cannot be decided",
+            features=known.shown(queue) if known else queue,
+            proofs=self.proofs(known),
             runs=past,
             unfinished=self.unfinished({one.result.run for one in past}),
             issues=self.listed(lambda: issues.load(layout)),
-            asked=[*self.open_questions(), *self.answered_questions()],
+            asked=[*self.open_questions(now), *self.answered_questions()],
             answers=self.listed(lambda: runs.answers(layout)),
             growth=self.growth({one.result.run: one.end for one in past}),
             waiting=part(lambda: waiting.uncurated(layout, curated, MANY)) or 0,
@@ -198,10 +216,6 @@ class _Gathering:
         found.caps = [cap.words for cap in rules.caps(limits, found.totals)]
         found.faults = self.faults
         return found
-
-    def due(self) -> str:
-        """What `next` says."""
-        return rules.decide(views.gather(self.layout), int(time.time())).line
 
     # runs
 
@@ -257,49 +271,36 @@ class _Gathering:
             if name in known or not runs.is_id(name):
                 continue
             state = "under way" if name in alive else "not in the run log"
-            context = None
-            if self.state.exists(names.of_run(name, names.CONTEXT)):
-                context = self.part(partial(runs.context, self.layout, name))
+            context = self.context(name)
             row = (context.role, context.feature, context.at) if context else (UNKNOWN, "", "")
             found.append(Unfinished(run=name, role=row[0], feature=row[1], at=row[2], state=state))
         return sorted(found, key=lambda one: (one.at, one.run))
 
     # proof
 
-    def proofs(self) -> list[Proof]:
+    def proofs(self, known: Proofs | None) -> list[Proof]:
         """Each claim of the contract with its status."""
-        known = self.part(lambda: contract.load(self.layout)) or contract.Contract()
-        log = self.listed(lambda: contract_log.load(self.layout))
-        trails = self.part(lambda: index.load(self.layout))
-        if trails is None:
-            return [Proof(claim=claim) for claim in known.claims]
-        sets = contract_log.weakened(log), contract_log.accepted(log), contract_log.changed(log)
+        if known is None:
+            return [Proof(claim=claim) for claim in self.listed(lambda: contract.load(self.layout).claims)]
         return [
-            Proof(
-                claim=claim,
-                status=index.claim_status(claim, trails, *sets),
-                signs=index.signs_about(claim, trails),
-            )
-            for claim in known.claims
+            Proof(claim=claim, status=status, signs=index.signs_about(claim, known.histories))
+            for claim, status in zip(known.contract.claims, known.statuses, strict=True)
         ]
 
     # people
 
-    def open_questions(self) -> list[Asked]:
+    def open_questions(self, now: Overview | None) -> list[Asked]:
         """The escalation and the checkpoints that wait."""
         text = self.part(lambda: self.state.text(names.ESCALATION))
         found = [Asked(kind=views.kind_of(text) or UNKNOWN, text=_body(text))] if text is not None else []
         for name in self.listed(lambda: self.state.list(names.CHECKPOINTS)):
             words = self.part(partial(self.state.text, f"{names.CHECKPOINTS}/{name}")) or ""
             found.append(Asked(kind=f"checkpoint {name.removesuffix('.md')}", text=words))
-        asks = [] if self.archived else self.listed(self.checkpoints_due)
-        return found + [Asked(kind=f"checkpoint {one.name}", text=checkpoints.shown(one)) for one in asks]
-
-    def checkpoints_due(self) -> list[checkpoints.Ask]:
-        """The checkpoint that the mission waits for now, where it is no file."""
-        word, _, what = self.due().partition(" ")
-        asks = views.asks(self.layout) if word == "CHECKPOINT" else []
-        return [one for one in asks if one.name == what.partition(" ")[0] and one.cause != checkpoints.FILE]
+        if now is None or now.decision.word != "CHECKPOINT":
+            return found
+        asks = self.listed(lambda: views.asks(self.layout, now.view))
+        due = [one for one in asks if one.name == now.decision.what and one.cause != checkpoints.FILE]
+        return found + [Asked(kind=f"checkpoint {one.name}", text=checkpoints.shown(one)) for one in due]
 
     def answered_questions(self) -> list[Asked]:
         """The escalations and checkpoints that a person has answered, oldest first."""

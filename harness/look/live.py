@@ -19,7 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-BUSY_SECONDS, REST_SECONDS = 0.5, 1.0  # between two looks while runs are under way, and else
+BUSY_SECONDS, REST_SECONDS = 0.5, 1.0  # between two looks while runs are under way, and else, at least
+BUSY_TIMES, REST_TIMES = 9, 99  # and as many times what a look took: at most a tenth, and a hundredth, of a core
 QUIT = b"qQ\x03\x04"  # q, Ctrl-C and Ctrl-D
 
 
@@ -41,6 +42,7 @@ def watch(project: str) -> None:
     try:
         with _Keys() as keys, Live(console=drawing, screen=True, auto_refresh=False, vertical_overflow="crop") as view:
             while True:
+                began = time.monotonic()
                 glance = watcher.look()
                 size = drawing.size
                 found = screen.lines(glance, size.width, size.height, keys=True)
@@ -48,7 +50,8 @@ def watch(project: str) -> None:
                 if now != drawn:
                     view.update(Group(*found), refresh=True)
                     drawn = now
-                if keys.quits(BUSY_SECONDS if glance.lanes else REST_SECONDS):
+                took, busy = time.monotonic() - began, bool(glance.lanes)
+                if keys.quits(max(BUSY_SECONDS, BUSY_TIMES * took) if busy else max(REST_SECONDS, REST_TIMES * took)):
                     return
     except errors.Interrupted as signalled:
         if signalled.code != errors.INTERRUPTED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from harness.base import clock, faults
+from harness.decision import overview
 from harness.look import plots
 from harness.look.facts import UNKNOWN
 from harness.look.markup import Html, element, folded, joined, table
@@ -106,12 +107,8 @@ def queue(found: Facts) -> Html:
         mine = [one for one in found.runs if one.result.feature == feature.id]
         squares = [(kind(one.result), _try(one), f"#{anchor(one.result.run)}") for one in mine]
         proven = sum(words.get(claim) == index.PROVEN for claim in feature.claims)
-        waits = next(filter(None, map(feature.last_note, ("needs", "dispute", "person", "reason"))), None)
-        why = (
-            f"waits for {', '.join(features.named(waits)) or waits['text']}"
-            if waits and feature.status == "blocked"
-            else ""
-        )
+        waits = overview.waits(feature)
+        why = f"waits for {', '.join(features.named(waits)) or waits['text']}" if waits else ""
         title = [feature.title, element("p", why, class_="note") if why else ""]
         state = badge(feature.status, STATES.get(feature.status, ""))
         cells = [

@@ -119,10 +119,9 @@ def _branch(layout: Layout, tips: str) -> set[str]:
     """The commits of the mission's branch and their trees, from the first that a run found. One git call."""
     if not tips:
         return set()
-    workplace.use(layout)
     base = mission.read(layout).base_commit
     before = ["--not", f"{base}^@"] if base else []
-    return set(repository.run(layout.top, "log", "--format=%H %T", *tips.split(), *before).decode().split())
+    return set(repository.run(layout.top, "rev-list", "--format=%H %T", *tips.split(), *before).decode().split())
 
 
 def _complete(layout: Layout, held: Held, log: str, tips: str) -> Held:
@@ -297,13 +296,7 @@ def _doubt(every: list[CheckHistory], own: list[CheckHistory]) -> str:
     return "" if not own or any(trail.red_at for trail in own) else "no check of it was ever red"
 
 
-def red(found: Iterable[ClaimStatus]) -> set[str]:
-    """The claims of which a check is red now."""
-    return {one.claim for one in found if one.reason == RED}
-
-
-def statuses(layout: Layout, claims: list[Claim], log: list[contract_log.Entry]) -> list[ClaimStatus]:
-    """The status of each of these claims."""
-    trails = load(layout)
+def statuses(trails: dict[str, CheckHistory], claims: list[Claim], log: list[contract_log.Entry]) -> list[ClaimStatus]:
+    """The status of each of these claims, by the check histories of `load`."""
     weakened, accepted, changed = contract_log.weakened(log), contract_log.accepted(log), contract_log.changed(log)
     return [claim_status(claim, trails, weakened, accepted, changed) for claim in claims]

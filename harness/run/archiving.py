@@ -11,6 +11,7 @@ import os
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, Busy, NeedsPerson, UsageFault
+from harness.decision import proofs
 from harness.git import dotgit, refs, worktrees
 from harness.integrity import lease, mission_lock, workplace
 from harness.model import features, mission, runs
@@ -59,7 +60,7 @@ def archive(layout: Layout, *, abandon: bool) -> list[str]:
 
 def unfinished(layout: Layout) -> str:
     """Why the mission is not done, whatever SPEC.md says by now; "" where it is."""
-    found = features.load(layout)
+    found = proofs.load(layout).shown(features.load(layout))
     passed = len(features.passed(found))
     if not found or passed < len(found):
         return f"{passed} of {len(found)} features passed" if found else "it has no plan yet"

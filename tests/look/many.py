@@ -9,6 +9,7 @@ from harness.base import clock
 from harness.memory import archive
 from harness.memory.archive import Archived
 from harness.model import features, receipts, runs
+from harness.model import mission as missions
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from harness.model.runs import Context, Result, Totals
@@ -59,7 +60,10 @@ def _run(layout: Layout, at: int, role: str, feature: str, chance: random.Random
     tree = f"{layout.project}/tree-{at % LANES + 1}"
     _context(paths.context, run_id, role, feature, began, tree)
     if role == "validator":
-        fired = [_receipt(run_id, number, red and number == 1, chance) for number in range(1, 9)]
+        fired = [
+            _receipt(run_id, missions.read(layout).base_commit, number, red and number == 1, chance)
+            for number in range(1, 9)
+        ]
         Path(paths.receipts).write_bytes(receipts.render(fired))
     Path(paths.prompt).write_text("Do what is due.\n" * 400)
     Path(paths.reply).write_text("It is done, and here is what I found on the way. " * 200)
@@ -117,7 +121,7 @@ def _context(path: str, run_id: str, role: str, feature: str, began: int, tree: 
     Path(path).write_bytes(files.dump_json(made.asdict()))
 
 
-def _receipt(run_id: str, number: int, red: bool, chance: random.Random) -> Receipt:
+def _receipt(run_id: str, head: str, number: int, red: bool, chance: random.Random) -> Receipt:
     return Receipt(
         claim=f"VAL-{number}",
         command=f"test -f {number}.txt",
@@ -125,7 +129,7 @@ def _receipt(run_id: str, number: int, red: bool, chance: random.Random) -> Rece
         exit=int(red),
         seconds=chance.random(),
         output_sha256="",
-        head="b" * 40,
+        head=head,
         tree=("d" if red else "c") * 40,
         by=run_id,
         host="here",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.look import facts, sections
+from harness.model import mission
 from tests.look import many
 from tests.missions import House
 
@@ -18,7 +19,8 @@ def test_a_claim_shows_its_newest_red_and_green(house: House) -> None:
     text = sections.proof(found)
     assert f'href="#run-{status.red[0]}"' in text
     assert f'href="#run-{status.green[0]}"' in text
-    assert "red bbbbbbb → green bbbbbbb" in text
+    head = mission.load(house.layout).base_commit[:7]
+    assert f"red {head} → green {head}" in text
     assert "test -f 1.txt" in text
     assert "No check decides it: a person looks." in text
 

@@ -1,0 +1,49 @@
+"""The mission as commands show it: the view that `next` decides by, the decision, and over both what is proven and passed."""
+
+from __future__ import annotations
+
+import time
+
+from harness.base.record import Record
+from harness.decision import proofs, rules, views
+from harness.decision.proofs import Proofs
+from harness.decision.rules import Decision, View
+from harness.model.features import Feature
+from harness.store.layout import Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+WAITS = (
+    "needs",
+    "dispute",
+    "person",
+    "reason",
+)  # kinds of notes that say what a blocked feature waits for, by precedence
+
+
+class Overview(Record):
+    """A mission at one moment. `features`: as commands show and count them."""
+
+    view: View
+    decision: Decision
+    proofs: Proofs
+    features: list[Feature]
+
+
+def gather(layout: Layout) -> Overview:
+    """The whole; raises BrokenFile for a file that does not parse."""
+    view, found = views.gather(layout), proofs.load(layout)
+    decision = rules.decide(view, int(time.time()))
+    return Overview(view=view, decision=decision, proofs=found, features=found.shown(view.features))
+
+
+def features(layout: Layout) -> list[Feature]:
+    """The features as commands show and count them, also while runs are open or died."""
+    return proofs.load(layout).shown(views.queue(layout))
+
+
+def waits(feature: Feature) -> dict[str, Any] | None:
+    """The note that says what a blocked feature waits for; None for any other."""
+    return next(filter(None, map(feature.last_note, WAITS)), None) if feature.status == "blocked" else None
