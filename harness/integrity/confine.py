@@ -13,7 +13,7 @@ from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.git import dotgit
 from harness.integrity import environment, home_layer
-from harness.process import confine, drivers, landlock, spawn
+from harness.process import confine, drivers, landlock, network, spawn
 from harness.process.confine import Confinement, Glass
 from harness.store import documents, files
 from harness.store.layout import Layout, home, identity_folder, state_home
@@ -103,8 +103,6 @@ def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confine
 
 
 def _network() -> int:
-    from harness.process import network  # few missions have a network of their own
-
     return network.hold()
 
 
