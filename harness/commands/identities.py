@@ -8,7 +8,7 @@ from harness.base.errors import UsageFault
 from harness.commands.provenance import Line, plain, select
 from harness.integrity import inside
 from harness.memory import growth, identity, pages
-from harness.memory.identity import Evidence
+from harness.memory.growth import Evidence
 from harness.memory.pages import Item
 from harness.run.prompt import IDENTITY
 from harness.store import names

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from harness.base import clock, encoding, faults
 from harness.commands import curations
@@ -21,11 +23,6 @@ from harness.run import given
 from harness.store import names
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
 
 MANY = 10**9
 ENDING_LINES = 10

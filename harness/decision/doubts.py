@@ -4,6 +4,7 @@ says, and files of finished runs that were changed or lost."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from harness.decision.rules import Doubt
 from harness.model import contract, contract_log, runs
@@ -12,10 +13,6 @@ from harness.model.contract_log import Entry
 from harness.proof import index
 from harness.store import manifests
 from harness.store.layout import Layout, command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SHOWN = 5
 

@@ -14,17 +14,14 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from harness.base import encoding, errors
 from harness.base.errors import Busy, HarnessError, UsageFault
 from harness.process import spawn, supervise, temporary, tree
 from harness.store import files
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
 
 SOCKET = "socket"
 LONGEST_REQUEST = 16 * 1024 * 1024  # bytes

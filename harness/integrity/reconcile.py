@@ -8,24 +8,19 @@ raw.md must keep its old bytes.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.git import new_secrets, refs, repository, worktrees
 from harness.integrity import lease, recovery_evidence, workplace
+from harness.integrity.recovery_evidence import Ledger
 from harness.memory import identity, raw
 from harness.model import config
-from harness.model.open_run import OpenRun
+from harness.model.open_run import Begun, OpenRun, Outcome
 from harness.store import committed, files, journal, names, objects
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.integrity.recovery_evidence import Ledger
-    from harness.model.open_run import Begun, Outcome
 
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (

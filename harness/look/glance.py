@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from harness.base import clock, schema
 from harness.base.errors import BrokenFile, HarnessError
@@ -26,11 +28,6 @@ from harness.run.transcript import Row
 from harness.store import files, json_lines, names
 from harness.store.layout import Layout, RunLayout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 TAIL_BYTES = 64 * 1024
 LONGEST_ROW = 2 * transcript.LONGEST_LINE  # a whole row of a transcript is in this much of its end

@@ -10,16 +10,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
 from harness.process import landlock, network, spawn
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    Layers = Sequence[tuple[str, str]]
+Layers = Sequence[tuple[str, str]]
 
 BUBBLEWRAP, LANDLOCK, NONE = "bubblewrap", "landlock", "none"
 TIERS = (BUBBLEWRAP, LANDLOCK, NONE)

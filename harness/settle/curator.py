@@ -33,7 +33,7 @@ from harness.memory import (
 )
 from harness.memory.archive import Archived, Change
 from harness.memory.compaction import Compaction, Inputs
-from harness.memory.identity import Evidence, Graduation
+from harness.memory.growth import Evidence, Graduation
 from harness.memory.lessons import Lessons
 from harness.memory.pages import Curated
 from harness.memory.waiting import BOUND, Bound, Window
