@@ -3,7 +3,7 @@
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the public name
     from harness.sessions.agent import HarnessAgent as HarnessAgent
 else:
 
@@ -11,6 +11,6 @@ else:
         """`HarnessAgent`, the public Python interface (docs/sessions.md), loaded on first use."""
         if name != "HarnessAgent":
             raise AttributeError(name)
-        from harness.sessions.agent import HarnessAgent
+        from harness.sessions.agent import HarnessAgent  # on first use: every command imports this package
 
         return HarnessAgent

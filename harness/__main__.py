@@ -11,21 +11,23 @@ if __name__ == "__main__":
     if os.path.exists(os.path.join(_checkout, "run.sh")):  # there is no command `harness` that a remedy could name
         os.environ.setdefault("HARNESS_CALLED", os.path.join(_checkout, "run.sh"))
 
+from harness.base import console, errors, exits
+from harness.cli import quick
+from harness.integrity import inside
+from harness.model import roles
+from harness.store import layout
+
 
 def main() -> int:
     """Dispatch the command line; what is no command belongs to run.sh. Returns the exit code."""
-    from harness.base.exits import guarded  # here, because the path above must stand first
-
-    return guarded(_dispatch)
+    return exits.guarded(_dispatch)
 
 
 def _dispatch() -> int:
-    from harness.cli import quick
-
     words = _run_option(_folder_option(sys.argv[1:]))
     if words and words[0] in quick.QUICK and ("--help" not in words or words[0] == "hold"):
         return quick.QUICK[words[0]](words[1:])
-    from harness.cli.main import COMMANDS, application
+    from harness.cli.main import COMMANDS, application  # click, which no quick command needs
 
     if quick.COMPLETING in os.environ or (words and words[0] in (*COMMANDS, "-h", "--help", "--version")):
         return application(words)
@@ -43,12 +45,7 @@ def _folder_option(words: list[str]) -> list[str]:
 
 
 def _in_folder(words: list[str]) -> list[str]:
-    from harness.base import errors
-    from harness.integrity import inside
-
     if len(words) < 2 or not os.path.isdir(words[1]):
-        from harness.store import layout
-
         remedy = "Say it before the command: -C DIR status"
         if words[2:4] == ["schedule", "start"]:  # a person reads it in the mail of cron
             ways = layout.command("schedule add"), layout.command(f"schedule remove {' '.join(words[4:5])}")
@@ -67,27 +64,18 @@ def _run_option(words: list[str]) -> list[str]:
     """`--run ID` before a command says in which run we are; the rest of the words are given back."""
     if words[:1] != ["--run"] or len(words) < 2:
         return words
-    from harness.base import errors
-    from harness.cli.quick import here
-    from harness.integrity import inside
-
-    if not os.path.isdir(here().run(words[1]).folder):
-        raise errors.UsageFault(f"There is no run '{words[1]}' in {here().project}.")
+    if not os.path.isdir(quick.here().run(words[1]).folder):
+        raise errors.UsageFault(f"There is no run '{words[1]}' in {quick.here().project}.")
     os.environ[inside.INSIDE] = words[1]
     return words[2:]
 
 
 def _run_sh(words: list[str]) -> int:
     """Loop, --once and roles are run.sh's; a word that is neither command nor role is a usage fault."""
-    from harness.base import console
-    from harness.cli.quick import here
-    from harness.model import roles
-    from harness.store import layout
-
-    script, where = os.path.join(layout.home(), "run.sh"), here()
+    script, where = os.path.join(layout.home(), "run.sh"), quick.here()
     if words and words[0] != "--once" and words[0] not in roles.known(where):
-        from harness.cli import help
-        from harness.cli.main import COMMANDS
+        from harness.cli import help  # as above
+        from harness.cli.main import COMMANDS  # as above
 
         raise help.no_such_word(where, words[0], COMMANDS)
     if where.project != os.path.abspath(os.environ.get("HARNESS_PROJECT") or os.getcwd()):
@@ -99,7 +87,4 @@ def _run_sh(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    _code = main()
-    from harness.base.exits import leave
-
-    raise SystemExit(leave(_code))
+    raise SystemExit(exits.leave(main()))

@@ -444,6 +444,24 @@ def test_importing_has_no_effect() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+BELOW, TYPED = 80, 40  # imports inside functions, and `TYPE_CHECKING` blocks
+
+
+def test_imports_stand_at_the_top() -> None:
+    """What stands elsewhere costs a reader more than it saves; each says in its line why it does."""
+    below, typed = set(), set()
+    for path, tree in trees().items():
+        lines = path.read_text().split("\n")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                inside = [one for one in ast.walk(node) if isinstance(one, ast.Import | ast.ImportFrom)]
+                below |= {(path.name, one.lineno, "  # " in lines[one.lineno - 1]) for one in inside}
+            elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                typed.add((path.name, node.lineno, "  # " in lines[node.lineno - 1]))
+    assert [place for *place, reason in sorted(below | typed) if not reason] == []
+    assert (len(below) <= BELOW, len(typed) <= TYPED) == (True, True), (len(below), len(typed))
+
+
 def test_every_exception_from_a_rule_carries_its_reason() -> None:
     """noqa, type: ignore and skip are followed by why."""
     bare = []

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import codecs
 import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from harness.agents.base import Event, Failed, Finished
 from harness.base import encoding, redaction
 from harness.model.usage import MOST, REPORTED, Usage, plus
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
-    from harness.process.supervise import Ended
+from harness.process.supervise import Ended
 
 LONGEST_REPLY = 8 * 1024 * 1024  # of a plain-text answer; a longer one keeps its end
 LONGEST_BLOCK = 64 * 1024  # bytes kept of a vendor's usage block

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator, Mapping
+from typing import Any, Protocol
 
 from harness.base.record import Record
+from harness.model.usage import Usage
 from harness.process.confine import Confinement
+from harness.process.supervise import Ended
 from harness.process.timeouts import Timeouts
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
-    from typing import Any, Protocol
-
-    from harness.model.usage import Usage
-    from harness.process.supervise import Ended
-
-    Thinking = Generator["Event | Finished | Failed", None, None]
-else:
-    Protocol = object
+Thinking = Generator["Event | Finished | Failed", None, None]
 
 PLAYED_BACK = "HARNESS_RECORDING"  # names the path of a recording, which takes the place of every agent
 LOOP = "builtin"  # the agent that is a loop of ours

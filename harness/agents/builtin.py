@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any
 
 from harness.agents.answer import Answer, clean, mapping
 from harness.agents.base import LOOP, LOOP_KEYS, Event, ExecutionContext, Failed, Finished, Settings
@@ -16,14 +20,8 @@ from harness.base import encoding
 from harness.base.errors import BrokenFile, Unavailable
 from harness.model import config, runs
 from harness.model.usage import TABLE, UNKNOWN
+from harness.process.confine import Confinement
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from harness.process.confine import Confinement
 
 LIBRARIES = ("pydantic_ai", "pathspec")
 EXTRA = "pydantic-ai-slim[openai,anthropic,google,mcp]>=2.68"
@@ -44,15 +42,11 @@ FORM = 'Write model = "anthropic:NAME", with one of {vendors} before the colon'
 
 def installed() -> bool:
     """Whether the packages that it needs are there."""
-    from importlib.util import find_spec  # only where it is asked for
-
     return all(find_spec(library) for library in LIBRARIES)
 
 
 def tried() -> str:
     """The version of its library; "" without it."""
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         return version(EXTRA.partition("[")[0])
     except PackageNotFoundError:

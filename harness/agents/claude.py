@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from harness.agents.answer import Answer, mapping, mappings, outcome_of, plain, sums, when
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.driven import STABLE, Cli
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 SANDBOX = '{"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":["*"]}}}'
 WORKSPACE = ["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--settings", SANDBOX]

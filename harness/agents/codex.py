@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from harness.agents.answer import Answer, count, local_time, mapping, outcome_of
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.configs import config_names, parsed
 from harness.agents.driven import Cli
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 STATUS = re.compile(r"\bstatus:? (\d{3})\b")
 SENTENCES = {  # an error event has no code, only a sentence of the program that begins with one of these

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from harness.agents.answer import Answer
-from harness.agents.base import LOOP, Event, ExecutionContext, Failed, Finished, Settings, how
+from harness.agents.base import LOOP, Event, ExecutionContext, Failed, Finished, Settings, Thinking, how
+from harness.agents.clis import ABOUT, CLIS
 from harness.agents.driven import About, Cli, ProgramAgent
 from harness.base.errors import BrokenFile
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from harness.agents.base import Thinking
-    from harness.process.supervise import Ended
+from harness.process.supervise import Ended
 
 
 def _no_words(settings: Settings, context: ExecutionContext) -> list[str]:
@@ -38,7 +35,6 @@ def _format(name: str, path: str) -> tuple[Cli, About]:
     """The event shape of a format, and what its program needs; vendors' shapes are imported only on demand."""
     if name == "text":
         return TEXT, About()
-    from harness.agents.clis import ABOUT, CLIS
 
     shapes = [known for known in CLIS if known != LOOP]
     if name not in shapes:

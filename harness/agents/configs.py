@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
+from collections.abc import Sequence
+from typing import Any
 
 from harness.agents.base import ExecutionContext, Settings
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 
 def known(settings: Settings, context: ExecutionContext) -> dict[str, str]:
@@ -55,8 +53,6 @@ def parsed(text: str, path: str = "") -> dict[str, Any]:
     """A configuration as an object; empty if the CLI could not read it either."""
     try:
         if path.endswith(".toml"):
-            import tomllib  # costs 10 ms, and only some agents need it
-
             return tomllib.loads(text)
         plain = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', r"\1", text, flags=re.DOTALL)
         value = json.loads(re.sub(r",(\s*[}\]])", r"\1", plain) or "{}")

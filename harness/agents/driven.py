@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
 
 from harness.agents.answer import LONGEST_REPLY, Answer
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, installed
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, Thinking, installed
 from harness.base.errors import Unavailable
 from harness.base.record import Record
 from harness.process.supervise import Child, Ended
 from harness.process.timeouts import IDLE, STARTUP, WALL
 from harness.store import files
 from harness.store.layout import command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from harness.agents.base import Thinking
 
 FIRST_WORDS_CHARS = 150
 LAST_LINES = 3
@@ -84,8 +81,6 @@ class Cli:
 
 def own_tools(flag: str, names: Sequence[str], known: Mapping[str, Sequence[str]]) -> list[str]:
     """A flag with the tools of a tools.json in a program's own names; what it does not know by ours it may know by this name."""
-    from fnmatch import fnmatchcase  # few missions have a tools.json
-
     found: list[str] = []
     for name in names:
         fitting = [own for ours, theirs in known.items() if fnmatchcase(ours, name) for own in theirs]
@@ -156,8 +151,6 @@ class About(Record):
 
 def _expanded(path: str, env: Mapping[str, str]) -> str:
     """A path with `${NAME:-default}` and then a leading `~` expanded, as in a shell."""
-    import re  # only for the folders of a vendor's CLI
-
     path = re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: env.get(found[1]) or found[2], path)
     return (env.get("HOME") or os.path.expanduser("~")) + path[1:] if path.startswith("~/") else path
 

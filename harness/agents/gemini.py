@@ -4,17 +4,13 @@ an exit with 0 but without a result is no success."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from harness.agents.answer import Answer, count, mapping, outcome_of
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.driven import Cli
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from harness.process.supervise import Ended
+from harness.process.supervise import Ended
 
 NOBODY = "no-server-has-this-name"
 EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # from its documentation

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 from harness.agents.answer import Answer, count, mapping, outcome_of
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.configs import config_names, in_project, known, parsed, switched_off
 from harness.agents.driven import Cli
 from harness.model.usage import plus
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 RULES = '{"*":"allow","external_directory":"deny","question":"deny"}'
 NAMES = ["opencode.json", "opencode.jsonc", "config.json", ".opencode/opencode.json", ".opencode/opencode.jsonc"]

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
-from harness.agents.base import LIMITS, Event, ExecutionContext, Failed, Finished, Settings, how
+from harness.agents.base import LIMITS, Event, ExecutionContext, Failed, Finished, Settings, Thinking, how
 from harness.base.errors import Unavailable
 from harness.process import supervise
 from harness.store import documents, files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from harness.agents.base import Thinking
 
 
 def names(settings: Settings, ending: str) -> list[str]:

@@ -12,20 +12,15 @@ from __future__ import annotations
 
 import os
 import shlex
+from typing import Any
 
-from harness.agents.base import PLAYED_BACK, Event, ExecutionContext, Failed, Finished, Settings, how
+from harness.agents.base import PLAYED_BACK, Event, ExecutionContext, Failed, Finished, Settings, Thinking, how
 from harness.agents.playbook import cut_by, find, shell
 from harness.base import encoding
 from harness.base.errors import BrokenFile, Unavailable
 from harness.model.usage import Usage
 from harness.process import temporary
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.agents.base import Thinking
 
 PATCH = ".patch"
 ENDED = ("ok", "no_op", "timeout_after_result", "conflict")  # the agent itself had finished

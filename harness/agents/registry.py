@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
+from harness.agents import builtin
 from harness.agents.base import LOOP, LOOP_KEYS, PLAYED_BACK, Agent, ExecutionContext, Settings
 from harness.agents.base import installed as is_program
+from harness.agents.builtin import Builtin
+from harness.agents.clis import ABOUT, CLIS, PLACES, SWITCHES
+from harness.agents.command import Command
+from harness.agents.driven import ProgramAgent
+from harness.agents.playbook import Playbook
+from harness.agents.recorded import Recorded
+from harness.agents.scripted import Scripted
 from harness.base.errors import BrokenFile, Unavailable
+from harness.model.config import Config
+from harness.model.features import Feature
 from harness.store import layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from harness.model.config import Config
-    from harness.model.features import Feature
 
 __all__ = [
     "EMBEDDED",
@@ -45,7 +49,7 @@ READ_BY_CLIS = (  # what any of them reads by itself as instructions or skills, 
     *("CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md"),
     *(".claude/skills/", ".agents/skills/", ".gemini/skills/", ".opencode/skills/", ".opencode/skill/"),
 )
-KNOWN_CLIS = ("claude", "codex", "gemini", "opencode", LOOP)  # clis.py describes them; imported when one runs
+KNOWN_CLIS = ("claude", "codex", "gemini", "opencode", LOOP)  # clis.py describes them
 
 
 class TrustMissing(Unavailable):
@@ -84,15 +88,11 @@ def settings_of(
 def make(name: str, settings: Settings) -> Agent:
     """The agent, ready to think. Raises Unavailable without its program or playbook, TrustMissing, or BrokenFile."""
     if name == RECORDED or PLAYED_BACK in os.environ:
-        from harness.agents.recorded import Recorded
-
         return Recorded(name, settings, optional=name in EMBEDDED)
     if name != LOOP or "command" in settings.table:
         _refuse_own_keys(name, settings)
     _require_obedience(name, settings)
     if "command" in settings.table:
-        from harness.agents.command import Command
-
         return Command(name, settings)
     if name in EMBEDDED:
         return _embedded(name)(settings)
@@ -109,11 +109,7 @@ def make(name: str, settings: Settings) -> Agent:
             f"(anything this user may do). Or let it ask you: {layout.command('init')}"
         )
     if name == LOOP:
-        from harness.agents.builtin import Builtin
-
         return Builtin(settings)
-    from harness.agents.clis import ABOUT, CLIS
-    from harness.agents.driven import ProgramAgent
 
     return ProgramAgent(name, CLIS[name], settings, about=ABOUT[name])
 
@@ -121,16 +117,12 @@ def make(name: str, settings: Settings) -> Agent:
 def _refuse_own_keys(name: str, settings: Settings) -> None:
     """Raises BrokenFile for keys that only the loop of ours has: elsewhere they would do nothing."""
     if not settings.table.keys().isdisjoint(LOOP_KEYS):
-        from harness.agents import builtin
-
         raise builtin.misplaced(name, settings)
 
 
 def installed(name: str) -> bool:
     """Whether a known agent, or a program, can be started here."""
     if name == LOOP:
-        from harness.agents import builtin
-
         return builtin.installed()
     return is_program(name)
 
@@ -140,11 +132,9 @@ def _require_obedience(name: str, settings: Settings) -> None:
     shape = _shape(name, settings.table)
     if not (settings.deny or settings.allow is not None) or (name in EMBEDDED and "command" not in settings.table):
         return
-    if shape in KNOWN_CLIS and "command" not in settings.table:
-        from harness.agents.clis import ABOUT
-
-        if ABOUT[shape].can_obey(settings.deny, settings.allow, mcp=settings.mcp):
-            return
+    known = shape in KNOWN_CLIS and "command" not in settings.table
+    if known and ABOUT[shape].can_obey(settings.deny, settings.allow, mcp=settings.mcp):
+        return
     said = (
         f"denies {', '.join(settings.deny)}"
         if settings.deny
@@ -162,19 +152,15 @@ def own_reading(name: str, table: dict[str, Any]) -> tuple[list[str], list[str],
     can be kept from these files."""
     if (shape := _shape(name, table)) not in KNOWN_CLIS:
         return [], [], True
-    from harness.agents.clis import ABOUT
 
     known = ABOUT[shape]
     return [*known.reads], [*known.skills], bool(known.silent or known.silenced) and "command" not in table
 
 
 def _embedded(name: str) -> Callable[[Settings], Agent]:
-    """The agent of ours with this name; imported when it runs."""
+    """The agent of ours with this name."""
     if name == "playbook":
-        from harness.agents.playbook import Playbook
-
         return Playbook
-    from harness.agents.scripted import Scripted
 
     return Scripted
 
@@ -201,15 +187,12 @@ def costs(name: str, table: dict[str, Any]) -> str:
         return ""
     if (shape := _shape(name, table)) not in KNOWN_CLIS or table.get("base_url"):
         return "uncounted"
-    from harness.agents.clis import CLIS
 
     return "reported" if CLIS[shape].costs else "uncounted"
 
 
 def settings_variables() -> list[str]:
     """Variables by which people set where the known CLIs keep their logins, and which provider they use: none is a key."""
-    from harness.agents.clis import ABOUT, PLACES, SWITCHES
-
     named = [path.partition("/")[0] for about in ABOUT.values() for path in about.logins]
     switches = [
         *SWITCHES,
@@ -223,10 +206,7 @@ def needs(name: str, table: dict[str, Any]) -> tuple[str, ...]:
     if (shape := _shape(name, table)) not in KNOWN_CLIS:
         return ()
     if shape == LOOP:
-        from harness.agents import builtin
-
         return tuple(builtin.keys_of(str(table.get("model", "")), table))
-    from harness.agents.clis import ABOUT
 
     return ABOUT[shape].needs_in({**os.environ, **table.get("env", {})})
 
@@ -238,8 +218,6 @@ def _shape(name: str, table: dict[str, Any]) -> str:
 
 def caveats(name: str, trust: str) -> list[str]:
     """Caveats of a known CLI on this machine under a trust."""
-    from harness.agents.clis import CLIS
-
     return CLIS[name].caveats(trust)
 
 

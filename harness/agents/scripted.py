@@ -10,18 +10,13 @@ from __future__ import annotations
 import json
 import os
 import time
+from typing import Any
 
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, how
+from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, Thinking, how
 from harness.agents.playbook import cut_by, find, shell
 from harness.base import encoding
 from harness.model.usage import Usage, reported
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.agents.base import Thinking
 
 
 class Scripted:

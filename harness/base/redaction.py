@@ -8,12 +8,12 @@ a reply, an issue) so does what a sentence calls a password, and a long key with
 
 from __future__ import annotations
 
+import binascii
 import itertools
+import re
+from collections.abc import Callable, Iterator
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable, Iterator
+from harness.base import passwords
 
 Span = tuple[int, int, str]
 Found = tuple[int, int, int, str]  # start, end, order of the rule, name of the rule
@@ -46,8 +46,6 @@ def found(text: str, *, prose: bool = False) -> list[str]:
 
 
 def _told(text: str) -> str:
-    from harness.base import passwords  # its patterns are for prose only
-
     return passwords.find(text)
 
 
@@ -76,8 +74,6 @@ def open_key(text: str) -> int:
     at = text.rfind("-----BEGIN ")
     if at < 0:
         return len(text)
-    import re  # only for a text that may have a secret: it costs as much as half a bare start
-
     return at if re.compile(OPEN_KEY, re.ASCII).match(text, at) else len(text)
 
 
@@ -149,8 +145,6 @@ class Rule:
     def pattern(self) -> re.Pattern[str]:
         """The compiled pattern, made on first use: compiling all of them costs 20 ms."""
         if self._pattern is None:
-            import re
-
             left = rf"(?:(?<![{self.inside}])|(?<=\\[nrtbf])|(?<=[0-9\[]m))" if self.inside else ""
             self._pattern = re.compile(f"{left}(?:{self.source})", re.ASCII)
         return self._pattern
@@ -187,15 +181,11 @@ CUTS = r"[-_./:@#+=,~^]+"
 
 def _real(value: str) -> bool:
     """Whether it is no stand-in such as `xxxx`, `<your key>` or `${NAME}`."""
-    import re
-
     return len(set(value)) >= FEWEST_CHARACTERS and not re.search(STAND_INS, value)
 
 
 def _random(value: str) -> bool:
     """Whether a value looks random: it mixes letters and digits unlike any word, name, version or path."""
-    import re
-
     if not _real(value) or any(char.isspace() for char in value) or not any(char.isalpha() for char in value):
         return False
     return not all(_is_word(word) for word in re.split(CUTS, value) if word)
@@ -203,8 +193,6 @@ def _random(value: str) -> bool:
 
 def _is_word(word: str) -> bool:
     """A word, a name in camel case, a number, or a word with a number at its end."""
-    import re
-
     if not word.isalpha():
         return re.fullmatch(WORDY, word) is not None
     turns = sum(one.islower() != two.islower() for one, two in itertools.pairwise(word))
@@ -213,8 +201,6 @@ def _is_word(word: str) -> bool:
 
 def _credentials(value: str) -> bool:
     """Whether it is base64 of `user:password`."""
-    import binascii  # only for a text with Basic
-
     try:
         plain = binascii.a2b_base64(value + "=" * (-len(value) % 4))
     except ValueError:
@@ -224,8 +210,6 @@ def _credentials(value: str) -> bool:
 
 def _password(value: str) -> bool:
     """Whether it is a password in a URL and no stand-in."""
-    import re
-
     return len(set(value)) > 1 and not re.search(STAND_INS, value)
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from harness.base import console, encoding, exits
+from harness.builtin.again import send
 from harness.builtin.order import Order, parse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from harness.builtin.run import run
 
 QUIET_SECONDS = 0.5  # the least time between two signs of life
 
@@ -38,15 +37,11 @@ def main(words: list[str]) -> int:
     """Do what is asked; the outcome is the last line, and only a fault of ours is an exit code."""
     order = parse(words[0] if words else "")
     if order.turn:
-        from harness.builtin.again import send
-
         return send(order, Reporter())
     return _run(order, Reporter())
 
 
 def _run(order: Order, report: Reporter) -> int:
-    from harness.builtin.run import run
-
     report({"type": "begin", "model": order.parameters["model"]})
     return run(order, sys.stdin.buffer.read(), report)
 

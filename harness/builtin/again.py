@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.builtin import turns
-from harness.builtin.exchange import AUTH, ModelFault
+from harness.builtin.exchange import AUTH, ModelFault, Request
+from harness.builtin.order import Order
 from harness.builtin.run import key_of
 from harness.store.layout import Layout
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from harness.builtin.exchange import Request
-    from harness.builtin.order import Order
-
-    Report = Callable[[dict[str, Any]], None]
+Report = Callable[[dict[str, Any]], None]
 
 UNUSED = "unused"  # a key for a request that is only rebuilt
 

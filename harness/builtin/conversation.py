@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections.abc import Awaitable
+from typing import Any
+
 from harness.base import encoding
 from harness.builtin import turns
-from harness.builtin.exchange import Request
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-    from typing import Any
-
-    from harness.builtin.exchange import Answer, Call, Message, Model, Sent
-    from harness.builtin.turns import Log, Row, Writer
-    from harness.tools.tool import Result, Tool
+from harness.builtin.exchange import Answer, Call, Message, Model, Request, Sent
+from harness.builtin.turns import Log, Row, Writer
+from harness.tools.tool import Result, Tool
 
 HEADS = turns.NAMED  # what comes before the messages of a request
 NOT_BEGUN = "It was not carried out: {why} before it began."
@@ -124,7 +121,5 @@ def interrupted(call: Call, begun: bool, why: str) -> Message:
 def _message(call: Call, text: str, failed: bool, images: list[tuple[str, bytes]]) -> Message:
     message: Message = {"role": "tool", "id": call.id, "name": call.name, "text": text, "failed": failed}
     if images:
-        from base64 import b64encode  # few results have one
-
         message["images"] = [[kind, b64encode(data).decode()] for kind, data in images]
     return message

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from harness.builtin.hands import Hands, Place, Powers
 from harness.filesystem import shell
 from harness.filesystem.local import Mount
+from harness.filesystem.protocol import Filesystem
 from harness.store import files
+from harness.tasks.crew import Crew
 from harness.workspace.tools import STDIO
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.filesystem.protocol import Filesystem
+if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.servers.offer import Offer
-    from harness.tasks.crew import Crew
 
 SCRATCH = ".tasks"  # where a conversation sees the folders of its subagents
 NO_LIBRARY = "No MCP server is available: their library is not installed ({package})."
@@ -41,13 +42,12 @@ class Equipment:
         tools = powers.given.tools if powers.given else None
         if powers.given is None or tools is None or not tools.servers:
             return None
-        from importlib.util import find_spec  # few conversations have a server
 
         if find_spec(LIBRARY) is None:
             self.faults.append(NO_LIBRARY.format(package=LIBRARY))
             return None
-        from harness.servers.offer import Offer
-        from harness.servers.pool import Where
+        from harness.servers.offer import Offer  # of the extra
+        from harness.servers.pool import Where  # as above
 
         servers = [one for one in tools.servers if not (place.refusal and one.transport == STDIO and one.confine)]
         environment = shell.allowed(os.environ) if place.environment is None else place.environment

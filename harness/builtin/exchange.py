@@ -6,19 +6,15 @@ A message is `{"role": "user", "text"}`, `{"role": "tool", "id", "name", "text",
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
 from harness.base.record import Record
 from harness.model.usage import Usage
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from typing import Any, Protocol
-
-    Message = dict[str, Any]
-    Going = Callable[["Sent"], Awaitable[None] | None]
-    Alive = Callable[[str], None]
-else:
-    Protocol = object
+Message = dict[str, Any]
+Going = Callable[["Sent"], Awaitable[None] | None]
+Alive = Callable[[str], None]
 
 LIMIT, AUTH, CONFIG, BROKEN = "limit", "auth", "config", "agent_error"
 CUT_OFF = "length"  # the finish of an answer that met the limit of the model's output

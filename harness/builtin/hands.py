@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from harness.base.record import Record
 from harness.filesystem.local import Mount
+from harness.filesystem.protocol import Filesystem
 from harness.filesystem.shell import LocalShell
 from harness.process.confine import Confinement
 from harness.store import files
 from harness.store.layout import Layout
 from harness.tools import registry
-from harness.tools.tool import Workbench
+from harness.tools.tool import Question, Result, Tool, Workbench
+from harness.workspace.given import Given
 from harness.workspace.rules import Rules
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from harness.filesystem.protocol import Filesystem
-    from harness.tools.tool import Question, Result, Tool
-    from harness.workspace.given import Given
 
 STATE = ".harness"  # how a prompt names the mission's state
 RESULTS = ".results"

@@ -7,26 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from harness.base.record import Record
-from harness.builtin.exchange import BROKEN, CONFIG, CUT_OFF, LIMIT, NOT_READ, REFUSED, ModelFault
+from harness.builtin.conversation import Conversation
+from harness.builtin.exchange import BROKEN, CONFIG, CUT_OFF, LIMIT, NOT_READ, REFUSED, Answer, Call, Model, ModelFault
 from harness.builtin.talk_text import counted, estimate, model_of
 from harness.model import usage
 from harness.model.usage import Usage
-from harness.tools.tool import READS, Result
+from harness.tools.tool import READS, Result, Tool
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, Protocol
-
-    from harness.builtin.conversation import Conversation
-    from harness.builtin.exchange import Answer, Call, Model
-    from harness.tools.tool import Tool
-
-    Report = Callable[[dict[str, Any]], None]
-else:
-    Protocol = object
+Report = Callable[[dict[str, Any]], None]
 
 EMPTY_ANSWERS = 2  # in a row; then the model has nothing to say
 GO_ON = (

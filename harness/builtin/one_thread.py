@@ -7,12 +7,9 @@ beside it, whose child may inherit a lock that nobody releases.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from typing import Any
 
 
 class _AtOnce(ThreadPoolExecutor):

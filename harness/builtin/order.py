@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.process.confine import Confinement, Glass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Order(Record):

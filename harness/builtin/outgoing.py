@@ -9,10 +9,7 @@ import httpx2
 from harness.base import encoding
 from harness.base.errors import HarnessError
 from harness.builtin.exchange import CONFIG, LIMIT, ModelFault, Sent
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.builtin.exchange import Going as Told
+from harness.builtin.exchange import Going as Told
 
 
 class Going:

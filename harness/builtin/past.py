@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 from harness.agents import builtin, registry
 from harness.agents.base import LOOP as LOOP
@@ -12,6 +13,7 @@ from harness.base import clock, encoding
 from harness.base.errors import Unavailable, UsageFault
 from harness.base.record import Record
 from harness.builtin import turns
+from harness.builtin.turns import Log, Turn
 from harness.integrity import inside
 from harness.model import config, runs, usage
 from harness.model.usage import Usage
@@ -19,12 +21,6 @@ from harness.process.supervise import Child
 from harness.replay import firing, replays
 from harness.store import files, names
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.builtin.turns import Log, Turn
 
 FIRST_CHARS = 100
 MOST_SECONDS = 900.0

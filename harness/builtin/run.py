@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from harness.base import encoding
 from harness.builtin import one_thread, turns
 from harness.builtin.conversation import Conversation
 from harness.builtin.equipment import Equipment
-from harness.builtin.exchange import AUTH, ModelFault
+from harness.builtin.exchange import AUTH, Model, ModelFault
 from harness.builtin.hands import Place, Powers
 from harness.builtin.loop import Bill, End, Limits, Loop
+from harness.builtin.order import Order
+from harness.builtin.turns import Log
+from harness.builtin.worker import Means, Worker
 from harness.model import runs
 from harness.store import names, objects
 from harness.store.layout import Layout
 from harness.store.state import State
 from harness.workspace import given, places
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from harness.builtin.exchange import Model
-    from harness.builtin.order import Order
-    from harness.builtin.turns import Log
+if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.wire import Wire
 
-    Report = Callable[[dict[str, Any]], None]
+Report = Callable[[dict[str, Any]], None]
 
 WORDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "system.md")
 CACHE_KEY_CHARS = 32
@@ -100,8 +98,7 @@ async def _looped(order: Order, wire: Wire, system: str, prompt: str, report: Re
 
 def _recruit(order: Order, equipment: Equipment, limits: Limits, bill: Bill, report: Report) -> None:
     """Let the run start subagents, which work as it does and are paid with it."""
-    from harness.builtin.wire import Wire
-    from harness.builtin.worker import Means, Worker  # few runs have subagents
+    from harness.builtin.wire import Wire  # of the extra, and a second
 
     layout = Layout(order.project, order.state)
     means = Means(

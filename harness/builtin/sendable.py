@@ -6,10 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 BYTE = re.compile("[\udc80-\udcff]")  # of a text that is no UTF-8, as Python keeps it
 UNNAMED = re.compile(r"[^A-Za-z0-9_-]")

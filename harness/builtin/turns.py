@@ -9,22 +9,18 @@ without what is before it: its values and the messages of its first request all 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.builtin.exchange import Request, Sent
+from harness.builtin.exchange import Message, Request, Sent
 from harness.model.usage import Usage
 from harness.store import files, json_lines
 from harness.workspace.tools import Tools_
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from harness.builtin.exchange import Message
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 NAMED = ("system", "tools", "parameters")  # what a request has besides its messages
 REMEDY = "It is not what the built-in agent wrote; restore it from a copy, or leave it: a run then begins a new conversation."

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 from pydantic_ai import exceptions
@@ -34,22 +36,29 @@ from pydantic_ai.usage import RequestUsage
 from pydantic_core import from_json
 
 from harness.builtin import outgoing, sendable
-from harness.builtin.exchange import AUTH, BROKEN, CONFIG, LIMIT, REFUSED, Answer, Call, ModelFault, Request, Sent
+from harness.builtin.exchange import (
+    AUTH,
+    BROKEN,
+    CONFIG,
+    LIMIT,
+    REFUSED,
+    Alive,
+    Answer,
+    Call,
+    Message,
+    ModelFault,
+    Request,
+    Sent,
+)
+from harness.builtin.exchange import Going as Told
 from harness.builtin.outgoing import Going, Out, comes_in
 from harness.model import usage
 from harness.model.usage import Usage
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
+if TYPE_CHECKING:  # of the extra: only their types are meant
     from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent
     from pydantic_ai.models import Model as Theirs
     from pydantic_ai.settings import ModelSettings
-
-    from harness.builtin.exchange import Alive, Message
-    from harness.builtin.exchange import Going as Told
 
 LIBRARY = "pydantic-ai-slim"
 THEN = datetime(1970, 1, 1, tzinfo=UTC)  # of an answer that is sent again: no vendor is told when it was
@@ -216,17 +225,17 @@ def _model(parameters: dict[str, Any], key: str, client: httpx2.AsyncClient) -> 
     if not given["api_key"]:
         raise ModelFault(AUTH, "no key is set")
     if vendor == "anthropic":
-        from pydantic_ai.models.anthropic import AnthropicModel
-        from pydantic_ai.providers.anthropic import AnthropicProvider
+        from pydantic_ai.models.anthropic import AnthropicModel  # half a second a vendor
+        from pydantic_ai.providers.anthropic import AnthropicProvider  # half a second a vendor
 
         return AnthropicModel(name, provider=AnthropicProvider(**given))
     if vendor == "google":
-        from pydantic_ai.models.google import GoogleModel
-        from pydantic_ai.providers.google import GoogleProvider
+        from pydantic_ai.models.google import GoogleModel  # half a second a vendor
+        from pydantic_ai.providers.google import GoogleProvider  # half a second a vendor
 
         return GoogleModel(name, provider=GoogleProvider(**given))
-    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-    from pydantic_ai.providers.openai import OpenAIProvider
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel  # as above
+    from pydantic_ai.providers.openai import OpenAIProvider  # as above
 
     chat = vendor == "openai-chat" or (vendor == "openai" and url is not None)
     return (OpenAIChatModel if chat else OpenAIResponsesModel)(name, provider=OpenAIProvider(**given))

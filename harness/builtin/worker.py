@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 from harness.base import encoding
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.builtin import turns
 from harness.builtin.conversation import Conversation
-from harness.builtin.equipment import SCRATCH
-from harness.builtin.hands import Hands
-from harness.builtin.loop import End, Loop
+from harness.builtin.equipment import SCRATCH, Equipment
+from harness.builtin.exchange import Call
+from harness.builtin.hands import Hands, Place
+from harness.builtin.loop import Bill, End, Limits, Loop
 from harness.filesystem.local import Mount
 from harness.process.confine import Confinement
 from harness.store import files, names
-from harness.tasks.crew import MOST_RUNNING, Crew
+from harness.tasks.crew import MOST_RUNNING, Crew, Job
 from harness.tasks.squad import Squad
 from harness.tools import permits
+from harness.tools.tool import Result
 from harness.workspace import skills
+from harness.workspace.given import Given
+from harness.workspace.subagents import Subagent
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from harness.builtin.equipment import Equipment
-    from harness.builtin.exchange import Call
-    from harness.builtin.hands import Place
-    from harness.builtin.loop import Bill, Limits
+if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.wire import Wire
-    from harness.tasks.crew import Job
-    from harness.tools.tool import Result
-    from harness.workspace.given import Given
-    from harness.workspace.subagents import Subagent
 
-    Report = Callable[[dict[str, Any]], None]
+Report = Callable[[dict[str, Any]], None]
 
 PROJECT = "project"  # how an isolated subagent sees the folder of whoever started it
 ISOLATED = "isolated"

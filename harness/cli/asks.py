@@ -6,11 +6,15 @@ import asyncio
 import select
 import signal
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
 from harness.base import console, errors
 from harness.base.errors import UsageFault
+from harness.builtin.loop import Limits
+from harness.cli import values
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.integrity import inside
@@ -19,11 +23,7 @@ from harness.sessions.agent import HarnessAgent, Reply
 from harness.store.layout import command
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from harness.builtin.loop import Limits
+if TYPE_CHECKING:  # its type alone: a session asks it
     from harness.tools.tool import Question
 
 SESSION = "default"
@@ -128,8 +128,6 @@ class Conversation:
         """One call; returns its exit code."""
         reply = self.runner.run(self._call(text))
         if as_json:
-            from harness.cli import values
-
             values.echo(reply)
         else:
             self.talk.end(reply)

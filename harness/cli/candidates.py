@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 
@@ -23,10 +24,6 @@ from harness.decision import views
 from harness.integrity import lease
 from harness.model import contract, issues, roles, runs
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 NEWEST = 20  # runs
 

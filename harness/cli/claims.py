@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
-from harness.base import console, errors
-from harness.cli import help
+from harness.base import console, errors, schema
+from harness.cli import help, show, values
 from harness.cli.help import as_json
 from harness.cli.orders import order
 from harness.cli.quick import here
+from harness.commands import in_run, why
+from harness.decision import proofs, views
+from harness.integrity import inside
+from harness.model import contract, contract_log, mission
+from harness.run import claim_orders, orders
 from harness.store.layout import command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LONGEST_SECONDS = 24 * 3600
 
@@ -27,10 +29,6 @@ def claim() -> None:
 
 def _rows() -> list[dict[str, Any]]:
     """Every claim with its text, its checks, its features and the state of its proof, as plain JSON."""
-    from harness.base import schema
-    from harness.decision import proofs, views
-    from harness.model import contract_log
-
     layout = here()
     known, queue = proofs.load(layout), views.queue(layout)
     by_person = contract_log.set_by_person(known.log)
@@ -49,8 +47,6 @@ def _rows() -> list[dict[str, Any]]:
 @as_json
 def claim_list(as_json: bool) -> None:
     """The claims, a line each."""
-    from harness.cli import values
-
     rows = _rows()
     if as_json:
         values.echo(rows)
@@ -67,10 +63,6 @@ def claim_list(as_json: bool) -> None:
 @as_json
 def claim_show(claim_id: str, as_json: bool) -> None:
     """One claim, whole: its checks with their numbers, the state of its proof, who changed it."""
-    from harness.cli import values
-    from harness.commands import why
-    from harness.model import contract, mission
-
     mission.check_format(here())
     found = contract.load(here()).claim(claim_id)  # an unknown one is named as such
     if as_json:
@@ -96,12 +88,6 @@ def claim_show(claim_id: str, as_json: bool) -> None:
 @click.option("--reason", default="a person set it", help="Why; for the contract log.")
 def claim_set(claim_id: str, path: str | None, reason: str, **words: Any) -> None:
     """Change a claim's text or its checks. New checks run once first, on the mission's tree as it is."""
-    from harness.cli import show
-    from harness.commands import in_run
-    from harness.integrity import inside
-    from harness.model import contract, mission
-    from harness.run import claim_orders, orders
-
     layout = here()
     inside.refuse(layout, "claim set")
     mission.check_format(layout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 
 import click
 
@@ -14,23 +15,33 @@ from harness.cli import (
     completion,
     help,
     history,
+    history_show,
     keeping,
     looking,
     memories,
     orders,
+    quick,
     schedule,
     sessions,
+    show,
     steering,
+    values,
     workspaces,
 )
+from harness.cli import log as transcripts
 from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.commands import choose_agent, config_check, in_run, spending, try_confine
+from harness.commands import doctor as doctors
+from harness.commands import status as statuses
+from harness.commands import why as explaining
+from harness.integrity import inside
+from harness.model import mission
 from harness.model.issues import SEVERITIES
+from harness.notice import hooks
+from harness.proof import verify as verifying
+from harness.run import given, starting
 from harness.store.layout import command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_RUNS = 1_000_000
 
@@ -48,8 +59,6 @@ def cli(folder: str) -> None:
 
 def _require_loop(context: click.Context, _: click.Parameter, words: tuple[str, ...]) -> None:
     """run.sh hands its own options to `init --quietly`, so that none is refused behind a mission that was begun for it."""
-    from harness.cli import quick
-
     if words and not context.params.get("quietly"):
         raise click.UsageError(f"Got unexpected extra argument ({' '.join(words)})")
     if words:
@@ -68,11 +77,6 @@ def _require_loop(context: click.Context, _: click.Parameter, words: tuple[str, 
 @click.argument("loop", nargs=-1, metavar="", expose_value=False, callback=_require_loop)
 def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abandon: bool) -> None:
     """Start a mission in this folder, and choose its agent. The folder is in a git repository, and has a SPEC.md."""
-    from harness.commands import choose_agent, config_check
-    from harness.integrity import inside
-    from harness.model import mission
-    from harness.run import starting
-
     layout = here(upwards=False)
     inside.refuse(layout, "init")
     choose_agent.require(layout, agent, trust)
@@ -110,8 +114,6 @@ def _ask(question: str, answers: dict[str, str], default: str) -> str:
 @as_json
 def next_(as_json: bool, **options: str | None) -> int:
     """What is due, in one line."""
-    from harness.cli import quick
-
     given = [word for name, value in options.items() if value for word in (f"--{name}", value)]
     return quick.next_(["--json"] * as_json + given)
 
@@ -121,8 +123,6 @@ def next_(as_json: bool, **options: str | None) -> int:
 @click.argument("text", nargs=-1)
 def note(tag: str, text: tuple[str, ...]) -> int:
     """Note one line for later runs."""
-    from harness.cli import quick
-
     return quick.note(["--tag", tag, *text])
 
 
@@ -130,10 +130,7 @@ def note(tag: str, text: tuple[str, ...]) -> int:
 @as_json
 def status(as_json: bool) -> None:
     """Features, attempts, last outcomes, and what is due."""
-    from harness.cli import show, values
-    from harness.commands import status
-
-    values.echo(status.status(here())) if as_json else show.status(status.status(here()))
+    values.echo(statuses.status(here())) if as_json else show.status(statuses.status(here()))
 
 
 class _Titled(help.Grouped):
@@ -162,8 +159,6 @@ def issue() -> None:
 @click.option("--code-pointer", default="")
 def issue_report(title: str, **fields: str) -> None:
     """Report a fault that is not yours to fix now."""
-    from harness.commands import in_run
-
     if not title.strip():
         example = f"{command('issue')} 'it crashes on empty input' --severity major"
         raise errors.UsageFault(f"Say what is wrong, such as: {example}")
@@ -174,8 +169,6 @@ def issue_report(title: str, **fields: str) -> None:
 @as_json
 def issue_list(as_json: bool) -> None:
     """The issues, a line each."""
-    from harness.cli import show, values
-
     values.echo(values.issue_list(here())) if as_json else show.issue_list(here())
 
 
@@ -184,8 +177,6 @@ def issue_list(as_json: bool) -> None:
 @click.option("--why", default="", help="The reason.")
 def issue_close(issue_id: str, why: str) -> None:
     """Close an issue: planners no longer see it."""
-    from harness.commands import in_run
-
     console.print_line(in_run.close_issue(here(), issue_id, why))
 
 
@@ -193,8 +184,6 @@ def issue_close(issue_id: str, why: str) -> None:
 @click.argument("file")
 def reply(file: str) -> None:
     """Give the run's reply: FILE, or - for standard input. It is checked at once, the last good one counts."""
-    from harness.commands import in_run
-
     text = sys.stdin.read() if file == "-" else in_run.text_of(file)
     console.print_line(in_run.reply(here(), text))
 
@@ -204,9 +193,6 @@ def reply(file: str) -> None:
 @as_json
 def check(name: str | None, as_json: bool) -> int:
     """Run checks as the validator will. Those of a feature, of a claim, or all; it counts for nothing."""
-    from harness.cli import show, values
-    from harness.commands import in_run
-
     found = values.shown(in_run.check(here(), name or ""), show.receipt, as_json)
     if as_json:
         return values.checks(found, "" if found else in_run.unchecked(here(), name or ""))
@@ -222,9 +208,6 @@ def check(name: str | None, as_json: bool) -> int:
 @as_json
 def verify(contract_path: str, folder: str, commit: str, as_json: bool) -> int:
     """Run all checks of a contract on any clone. A receipt that you can check without trusting us."""
-    from harness.cli import show, values
-    from harness.proof import verify as verifying
-
     where = os.path.abspath(folder)
     fired = verifying.verify(verifying.find_contract(contract_path, where), where, commit)
     found = values.shown(fired, show.receipt, as_json)
@@ -240,9 +223,6 @@ def verify(contract_path: str, folder: str, commit: str, as_json: bool) -> int:
 @as_json
 def why(name: str, as_json: bool) -> None:
     """Why a feature or a claim is believed: receipts, history, runs."""
-    from harness.cli import values
-    from harness.commands import why as explaining
-
     if as_json:
         values.echo(explaining.value(here(), name))
         return
@@ -259,8 +239,6 @@ def runs() -> None:
 @as_json
 def runs_list(most: int, as_json: bool) -> None:
     """Finished runs, a line each."""
-    from harness.cli import show, values
-
     values.echo(values.run_list(here(), most)) if as_json else show.run_list(here(), most)
 
 
@@ -271,11 +249,8 @@ def runs_list(most: int, as_json: bool) -> None:
 def runs_show(of: str, prompt: bool, as_json: bool) -> None:
     """One run, or the newest one of a feature: result, receipts, and where its files are."""
     if prompt:
-        from harness.cli import history_show
-
         history_show.prompt(here(), of, as_json)
         return
-    from harness.cli import show, values
 
     values.echo(values.run(here(), of)) if as_json else show.run(here(), of)
 
@@ -286,18 +261,13 @@ def runs_show(of: str, prompt: bool, as_json: bool) -> None:
 @as_json
 def log(what: str, follow: bool, as_json: bool) -> None:
     """What an agent says and does, live or later. Without a name: the run under way, else the newest that has a transcript."""
-    from harness.cli import log
-
-    log.log(here(), what, follow, as_json)
+    transcripts.log(here(), what, follow, as_json)
 
 
 @cli.command()
 @as_json
 def usage(as_json: bool) -> None:
     """What was spent: by role, feature, day and model, and in all."""
-    from harness.cli import show, values
-    from harness.commands import spending
-
     values.echo(spending.spending(here())) if as_json else show.usage(spending.spending(here()))
 
 
@@ -309,10 +279,6 @@ def usage(as_json: bool) -> None:
 def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
     """Find what is wrong with the mission. Or with agents of this machine, or (confine) what a run's programs can do to it, or
     (unattended) what would stop it tonight."""
-    from harness.cli import show, values
-    from harness.commands import doctor as doctors
-    from harness.commands import try_confine
-
     if trial and part != "agents":
         raise errors.UsageFault(f"Say: {command('doctor agents --try')}")
     if part == "unattended":
@@ -329,12 +295,8 @@ def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
 @click.argument("word")
 def ending(word: str) -> None:
     """The lines with which run.sh ends."""
-    from harness.commands import status
-    from harness.notice import hooks
-    from harness.run import given
-
     given.check_state(here())
-    console.print_line("\n".join(status.ending(here(), word)))
+    console.print_line("\n".join(statuses.ending(here(), word)))
     _lines(console.sanitise(f"warning   {line}") for line in hooks.at_ending(here(), word))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+from collections.abc import Iterable
 from itertools import takewhile
 
 import click
@@ -11,12 +13,9 @@ from harness.base import console, errors
 from harness.base.errors import HarnessError, UsageFault
 from harness.cli.quick import here
 from harness.model import roles
+from harness.run import starting
 from harness.store import files, layout
 from harness.store.layout import Layout, command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 GROUPS = {
     "Mission": ("init", "next", "doctor", "snapshot", "gc", "forget", "export", "completion", "help"),
@@ -95,8 +94,6 @@ def _cut(text: str, room: int) -> str:
 
 def unknown(word: str, known: Iterable[str]) -> str:
     """` Did you mean 'status'?`, with the known words that look like this one; "" where none does."""
-    import difflib  # 5 ms, and only for a word that is not known
-
     found = difflib.get_close_matches(word, list(known), n=2)
     return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
 
@@ -143,8 +140,6 @@ def overview() -> str:
 def version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
     """Print the version, and end: of a checkout with its commit."""
     if wanted and not ctx.resilient_parsing:
-        from harness.run import starting
-
         console.print_line(f"harness {starting.version()}")
         ctx.exit()
 

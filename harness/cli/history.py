@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from harness.base import errors
+from harness.builtin.past import LOOP
+from harness.cli import history_fire, history_show, history_turn
 from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.history import export as exporting
+from harness.history import matching
+from harness.history import search as searching
+from harness.replay import pruning
 from harness.store.layout import command
 
 PLACES = ("raw", "memory", "identity", "prompts", "runs", "all")
 MOST_HITS = 10_000
 SWAPS = "role=FILE, summary=FILE, identity=FILE, spec=FILE or memory=without:SEQ"
 NOT_FIRED = {"model": "", "swaps": (), "times": 1}
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @click.command()
@@ -51,8 +55,6 @@ def replay(
     **fired: Any,
 ) -> int:
     """Rebuild the prompt of a past run, and compare it byte for byte (65 where it is another); or fire it again."""
-    from harness.cli import history_show
-
     if (turn or task) and not (plays or whole or config):
         return _turn(of, turn, task, agent, as_json, **fired)
     fires = bool(agent) or any(fired[name] != default for name, default in NOT_FIRED.items())
@@ -73,9 +75,6 @@ def replay(
 
 def _turn(of: str, turn: int | None, task: str, agent: str, as_json: bool, **fired: Any) -> int:
     """`replay RUN [--task ID] --turn N`, and with an agent, the built-in one alone, the request is sent again."""
-    from harness.builtin.past import LOOP
-    from harness.cli import history_show, history_turn
-
     if (
         not (of and turn)
         or agent not in ("", LOOP)
@@ -88,8 +87,6 @@ def _turn(of: str, turn: int | None, task: str, agent: str, as_json: bool, **fir
 
 def _fired(of: str, agent: str, as_json: bool, *, alone: bool, model: str, swaps: tuple[str, ...], times: int) -> int:
     """`replay RUN --agent NAME`; without an agent `--with` shows what it would change."""
-    from harness.cli import history_fire, history_show
-
     if not (of and alone and (agent or (swaps and not model and times == 1))):
         raise errors.UsageFault(f"Say a run and an agent: {command('replay RUN --agent NAME [--model M]')}")
     where, run_id = history_show.named(here(), of)
@@ -108,10 +105,6 @@ def _fired(of: str, agent: str, as_json: bool, *, alone: bool, model: str, swaps
 @as_json
 def search(words: tuple[str, ...], regex: bool, places: tuple[str, ...], most: int, as_json: bool, **only: str) -> None:
     """Find WORDS in memory (best first) and in what runs were asked, said and did (newest first)."""
-    from harness.cli import history_show
-    from harness.history import matching
-    from harness.history import search as searching
-
     asked = matching.query(words, regex)
     wanted = searching.Filter(**{**only, "since": searching.since(only["since"])})
     found = searching.search(here(), asked, places or ("all",), wanted, most)
@@ -126,9 +119,6 @@ def search(words: tuple[str, ...], regex: bool, places: tuple[str, ...], most: i
 @as_json
 def gc(days: int, dry_run: bool, as_json: bool) -> None:
     """Free the room of old runs: transcripts, output, refused files, spare trees. Every prompt can still be rebuilt."""
-    from harness.cli import history_show
-    from harness.replay import pruning
-
     history_show.pruned(pruning.prune(here(), days, dry_run=dry_run), as_json)
 
 
@@ -139,9 +129,6 @@ def gc(days: int, dry_run: bool, as_json: bool) -> None:
 @as_json
 def export(of: str, whole: bool, target: str, as_json: bool) -> None:
     """Export a run, or all, with the commits: what comes out replays on another machine."""
-    from harness.cli import history_show
-    from harness.history import export as exporting
-
     if whole == bool(of) or not target:
         one = command("export RUN --to PATH")
         raise errors.UsageFault(f"Say which run, or all, and where to: {one}   {command('export --all --to PATH')}")

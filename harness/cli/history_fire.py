@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.table import Table
 from rich.text import Text
 
@@ -11,14 +13,9 @@ from harness.model import runs
 from harness.replay import firing, side_by_side, swapping, then
 from harness.replay.firing import Order, Shot
 from harness.replay.replays import About
+from harness.replay.side_by_side import Compared, Side, Spread
 from harness.run.thinking import NEEDS_HELP
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.replay.side_by_side import Compared, Side, Spread
 
 
 def order(

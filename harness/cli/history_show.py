@@ -12,18 +12,16 @@ from harness.base import console, errors
 from harness.cli import show, values
 from harness.cli.help import unknown
 from harness.history import explain, past, rebuild
+from harness.history.explain import Explained
+from harness.history.export import Exported
+from harness.history.search import Found
 from harness.model import config
+from harness.replay import playback
+from harness.replay.playback import Played
+from harness.replay.pruning import Pruned
 from harness.store import files, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.history.explain import Explained
-    from harness.history.export import Exported
-    from harness.history.search import Found
-    from harness.replay.playback import Played
-    from harness.replay.pruning import Pruned
 
 SHOWN_BEFORE, SHOWN_AFTER = 40, 60  # characters around the place where two texts differ
 
@@ -77,8 +75,6 @@ def every(layout: Layout, as_json: bool) -> int:
 
 def played(layout: Layout, mission: str, other: str, as_json: bool) -> int:
     """Play a mission back, and show whether it came out the same, or what differed first; returns the exit code."""
-    from harness.replay import playback
-
     made = playback.play(layout, mission, _config(other) if other else None)
     if as_json:
         values.echo({**made.asdict(), "same": made.same})

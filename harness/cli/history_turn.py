@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.table import Table
 from rich.text import Text
 
 from harness.base import console, errors
 from harness.builtin import past
+from harness.builtin.past import Again, Seen
 from harness.cli import show, values
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.builtin.past import Again, Seen
-    from harness.store.layout import Layout
+from harness.store.layout import Layout
 
 
 def turn(layout: Layout, where: Layout, run_id: str, number: int, task: str, *, sends: bool, as_json: bool) -> int:

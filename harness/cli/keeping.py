@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
 from harness.base import console, errors
-from harness.cli import help
+from harness.cli import help, history_show, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.history import forgetting, restoring, snapshots
 from harness.store.layout import command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 MOST = 100_000
 
@@ -29,8 +27,6 @@ def snapshot() -> None:
 @as_json
 def snapshot_list(most: int, as_json: bool) -> int:
     """The snapshots, a line each."""
-    from harness.history import snapshots
-
     rows = snapshots.listed(here(), most)
     if as_json:
         _echo(rows)
@@ -47,8 +43,6 @@ def snapshot_list(most: int, as_json: bool) -> int:
 @as_json
 def snapshot_show(snapshot_id: str, as_json: bool) -> None:
     """One snapshot: its files, its commit, the features of then."""
-    from harness.history import snapshots
-
     value = snapshots.value(here(), snapshot_id)
     if as_json:
         _echo(value)
@@ -66,8 +60,6 @@ def snapshot_show(snapshot_id: str, as_json: bool) -> None:
 @as_json
 def snapshot_diff(one: str, two: str, as_json: bool) -> None:
     """What became other between two snapshots: spec, features, contract, issues, memory, config. B is `now` unless it is said."""
-    from harness.history import snapshots
-
     lines = snapshots.diff(here(), one, two)
     if as_json:
         _echo({"from": one, "to": two, "diff": lines})
@@ -80,8 +72,6 @@ def snapshot_diff(one: str, two: str, as_json: bool) -> None:
 @as_json
 def snapshot_restore(snapshot_id: str, as_json: bool) -> None:
     """Put features, contract, spec, issues and memory back, and the code in a new branch, after a snapshot of now."""
-    from harness.history import restoring
-
     made = restoring.restore(here(), snapshot_id)
     if as_json:
         _echo(made)
@@ -105,9 +95,6 @@ def features() -> None:
 @as_json
 def features_at(run: str, as_json: bool) -> None:
     """The features as RUN found them, and what was due: that run."""
-    from harness.cli import history_show
-    from harness.history import snapshots
-
     value = snapshots.due(*history_show.named(here(), run))
     if as_json:
         _echo(value)
@@ -120,9 +107,6 @@ def features_at(run: str, as_json: bool) -> None:
 @as_json
 def memory_at(run: str, as_json: bool) -> None:
     """What was known when RUN was asked: summary.md and MEMORY.md of then."""
-    from harness.cli import history_show
-    from harness.history import snapshots
-
     value = snapshots.remembered(*history_show.named(here(), run))
     if as_json:
         _echo(value)
@@ -141,8 +125,6 @@ def memory_at(run: str, as_json: bool) -> None:
 @as_json
 def forget(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Remove runs for good: their files, and objects that nobody else uses. A tombstone stays, and the line of the run log."""
-    from harness.history import forgetting
-
     if not yes and not sys.stdin.isatty():
         raise errors.UsageFault(f"It cannot be undone. Say: {command('forget')} {' '.join(runs)} --yes")
     if not yes:
@@ -163,8 +145,6 @@ def _features(rows: list[dict[str, Any]] | None) -> list[str]:
 
 
 def _echo(value: object) -> None:
-    from harness.cli import values
-
     values.echo(value)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from typing import Any
 
 from harness.base import console, errors
 from harness.base.record import Record
@@ -18,11 +20,6 @@ from harness.run.transcript import Row
 from harness.store import files, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 BLOCK = 65536
 POLL_SECONDS = 0.2

@@ -6,15 +6,14 @@ import click
 
 from harness.base import console, errors
 from harness.cli.quick import here
+from harness.look import live, screen, writing
+from harness.look.glance import Watcher
 
 
 @click.command()
 @click.option("--once", is_flag=True, help="Print how it stands now, and end; as without a terminal.")
 def watch(once: bool) -> None:
     """What runs now, live: each lane with its last lines, the queue, spending, receipts, notes. It only reads; q ends it."""
-    from harness.look import live, screen
-    from harness.look.glance import Watcher
-
     live.make_lenient()
     if live.able() and not once:
         live.watch(here().project)
@@ -29,8 +28,6 @@ def watch(once: bool) -> None:
 @click.option("--open", "opens", is_flag=True, help="Show it in the browser of this machine.")
 def report(of: str, target: str, opens: bool) -> int:
     """The whole mission as one HTML page that needs no network. MISSION is one that `init --new` put away."""
-    from harness.look import writing
-
     made = writing.write(here(), of, target)
     console.print_line(f"{here().relative(made.path)}: {made.runs} runs, {-(-made.size // 1024)} KiB")
     if opens:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+import click
+
+from harness.base.errors import USAGE
+from harness.base.exits import handle_signals
+from harness.cli import candidates
+from harness.cli.commands import cli
+from harness.cli.quick import COMPLETING
 
 COMMANDS = (
     "accept",
@@ -56,17 +61,8 @@ COMMANDS = (
 
 def application(words: Sequence[str]) -> int:
     """Run one command by click; returns the exit code."""
-    import click  # 40 ms: only for commands that people call
-
-    from harness.base.errors import USAGE
-    from harness.base.exits import handle_signals
-    from harness.cli.commands import cli
-    from harness.cli.quick import COMPLETING
-
     handle_signals()
     if COMPLETING in os.environ:
-        from harness.cli import candidates
-
         candidates.prepare(cli)
     try:
         code = cli.main(args=list(words), prog_name="harness", standalone_mode=False)

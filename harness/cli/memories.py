@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from harness.base import console
-from harness.cli import help, keeping
+from harness.cli import help, keeping, show, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.commands import curations, identities, provenance
 from harness.memory import archive, raw
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 TITLES = {
     "came": ("kept", "promoted", "graduated", "item"),
@@ -42,8 +41,6 @@ def memory() -> None:
 @as_json
 def memory_show(layer: str, as_json: bool) -> None:
     """The layers of memory: raw, summary, memory, identity, or all."""
-    from harness.cli import show, values
-
     values.echo(values.memory(here(), layer)) if as_json else show.memory(here(), layer)
 
 
@@ -52,9 +49,6 @@ def memory_show(layer: str, as_json: bool) -> None:
 @as_json
 def memory_diff(curation: str, as_json: bool) -> None:
     """What a curation changed, and why; by default the newest."""
-    from harness.cli import values
-    from harness.commands import curations
-
     value = curations.diff(here(), curation)
     values.echo(value) if as_json else _lines(_difference(value))
 
@@ -64,9 +58,6 @@ def memory_diff(curation: str, as_json: bool) -> None:
 @as_json
 def memory_why(line: tuple[str, ...], as_json: bool) -> None:
     """The notes behind a line of summary.md or MEMORY.md; the words with which it begins are enough."""
-    from harness.cli import values
-    from harness.commands import provenance
-
     value = provenance.why(here(), " ".join(line))
     values.echo(value) if as_json else _lines(_sources(value))
 
@@ -81,9 +72,6 @@ def identity() -> None:
 @as_json
 def identity_list(role: str, as_json: bool) -> None:
     """The lines of a role, or of all, with their missions and counts."""
-    from harness.cli import values
-    from harness.commands import identities
-
     run, rows = identities.given(here())
     if run:
         rows = [row for row in rows if role in ("", row["role"])]
@@ -101,9 +89,6 @@ def identity_list(role: str, as_json: bool) -> None:
 @as_json
 def identity_why(line: tuple[str, ...], role: str, as_json: bool) -> None:
     """Where a line came from: its notes in all missions, and the rule."""
-    from harness.cli import values
-    from harness.commands import identities
-
     value = identities.why(" ".join(line), role)
     values.echo(value) if as_json else _lines(_evidence(value))
 
@@ -114,9 +99,6 @@ def identity_why(line: tuple[str, ...], role: str, as_json: bool) -> None:
 @as_json
 def identity_forget(line: tuple[str, ...], role: str, as_json: bool) -> None:
     """Take a line back for good: it does not come again."""
-    from harness.cli import values
-    from harness.commands import identities
-
     value = identities.forget(here(), " ".join(line), role)
     said = f"{value['role']}.md forgot: {value['text']}. It does not come again."
     values.echo(value) if as_json else _lines([said])

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import click
 
-from harness.base import console, errors, schema
-from harness.cli import help
+from harness.base import clock, console, errors, schema
+from harness.cli import help, show, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.commands import steering
+from harness.commands import status, steering
+from harness.decision import checkpoints, escalations, views
+from harness.model import mission
+from harness.model.contract import Check, Claim
+from harness.model.features import Feature
+from harness.run import claim_orders, orders
 from harness.store.layout import command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def order(verb: str, *words: str) -> None:
     """Place an order, and print what became of it."""
-    from harness.model import mission
-    from harness.run import orders
-
     mission.check_format(here())
     console.print_line(orders.place(here(), verb, list(words)))
 
@@ -34,9 +35,6 @@ def feature() -> None:
 @as_json
 def feature_list(as_json: bool) -> None:
     """The features, a line each."""
-    from harness.cli import values
-    from harness.commands import status
-
     rows = status.status(here())["features"]
     if as_json:
         values.echo(rows)
@@ -50,8 +48,6 @@ def feature_list(as_json: bool) -> None:
 @as_json
 def feature_show(feature_id: str, as_json: bool) -> None:
     """One feature, whole: description, claims with checks, what happened to it."""
-    from harness.cli import show, values
-
     values.echo(values.feature(here(), feature_id)) if as_json else show.feature(here(), feature_id)
 
 
@@ -91,14 +87,6 @@ def feature_block(feature_id: str, reason: str) -> None:
 @click.option("--priority", type=int, default=1, help="1 comes first.")
 def feature_add(title: str, text: str, sentence: str, checks: tuple[str, ...], **more: Any) -> None:
     """Want one more feature. With checks it is in the plan at once, else a planner plans it."""
-    import json
-
-    from harness.cli import show
-    from harness.model import mission
-    from harness.model.contract import Check, Claim
-    from harness.model.features import Feature
-    from harness.run import claim_orders
-
     mission.check_format(here())
     if not checks:
         order("feature want", title, "\n".join(filter(None, [text, sentence])), steering.who())
@@ -124,10 +112,6 @@ def checkpoint() -> None:
 @as_json
 def checkpoint_list(as_json: bool) -> None:
     """What waits, what to read, and the answers so far."""
-    from harness.cli import values
-    from harness.decision import checkpoints, views
-    from harness.model import mission
-
     mission.check_format(here())
     waiting, rows = views.asks(here()), checkpoints.rows(here())
     answers = [row for row in rows if row.state in checkpoints.ANSWERED]
@@ -167,11 +151,6 @@ def escalation(context: click.Context) -> None:
 @as_json
 def escalation_show(as_json: bool) -> None:
     """The open escalation: what is red, and a command for each way on."""
-    from harness.base import clock
-    from harness.cli import show, values
-    from harness.decision import escalations
-    from harness.model import mission
-
     mission.check_format(here())
     found = escalations.shown(here(), clock.now()).asdict()
     values.echo(found) if as_json else show.escalation(found)

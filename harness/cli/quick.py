@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 
-from harness.base import console, errors
+from harness.base import clock, console, errors
 from harness.base.errors import UsageFault
+from harness.integrity import lease, turn
+from harness.memory import raw
+from harness.model import mission
+from harness.store import files
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 MOST_LANES = 32
 COMPLETING = "_HARNESS_COMPLETE"  # the variable that a shell sets when it asks for candidates
@@ -47,7 +47,7 @@ def next_(words: list[str]) -> int:
     from harness.decision import rules, views  # each quick command loads only what it needs
 
     if words[:1] == ["--told"] and len(words) == 2:
-        from harness.commands import status
+        from harness.commands import status  # only where a person reads it
 
         if words[1].startswith("WAIT 0 ") and os.environ.get("HARNESS_LANE"):
             return errors.DONE  # the other lanes say what they do
@@ -66,8 +66,7 @@ def next_(words: list[str]) -> int:
 def _lull(layout: Layout, seconds: int, line: str) -> int:
     """A lane looks again here whenever a run ends, and goes back to wait: a start of its own for each look would take the
     processor from the lane that has work. Where something is due it ends with the turn, so that the others go on waiting."""
-    from harness.decision import rules, views
-    from harness.integrity import turn
+    from harness.decision import rules, views  # `note` and `hold` need neither
 
     until = time.monotonic() + seconds
     while turn.lull(layout, until - time.monotonic(), line) and turn.has_lanes():
@@ -82,8 +81,7 @@ def _lull(layout: Layout, seconds: int, line: str) -> int:
 
 def _say_next(layout: Layout, *, as_json: bool) -> int:
     """Decide and print. A lane of run.sh has its turn from here until its run has claimed its work."""
-    from harness.decision import rules, views
-    from harness.integrity import turn
+    from harness.decision import rules, views  # `note` and `hold` need neither
 
     turn.take()
     view = views.gather(layout)
@@ -91,8 +89,8 @@ def _say_next(layout: Layout, *, as_json: bool) -> int:
     if decision.word != "NEXT":
         turn.release()
     if as_json:
-        from harness.cli import values
-        from harness.commands import status
+        from harness.cli import values  # only for --json
+        from harness.commands import status  # only where a person reads it
 
         why = {"line": decision.line, "why": status.why(view, decision), "code": decision.code}
         values.echo({**decision.asdict(), **why})
@@ -103,16 +101,14 @@ def _say_next(layout: Layout, *, as_json: bool) -> int:
 
 def note(words: list[str]) -> int:
     """`note [--tag TAG] [--] TEXT…`: one line for later runs."""
-    from harness.integrity import inside
-    from harness.memory import raw
-    from harness.model import mission
+    from harness.integrity import inside  # only `note` needs it
 
     tag, text = _note_words(words)
     layout = here()
     mission.check_format(layout)
     run_id = inside.run_id(layout)
     if run_id:
-        from harness.integrity import inbox
+        from harness.integrity import inbox  # only inside a run
 
         list(inbox.ask(layout, run_id, "note", tag, text))
     else:
@@ -136,9 +132,6 @@ def _note_words(words: list[str]) -> tuple[str, str]:
 def hold(words: list[str]) -> int:
     """`hold FD [--once | --for TIME | --lanes N …]`: take the loop's lock on a descriptor that run.sh keeps open, and print its
     options: 1 for one decision else 0, seconds, lanes. For run.sh alone."""
-    from harness.base import clock
-    from harness.store import files
-
     layout, lane = here(), os.environ.get("HARNESS_LANE", "")
     if not words or not words[0].isdigit():
         raise UsageFault("'hold' is for run.sh alone.")
@@ -152,8 +145,6 @@ def hold(words: list[str]) -> int:
         ) from None
     if not taken:
         holder = lock.holder()
-        from harness.integrity import lease
-
         now = ", ".join(one.run for one in lease.alive(layout)) or "between runs"
         raise errors.Busy(
             f"run.sh is looping on this mission already: pid {holder.get('pid', '?')}, "
@@ -168,8 +159,6 @@ def hold(words: list[str]) -> int:
 
 def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
     """The options of a looping run.sh: (one decision alone, seconds, lanes); raises UsageFault."""
-    from harness.base import clock
-
     seconds, lanes, rest = clock.LONGEST, 0, list(words)
     if rest == ["--once"]:
         return True, seconds, 1
@@ -182,7 +171,7 @@ def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
         else:
             usage = f"run.sh [--once | --lanes 1-{MOST_LANES} | --for TIME, such as 90s, 25m or 8h]"
             raise UsageFault(f"'{' '.join(filter(None, (name, value)))}' is not understood. Usage: {usage}")
-    from harness.model import config
+    from harness.model import config  # run.sh asks once a start
 
     settings = config.load(layout)
     lanes = lanes or settings.lanes

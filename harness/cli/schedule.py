@@ -5,10 +5,14 @@ from __future__ import annotations
 import click
 
 from harness.base import console, errors
-from harness.cli import help
+from harness.cli import help, show, values
 from harness.cli.help import as_json
-from harness.cli.quick import MOST_LANES, here
+from harness.cli.quick import MOST_LANES, here, project_of
 from harness.store.layout import Layout, command
+from harness.unattended import recipes, report, schedules
+from harness.unattended import start as starting
+from harness.unattended import tonight as preflight
+from harness.unattended.schedule_log import ScheduleLog, shown
 
 LAST_LINES = 40
 
@@ -24,8 +28,6 @@ at_folder = click.option(
 
 
 def _where(folder: str | None) -> Layout:
-    from harness.cli.quick import project_of
-
     return Layout(project_of(click.format_filename(folder))) if folder else here()
 
 
@@ -43,8 +45,6 @@ def add(
 ) -> None:
     """Put the mission into your crontab, once: said again, it replaces what was there (without times: with the
     same). Other lines are not touched."""
-    from harness.unattended import recipes, report, schedules
-
     where = _where(folder)
     made = schedules.add(where, every, [*cron], goes_on, lanes or 0, place or schedules.CRON, install=place is None)
     lines = recipes.recipe(made, schedules.start_words(where)) if place else report.added(where, made)
@@ -55,11 +55,7 @@ def add(
 @as_json
 def list_(as_json: bool) -> None:
     """The schedules in your crontab, of all missions, and this one's."""
-    from harness.unattended import report
-
     if as_json:
-        from harness.cli import values
-
         values.echo(report.rows(here()))
     else:
         console.print_line("\n".join(report.listed(here())))
@@ -70,8 +66,6 @@ def list_(as_json: bool) -> None:
 @at_folder
 def remove(schedule_id: str, folder: str | None) -> None:
     """Take this mission's schedule, or the one with this ID, out of your crontab. Its log stays."""
-    from harness.unattended import report
-
     console.print_line("\n".join(report.removed(_where(folder), schedule_id)))
 
 
@@ -79,8 +73,6 @@ def remove(schedule_id: str, folder: str | None) -> None:
 @at_folder
 def run_now(folder: str | None) -> int:
     """Start it now as the machine would, in the same environment, and show what the log gets."""
-    from harness.unattended import schedules
-
     return schedules.run_now(_where(folder))
 
 
@@ -91,12 +83,8 @@ def run_now(folder: str | None) -> int:
 @as_json
 def log(count: int, as_json: bool) -> None:
     """What scheduled starts found, said and left, with local times."""
-    from harness.unattended.schedule_log import ScheduleLog, shown
-
     found = ScheduleLog(here()).lines()[-count:]
     if as_json:
-        from harness.cli import values
-
         values.echo(found)
     else:
         none = f"No scheduled start has written anything yet. See: {command('schedule list')}"
@@ -108,16 +96,11 @@ def log(count: int, as_json: bool) -> None:
 @click.option("--now", is_flag=True, help="A person starts it.")
 def start(schedule_id: str, now: bool) -> int:
     """One scheduled start: what the crontab calls."""
-    from harness.unattended import start
-
-    return start.start(here(), schedule_id, by_hand=now)
+    return starting.start(here(), schedule_id, by_hand=now)
 
 
 def tonight(as_json: bool) -> int:
     """Show what would stop the mission tonight; NEEDS_PERSON where anything would."""
-    from harness.cli import show, values
-    from harness.unattended import tonight
-
-    found = tonight.examine(here())
+    found = preflight.examine(here())
     code = values.findings(found, []) if as_json else show.findings(found, [])
     return errors.NEEDS_PERSON if code == errors.NEGATIVE else code

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from harness.base import console
 from harness.base.errors import UsageFault
-from harness.cli import help
+from harness.cli import help, history_turn, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.integrity import inside
 from harness.sessions import again, folder, index, interrupts, log, places, recalling, ruling, state
 from harness.sessions.agent import USER
-from harness.sessions.store import keys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.sessions.on_files import FileStore
-    from harness.sessions.store import Keys
+from harness.sessions.on_files import FileStore
+from harness.sessions.store import Keys, keys
 
 MOST = 50
 of_user = click.option("--user", default="", metavar="U", help="Whose; else as `ask` has it.")
@@ -72,8 +68,6 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
     """What a session is, and what came of each of its calls."""
     store, of = _one(session, user)
     if turn is not None:
-        from harness.cli import history_turn
-
         known, made = again.turn(store, of, turn)
         return history_turn.shown(known, made, as_json=as_json)
     found, _ = state.load(store, of)
@@ -152,6 +146,4 @@ def sessions_rules(session: str, verb: str | None, rules: tuple[str, ...], user:
 
 
 def _echo(value: Any) -> None:
-    from harness.cli import values
-
     values.echo(value)

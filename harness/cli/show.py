@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
 from itertools import islice
+from typing import Any
 
 import click
 from rich.console import Console
@@ -16,6 +18,7 @@ from harness.base import clock, console, errors, faults
 from harness.cli import values
 from harness.commands.curations import gated_words
 from harness.commands.status import cost as money
+from harness.commands.try_agent import Finding
 from harness.decision import overview, rules
 from harness.memory import raw
 from harness.model import contract, features, issues, mission, receipts, runs
@@ -23,13 +26,6 @@ from harness.model.usage import COUNTS
 from harness.run import prompt
 from harness.store import files, json_lines, layout
 from harness.store.layout import Layout, command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from harness.commands.try_agent import Finding
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
 ENDLESS = 10**6  # columns

@@ -5,16 +5,16 @@ from __future__ import annotations
 import click
 
 from harness.base import console
+from harness.cli import values
 from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.commands import steering
 
 
 @click.command()
 @click.option("--why", default="", help="The reason, kept in the file.")
 def pause(why: str) -> None:
     """Start no further run until `resume`. What is under way goes on to its end."""
-    from harness.commands import steering
-
     console.print_line(steering.halt(here(), "pause", why))
 
 
@@ -22,16 +22,12 @@ def pause(why: str) -> None:
 @click.option("--why", default="", help="The reason, kept in the file.")
 def stop(why: str) -> None:
     """Stop the mission, until `resume`. What is under way goes on to its end."""
-    from harness.commands import steering
-
     console.print_line(steering.halt(here(), "stop", why))
 
 
 @click.command()
 def resume() -> None:
     """Take back `pause` and `stop`."""
-    from harness.commands import steering
-
     console.print_line(steering.resume(here()))
 
 
@@ -43,8 +39,6 @@ def resume() -> None:
 @as_json
 def steer(words: tuple[str, ...], once: bool, listing: bool, number: int | None, as_json: bool) -> None:
     """Say in WORDS what the next runs must know. Without words, show what was said."""
-    from harness.commands import steering
-
     if number is not None:
         console.print_line(steering.unsay(here(), number))
         return
@@ -56,8 +50,6 @@ def steer(words: tuple[str, ...], once: bool, listing: bool, number: int | None,
         return
     text = steering.steering(here())
     if as_json:
-        from harness.cli import values
-
         values.echo({"text": text})
     else:
         console.print_line(console.sanitise(text.rstrip("\n")) or "Nothing was said yet.")
@@ -66,8 +58,6 @@ def steer(words: tuple[str, ...], once: bool, listing: bool, number: int | None,
 def _list(rows: list[tuple[str, str]], as_json: bool) -> None:
     """What was said to the next runs, with the numbers for `--remove`."""
     if as_json:
-        from harness.cli import values
-
         values.echo([{"number": number, "until": until, "text": text} for number, (until, text) in enumerate(rows, 1)])
         return
     for number, (until, text) in enumerate(rows, 1):

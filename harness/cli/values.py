@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable
 from itertools import islice
+from typing import Any
 
 from harness.base import console, errors
 from harness.base.record import Record
+from harness.commands.try_agent import Finding
 from harness.decision import overview
 from harness.integrity import lease
-from harness.memory import raw
+from harness.memory import pages, raw
 from harness.model import contract, features, issues, mission, receipts, runs
+from harness.model.receipts import Receipt
 from harness.store import files, layout, names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from harness.commands.try_agent import Finding
-    from harness.model.receipts import Receipt
 
 
 def echo(value: object) -> None:
@@ -86,8 +82,6 @@ def memory(where: Layout, layer: str) -> dict[str, Any]:
 
 
 def _first_seq(where: Layout) -> int:
-    from harness.memory import pages
-
     return pages.curated(where).first_seq
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from harness.base import console
-from harness.cli import help
+from harness.cli import help, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.commands import workspaces
 from harness.store.layout import command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @click.group(cls=help.Grouped)
@@ -29,9 +28,6 @@ def workspace() -> None:
 @as_json
 def workspace_show(role: str, user: str | None, sizes: bool, as_json: bool) -> None:
     """What an agent would be given, with the size and source of each part, and what waits for you."""
-    from harness.cli import values
-    from harness.commands import workspaces
-
     found = workspaces.show(here(), role, user)
     if as_json:
         values.echo(found)
@@ -72,9 +68,6 @@ def _texts(found: dict[str, Any]) -> list[str]:
 def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
     """Accept what runs changed of instructions, knowledge, skills, subagents or tools.json: all of it, or these paths. Without a
     PATH also the servers, the skills with files and the .harness that the repository brings."""
-    from harness.cli import values
-    from harness.commands import workspaces
-
     found, brought = workspaces.accept(here(), paths)
     if as_json:
         values.echo([one.asdict() for one in found])
@@ -93,9 +86,6 @@ def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
 @as_json
 def skill(name: str, path: str, as_json: bool) -> None:
     """Read a skill, or another FILE of it; without a NAME the skills there are."""
-    from harness.cli import values
-    from harness.commands import workspaces
-
     if name:
         text = workspaces.skill(here(), name, path)
         values.echo({"skill": name, "file": path, "text": text}) if as_json else console.print_line(text.rstrip("\n"))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tomllib
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from shutil import which
 
 from harness.agents import builtin, registry
 from harness.base.errors import Unavailable, UsageFault
@@ -13,18 +16,13 @@ from harness.commands import config_text
 from harness.decision import ceiling as most
 from harness.decision import views
 from harness.model import config, roles
+from harness.model.config import Config
 from harness.run import starting
 from harness.store import journal, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from harness.model.config import Config
-
-    Ask = Callable[[str, dict[str, str], str], str]
+Ask = Callable[[str, dict[str, str], str], str]
 
 AGENT, TRUST = "Which agent works here?", "How far may it go?"
 MODEL = f"Which model, with its vendor before a colon ({', '.join(builtin.KEYS)})?"
@@ -111,7 +109,6 @@ def _program(name: str) -> str:
     """Where the program of a known agent is."""
     if name == registry.LOOP:
         return "a loop of ours over a model that you name: at a vendor, which costs money, or at an address of your own"
-    from shutil import which  # 5 ms: only when a person chooses an agent
 
     return f"{which(name)}, which costs money"
 
@@ -174,8 +171,6 @@ def _without(text: str, keys: Iterable[str]) -> list[str]:
 
 def _first_value(lines: list[str]) -> tuple[int, set[str]]:
     """The number of lines of the first value (a comment or an empty line is one), and its key."""
-    import tomllib  # 10 ms: only when a person chooses an agent
-
     for size in range(1, len(lines) + 1):
         with suppress(tomllib.TOMLDecodeError):
             return size, set(tomllib.loads("\n".join(lines[:size])))

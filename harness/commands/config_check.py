@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.agents import registry
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
@@ -10,10 +12,6 @@ from harness.model.config import Config
 from harness.store import files, names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Mention(Record):

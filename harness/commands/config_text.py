@@ -6,15 +6,11 @@ It is made from the schema, so a setting cannot be missing. A setting is a line 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from harness.agents import registry
+from harness.base.record import Record
 from harness.model import config
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.base.record import Record
 
 HEAD = """# The settings of this mission. All are optional. Take the # off a line to use it; of a table that is commented out
 # take it off its [name], too. More on each: docs/contract.md. A change counts from the next run on.

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Any
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.memory import archive, pages, tokens
-from harness.memory.archive import Archived, Change
+from harness.memory.archive import Archived, Change, Move
 from harness.model import mission, runs
 from harness.store import files, json_lines, names, objects
 from harness.store.layout import Layout, command, identity_folder
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
-    from harness.memory.archive import Move
 
 MOST_LOOKED_AT = 2000  # lines of the archive that `status` reads
 

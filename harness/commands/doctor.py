@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 
 from harness.agents import registry
 from harness.base import errors
@@ -21,11 +22,6 @@ from harness.run import orders, recover, steps
 from harness.store import files, journal, json_lines, manifests, migrations, names
 from harness.store.layout import Layout, command, home, identity_folder
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 START_SECONDS = 60
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.base.errors import UsageFault
 from harness.commands.provenance import Line, plain, select
 from harness.integrity import inside
 from harness.memory import growth, identity, pages
+from harness.memory.growth import Evidence
+from harness.memory.pages import Item
 from harness.run.prompt import IDENTITY
 from harness.store import names
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.memory.identity import Evidence
-    from harness.memory.pages import Item
 
 
 def listed(role: str) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from harness.base.errors import UsageFault
 from harness.integrity import confine, inbox, inside, workplace
@@ -15,10 +16,6 @@ from harness.run import verbs
 from harness.store import files, journal, names
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def text_of(path: str) -> str:

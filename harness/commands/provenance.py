@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
@@ -14,11 +17,6 @@ from harness.model import mission
 from harness.store import names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 AGREED = tuple(name for name in Lesson.fields if name != "evidenced")  # what lessons.jsonl has from the archive alone
 MOST_NAMED = 3  # lines in a fault
@@ -70,8 +68,6 @@ def select(asked: str, *groups: list[Line]) -> list[Line]:
 
 def _nearest(wanted: str, lines: list[Line]) -> list[Line]:
     """The lines that look most like the words."""
-    import difflib  # 5 ms, and only for a line that is not found
-
     there = {one.text.casefold(): one for one in lines}
     return [there[text] for text in difflib.get_close_matches(wanted, list(there), MOST_NAMED, LIKE)]
 

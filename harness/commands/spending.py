@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
 
 from harness.base import schema
 from harness.model import mission, runs, usage
 from harness.model.usage import COUNTS, UNKNOWN, Usage
 from harness.replay import replays
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 KINDS = ("role", "feature", "day", "model")
 SUMMED = ("cost_usd", *COUNTS, "estimated")

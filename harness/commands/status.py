@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 from harness.base import clock, encoding, faults
 from harness.commands import curations
 from harness.decision import checkpoints, doubts, escalations, gaps, overview, rules, views
@@ -21,11 +24,6 @@ from harness.run import given
 from harness.store import names
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
 
 MANY = 10**9
 ENDING_LINES = 10

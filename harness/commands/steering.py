@@ -8,7 +8,7 @@ from harness.base import clock
 from harness.base.errors import UsageFault
 from harness.decision import said
 from harness.integrity import inside, lease, mission_lock
-from harness.model import mission
+from harness.model import mission, roles
 from harness.process import tree
 from harness.store import files, names
 from harness.store.layout import Layout, command
@@ -134,8 +134,6 @@ def _first_line(layout: Layout, name: str) -> str:
 
 def _readers(layout: Layout) -> list[str]:
     """The roles whose prompts show it."""
-    from harness.model import roles
-
     return [name for name in roles.known(layout) if "steer" in roles.load(layout, name).reads]
 
 

@@ -7,8 +7,10 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
+from typing import Any
 
-from harness.agents import registry
+from harness.agents import builtin, registry
 from harness.agents.clis import ABOUT, CLIS
 from harness.agents.driven import how_to_pass
 from harness.base.errors import HarnessError, Unavailable
@@ -23,11 +25,6 @@ from harness.process import supervise, temporary, tree
 from harness.run import starting
 from harness.store import files, layout
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 VERSION_SECONDS = 30.0
 VERSION_BYTES = 4096
@@ -93,8 +90,6 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
 
 def _loop(table: dict[str, Any], settings: Config, wanted: bool) -> Finding:
     """The loop of ours: whether its packages are here, and what it would ask."""
-    from harness.agents import builtin
-
     name = registry.LOOP
     if not builtin.installed():
         missing = builtin.NO_EXTRA.format(python=sys.executable, extra=builtin.EXTRA)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
@@ -17,15 +18,9 @@ from harness.integrity import confine, home_layer, inside, workplace
 from harness.model import config, mission
 from harness.model.config import Config
 from harness.process import supervise, temporary, tree
-from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE
+from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement
 from harness.store import files
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.process.confine import Confinement
 
 SECONDS = 30.0
 TRUST = "workspace"  # where config.toml names none

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
 from harness.base import faults
 from harness.base.errors import UsageFault
@@ -15,10 +16,6 @@ from harness.model.features import Feature
 from harness.proof import index
 from harness.proof.index import CheckHistory, ClaimStatus
 from harness.store.layout import Layout, command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 RUNS_SHOWN = 8
 MOST_LINES = 8  # of a check, behind its first

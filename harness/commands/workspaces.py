@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.git import dotgit
@@ -13,15 +15,9 @@ from harness.model.config import Config
 from harness.run import given as of_run
 from harness.store.layout import Layout
 from harness.workspace import acceptance, given, grants, places, skills
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from harness.workspace.acceptance import Waiting
-    from harness.workspace.given import Given
-    from harness.workspace.grants import Grants
+from harness.workspace.acceptance import Waiting
+from harness.workspace.given import Given
+from harness.workspace.grants import Grants
 
 TALKER = "default"  # the user of a conversation where none is named
 

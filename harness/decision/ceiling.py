@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.base import errors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from harness.decision.rules import Limits
+from harness.decision.rules import Limits
 
 
 def words(limits: Limits, costly: Sequence[str], hidden: Sequence[str]) -> str:

@@ -5,23 +5,20 @@ that follows from config.toml, the run log and what checkpoints.jsonl has of ear
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
 from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.integrity import unsettled
 from harness.model import config
+from harness.model.config import Config
+from harness.model.features import Feature
 from harness.store import json_lines, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.model.config import Config
-    from harness.model.features import Feature
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Word = str
 else:
     Word = schema.one_of(("asked", "granted", "denied", "wanted", "planned"))

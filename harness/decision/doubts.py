@@ -4,6 +4,7 @@ says, and files of finished runs that were changed or lost."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from harness.decision import proofs
 from harness.decision.rules import Doubt
@@ -14,10 +15,6 @@ from harness.proof import index
 from harness.proof.index import ClaimStatus
 from harness.store import manifests
 from harness.store.layout import Layout, command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SHOWN = 5
 

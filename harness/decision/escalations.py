@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from harness.base import console, faults
@@ -15,10 +16,6 @@ from harness.model.runs import Result
 from harness.store import names
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WHY = {
     "stuck": "No feature can be worked on any more, and not all have passed.",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from harness.decision.doubts import few
 from harness.model import contract
+from harness.model.features import Feature
 from harness.model.mission import SPEC_CHARS
 from harness.store import documents, files
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from harness.model.features import Feature
 
 
 def find(layout: Layout, spec: str, planned: Sequence[Feature] = ()) -> list[str]:

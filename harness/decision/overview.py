@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from harness.base.record import Record
 from harness.decision import proofs, rules, views
@@ -11,16 +12,7 @@ from harness.decision.rules import Decision, View
 from harness.model.features import Feature
 from harness.store.layout import Layout
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-WAITS = (
-    "needs",
-    "dispute",
-    "person",
-    "reason",
-)  # kinds of notes that say what a blocked feature waits for, by precedence
+WAITS = ("needs", "dispute", "person", "reason")  # what notes say that a blocked feature waits for, by precedence
 
 
 class Overview(Record):

@@ -5,6 +5,8 @@ A claim is proven by receipts of commits in the mission's branch. A feature pass
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.base.record import Record
 from harness.model import contract, contract_log
 from harness.model.contract import Contract
@@ -13,10 +15,6 @@ from harness.model.features import Feature
 from harness.proof import index
 from harness.proof.index import CheckHistory, ClaimStatus
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Proofs(Record):

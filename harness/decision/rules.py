@@ -5,6 +5,7 @@ The first rule that matches wins, in the order of the table in docs/contract.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import takewhile
 
 from harness.base import errors
@@ -13,10 +14,6 @@ from harness.integrity import lease
 from harness.model import features, runs
 from harness.model.features import Feature
 from harness.model.runs import Result, Totals
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EQUAL_DECISIONS = 3
 WARN_AT = 80  # percent of a cap

@@ -7,6 +7,7 @@ agent may have read it, and the next run takes it again.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from harness.base import encoding, schema
 from harness.base.record import Record
@@ -15,10 +16,6 @@ from harness.model import runs
 from harness.store import journal, json_lines, names
 from harness.store.layout import Layout
 from harness.store.state import Changes, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Line(Record):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 from harness.base import encoding, faults
 from harness.base.errors import BrokenFile, UsageFault
@@ -10,7 +12,7 @@ from harness.decision import rules
 from harness.decision.rules import Doubt, View
 from harness.integrity import lease, unsettled
 from harness.memory import pages, waiting
-from harness.model import config, features, issues, mission, receipts, roles, runs
+from harness.model import config, contract, features, issues, mission, receipts, roles, runs
 from harness.model.config import Config
 from harness.model.features import Feature
 from harness.model.runs import Result
@@ -19,10 +21,7 @@ from harness.store.layout import Layout, command
 from harness.store.state import State
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
+if TYPE_CHECKING:  # what `next` need not load
     from harness.decision.checkpoints import Ask
     from harness.git import repository
 
@@ -179,7 +178,7 @@ def _checkpoints(
 
 def asks(layout: Layout, view: View | None = None) -> list[Ask]:
     """The checkpoints that a person can answer now."""
-    from harness.decision import checkpoints
+    from harness.decision import checkpoints  # as above
 
     view = view or gather(layout)
     swept = bool(view.features) and view.swept and not view.unlanded
@@ -230,7 +229,7 @@ def swept(layout: Layout) -> bool:
 
 def _is_red(layout: Layout) -> bool:
     """Whether a claim is red by the newest receipts in the mission's branch."""
-    from harness.decision import proofs  # only before DONE
+    from harness.decision import proofs  # `next` needs no receipts
 
     return bool(proofs.load(layout).red)
 
@@ -254,8 +253,6 @@ def _doubts(layout: Layout, answered: str) -> list[Doubt]:
 
 def _has_receipts(layout: Layout, found: Result) -> bool:
     """Whether the files of a final sweep match its run digest, with a green receipt for every check."""
-    from harness.model import contract  # only before DONE
-
     tree, line = (found.sweep or {}).get("tree"), State(layout).data(names.of_run(found.run, names.RESULT))
     if runs.parse(line or b"")[0] != found or runs.seal(layout.run(found.run)) != found.seal:
         return False

@@ -24,7 +24,7 @@ class Rules:
 
     def __init__(self, text: str, start: int) -> None:
         from pathspec import GitIgnoreSpec  # of the extra `agent`: a start that searches nothing needs no extra
-        from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+        from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # as above
 
         kept = list[GitIgnoreSpecPattern]()
         for line in text.split("\n"):

@@ -10,6 +10,7 @@ So nothing has to be compared before a call, nothing can be changed between a lo
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from harness.base.errors import Busy, NeedsPerson
 from harness.base.record import Record
@@ -18,10 +19,6 @@ from harness.process import drivers, spawn, supervise
 from harness.store import files
 from harness.store.folder_lock import FolderLock
 from harness.store.layout import state_home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SETTINGS = (
     "core.hooksPath=/dev/null core.fsync=all core.fsyncMethod=fsync core.quotePath=false commit.gpgSign=false "

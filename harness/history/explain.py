@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.history import past, rebuild
+from harness.history.rebuild import Rows
 from harness.memory.tokens import estimated
 from harness.model import runs
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.history.rebuild import Rows
 
 EARLIER = 50  # runs of the role in which the last change is looked for
 FENCES = ("```", "~~~")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tarfile
+from collections.abc import Iterator
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
@@ -18,10 +19,6 @@ from harness.process import temporary
 from harness.store import files, json_lines, names, objects
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BUNDLE = "repository.bundle"
 TARS = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}

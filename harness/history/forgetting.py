@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from collections.abc import Iterable
 
 from harness.base import clock, encoding
 from harness.base.errors import Busy, UsageFault
@@ -21,10 +22,6 @@ from harness.proof import index
 from harness.store import files, journal, names, objects
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 HEX = frozenset("0123456789abcdef")
 POINTS = (names.MANIFEST, names.CONTEXT)  # the files of a run that name objects

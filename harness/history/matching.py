@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Sequence
 
 from harness.base import encoding
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 BLOCK = 256 * 1024
 TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[\d,]+\}|.", re.DOTALL)  # of a regular expression

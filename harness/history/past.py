@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.base import encoding
 from harness.base.errors import UsageFault
 from harness.model import mission, runs
 from harness.store import json_lines, migrations, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def require(layout: Layout) -> None:

@@ -9,13 +9,10 @@ from __future__ import annotations
 import heapq
 import math
 import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 K1, B = 1.2, 0.75
 WIDE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"

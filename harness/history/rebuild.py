@@ -7,7 +7,9 @@ is a fault with its file and its run, and never equal.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile, HarnessError, UsageFault
@@ -18,12 +20,7 @@ from harness.store import json_lines, names, objects
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    Rows = list[dict[str, Any]]
+Rows = list[dict[str, Any]]
 
 REMEMBERED = 64 * 1024 * 1024  # bytes of objects that are kept while many runs are looked at
 DIFF_LINES = 200

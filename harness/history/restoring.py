@@ -16,6 +16,7 @@ from harness.history import snapshots, state_then
 from harness.history.state_then import CUT_BACK, PUT_BACK, Then
 from harness.integrity import inside, lease, mission_lock, workplace
 from harness.model import contract, features, mission
+from harness.model.order_log import OrderContext
 from harness.run import closing, orders, recover
 from harness.store import files, journal, names, objects
 from harness.store.layout import Layout, command
@@ -96,7 +97,7 @@ def _commit(layout: Layout, found: snapshots.Snapshot, then: Then) -> Restoratio
             log=state.length(names.RUN_LOG),
         )
         changes.append(names.RESTORES, encoding.dump_json(row.asdict()))
-        context = orders.OrderContext(layout=layout, features=[], changes=changes, at=at, busy={})
+        context = OrderContext(layout=layout, features=[], changes=changes, at=at, busy={})
         orders.answered(context, state.text(names.ESCALATION), f"The mission was put back to {found.run}.")
         state.commit(changes, locked=True)
     return Restoration(

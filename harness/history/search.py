@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Any
 
 from harness.base import clock
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.history import matching, past, ranking
+from harness.history.matching import Query
 from harness.memory import raw
 from harness.model import runs
 from harness.run import transcript
 from harness.store import files, json_lines, names
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
-    from harness.history.matching import Query
 
 RUN_FILES = {
     "prompts": ("prompt.md",),

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Any
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
@@ -19,11 +21,6 @@ from harness.model import features, mission, runs
 from harness.store import migrations, names, objects
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
 
 NOW = "now"
 QUEUE = (names.FORMAT, names.FEATURES)

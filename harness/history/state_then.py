@@ -7,22 +7,19 @@ archive, where some are masked. What no record has is named, and never taken for
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
+from harness.base.schema import Whole
 from harness.memory import archive, pages
 from harness.memory.archive import Archived
 from harness.model import runs
 from harness.store import json_lines, names, objects
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from harness.base.schema import Whole
 
 MASKED = "its lines are those of the archive, where some were masked"
 CUT = "it was cut since, and the format of then does not say where it began"

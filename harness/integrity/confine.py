@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 
 from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.git import dotgit
 from harness.integrity import environment, home_layer
-from harness.process import confine, drivers, landlock, spawn
+from harness.model.config import Config
+from harness.process import confine, drivers, landlock, network, spawn
 from harness.process.confine import Confinement, Glass
 from harness.store import documents, files
 from harness.store.layout import Layout, home, identity_folder, state_home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from harness.model.config import Config
 
 CACHE = "confine"
 NETWORKS = {True: "host", False: "none"}
@@ -103,8 +99,6 @@ def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confine
 
 
 def _network() -> int:
-    from harness.process import network  # few missions have a network of their own
-
     return network.hold()
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection, Mapping
 
 from harness.integrity import home_layer
 from harness.integrity.inside import INSIDE
+from harness.model.check_environment import CheckEnvironment
 from harness.process.supervise import TAG
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from harness.model.check_environment import CheckEnvironment
 
 UNATTENDED = {
     "CI": "1",

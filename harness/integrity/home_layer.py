@@ -19,13 +19,11 @@ go, go/bin: `go install`; modules are a fresh cache.
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Mapping
 
 from harness.base import encoding
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KEYS = (
     *(
@@ -228,8 +226,6 @@ def _copy(mine: str, theirs: str) -> None:
 def _copy_once(mine: str, theirs: str) -> None:
     """A copy of a folder without the history that old versions of cargo keep there; a part of it is enough for a cache."""
     if not os.path.lexists(mine):
-        import shutil  # only where there is something to copy
-
         shutil.copytree(theirs, mine, symlinks=True, ignore=shutil.ignore_patterns(".git"))
 
 

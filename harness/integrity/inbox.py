@@ -14,6 +14,8 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from harness.base import encoding, errors
 from harness.base.errors import Busy, HarnessError, UsageFault
@@ -21,31 +23,23 @@ from harness.process import spawn, supervise, temporary, tree
 from harness.store import files
 from harness.store.layout import Layout
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
 SOCKET = "socket"
 LONGEST_REQUEST = 16 * 1024 * 1024  # bytes
 READ_SECONDS = 30.0  # how long a client may take to send its request
 LEAVE_SECONDS = 5.0  # how long requests under way may take once the run's agent has ended
-LOAD_AFTER_SECONDS = 0.5
+REAP_SECONDS = 0.5
 WAITING_CLIENTS = 128
 GONE = "The run's inbox does not answer: its agent has ended, or its listener was killed. Nothing was written."
 
 
 class Inbox:
     """The listener of one run. `verbs`: what each verb does with its arguments; it yields texts for the client's screen.
-    `load_rest` loads what they import on first use, so that an update of the harness meanwhile does not mix two versions.
 
     A context manager: leaving it answers what is under way, then ends the listener and removes the socket.
     """
 
-    def __init__(
-        self, folder: str, verbs: dict[str, Callable[..., Iterable[str]]], load_rest: Callable[[], object] = tuple
-    ) -> None:
-        self.folder, self.verbs, self.load_rest = folder, verbs, load_rest
+    def __init__(self, folder: str, verbs: dict[str, Callable[..., Iterable[str]]]) -> None:
+        self.folder, self.verbs = folder, verbs
         self.pid, self._control = 0, -1
 
     def __enter__(self) -> Inbox:
@@ -56,7 +50,7 @@ class Inbox:
         ours, self._control = spawn.pipe()
         try:
             with spawn.SignalsBlocked():
-                self.pid = spawn.fork(lambda: _Listener(listener, ours, self.verbs).serve(self.load_rest))
+                self.pid = spawn.fork(_Listener(listener, ours, self.verbs).serve)
             supervise.spare(self.pid)
         finally:
             listener.close()
@@ -99,7 +93,7 @@ class _Listener:
         self.workers: set[int] = set()
         self.run = os.getppid()
 
-    def serve(self, load_rest: Callable[[], object]) -> None:
+    def serve(self) -> None:
         """Accept and answer; ends the process."""
         supervise.end_with_parent(0)
         os.setsid()  # Ctrl-C is for the run, which then closes the pipe
@@ -112,11 +106,8 @@ class _Listener:
         poller.register(self.listener, select.POLLIN)
         poller.register(self.control, select.POLLIN)
         ready: list[int] = []
-        load_at = time.monotonic() + LOAD_AFTER_SECONDS
         while self.control not in ready:
-            ready = [fd for fd, _ in poller.poll(1000 * LOAD_AFTER_SECONDS)]
-            if time.monotonic() >= load_at:
-                load_rest()
+            ready = [fd for fd, _ in poller.poll(1000 * REAP_SECONDS)]
             if self.listener.fileno() in ready:
                 self._take()
             self._reap()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
+from typing import Any
 
 from harness.base.errors import BrokenFile, Busy
 from harness.base.record import Record
@@ -16,11 +18,6 @@ from harness.model import runs
 from harness.store import files
 from harness.store.folder_lock import FolderLock
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
 
 READS, READ_SECONDS = 5, 0.002
 PLAN, CURATION, SWEEP = "the plan", "the curation", "the final sweep"

@@ -7,15 +7,12 @@ works on takes the locks of all loops first.
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 
 from harness.base.errors import Busy
 from harness.store import files, journal
 from harness.store.folder_lock import FolderLock
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from contextlib import ExitStack
 
 PATIENCE_SECONDS = 3.0  # for whoever opens; holders need milliseconds, a recovery or a large merge some seconds
 POLL_SECONDS = 0.005
@@ -74,8 +71,6 @@ def loops(layout: Layout) -> list[files.Lock]:
 
 def without_loops(layout: Layout) -> ExitStack:
     """The lock of every lane's loop, held to the end of the block, so that none starts. Raises Busy where one loops."""
-    from contextlib import ExitStack  # only where a mission is put away or back
-
     held = ExitStack()
     for lock in loops(layout):
         if not lock.take():

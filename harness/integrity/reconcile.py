@@ -8,24 +8,19 @@ raw.md must keep its old bytes.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
-from harness.git import refs, repository, worktrees
+from harness.git import new_secrets, refs, repository, worktrees
 from harness.integrity import lease, recovery_evidence, workplace
-from harness.memory import raw
+from harness.integrity.recovery_evidence import Ledger
+from harness.memory import identity, raw
 from harness.model import config
-from harness.model.open_run import OpenRun
+from harness.model.open_run import Begun, OpenRun, Outcome
 from harness.store import committed, files, journal, names, objects
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.integrity.recovery_evidence import Ledger
-    from harness.model.open_run import Begun, Outcome
 
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (
@@ -196,7 +191,6 @@ def _identities(run: Begun) -> list[str]:
     folder = identity_folder()
     if not files.names(folder):
         return []
-    from harness.memory import identity  # costly to load, and many machines have no identity yet
 
     found: list[str] = []
     changed, new = identity.tampered(folder), identity.strays(folder)
@@ -225,8 +219,6 @@ def _identity_paths() -> list[str]:
 def identity_copies(layout: Layout) -> dict[str, str]:
     """{file name: object} of the identity files as they are now; their ledger accepts them, since people may edit them."""
     if _identity_paths():
-        from harness.memory import identity  # costly to load, and many machines have no identity yet
-
         identity.adopt(identity_folder())
     found = {os.path.basename(path): files.read(path) for path in _identity_paths()}
     return {name: objects.put(layout, data) for name, data in found.items() if data is not None}
@@ -267,7 +259,6 @@ def _look_for_secrets(run: Begun, outcome: Outcome, index: str) -> None:
     """Files with a secret stay out of the commit: below refused/ of the run, and no more in its kept tree."""
     if outcome.tree == run.context.tree:
         return
-    from harness.git import new_secrets  # only where there is something to commit
 
     found = new_secrets.keep_out(run.checkout, index=index, parent=run.context.head, tree=outcome.tree)
     outcome.tree, outcome.changed, state = found.tree, found.changed, State(run.layout)

@@ -7,6 +7,8 @@ the run log can be made again from the results of finished runs.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile, UsageFault
@@ -16,12 +18,7 @@ from harness.store import journal, names, objects
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Ledger = dict[str, list[Any]]
+Ledger = dict[str, list[Any]]
 
 
 def context(layout: Layout, run_id: str) -> Context | None:

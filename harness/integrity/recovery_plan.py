@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.base.record import Record
 from harness.git import refs
 from harness.integrity import lease, recovery_evidence, unsettled, workplace
@@ -12,10 +14,6 @@ from harness.model.runs import Context
 from harness.store import journal, names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TIDY, FORGET = "had closed", "died before it began"
 COMPLETE, PUT_AWAY, KILL = "died after its commit", "died while it was put away", "died before it closed"

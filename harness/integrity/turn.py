@@ -10,10 +10,7 @@ import os
 import time
 
 from harness.model import runs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.store.layout import Layout
+from harness.store.layout import Layout
 
 TURN = "HARNESS_TURN"
 LOOK_SECONDS = 0.05

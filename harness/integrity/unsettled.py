@@ -6,18 +6,15 @@ The check precedes every start, every run and DONE, so it computes no digests.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 
 from harness.base.errors import BrokenFile
 from harness.model import runs
+from harness.model.runs import Result
 from harness.store import files, journal, migrations, names, objects
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.model.runs import Result
 
 LOGGED = rb'^\{\s*"run"\s*:\s*"([^"]+)".*\n'  # only complete lines
 AS_WE_WRITE = b'{"run":"'
@@ -59,8 +56,6 @@ def _ids(run_log: bytes) -> set[str]:
     if len(parts) == len(lines) and all(name and quote for name, quote, _ in parts):
         names = [name for name, _, _ in parts]
     else:
-        import re  # as much as half a bare start; only for a line that was written elsewhere
-
         names = re.findall(LOGGED, run_log, re.M)
     return {name.decode("utf-8", "replace") for name in names}
 

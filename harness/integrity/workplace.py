@@ -8,6 +8,7 @@ of theirs is in the way. `refs/harness/<mission>/landed` is where we left the br
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 from itertools import count
 
 from harness.base import encoding, schema
@@ -18,16 +19,11 @@ from harness.git.repository import BRANCHES, GitFailed, Position
 from harness.git.settings import Recorded
 from harness.model import config, mission
 from harness.model.mission import Mission
+from harness.model.open_run import Begun
 from harness.process import temporary
 from harness.store import files, names
 from harness.store.layout import Layout, command, state_home
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from harness.model.open_run import Begun
 
 TREES = "tree-"
 NOWHERE = Position(head="", branch="", tree="")

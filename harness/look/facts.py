@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TypeVar
 
 from harness.base import clock, schema
 from harness.base.errors import BrokenFile, HarnessError
@@ -28,12 +30,7 @@ from harness.store import json_lines, names
 from harness.store.layout import Layout
 from harness.store.state import State
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 HERE = "project folder"  # the lane of runs in place
 UNKNOWN = "unknown"  # the lane of a run without context.json

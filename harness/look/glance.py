@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from itertools import islice
 
 from harness.base import clock, schema
@@ -26,10 +27,6 @@ from harness.run import transcript
 from harness.run.transcript import Row
 from harness.store import files, json_lines, names
 from harness.store.layout import Layout, RunLayout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TAIL_BYTES = 64 * 1024
 LONGEST_ROW = 2 * transcript.LONGEST_LINE  # a whole row of a transcript is in this much of its end

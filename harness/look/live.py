@@ -6,7 +6,10 @@ import io
 import os
 import select
 import sys
+import termios
 import time
+import tty
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -14,10 +17,6 @@ from rich.live import Live
 from harness.base import errors
 from harness.look import screen
 from harness.look.glance import Watcher
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 BUSY_SECONDS, REST_SECONDS = 0.5, 1.0  # between two looks while runs are under way, and else, at least
 BUSY_TIMES, REST_TIMES = 9, 99  # and as many times what a look took: at most a tenth, and a hundredth, of a core
@@ -67,17 +66,12 @@ class _Keys:
 
     def __enter__(self) -> _Keys:
         if self.descriptor >= 0:
-            import termios
-            import tty
-
             self.before = termios.tcgetattr(self.descriptor)
             tty.setcbreak(self.descriptor)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.before:
-            import termios
-
             termios.tcsetattr(self.descriptor, termios.TCSADRAIN, self.before)
 
     def quits(self, seconds: float) -> bool:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 
 from harness.base import console
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 EMPTY = ("rect", "line", "polyline", "meta", "input")  # no end tag, where nothing is inside
 

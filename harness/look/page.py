@@ -5,13 +5,10 @@ from __future__ import annotations
 from harness.base import clock
 from harness.decision import rules
 from harness.look import run_list, sections, style
+from harness.look.facts import Facts
 from harness.look.markup import Html, element, joined
 from harness.model import features
 from harness.proof import index
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.look.facts import Facts
 
 SECTIONS = (
     ("proof", "What is proven", sections.proof),

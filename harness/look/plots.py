@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import log10
 
 from harness.base import clock
 from harness.base.record import Record
 from harness.look.markup import Html, element, folded, joined, table
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 COLOURS = 8  # of series, in style.py; further series share the last one
 HIGH, ABOVE, BELOW = 150, 14, 22  # pixels of the columns, and of the text around them

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from harness.base import clock, faults
+from harness.look.facts import Facts, Past, Unfinished
 from harness.look.markup import Html, element, folded, joined
 from harness.model import runs
+from harness.model.receipts import Receipt
+from harness.model.runs import Result
 from harness.store.layout import command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.look.facts import Facts, Past, Unfinished
-    from harness.model.receipts import Receipt
-    from harness.model.runs import Result
 
 ALL_BYTES = 1_100_000  # of what runs said and printed: the page is bounded, however many runs there are
 LEAST, MOST = 300, 8_000  # characters of it for one run

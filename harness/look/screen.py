@@ -10,11 +10,8 @@ from harness.base import clock, console, faults
 from harness.look.glance import Glance, Lane
 from harness.memory import raw
 from harness.model import runs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.model.receipts import Receipt
-    from harness.model.runs import Result
+from harness.model.receipts import Receipt
+from harness.model.runs import Result
 
 LABEL = 9  # columns
 MARKS = {"said": "says", "did": "does", "output": "|", "cut": "…"}

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 
 from harness.base import clock, faults
 from harness.decision import overview
 from harness.look import plots
-from harness.look.facts import UNKNOWN
+from harness.look.facts import UNKNOWN, Asked, Facts, Past, Proof
 from harness.look.markup import Html, element, folded, joined, table
 from harness.look.run_list import anchor, badge, claim_link, duration, kind, link, money
 from harness.model import features
+from harness.model.contract import Check
 from harness.proof import index
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from harness.look.facts import Asked, Facts, Past, Proof
-    from harness.model.contract import Check
-    from harness.proof.index import ClaimStatus
+from harness.proof.index import ClaimStatus
 
 WORDS = {index.PROVEN: "good", index.GUARDED: "warn", index.UNPROVEN: "bad", index.MANUAL: "warn"}
 STATES = {"passed": "good", "failing": "bad", "blocked": "warn"}

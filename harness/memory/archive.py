@@ -6,6 +6,9 @@ and stop where they know enough; `Compaction` has the newest rows in memory, up 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.passwords import MASKED
@@ -21,10 +24,7 @@ DISPOSITIONS = ("kept", "promoted", "graduated", "merged", "superseded", "gated"
 OLDER = ("item", "merged", "superseded", "no_room", CURATOR, "malformed")
 CHANGES = ("superseded", "forgotten", "left", "merged", "reworded", "ranked", "retired", "graduated", "crowded")
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Disposition = str
     What = str
 else:

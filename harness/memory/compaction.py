@@ -7,18 +7,15 @@ forgotten. The pages are derived from the lessons alone, so that deriving them t
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from harness.base.record import Record
 from harness.memory import archive, edits, gates, lessons, pages, raw
 from harness.memory.archive import Archived, Change
-from harness.memory.identity import Evidence
+from harness.memory.growth import Evidence
 from harness.memory.lessons import DECISION, FORGOTTEN, RETIRED, Lesson, Lessons
 from harness.memory.pages import Curated, Item
 from harness.memory.raw import Entry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": DECISION, "CONTEXT": "context", "FAIL": "fail", "-": "other"}
 MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.memory.words import Words
+from harness.memory.words import Words
 
 MEANT = 0.5  # of what a note denies, the other has
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import codecs
 import functools
+import html
 import re
 import unicodedata
+import urllib.parse
+from collections.abc import Iterable
 
 from harness.base import redaction
 from harness.base.passwords import BLOB, MASKED, decoded
 from harness.memory.tables import matches
 from harness.memory.words import STOP_WORDS, words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SECRET = "a secret"
 LONGEST_LOOKED_AT = (
@@ -82,9 +81,6 @@ def _read_as(text: str) -> list[str]:
     and backwards and in rot13, where it has no word that all sentences have."""
     found = [text, _SYLLABLES.sub("", text)]
     if _ESCAPED.search(text):
-        import html  # few notes need it
-        import urllib.parse
-
         found.append(html.unescape(urllib.parse.unquote(text)))
     if text.count(" ") >= FEWEST_BLANKS and STOP_WORDS.isdisjoint(text.lower().split()):
         found += [text[::-1], codecs.encode(text, "rot13")]

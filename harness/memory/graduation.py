@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import errno
 import re
+from typing import Any
 
 from harness.memory import compaction, gates, identity, own_names
 from harness.memory.compaction import Compaction, Said
-from harness.memory.identity import Evidence, Graduation
+from harness.memory.growth import Evidence, Graduation
 from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
 from harness.memory.similarity import SAME
 from harness.memory.words import keys, words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 WORKER = "worker"
 FAILURES = ("fail", "avoid")

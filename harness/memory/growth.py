@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
+from harness.base.record import Record
 from harness.memory import pages
-from harness.memory.pages import Item
+from harness.memory.pages import Item, Page
 from harness.memory.similarity import SAME, Index
 from harness.memory.words import Candidates, words
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from harness.memory.identity import Evidence, Graduation
-    from harness.memory.pages import Page
-
 FAILURES = ("FAIL", "AVOID")
+
+
+class Evidence(Record):
+    """One occurrence of a note: entry `seq` of `mission`, by `role` on `feature`, compacted by `run`; `key` may group."""
+
+    mission: str
+    feature: str
+    run: str
+    seq: int
+    role: str
+    at: str
+    tag: str
+    text: str
+    key: str = ""
+
+
+class Graduation(Record):
+    """A note that moves from a mission to the identity of `role`; `count` occurrences in `missions` at planning time, by the rule
+    in `why`."""
+
+    role: str
+    text: str
+    tag: str
+    missions: list[str]
+    count: int
+    lesson: int = -1
+    why: str = ""
 
 
 def grow(

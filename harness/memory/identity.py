@@ -12,19 +12,19 @@ import functools
 import json
 import os
 import re
+from contextlib import AbstractContextManager
+from typing import Any
+
+import jsonlines
+from filelock import FileLock, Timeout
 
 from harness.base import encoding, schema
 from harness.base.errors import Busy, UsageFault
-from harness.base.record import Record
 from harness.memory import growth, pages
+from harness.memory.growth import Evidence, Graduation
 from harness.memory.pages import Item, Page
 from harness.store import files, json_lines
 from harness.store.layout import evidence_file, identity_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from typing import Any
 
 LINES = pages.IDENTITY_LINES
 MOST_EVIDENCE = 10_000  # occurrences of one mission: its loop or its flood must not fill what all missions read
@@ -35,33 +35,6 @@ WRITTEN = "written.jsonl"  # our lines as we left them: one that is gone was del
 LEDGER, PENDING = "ledger.json", "ledger.next.json"  # PENDING: the digests of a write in progress
 
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class Evidence(Record):
-    """One occurrence of a note: entry `seq` of `mission`, by `role` on `feature`, compacted by `run`; `key` may group."""
-
-    mission: str
-    feature: str
-    run: str
-    seq: int
-    role: str
-    at: str
-    tag: str
-    text: str
-    key: str = ""
-
-
-class Graduation(Record):
-    """A note that moves from a mission to the identity of `role`; `count` occurrences in `missions` at planning time, by the rule
-    in `why`."""
-
-    role: str
-    text: str
-    tag: str
-    missions: list[str]
-    count: int
-    lesson: int = -1
-    why: str = ""
 
 
 def is_role(name: str) -> bool:
@@ -145,8 +118,6 @@ def parse_evidence(data: bytes, path: str) -> list[Evidence]:
 
 @functools.lru_cache(1)  # who writes reads the file again, under the lock
 def _parsed(data: bytes, path: str) -> tuple[Evidence, ...]:
-    import jsonlines  # costs 20 ms, and most runs need no evidence
-
     # A mission that was put back gives a number again, at another time.
     found: dict[tuple[str, int, str], Evidence] = {}
     waiting: list[str] = []
@@ -358,8 +329,6 @@ def _digests(folder: str, name: str) -> dict[str, str]:
 
 def locked(folder: str) -> AbstractContextManager[object]:
     """The folder's lock, held by one writer of all missions, who may take it again; raises Busy after LOCK_SECONDS."""
-    from filelock import FileLock, Timeout  # costs 50 ms, and readers need no lock
-
     files.make_folder(folder)
     path = os.path.join(folder, ".lock")
     try:

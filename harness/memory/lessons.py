@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
+from typing import Any
 
 from harness.base.record import Record
 from harness.memory.contrast import plain
+from harness.memory.raw import Entry
 from harness.memory.similarity import MIN_COSINE_SAME, NEWER, SAME, UNRELATED, Index
 from harness.memory.words import LIFTS, words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from harness.memory.raw import Entry
 
 MOST = 4000  # lessons that are known; beyond that the oldest with the least evidence are in the archive alone
 MOST_WORDINGS = 6

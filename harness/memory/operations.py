@@ -6,17 +6,14 @@ nothing leaves without a reason. Far paraphrases, which share no word, are found
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.memory import gates
 from harness.memory.compaction import Compaction
+from harness.memory.growth import Graduation
 from harness.memory.lessons import DECISION, RETIRED, Lesson, compared
 from harness.memory.similarity import UNRELATED
 from harness.memory.words import words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.memory.identity import Graduation
 
 APART = "apart"  # a lesson of its own, whatever code took it for: known before the entries are compacted
 KINDS = ("same", "newer", "reword", "rank", "retire", APART)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from harness.memory import common, gates
 from harness.memory.words import stem
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Names that every project has: they reveal nothing about this project.
 COMMON_FILES = re.compile(

@@ -7,20 +7,18 @@ and `## `, so that an agent's text cannot move a boundary. Rendering a parsed pa
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
+from harness.base.schema import Whole
 from harness.memory.raw import WINDOW
 from harness.store import names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from harness.base.schema import Whole
 
 DECISIONS, CONTEXT, HISTORY, LESSONS = "Decisions", "Context", "History", "Lessons"
 CURRENT, AVOID = "Decisions (current)", "Avoid"
@@ -162,8 +160,6 @@ def parse_item(line: str, label: str = "") -> Item | None:
     """The item in a line, or None where a person wrote the line."""
     if not (line.startswith("- [") and line.endswith("x)")):
         return None
-    import re  # the first item costs as much as half a bare start
-
     found = re.fullmatch(item_pattern(label), line)
     if not found:
         return None

@@ -8,16 +8,15 @@ Anyone may write the file, so a line may have any length: readers keep the first
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from harness.base import clock, redaction
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.store import files, names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
 MARKS = {f"{tag}:": tag for tag in TAGS} | {"-": "-"}  # an untagged entry is read with a colon, and written without
@@ -61,8 +60,6 @@ def _line(at: str, role: str, feature: str, tag: str, text: str) -> str:
 def one_line(text: str) -> str:
     """`text` with every run of line breaks, tabs and NULs as one space."""
     if any(character in text for character in BREAKS):
-        import re  # few notes have one
-
         text = re.sub(f"[{BREAKS}]+", " ", text)
     return text.strip()
 

@@ -6,15 +6,13 @@ version archived are.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from harness.memory import archive, compaction, gates, raw
 from harness.memory.archive import Archived, Change
 from harness.memory.lessons import FORGOTTEN, RETIRED, Lessons
 from harness.memory.pages import Curated
 from harness.memory.raw import Entry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 AFTER = {"forgotten": FORGOTTEN, "retired": RETIRED}
 

@@ -9,15 +9,12 @@ does bounded work.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable, Sequence
 from math import log, sqrt
 
 from harness.memory.common import ALL, special
 from harness.memory.contrast import apart, denies, differs_in_values, opposed, plain
 from harness.memory.words import PART, Words, stem, words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 SAME, NEWER, UNRELATED = "same", "newer", ""
 

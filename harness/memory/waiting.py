@@ -7,6 +7,8 @@ those that the archive ends with.
 
 from __future__ import annotations
 
+from binascii import crc32
+from collections.abc import Iterator
 from itertools import islice
 
 from harness.base.errors import BrokenFile
@@ -16,10 +18,6 @@ from harness.memory.pages import Curated
 from harness.memory.raw import Entry
 from harness.store import files
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CHECKED = 4096  # bytes before the offset that the checksum covers: the time of each entry makes them unique
 COPIED = 1 << 20  # bytes of a block, where the file is read or copied and no line is looked at
@@ -87,8 +85,6 @@ def mended(layout: Layout, curated: Curated) -> bytes:
 
 def checksum(path: str, offset: int, first: int = 0) -> int:
     """The CRC-32 of the bytes from `first` to `offset`, at most the last CHECKED of them; -1 unless a line ends there."""
-    from binascii import crc32  # here, because a mission without a compaction needs none
-
     size = min(offset - first, CHECKED)
     data = files.read_from(path, offset - size, size)
     return crc32(data) if len(data) == size and data.endswith(b"\n") else -1
@@ -117,8 +113,6 @@ class Window(Record):
 
     def checksum(self) -> int:
         """As `checksum`, of its end."""
-        from binascii import crc32
-
         tail = b""
         for line in reversed(self.lines):
             if len(tail) >= CHECKED:

@@ -6,9 +6,11 @@ from typing import Any
 
 from harness.base import schema
 from harness.base.record import Record
+from harness.model import features
+from harness.model.features import Feature
 from harness.store import json_lines, names
 from harness.store.layout import Layout
-from harness.store.state import State
+from harness.store.state import Changes, State
 
 
 class Applied(Record):
@@ -28,6 +30,30 @@ class Order(Record):
     by: str
     verb: str
     args: list[str]
+
+
+class Waits(Exception):
+    """The order waits until this run has ended."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"noted; it is applied when the run that is under way ends ({run_id})")
+
+
+class OrderContext(Record):
+    """What an order changes, before it is written: features and other changes. `busy`: {feature: the live run that claims it}."""
+
+    layout: Layout
+    features: list[Feature]
+    changes: Changes
+    at: str
+    busy: dict[str, str]
+
+    def free(self, feature_id: str) -> Feature:
+        """The feature, for a change of its status; raises Waits where a live run claims it."""
+        feature = features.find(self.features, feature_id)
+        if feature_id in self.busy:
+            raise Waits(self.busy[feature_id])
+        return feature
 
 
 def pending(layout: Layout) -> list[Order]:

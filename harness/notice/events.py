@@ -3,16 +3,14 @@ however often it is looked at, so that a notice goes out once."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.base import encoding, faults
 from harness.base.record import Record
 from harness.decision import checkpoints, escalations, rules, views
 from harness.model import runs
 from harness.model.runs import Result
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NEEDS_HELP = ("auth", "config")  # outcomes of an agent that cannot answer
 RUN_FIELDS = ("run", "role", "feature", "outcome", "verdict", "reason", "agent", "commit", "at", "seconds")

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable
 from itertools import islice
+from typing import Any
 
 from harness.base import clock, console, encoding, errors, redaction
 from harness.integrity import environment, inside
 from harness.model import config, mission, runs
+from harness.model.config import Config
+from harness.model.runs import Result
 from harness.notice import events, notices
 from harness.notice.events import Event
 from harness.notice.notices import BEGUN, DONE, FAILED, SEEN, Line
@@ -20,14 +24,6 @@ from harness.process import supervise, temporary
 from harness.store import files
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from harness.model.config import Config
-    from harness.model.runs import Result
 
 MOST_OUTPUT = 4096
 REASON_CHARS = 200

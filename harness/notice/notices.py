@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
@@ -9,10 +11,7 @@ from harness.store import documents, json_lines, names
 from harness.store.layout import Layout
 from harness.store.state import State
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Word = str
 else:
     Word = schema.one_of(("begun", "done", "failed", "seen"))

@@ -5,23 +5,23 @@ Standard input: the address on the first line, the JSON behind it. It ends with 
 
 from __future__ import annotations
 
+import base64
+import http.client
 import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+
+
+class _Straight(urllib.request.HTTPRedirectHandler):
+    """Goes nowhere else: there the event would arrive as a GET without its body, and count as delivered."""
+
+    def redirect_request(self, *_: object) -> None:
+        """An HTTPError follows."""
 
 
 def main() -> None:
     """Post; the end is what was wrong, if anything."""
-    import base64
-    import http.client
-    import urllib.error
-    import urllib.parse
-    import urllib.request
-
-    class Straight(urllib.request.HTTPRedirectHandler):
-        """Goes nowhere else: there the event would arrive as a GET without its body, and count as delivered."""
-
-        def redirect_request(self, *_: object) -> None:
-            """An HTTPError follows."""
-
     address, _, body = sys.stdin.buffer.read().partition(b"\n")
     headers = {"Content-Type": "application/json", "User-Agent": "harness"}
     try:
@@ -32,7 +32,7 @@ def main() -> None:
             headers["Authorization"] = f"Basic {base64.b64encode(name).decode()}"
         whole = parts._replace(netloc=host).geturl()
         request = urllib.request.Request(whole, data=body, headers=headers, method="POST")
-        urllib.request.build_opener(Straight).open(request).close()  # whoever called this one ends it in time
+        urllib.request.build_opener(_Straight).open(request).close()  # whoever called this one ends it in time
     except urllib.error.HTTPError as fault:
         elsewhere = "; give the address that it points to" if fault.code // 100 == 3 else ""
         raise SystemExit(f"{fault}{elsewhere}") from None

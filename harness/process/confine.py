@@ -10,16 +10,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
-from harness.process import spawn
+from harness.process import landlock, network, spawn
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    Layers = Sequence[tuple[str, str]]
+Layers = Sequence[tuple[str, str]]
 
 BUBBLEWRAP, LANDLOCK, NONE = "bubblewrap", "landlock", "none"
 TIERS = (BUBBLEWRAP, LANDLOCK, NONE)
@@ -107,7 +104,6 @@ class Confinement(Record):
         On a tier other than bubblewrap it is `argv`. Raises Unavailable when bubblewrap is missing, or could not start the
         program: it, `cwd` or a writable folder is missing inside.
         """
-        self._load()
         if self.tier != BUBBLEWRAP:
             return list(argv)
         layers = self.glass.layers()
@@ -115,13 +111,6 @@ class Confinement(Record):
         words = bubblewrap(argv, layers, self.glass.network, os.uname().release, self.glass.moved)
         at = self.seen(cwd)
         return words if at == cwd else [words[0], "--chdir", at, *words[1:]]
-
-    def _load(self) -> None:
-        """Load what `confine_this_process` needs: that may be in a fork beside threads, which must not wait for an import."""
-        if self.tier == LANDLOCK or self.holder:
-            import ctypes  # noqa: F401 - only loaded here
-
-            from harness.process import landlock, network  # noqa: F401 - only loaded here
 
     def seen(self, path: str) -> str:
         """Where a confined program finds what lies at this path outside."""
@@ -139,12 +128,8 @@ class Confinement(Record):
     def confine_this_process(self) -> None:
         """Do what no program does for this process: Landlock, and entering the network of the run. Raises Unavailable."""
         if self.tier == LANDLOCK:
-            from harness.process import landlock
-
             landlock.restrict(self.glass.writable)
         if self.holder:
-            from harness.process import network
-
             network.enter(self.holder)
 
     def _check(self, name: str, cwd: str, env: Mapping[str, str], layers: Layers) -> None:
@@ -258,7 +243,6 @@ def available(remembered: str = "") -> tuple[str, str]:
             return BUBBLEWRAP, key
     except Unavailable:
         pass
-    from harness.process import landlock
 
     return (LANDLOCK if landlock.abi() else NONE), ""
 

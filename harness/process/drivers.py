@@ -8,15 +8,14 @@ place of each driver, and that becomes the driver, confined (see integrity/confi
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
+from collections.abc import Collection, Sequence
 
 from harness.process import confine, spawn
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    Config = list[list[str | None]]
+Config = list[list[str | None]]
 
 PLACEHOLDERS = {"filter.clean": "f", "filter.smudge": "f", "filter.process": "", "merge.driver": "OABLPSXY"}
 QUOTED = "fPSXY"  # by git: gitattributes(5)
@@ -74,8 +73,6 @@ def variables(config: Config) -> dict[str, str]:
 
 def _command(key: str, command: str, tier: str, large: str) -> str:
     """The shell command with which git starts this one confined; git puts a value in for each placeholder."""
-    import shlex  # only where there is a driver
-
     path = os.environ.get("PATH", os.defpath)  # git itself has it without the trees
     placeholders = [f"%{letter}" for letter in PLACEHOLDERS[_kind(key)]]
     words = shlex.join([sys.executable, "-I", "-S", "-c", START, tier, large, path, command])
@@ -86,9 +83,6 @@ def _command(key: str, command: str, tier: str, large: str) -> str:
 
 def expand(command: str, values: Sequence[str]) -> str:
     """The command with the values of its placeholders, as git would put them in."""
-    import re
-    import shlex
-
     known = dict(zip("f" if len(values) == 1 else PLACEHOLDERS["merge.driver"], values, strict=False))
     known |= {"%": "%", **{letter: shlex.quote(known[letter]) for letter in QUOTED if letter in known}}
     return re.sub("%(.)", lambda found: known.get(found[1], found[0]), command, flags=re.DOTALL) if values else command

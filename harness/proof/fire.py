@@ -6,6 +6,7 @@ import hashlib
 import os
 import socket
 import time
+from collections.abc import Iterator
 
 from harness.base import clock
 from harness.integrity import environment
@@ -16,10 +17,6 @@ from harness.model.receipts import Receipt
 from harness.process import supervise, temporary
 from harness.store import documents, files
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GRACE_SECONDS = 1.0
 EMPTY_FOLDER_SECONDS = 20.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from harness.git import clones, settings
@@ -13,10 +14,6 @@ from harness.model.check_environment import CheckEnvironment
 from harness.process import temporary
 from harness.process.confine import BUBBLEWRAP
 from harness.store.layout import Layout, state_home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 SHOWN = 3
 

@@ -10,10 +10,13 @@ The receipts of checks that a person brought are in the contract log, and join i
 from __future__ import annotations
 
 import os
+from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
+from harness.base.schema import Whole
 from harness.git import repository
 from harness.integrity import workplace
 from harness.model import contract_log, mission, receipts, runs
@@ -22,13 +25,6 @@ from harness.model.receipts import Receipt
 from harness.store import documents, json_lines, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
-    from typing import Any
-
-    from harness.base.schema import Whole
 
 NAME = "proofs"
 GREENS_KEPT = 20
@@ -59,7 +55,7 @@ class CheckHistory(Record):
         return self.red_at[-1] if self.red_at and not only_red else ""
 
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     HistoryRow = dict[str, Any]
 else:
     HistoryRow = schema.row_of(CheckHistory)

@@ -8,16 +8,13 @@ that is swallowed, and a program that asks whether it is checked.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Sequence
 
 from harness.model.contract import Claim
 from harness.proof import file_kinds, patches
 from harness.proof.file_kinds import CHECK_FILE, PROGRAM, SHELL, TEST_FILE
 from harness.proof.index import NAMES as NAMED
 from harness.proof.patches import FilePatch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
 
 EXITS_WELL = re.compile(r"^\s*(exit 0|((sys|process)\.)?exit\(0\)|os\._exit\(0\)|os\.Exit\(0\))\s*;?\s*$")
 IGNORES = re.compile(r"^(?!.*\b(rm|kill|stop)\b).*\|\|\s*(true|:)\s*$")

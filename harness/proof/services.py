@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from types import TracebackType
 
 from harness.integrity import environment
 from harness.model.check_environment import CheckEnvironment
@@ -13,10 +14,6 @@ from harness.process import supervise, temporary, tree
 from harness.proof import fire
 from harness.proof.fire import Output
 from harness.store import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
 
 POLL_SECONDS = 0.1
 ASK_SECONDS = 5.0

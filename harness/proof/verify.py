@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from harness.base.errors import Refused, UsageFault
 from harness.git import beginning, clones, repository
@@ -16,10 +17,6 @@ from harness.process import temporary
 from harness.proof import fire, fresh, services
 from harness.store import files
 from harness.store.layout import Layout, command, repository_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LOCAL = "this folder's own git has what no clone has, so also try --at HEAD: "
 

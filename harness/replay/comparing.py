@@ -3,26 +3,23 @@ commits are left aside: what names a commit is compared with the id of the same 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.base import faults
 from harness.base.errors import HarnessError
 from harness.base.record import Record
 from harness.decision import rules, views
+from harness.decision.rules import Decision
 from harness.git import repository
 from harness.history.rebuild import CHANGED
 from harness.integrity import workplace
 from harness.model import features, receipts, runs
 from harness.model.receipts import Receipt
 from harness.replay.records import Past, Records, left_by
+from harness.replay.replica import Replica
 from harness.store import names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.decision.rules import Decision
-    from harness.replay.replica import Replica
 
 SHOWN = 12  # digits of a tree
 TEXTS = (names.CONTRACT, names.SPEC, names.SUMMARY, names.MEMORY)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 
 from harness.agents import registry
 from harness.base import clock, encoding
@@ -19,25 +20,20 @@ from harness.integrity.lease import Lease, Terms
 from harness.model import config, contract, features, mission, roles, runs
 from harness.model.config import Config
 from harness.model.contract import Claim
+from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome, Run
 from harness.process import supervise, temporary, tree
 from harness.proof import fire
 from harness.replay import replays, staging, swapping, then
 from harness.replay.replays import About, Sample
 from harness.replay.staging import Place, Stage
+from harness.replay.swapping import Swap
 from harness.replay.then import Past
 from harness.run import closing, given, prompt, reservations, steps, thinking, verbs
 from harness.run.opening import Opened
 from harness.store import files, journal, names
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.model.features import Feature
-    from harness.replay.swapping import Swap
 
 PATCH = "work.patch"
 GONE = "what the agent left of the place cannot be looked at"

@@ -6,6 +6,8 @@ what people did in between is done again. All of it happens in a `Replica`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.base import clock, console, faults
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
@@ -18,10 +20,6 @@ from harness.replay.comparing import Difference, after_run, at_end, at_open, due
 from harness.replay.records import UNKNOWN, Past, Records
 from harness.replay.replica import Replica
 from harness.store.layout import Layout, command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BY_HAND = ("hand", "again")
 

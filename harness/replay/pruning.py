@@ -6,6 +6,7 @@ What a run was asked, how it opened and ended, its reply, its notes and its rece
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from harness.base import clock
 from harness.base.record import Record
@@ -18,10 +19,6 @@ from harness.replay import replays
 from harness.store import files, names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DAY = 86400
 PRUNED = (names.STREAM, names.STDERR, names.TURNS, names.RESULTS, names.REFUSED)

@@ -6,7 +6,9 @@ at once are told apart from those that followed each other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import accumulate
+from typing import Any
 
 from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, Refused
@@ -17,18 +19,12 @@ from harness.history.state_then import Source
 from harness.integrity import unsettled
 from harness.memory import raw
 from harness.model import issues, mission, replies, roles, runs
+from harness.model.mission import Mission
 from harness.model.runs import Context, Result
 from harness.run import recover
 from harness.store import json_lines, names, objects
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from harness.model.mission import Mission
 
 UNKNOWN = "unknown"  # the role of a run that died and left nothing
 PATCH = "working-folder.patch"  # in refused/ of a run: what it changed and was put back

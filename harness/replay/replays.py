@@ -6,6 +6,8 @@ None of it counts in the mission: no decision, no receipt, no cap reads it. `usa
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
@@ -17,11 +19,6 @@ from harness.run import transcript
 from harness.store import files, names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 REPLAYS = "replays"
 ABOUT = "replay.json"

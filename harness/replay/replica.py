@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from typing import Any
 
 from harness.base import clock, encoding
 from harness.base.errors import HarnessError
@@ -26,10 +27,6 @@ from harness.run import orders, starting, verbs
 from harness.store import files, names, objects
 from harness.store.layout import Layout, home
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 OURS = ("HARNESS_", "FEATURE_ID", "TRIGGER", "REASON", "PROCESS_TAG")
 KEPT = ("HARNESS_HOME", "HARNESS_PYTHON", "HARNESS_DEBUG", "HARNESS_CALLED")

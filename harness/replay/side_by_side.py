@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
+from typing import Any
 
 from harness.base.record import Record
 from harness.git.repository import GitFailed
@@ -17,11 +19,6 @@ from harness.replay.then import Past
 from harness.store import names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 UNKNOWN = "not known"
 GREEN = "green"

@@ -19,7 +19,7 @@ from harness.integrity import confine, workplace
 from harness.model import roles, runs
 from harness.model.config import Config
 from harness.process import temporary
-from harness.process.confine import BUBBLEWRAP, PRIVATE
+from harness.process.confine import BUBBLEWRAP, PRIVATE, Confinement
 from harness.proof import fresh
 from harness.replay import then
 from harness.replay.then import Past
@@ -27,10 +27,6 @@ from harness.run import prompt, starting
 from harness.run.prompt import Part
 from harness.store import files, names, objects
 from harness.store.layout import Layout, identity_folder, state_home
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.process.confine import Confinement
 
 REPOSITORY, TREE, IDENTITIES = "clone", "tree-1", "identity"
 WORKS, STATE_AT = "- Working directory: ", "- State directory: "

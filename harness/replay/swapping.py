@@ -12,6 +12,7 @@ from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.memory import archive, lessons, pages, raw, rebuild
 from harness.memory.archive import Archived
+from harness.memory.lessons import Lesson, Lessons
 from harness.model import features
 from harness.replay.then import Past
 from harness.run import prompt
@@ -19,10 +20,6 @@ from harness.run.prompt import Part
 from harness.store import documents, files, journal, names, objects
 from harness.store.layout import Layout, identity_file
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.memory.lessons import Lesson, Lessons
 
 ITEMS = ("role", "summary", "identity", "spec")
 WITHOUT = "without:"

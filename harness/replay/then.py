@@ -9,15 +9,12 @@ import os
 
 from harness.base.record import Record
 from harness.history import rebuild, state_then
+from harness.history.rebuild import Rows
 from harness.model import features, runs
 from harness.model.runs import Context
 from harness.store import files, journal, migrations, names, objects
 from harness.store.layout import Layout, identity_file
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.history.rebuild import Rows
 
 RUNS_KEPT = 50  # the newest runs of then, whose files are there
 LEFT = (

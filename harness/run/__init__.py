@@ -1,19 +1,19 @@
 """One run in six steps, and what surrounds it: starting a mission, orders of people, recovery of dead runs."""
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a role's script imports both from here
     from harness.base.exits import leave as leave
     from harness.run.steps import main as main
 else:
 
     def __getattr__(name: str) -> object:
         """`main`, and `leave` with its exit code, for a role's script (docs/contract.md), loaded on first use."""
-        from harness.base import exits
+        from harness.base import exits  # on first use: every import of a module of this package comes by here
 
         if name == "leave":
             return exits.leave
         if name != "main":
             raise AttributeError(name)
-        from harness.run import steps
+        from harness.run import steps  # as above
 
         return steps.main

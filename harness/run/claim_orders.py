@@ -7,17 +7,20 @@ a run. The order brings their receipts along, so that they count whenever it is 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from harness.base import schema
 from harness.base.errors import Refused, UsageFault
 from harness.base.record import Record
 from harness.git import refs, worktrees
+from harness.git.repository import Position
 from harness.integrity import confine, inside, workplace
 from harness.model import config, contract, contract_log, features, mission, runs
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract
 from harness.model.contract_log import PERSON, Entry
 from harness.model.features import Feature
+from harness.model.order_log import OrderContext
 from harness.model.receipts import Receipt
 from harness.process import supervise, temporary
 from harness.proof import fire, fresh, index, services
@@ -26,13 +29,6 @@ from harness.settle import planner
 from harness.store import names
 from harness.store.layout import Layout, command
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.git.repository import Position
-    from harness.run.orders import OrderContext
 
 
 class Swap(Record):

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import os
 from itertools import islice, takewhile
+from typing import Any
 
 from harness.agents import registry
 from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, Changed
-from harness.decision import rules, views
+from harness.decision import escalations, rules, views
 from harness.git import dotgit, refs
 from harness.integrity import inbox
+from harness.integrity.lease import Lease
 from harness.memory import pages
-from harness.model import contract, features, issues, runs, usage
+from harness.model import contract, features, issues, runs, tasks, usage
+from harness.model.config import Config
+from harness.model.open_run import Begun, OpenRun, Outcome
 from harness.model.runs import Result, Totals
+from harness.model.usage import Usage
 from harness.run import given, reservations
 from harness.store import journal, json_lines, names, objects
 from harness.store.layout import Layout, identity_folder
 from harness.store.state import ABSENT, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.integrity.lease import Lease
-    from harness.model.config import Config
-    from harness.model.open_run import Begun, OpenRun, Outcome
-    from harness.model.usage import Usage
 
 TAKEN = (
     "reason",
@@ -52,8 +48,6 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
     """Commit everything that the run changed in one journal with its result; durable on return."""
     inbox.remove(run.paths.inbox)
     if os.path.isdir(run.paths.tasks):
-        from harness.model import tasks  # few runs have subagents
-
         tasks.end_all(run.paths.tasks)
     head, used = outcome.commit or run.context.head, used_by(outcome, settings)
     result = Result(
@@ -247,7 +241,6 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
     decision = rules.decide(view, now)
     if decision.word != "ESCALATE" or State(layout).exists(names.ESCALATION):
         return
-    from harness.decision import escalations  # few runs end in one
 
     text = escalations.render(layout, view, decision.what)
     try:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from harness.agents import registry
 from harness.base import console
 from harness.git import dotgit, repository
 from harness.integrity import workplace
+from harness.model.config import Config
+from harness.model.open_run import Begun, Outcome
 from harness.store import names
-from harness.store.layout import command
+from harness.store.layout import Layout, command
 from harness.store.state import State
-from harness.workspace import places
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from harness.model.config import Config
-    from harness.model.open_run import Begun, Outcome
-    from harness.store.layout import Layout
-    from harness.workspace.given import Given
+from harness.workspace import acceptance, given, grants, places
+from harness.workspace.given import Given
 
 SHOWN = 3
 
@@ -38,7 +34,6 @@ def look(
     pages = "memory" in reads and State(layout).exists(names.MEMORY)
     if not (pages or is_there(layout, settings, folder)):
         return None
-    from harness.workspace import given  # many missions have none
 
     own = {name: registry.own_reading(name, settings.agents.get(name, {})) for name in agents}
     readings = [given.OwnReading(files=files, skills=skills) for files, skills, _ in own.values()]
@@ -52,16 +47,12 @@ def look(
 
 def check_state(layout: Layout) -> None:
     """Raises Unavailable where the repository brings a `.harness`, with hooks and roles, that no person has accepted."""
-    from harness.workspace import grants
-
     grants.check_state(layout, dotgit.commit(layout.top))
 
 
 def keep(run: Begun, found: Given | None) -> None:
     """Keep what the run is given besides its prompt."""
     if found is not None:
-        from harness.workspace import given
-
         given.keep(run.layout, run.id, found)
 
 
@@ -69,7 +60,6 @@ def kept_of(where: Layout, run: str) -> Given | None:
     """What a past run was given besides its prompt; None for nothing."""
     if not State(where).exists(names.of_run(run, names.WORKSPACE)):
         return None
-    from harness.workspace import given
 
     return given.kept(where, run)
 
@@ -78,7 +68,6 @@ def again(where: Layout, run: str, target: Layout) -> Given | None:
     """The same, for its prompt to be fired again in `target`."""
     if not State(where).exists(names.of_run(run, names.WORKSPACE)):
         return None
-    from harness.workspace import given
 
     return given.copied(where, run, target)
 
@@ -95,7 +84,6 @@ def note_changes(run: Begun, outcome: Outcome, settings: Config) -> None:
     paths = places.watched(layout, changed, settings.workspace.get("additional_context", ()), registry.READ_BY_CLIS)
     if not paths:
         return
-    from harness.workspace import acceptance
 
     rows = acceptance.changed(layout, run.id, outcome.commit, parent, paths, outcome.at)
     outcome.changes.append(names.WORKSPACE_LOG, acceptance.rendered(rows))
@@ -113,7 +101,6 @@ def waiting(layout: Layout) -> list[str]:
     """The paths of the workspace that wait for a person at the mission's position. 0 git calls where no run changed any."""
     if not State(layout).length(names.WORKSPACE_LOG):
         return []
-    from harness.workspace import acceptance
 
     known = acceptance.newest(layout)
     return [one.path for one in acceptance.at(layout, workplace.position(layout).head, [*known], known).waiting]

@@ -5,20 +5,19 @@ from __future__ import annotations
 from itertools import islice
 
 from harness.base import encoding
+from harness.decision import checkpoints, said
 from harness.git import dotgit, merging, repository
 from harness.integrity import workplace
+from harness.memory import archive, pages, waiting
 from harness.model import contract_log, issues, runs
 from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome
 from harness.model.receipts import Receipt
+from harness.model.runs import Result
 from harness.run.prompt import Material, cut, runtime
 from harness.store import files, names
 from harness.store.layout import identity_file, identity_folder
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.model.runs import Result
 
 RAW_ENTRIES = 200
 SIDE_CHARS = 6000
@@ -70,8 +69,6 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
 
 def _said_once(run: OpenRun) -> str:
     """What a person says to the next prompt alone; it is this one now."""
-    from harness.decision import said  # few people say something
-
     return "\n".join(said.take(run.layout, run.id))
 
 
@@ -84,8 +81,6 @@ def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
 
 
 def _raw(run: OpenRun) -> str:
-    from harness.memory import archive, pages, waiting  # few prompts show raw entries
-
     entries = islice(waiting.entries(run.layout, pages.curated(run.layout)), RAW_ENTRIES)
     return "\n".join(f"{entry.seq} {archive.harmless(entry).shown()}" for entry in entries)
 
@@ -110,8 +105,6 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
     if "plan" in run.role.reads and (fixed := _set_by_person(run, outcome)):
         found.append(("Set by a person: a plan leaves these as they are", "\n".join(fixed)))
     if run.role.plans and State(run.layout).exists(names.CHECKPOINT_LOG):
-        from harness.decision import checkpoints  # only where a person, or an agent, said something
-
         said = checkpoints.for_the_plan(run.layout)
         outcome.said = [row.id for row in said]
         found += [("What a person asks of the plan", "\n".join(map(checkpoints.words, said)))] if said else []

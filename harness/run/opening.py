@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from harness.agents import registry
 from harness.base import clock, console, encoding
@@ -23,17 +24,14 @@ from harness.model.mission import Mission
 from harness.model.open_run import OpenRun, Outcome, Run
 from harness.model.roles import Role
 from harness.model.runs import Context
+from harness.notice import hooks
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
-from harness.run import given, recover, reservations, starting
+from harness.run import given, orders, recover, reservations, starting
 from harness.store import journal, names, objects
 from harness.store.files import PRIVATE
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Asked(Record):
@@ -105,8 +103,6 @@ def open_run(want: Asked) -> Opened:
         turn.pass_on()
     try:
         if claimed.settings.on:
-            from harness.notice import hooks  # few missions have one; here, since the end of a run calls them, too
-
             terms = claimed.lease.terms
             about = {"run": terms.run, "role": terms.role, "feature": terms.feature, "trigger": want.trigger}
             hooks.ask(layout, claimed.settings, about)
@@ -126,8 +122,6 @@ def _claim(want: Asked) -> Claimed:
         for line in recover.recover(layout):
             console.print_line(console.sanitise(f"  {line}"))
         if order_log.pending(layout):
-            from harness.run import orders  # only where one waits
-
             orders.apply_pending(layout)
         workplace.adopt(layout)
         return _claimed(want)

@@ -7,45 +7,24 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import Any
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import HarnessError, UsageFault
-from harness.base.record import Record
 from harness.decision import doubts, rules, views
 from harness.integrity import inside, lease, mission_lock, reconcile, workplace
 from harness.model import contract, contract_log, features, order_log, runs
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
-from harness.model.order_log import Applied, Order
+from harness.model.order_log import Applied, Order, OrderContext, Waits
 from harness.proof import index
 from harness.run import claim_orders, person_orders, recover
 from harness.store import names
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 SETTABLE = ("title", "description", "priority")
 RETRY_ANSWERS = ("stuck", "stalled", "plan")  # the kinds that are about features
-
-
-class OrderContext(Record):
-    """What an order changes, before it is written: features and other changes. `busy`: {feature: the live run that claims it}."""
-
-    layout: Layout
-    features: list[Feature]
-    changes: Changes
-    at: str
-    busy: dict[str, str]
-
-    def free(self, feature_id: str) -> Feature:
-        """The feature, for a change of its status; raises Waits where a live run claims it."""
-        feature = features.find(self.features, feature_id)
-        if feature_id in self.busy:
-            raise Waits(self.busy[feature_id])
-        return feature
 
 
 def place(layout: Layout, verb: str, args: list[str]) -> str:
@@ -63,13 +42,6 @@ def place(layout: Layout, verb: str, args: list[str]) -> str:
     if made.id in refused:
         raise refused[made.id]
     return done
-
-
-class Waits(Exception):
-    """The order waits until this run has ended."""
-
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"noted; it is applied when the run that is under way ends ({run_id})")
 
 
 def _context(layout: Layout) -> OrderContext:

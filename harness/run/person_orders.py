@@ -8,18 +8,14 @@ from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.decision import checkpoints, views
 from harness.model import contract, contract_log, features
-from harness.model.contract import Claim
+from harness.model.contract import Claim, Contract
 from harness.model.contract_log import PERSON, Entry
 from harness.model.features import Feature
+from harness.model.order_log import OrderContext
 from harness.model.receipts import Receipt
 from harness.settle import planner
 from harness.store import names
 from harness.store.layout import command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.model.contract import Contract
-    from harness.run.orders import OrderContext
 
 
 def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> str:

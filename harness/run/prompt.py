@@ -6,6 +6,8 @@ come first, for prompt caches; what differs from run to run is in the Runtime co
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.base import encoding
 from harness.base.record import Record
 from harness.model import contract, features
@@ -16,12 +18,7 @@ from harness.model.mission import SPEC_CHARS
 from harness.model.receipts import Receipt
 from harness.model.roles import Role
 from harness.store import documents
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.workspace.budget import Section
+from harness.workspace.budget import Section
 
 ROLE_CHARS = IDENTITY_CHARS = 6_000
 PLAN_CHARS = 24_000

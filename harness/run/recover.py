@@ -21,6 +21,7 @@ from harness.integrity import (
     workplace,
 )
 from harness.integrity.recovery_plan import Died, Step
+from harness.memory import identity
 from harness.model import config, features, mission
 from harness.model.config import Config
 from harness.model.open_run import Begun, Outcome
@@ -117,8 +118,6 @@ def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
         if alone or path.split(".")[-2] in pids:
             files.remove(path)
     if alone and files.abandoned(identity_folder()):
-        from harness.memory import identity  # costly to load
-
         identity.clear(identity_folder())
 
 

@@ -7,24 +7,20 @@ what an agent spends between two of its reports.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
+from typing import Any
 
 from harness.agents import registry
 from harness.base.errors import Busy
 from harness.decision import rules, views
 from harness.integrity import lease
+from harness.integrity.lease import Terms
 from harness.model import runs
+from harness.model.config import Config
+from harness.model.runs import Result, Totals
 from harness.model.usage import Usage
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from harness.integrity.lease import Terms
-    from harness.model.config import Config
-    from harness.model.runs import Result, Totals
 
 LOOKED_BACK = 50  # runs
 

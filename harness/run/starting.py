@@ -7,14 +7,17 @@ import sys
 from itertools import islice
 
 import harness
+from harness.agents import registry
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
+from harness.decision import gaps, rules
 from harness.git import beginning, dotgit, repository
 from harness.git.repository import Position
 from harness.integrity import mission_lock, unsettled, workplace
-from harness.model import mission
+from harness.model import config, mission, roles, runs, usage
 from harness.model.mission import Mission
 from harness.process import temporary
+from harness.run import archiving, recover
 from harness.store import documents, files, migrations, names
 from harness.store.layout import Layout, command, home, repository_of
 from harness.store.state import Changes, State
@@ -38,8 +41,6 @@ def start(layout: Layout) -> Mission:
     UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with nothing written."""
     _finish_archiving(layout)
     if unsettled.needs_recovery(layout) or unsettled.cut_short(layout):
-        from harness.run import recover  # only where a run or a write was cut short
-
         for line in recover.recover_dead(layout):
             console.print_line(console.sanitise(f"  {line}"))
     if migrations.is_due(layout):
@@ -56,18 +57,14 @@ def put_away(layout: Layout, *, abandon: bool) -> list[str]:
     _finish_archiving(layout)
     if not mission.exists(layout):
         return []
-    from harness.run import archiving  # a mission ends once
 
     _require_startable(layout)
     return archiving.archive(layout, abandon=abandon)
 
 
 def _finish_archiving(layout: Layout) -> None:
-    if os.path.exists(layout.archiving):
-        from harness.run import archiving  # only after a kill
-
-        if said := archiving.go_on(layout):
-            console.print_line(console.sanitise(f"  {said}"))
+    if os.path.exists(layout.archiving) and (said := archiving.go_on(layout)):
+        console.print_line(console.sanitise(f"  {said}"))
 
 
 def _require_startable(layout: Layout) -> Position:
@@ -136,9 +133,6 @@ def lay_example(layout: Layout) -> list[str]:
 
 def spenders(layout: Layout) -> tuple[list[str], list[str]]:
     """The configured agents that cost money, and those of them whose cost nobody reports and no price tells."""
-    from harness.agents import registry
-    from harness.model import config, roles, runs, usage  # none of it is needed where a run opens
-
     settings = config.load(layout)
     newest = {one.agent: (one.usage or {}).get("model") for one in [*islice(runs.finished(layout), LAST_RUNS)][::-1]}
     of_role, of_agent = (
@@ -158,9 +152,6 @@ def spenders(layout: Layout) -> tuple[list[str], list[str]]:
 
 def announcement(layout: Layout) -> list[str]:
     """Warnings before money is spent: agents without a cap or a known cost, and earlier runs of unknown cost."""
-    from harness.decision import rules
-    from harness.model import config, runs
-
     (costly, hidden), settings = spenders(layout), config.load(layout)
     cap = "max_cost_usd in [limits]" if costly and settings.max_cost_usd is None else ""
     tables = " and ".join(f"[prices.{name}]" for name in hidden)
@@ -203,8 +194,6 @@ def mission_above(layout: Layout) -> str:
 
 def located(layout: Layout) -> list[str]:
     """What to say of a mission in a folder of a repository, and of what a mission here does not see."""
-    from harness.decision import gaps  # not where a run opens
-
     found = [f"note: {line}" for line in gaps.find(layout, mission.asked_spec_text(layout) or "")]
     if not layout.prefix:
         return found

@@ -5,27 +5,26 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 from harness.base import clock, console, errors, faults, redaction
 from harness.base.errors import Changed, GuardianKilled, Interrupted, Refused, UsageFault
 from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
+from harness.decision import checkpoints, gaps
 from harness.integrity import mission_lock, reconcile, workplace
 from harness.model import contract, order_log, replies, runs
 from harness.model.open_run import OpenRun, Outcome, Run, add_notes
 from harness.model.runs import Result
+from harness.notice import hooks
 from harness.process import supervise
-from harness.run import closing, given, inputs, opening, prompt, thinking
+from harness.proof import fire
+from harness.run import closing, given, inputs, opening, orders, prompt, thinking
 from harness.run.opening import Opened
 from harness.settle import worker
 from harness.store import manifests, names
 from harness.store.files import PRIVATE
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 LANE = "HARNESS_LANE"  # the number of the run.sh that started this run, where several work on the mission
 LOOP = "HARNESS_LOOP"
@@ -90,14 +89,10 @@ def _main(role: str, steps: Steps) -> int:
     warnings = [*result.secrets, *closing.crossed(run, result)]
     warnings += given.words(opened.run.outcome.unaccepted)
     if result.accepted:
-        from harness.decision import gaps  # a plan is rare
-
         warnings += gaps.find(run.layout, opened.run.outcome.spec, opened.run.outcome.features)
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
     console.print_line("\n".join(lines))
     if run.settings.on and not signum:
-        from harness.notice import hooks  # few missions have one
-
         for line in hooks.after_run(run.layout, run.settings):
             console.print_line(console.sanitise(f"  warning: {line}"))
     if signum == signal.SIGKILL:
@@ -157,8 +152,6 @@ def _settle_and_close(asked: Run, steps: Steps) -> Result:
                     raise
         State(run.layout).remove(f"{names.LOCKS}/{runs.LEASE}{run.id}")
         if order_log.pending(run.layout):
-            from harness.run import orders  # only where one waits
-
             orders.apply_pending(run.layout)
     return result
 
@@ -166,8 +159,6 @@ def _settle_and_close(asked: Run, steps: Steps) -> Result:
 def _set_up(run: OpenRun, outcome: Outcome) -> bool:
     """Run the contract's setup in the tree of a role that commits, once a commit; its agent learns of a red one."""
     if run.changes_tree and contract.setup(run.layout):
-        from harness.proof import fire  # most contracts have no setup
-
         outcome.setup_fault = fire.setup_once(run.layout, outcome.contract, run.place())
         workplace.leave_untracked(run)
     return True
@@ -230,7 +221,6 @@ def _ask_person(run: Run) -> None:
     outcome, asked = run.outcome, (run.outcome.reply or {}).get("checkpoint")
     if not (asked or outcome.said) or outcome.accepted is False:
         return
-    from harness.decision import checkpoints  # few replies ask, and few people say something
 
     row = {"at": outcome.at, "by": run.opened.id}
     lines = [checkpoints.line(**row, id=name, state="planned") for name in outcome.said if outcome.accepted]

@@ -6,25 +6,22 @@ import json
 import os
 from itertools import islice
 
-from harness.agents.base import Event, ExecutionContext, Finished
+from harness.agents.base import Agent, Event, ExecutionContext, Finished
 from harness.base import clock, console, redaction
 from harness.base.record import Record
 from harness.integrity import confine, environment, home_layer
 from harness.integrity.inbox import Inbox
+from harness.integrity.lease import Lease
+from harness.memory import tables
 from harness.model import features, runs
+from harness.model.open_run import OpenRun, Outcome
 from harness.model.usage import Usage
 from harness.process import temporary
+from harness.process.confine import Confinement
 from harness.run import closing, verbs
+from harness.run.opening import Opened
 from harness.run.transcript import MIB, Recent, Transcript
 from harness.store import names
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.agents.base import Agent
-    from harness.integrity.lease import Lease
-    from harness.model.open_run import OpenRun, Outcome
-    from harness.process.confine import Confinement
-    from harness.run.opening import Opened
 
 NEEDS_HELP = ("auth", "config")
 RETRYABLE = ("limit", *NEEDS_HELP)
@@ -32,12 +29,6 @@ STARTUP_SECONDS = 120.0
 MARK_SECONDS = 30.0
 PRINTED = ("output", "waits")  # goes into the transcript as output
 UNWRITTEN = ("tick", "saying", "whole", *PRINTED)  # nothing to write, or written by pieces
-LOAD_AFTER_SECONDS = 0.5
-LOADED_LATE = (
-    *("harness.agents.clis", "harness.memory.identity", "harness.model.check_environment", "harness.process.network"),
-    *("harness.process.landlock", "harness.git.new_secrets", "harness.decision.doubts", "harness.run.orders"),
-    *("harness.workspace.acceptance", "harness.model.tasks", "harness.memory.archive"),
-)
 LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer
 
@@ -49,8 +40,9 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
     outcome.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in opened.agents])
     recorder, room = Recorder(run, outcome, opened.lease), temporary.create("agent", run.tag)
+    tables.hold()  # as they are now: an update of the harness during the run does not mix two versions
     try:
-        with Inbox(run.paths.inbox, verbs.of(run), load_rest):
+        with Inbox(run.paths.inbox, verbs.of(run)):
             for name, agent in opened.agents:
                 if name in waiting:
                     refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
@@ -109,17 +101,6 @@ def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
     outcome.reason = "\n".join(["; ".join(words), *remedies])
 
 
-def load_rest() -> None:
-    """Load the modules of later steps, so that an update of the harness during a run does not mix two
-    versions."""
-    from harness.memory import tables  # here: `functools` is not for a start
-
-    for name in LOADED_LATE:
-        __import__(name)
-    verbs.load_rest()
-    tables.hold()
-
-
 class Recorder:
     """Writes the events of a run to stream.jsonl, stderr.log and the spinner, and collects usage and messages."""
 
@@ -163,8 +144,6 @@ class Recorder:
         if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # the duration of a killed run, at least
             self.stream.book(at, "usage" if self.counted else "time", self.counted)
             self.marked = at
-        if at >= LOAD_AFTER_SECONDS:
-            load_rest()
         self.spinner.draw(self.action)
 
     def _show_progress(self) -> None:

@@ -6,17 +6,16 @@ memory (1 MiB at most) until the rest arrives or the transcript closes.
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from harness.base import encoding, redaction, schema
 from harness.base.record import Record
 from harness.model import usage
 from harness.model.usage import Usage
 from harness.store import files, json_lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 MIB = 1024 * 1024
 LONGEST_LINE = MIB
@@ -32,7 +31,7 @@ KINDS = ("agent", "said", "did", "output", "usage", "time", "raw", "cut")
 FOR_MACHINES = ("agent", "raw", "usage", "time")  # other rows show their meaning
 
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Seconds = float
     RowKind = str
 else:
@@ -254,7 +253,6 @@ def _cut(text: str, size: Callable[[str], int]) -> str:
     """`text`, or its longest beginning whose `size` fits into a line, with a mark for the cut."""
     if size(text) <= LONGEST_LINE:
         return text
-    import re  # only for a line that is too long
 
     earlier = re.search(CUT.format(r"(\d+)").replace("[", r"\["), text[-MARK_BYTES:])
     gone = int(earlier[1]) if earlier else 0

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Any
 
 from harness.base import clock, encoding, errors, redaction, schema
 from harness.base.errors import HarnessError, Refused, UsageFault
 from harness.model import contract, features, issues, mission, open_run, replies
+from harness.model.check_environment import CheckEnvironment
+from harness.model.open_run import OpenRun
+from harness.model.receipts import Receipt
+from harness.proof import fire, services
+from harness.settle import planner
 from harness.store import documents, journal, names
 from harness.store.files import PRIVATE
 from harness.store.layout import Layout
 from harness.store.state import Changes, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from types import ModuleType
-    from typing import Any
-
-    from harness.model.check_environment import CheckEnvironment
-    from harness.model.open_run import OpenRun
-    from harness.model.receipts import Receipt
 
 LONGEST_FAULT = 20_000  # characters of a refusal that are kept
 LONGEST_ASKED = 1024 * 1024  # characters of what an agent asked that are recorded
@@ -47,14 +44,6 @@ def recorded(run: OpenRun, verb: str, carry_out: Callable[..., Iterable[str]], *
         state, name = State(run.layout), names.of_run(run.id, names.ASKED)
         with state.lock_of(name):  # agents may ask in parallel
             state.add(name, encoding.dump_json(row))
-
-
-def load_rest() -> tuple[ModuleType, ...]:
-    """The modules that only some verbs need."""
-    from harness.proof import fire, services
-    from harness.settle import planner
-
-    return fire, services, planner
 
 
 def note(run: OpenRun, tag: str, text: str) -> Iterable[str]:
@@ -85,8 +74,6 @@ def _checked(run: OpenRun, text: str) -> dict[str, Any]:
     blocks = documents.fenced_blocks(text, "json harness")
     value = replies.parse(run.capability, blocks[-1] if blocks else text)
     if run.role.plans:
-        from harness.settle import planner  # most runs plan nothing
-
         place, path = run.place(), run.paths.receipts
         planner.red_first(run.layout, planner.examined(run.layout, value, place), place, path, run.role.name)
     return value
@@ -114,16 +101,12 @@ def issue(layout: Layout, value: dict[str, str], by: str) -> str:
 
 def check(run: OpenRun, name: str) -> Iterator[str]:
     """The receipts of a feature's checks, of a claim's, or of all, a line of JSON each; nothing counts."""
-    import json  # few agents ask for a check
-
     for receipt in fired(run.layout, name, run.place()):
         yield json.dumps(receipt.asdict())
 
 
 def fired(layout: Layout, name: str, place: CheckEnvironment) -> Iterator[Receipt]:
     """Run the checks as the validator will, with setup and services; raises Refused where the setup is red."""
-    from harness.proof import fire, services  # most runs check nothing
-
     known = contract.load(layout)
     claims = asked_claims(layout, known, name)
     if fault := fire.setup_fault(known, place):

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, Tool
 
 from harness.servers import stdio
-from harness.workspace.tools import STDIO
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from typing import Any
-
-    from mcp_types import CallToolResult, Tool
-
-    from harness.servers.stdio import Program
-    from harness.workspace.tools import McpServer
+from harness.servers.stdio import Program
+from harness.workspace.tools import STDIO, McpServer
 
 CONNECT_SECONDS = 30.0
 ANSWER_SECONDS = 5.0  # for a look whether a server still answers

@@ -5,27 +5,21 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from binascii import Error as BadBase64
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from mcp_types import CallToolResult
+from mcp_types import Tool as Theirs
 
 from harness.base import encoding
 from harness.servers import pool
-from harness.servers.pool import Failed
+from harness.servers.pool import Failed, Server, Where
 from harness.tools.answers import failed
 from harness.tools.reading import IMAGES, LARGEST_IMAGE
-from harness.tools.tool import READS, RUNS, Result, Tool
+from harness.tools.tool import READS, RUNS, Result, Tool, Workbench
 from harness.workspace import rules
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from mcp_types import CallToolResult
-    from mcp_types import Tool as Theirs
-
-    from harness.servers.pool import Server, Where
-    from harness.tools.tool import Workbench
-    from harness.workspace.tools import McpServer
+from harness.workspace.tools import McpServer
 
 LONGEST_NAME = 64  # what every vendor's models take
 MOST_TOOLS = 64  # of one server

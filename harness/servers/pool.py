@@ -9,7 +9,13 @@ import asyncio
 import os
 import threading
 import time
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent import futures
+from concurrent.futures import Future
+from typing import Any
+
+from mcp_types import CallToolResult
+from mcp_types import Tool as Theirs
 
 from harness.base import encoding, schema
 from harness.base.record import Record
@@ -18,15 +24,6 @@ from harness.servers.link import Link, refused, words
 from harness.servers.stdio import Program
 from harness.workspace import tools
 from harness.workspace.tools import McpServer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-    from concurrent.futures import Future
-    from typing import Any
-
-    from mcp_types import CallToolResult
-    from mcp_types import Tool as Theirs
 
 IDLE_SECONDS = 600.0  # a server that nobody has is kept for so long
 SHORTEST_HIDDEN = 4  # characters of a variable's value that no message shows

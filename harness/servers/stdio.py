@@ -6,11 +6,14 @@ Like a command it is a supervised child: confined as commands are, and nothing o
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import anyio
 import anyio.from_thread
 import anyio.to_thread
+from anyio.streams.memory import MemoryObjectReceiveStream as Receiving
+from anyio.streams.memory import MemoryObjectSendStream as Sending
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
@@ -19,14 +22,7 @@ from harness.process import spawn
 from harness.process.confine import Confinement
 from harness.process.supervise import Child
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from anyio.streams.memory import MemoryObjectReceiveStream as Receiving
-    from anyio.streams.memory import MemoryObjectSendStream as Sending
-
-    Streams = tuple[Receiving[SessionMessage | Exception], Sending[SessionMessage]]
+Streams = tuple[Receiving[SessionMessage | Exception], Sending[SessionMessage]]
 
 CLOSE_SECONDS = 1.0  # to end by itself once its input is closed
 GRACE_SECONDS = 1.0  # from TERM to KILL

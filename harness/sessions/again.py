@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.builtin import past
-from harness.builtin.exchange import ModelFault
-from harness.builtin.past import Again
+from harness.builtin.exchange import ModelFault, Request
+from harness.builtin.past import Again, Seen
 from harness.sessions import log
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.builtin.exchange import Request
-    from harness.builtin.past import Seen
-    from harness.sessions.store import Keys, Store
+from harness.sessions.store import Keys, Store
 
 UNUSED = "unused"  # a key for a request that is only rebuilt
 SECONDS = 60.0

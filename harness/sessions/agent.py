@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from harness.agents import builtin
 from harness.base.errors import Unavailable, UsageFault
@@ -14,27 +16,19 @@ from harness.builtin.hands import RESULTS, STATE
 from harness.builtin.hands import Place as Where
 from harness.builtin.loop import Limits
 from harness.filesystem.local import Local, Mount
+from harness.filesystem.protocol import Filesystem
 from harness.sessions import calls, interrupts, places, recalling, words
-from harness.sessions.calls import Asked, Engine, Parts
+from harness.sessions.calls import Ask, Asked, Engine, Parts
 from harness.sessions.compaction import Compact
+from harness.sessions.log import Result
 from harness.sessions.on_files import FileStore
-from harness.sessions.store import keys
+from harness.sessions.store import Keys, Store, keys
 from harness.store import files
 from harness.store.layout import Layout
 from harness.workspace import grants
+from harness.workspace.rules import Rules
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from typing import Any
-
-    from harness.filesystem.protocol import Filesystem
-    from harness.sessions.calls import Ask
-    from harness.sessions.log import Result
-    from harness.sessions.store import Keys, Store
-    from harness.workspace.rules import Rules
-
-    Elsewhere = Callable[[str, str], Filesystem | Where]
+Elsewhere = Callable[[str, str], Filesystem | Where]
 
 USER = "default"  # who talks, where nobody says it
 OWN = "_files"  # the folder of a user's files; no session's name begins so

@@ -4,43 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 from harness.base import encoding
 from harness.base.record import Record
 from harness.builtin.equipment import Equipment
-from harness.builtin.exchange import ModelFault
+from harness.builtin.exchange import Answer, Call, ModelFault
 from harness.builtin.hands import RESULTS, Powers
-from harness.builtin.loop import Bill, End, Limits, Loop
-from harness.builtin.worker import Means
+from harness.builtin.hands import Place as Where
+from harness.builtin.loop import Bill, End, Limits, Loop, Report
+from harness.builtin.worker import Means, Worker
 from harness.filesystem.local import Local
-from harness.filesystem.protocol import Shell
+from harness.filesystem.protocol import Filesystem, Shell
 from harness.model import runs
 from harness.sessions import compaction, index, log, places, session, store, talk
+from harness.sessions.compaction import Compact
 from harness.sessions.interrupts import Interrupt, Watch, Watched
 from harness.sessions.log import Result, Syncs
-from harness.tools.tool import NO
+from harness.sessions.session import Session
+from harness.sessions.store import Keys, Place, Store
+from harness.sessions.words import Source, Words
+from harness.tools.tool import NO, Question, Tool, Workbench
+from harness.tools.tool import Result as ToolResult
+from harness.workspace.rules import Rules
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from harness.builtin.exchange import Answer, Call
-    from harness.builtin.hands import Place as Where
-    from harness.builtin.loop import Report
+if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.wire import Wire
-    from harness.filesystem.protocol import Filesystem
-    from harness.sessions.compaction import Compact
-    from harness.sessions.session import Session
-    from harness.sessions.store import Keys, Place, Store
-    from harness.sessions.words import Source, Words
-    from harness.tools.tool import Question, Tool, Workbench
-    from harness.tools.tool import Result as ToolResult
-    from harness.workspace.rules import Rules
 
-    Ask = Callable[[Question, Callable[[], bool]], str]
-    Files = Callable[[Keys], tuple[Where, Filesystem | None]]
+Ask = Callable[[Question, Callable[[], bool]], str]
+Files = Callable[[Keys], tuple[Where, Filesystem | None]]
 
 INTERRUPTED, CANCELLED = "interrupted", "cancelled"
 MOST_KEPT = 1000  # sessions in memory that nobody uses now
@@ -277,8 +271,6 @@ def _equipment(parts: Parts, one: Session, words: Words) -> Equipment:
 
 def _recruited(parts: Parts, one: Session, words: Words, parameters: dict[str, Any]) -> Means:
     """Let the session start subagents; what they work with."""
-    from harness.builtin.worker import Worker
-
     assert one.equipment is not None, "it was made just now"
     means = Means(
         model=lambda parameters: parts.wire.another(parameters),

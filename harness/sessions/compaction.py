@@ -5,20 +5,15 @@ The newest messages stay, and a call stays with its results. Where the summary f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from harness.base.record import Record
-from harness.builtin.exchange import REFUSED, ModelFault
+from harness.builtin.exchange import REFUSED, Message, Model, ModelFault
 from harness.builtin.talk_text import counted, shown, tokens
 from harness.model.usage import Usage
 from harness.sessions.log import Writer
-from harness.sessions.talk import Kept
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from harness.builtin.exchange import Message, Model
-    from harness.sessions.talk import Talk
+from harness.sessions.talk import Kept, Talk
 
 SYSTEM = """\
 You sum up a conversation between a person and an agent that works with tools, for the agent, which goes on with your summary in

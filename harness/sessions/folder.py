@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 
 from harness.agents import builtin, registry
 from harness.agents.base import LOOP
@@ -12,19 +13,14 @@ from harness.git import contents
 from harness.model import config
 from harness.sessions import places
 from harness.sessions.agent import USER, HarnessAgent
+from harness.sessions.calls import Ask
 from harness.sessions.words import ROLE, Source, commit_of
 from harness.store import files
+from harness.store.layout import Layout
 from harness.tools.tool import ALWAYS, NO, YES
 from harness.workspace import grants
 from harness.workspace.places import TOOLS, user_of
 from harness.workspace.rules import Rules
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from harness.sessions.calls import Ask
-    from harness.store.layout import Layout
 
 ASKED = [
     "write_file",

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from harness.base import encoding
 from harness.base.record import Record
 from harness.sessions import log, state
 from harness.sessions.log import Result
-from harness.sessions.store import INDEX, LOG, STATE
+from harness.sessions.state import AgentState
+from harness.sessions.store import INDEX, LOG, STATE, Keys, Store
 from harness.store import json_lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from harness.sessions.state import AgentState
-    from harness.sessions.store import Keys, Store
 
 WORDS_CHARS = 120
 

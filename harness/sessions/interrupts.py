@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 from harness.base import encoding
 from harness.base.record import Record
 from harness.sessions.log import now
+from harness.sessions.store import Keys, Store
 from harness.store import json_lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from harness.sessions.store import Keys, Store
 
 LOOK_SECONDS = 0.2
 LONGEST = 4000  # characters of the words

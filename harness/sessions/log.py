@@ -7,21 +7,17 @@ alone: the first, and one after each time the conversation was summed up. So the
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from harness.base import clock, encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.builtin import turns
+from harness.builtin.turns import Log, Row
 from harness.model.usage import Usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-    from typing import Any
-
-    from harness.builtin.turns import Log, Row
-    from harness.sessions.state import AgentState
-    from harness.sessions.store import Keys, Place, Store
+from harness.sessions.state import AgentState
+from harness.sessions.store import Keys, Place, Store
 
 REMEDY = "It is not what was written there. Nothing was changed; restore the log from a copy, or move the session's folder away."
 KILLED = "killed"

@@ -8,7 +8,7 @@ from harness.base import ids
 from harness.base.errors import Unavailable
 from harness.builtin.hands import STATE, Place
 from harness.filesystem.local import Local, Mount
-from harness.filesystem.protocol import Shell
+from harness.filesystem.protocol import Filesystem, Shell
 from harness.filesystem.shell import LocalShell, allowed
 from harness.integrity import confine
 from harness.model import config
@@ -16,16 +16,11 @@ from harness.sessions import state
 from harness.sessions.on_files import FileStore
 from harness.sessions.store import keys
 from harness.store import files
+from harness.store.layout import Layout
 from harness.workspace import budget
 from harness.workspace.budget import Section
+from harness.workspace.given import Given
 from harness.workspace.places import OF_USER
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.filesystem.protocol import Filesystem
-    from harness.store.layout import Layout
-    from harness.workspace.given import Given
-
 
 MEMORY = "_memory.md"
 TITLE = "## What you kept for later\n\nLines that you saved in earlier conversations with this person."

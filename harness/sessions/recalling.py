@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from harness.base.record import Record
 from harness.builtin import talk_text
 from harness.history import ranking
 from harness.sessions import index, log
-from harness.sessions.store import keys
+from harness.sessions.store import Keys, Store, keys
 from harness.store import json_lines
 from harness.tools.answers import failed, left_out
-from harness.tools.tool import READS, Result, Tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from harness.sessions.store import Keys, Store
-    from harness.tools.tool import Workbench
+from harness.tools.tool import READS, Result, Tool, Workbench
 
 MOST_HITS, DEFAULT_HITS = 50, 10
 MOST_LISTED, DEFAULT_LISTED = 100, 20

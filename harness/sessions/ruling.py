@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.sessions import session
-from harness.sessions.store import turn
+from harness.sessions.store import Keys, Store, turn
 from harness.tools import permits
 from harness.workspace import rules
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from harness.sessions.store import Keys, Store
 
 KINDS = (rules.ALLOW, rules.ASK, rules.DENY)
 DROP = "drop"

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
 from harness.base.errors import UsageFault
+from harness.builtin.equipment import Equipment
+from harness.builtin.exchange import Model
+from harness.builtin.hands import Hands
+from harness.builtin.loop import Report
 from harness.builtin.talk_text import estimate
+from harness.builtin.worker import Means
 from harness.model.usage import Usage
 from harness.sessions import compaction, log, talk
 from harness.sessions import state as states
-from harness.sessions.log import Result, Writer
+from harness.sessions.compaction import Compact
+from harness.sessions.log import Read, Result, Syncs, Writer
 from harness.sessions.state import AgentState
+from harness.sessions.store import Keys, Place, Store
 from harness.sessions.talk import Talk
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from harness.builtin.equipment import Equipment
-    from harness.builtin.exchange import Model
-    from harness.builtin.hands import Hands
-    from harness.builtin.loop import Report
-    from harness.builtin.worker import Means
-    from harness.sessions.compaction import Compact
-    from harness.sessions.log import Read, Syncs
-    from harness.sessions.store import Keys, Place, Store
-    from harness.tools.tool import Question
+from harness.tools.tool import Question
 
 SAVED_BYTES, SAVED_CALLS = 256 * 1024, 50  # of the log that the state need not have seen
 
@@ -155,8 +152,6 @@ class Session:
 
 
 def _copied(kept: dict[str, Any]) -> dict[str, Any]:
-    from copy import deepcopy
-
     return deepcopy(kept)
 
 

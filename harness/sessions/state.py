@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
+from harness.base.schema import Whole
 from harness.builtin.turns import STATE as TOOL_STATE
 from harness.model.usage import Usage
-from harness.sessions.store import keys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.base.schema import Whole
-    from harness.sessions.store import Item, Keys, Store
+from harness.sessions.store import Item, Keys, Store, keys
 
 FORMAT = 1
 NAMED = ("permissions", "plan", "todo")  # what tools keep that people ask for; the rest is `tools`

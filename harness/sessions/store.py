@@ -6,16 +6,11 @@ A key is names with `/` between them, all made by `keys`. Two ids never make one
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 from harness.base import ids
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Protocol
-else:
-    Protocol = object
 
 LONGEST_ID = 4096  # characters
 SOONEST, LATEST, SLOWER = 0.002, 0.05, 1.3  # seconds between two looks at a queue, and how they grow

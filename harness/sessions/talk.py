@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from typing import Any
+
 from harness.builtin import turns
 from harness.builtin.conversation import HEADS, Conversation, interrupted, open_calls
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-    from typing import Any
-
-    from harness.builtin.exchange import Call, Message, Model, Sent
-    from harness.sessions.log import Read, Writer
+from harness.builtin.exchange import Call, Message, Model, Sent
+from harness.sessions.log import Read, Writer
 
 INTERRUPTED = "[A person interrupted here.{words}]"
 CANCELLED = "[The call was cancelled here.]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from typing import Any
 
 from harness.base import encoding
 from harness.base.record import Record
@@ -15,12 +16,7 @@ from harness.run import prompt
 from harness.sessions import places as of_sessions
 from harness.store.layout import Layout, home
 from harness.workspace import given, grants, on_disk, places
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.workspace.given import Given
+from harness.workspace.given import Given
 
 ROLE = "assistant"  # whose words a conversation has, unless others are asked for
 READS = ("instructions", "knowledge", "skills", "memory")

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable
 from itertools import chain
+from typing import Any
 
 from harness.agents import registry
 from harness.base import clock
@@ -31,22 +33,15 @@ from harness.memory import (
 )
 from harness.memory.archive import Archived, Change
 from harness.memory.compaction import Compaction, Inputs
-from harness.memory.identity import Evidence, Graduation
+from harness.memory.growth import Evidence, Graduation
 from harness.memory.lessons import Lessons
 from harness.memory.pages import Curated
 from harness.memory.waiting import BOUND, Bound, Window
 from harness.model import roles
+from harness.model.open_run import OpenRun, Run
 from harness.store import files, journal, names
 from harness.store.layout import Layout, command, identity_folder
 from harness.store.state import Changes, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from harness.model.open_run import OpenRun, Run
-
 
 MOST_OTHERS = 5000  # untracked paths that count as the project's
 ASK_AT = 20  # waiting notes from which on an agent is asked

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from harness.base import schema
 from harness.base.errors import BrokenFile, Refused
@@ -17,17 +18,12 @@ from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract, Service
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
+from harness.model.open_run import OpenRun, Outcome, Run
 from harness.model.receipts import Receipt
 from harness.proof import fire, services
 from harness.store import names
 from harness.store.layout import Layout
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.model.open_run import OpenRun, Outcome, Run
 
 ABSOLUTE = re.compile(r"(^|[\s\"'=:<>(,])(/home/|/Users/|/root/)")
 REFUSED_FORMS = (

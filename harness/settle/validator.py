@@ -15,15 +15,12 @@ from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
+from harness.model.open_run import OpenRun, Outcome, Run
 from harness.model.receipts import Receipt
 from harness.proof import fire, index, reward_hacking, services, sweep
 from harness.settle import planner
 from harness.store import names
 from harness.store.state import State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.model.open_run import OpenRun, Outcome, Run
 
 ADVERSARIAL_ROUNDS = 2
 FLAKY_MAKES_ISSUE = 3

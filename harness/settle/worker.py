@@ -5,11 +5,8 @@ from __future__ import annotations
 from harness.git import dotgit, refs, repository
 from harness.integrity import recovery_plan, workplace
 from harness.model import features, runs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.model.features import Feature
-    from harness.model.open_run import Begun, Outcome, Run
+from harness.model.features import Feature
+from harness.model.open_run import Begun, Outcome, Run
 
 SUBJECT_CHARS = 72
 SHOWN = 3

@@ -8,22 +8,19 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from harness.base import clock
 from harness.base.errors import UsageFault
 from harness.model import tasks as record
 from harness.model.tasks import CANCELLED, ENDED, RUNNING, Task
 from harness.model.usage import Usage
+from harness.tools.tool import Workbench
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Protocol
-
-    from harness.tools.tool import Workbench
+if TYPE_CHECKING:  # its type alone: a job is begun with one from outside
     from harness.workspace.subagents import Subagent
-else:
-    Protocol = object
 
 MOST_RUNNING = 8
 MOST_TASKS = 100  # of one conversation

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from harness.base.errors import UsageFault
 from harness.model import tasks as record
-from harness.tasks.crew import DEEPEST
+from harness.tasks.crew import DEEPEST, Crew, Job
 from harness.tools.answers import failed
-from harness.tools.tool import Result
+from harness.tools.tool import Result, Workbench
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.tasks.crew import Crew, Job
-    from harness.tools.tool import Workbench
+if TYPE_CHECKING:  # its type alone: a squad is made of those from outside
     from harness.workspace.subagents import Subagent
 
 KEY = "tasks"  # in the state of the conversation: {id: {agent, status}}

@@ -6,11 +6,7 @@ import posixpath
 
 from harness.filesystem.protocol import Entry, Fault, Listing, Shell
 from harness.tools.arguments import nearest
-from harness.tools.tool import Result
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.tools.tool import Workbench
+from harness.tools.tool import Result, Workbench
 
 REMEDIES = {
     "is_folder": "list_files shows what is in it.",

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from harness.base import encoding
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
 
 WORDS = {
     "string": "text",

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from harness.base.encoding import digest
 from harness.filesystem.protocol import Change, Fault
 from harness.tools import answers, near, reading, seen
 from harness.tools.answers import counted, failed
-from harness.tools.tool import WRITES, Result, Tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.tools.tool import Workbench
+from harness.tools.tool import WRITES, Result, Tool, Workbench
 
 AROUND, MOST_SHOWN, LONGEST_SHOWN = 2, 40, 200
 ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")

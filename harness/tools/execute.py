@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.filesystem.protocol import Fault, Shell
 from harness.tools import answers, jobs
 from harness.tools.answers import failed
 from harness.tools.jobs import Running
-from harness.tools.tool import RUNS, SHELL, Result, Tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.tools.tool import Workbench
+from harness.tools.tool import RUNS, SHELL, Result, Tool, Workbench
 
 DEFAULT_SECONDS, MOST_SECONDS = 120.0, 600.0
 BACKGROUND_SECONDS = 3600.0

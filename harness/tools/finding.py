@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Any
 
-from harness.filesystem.protocol import Fault
+from harness.filesystem.protocol import Fault, Match, Matches
 from harness.tools import answers, reading
 from harness.tools.answers import counted
-from harness.tools.tool import READS, Result, Tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.filesystem.protocol import Match, Matches
-    from harness.tools.tool import Workbench
+from harness.tools.tool import READS, Result, Tool, Workbench
 
 MOST_LISTED, MOST_GLOBBED, MOST_MATCHES = 1000, 200, 200
 MOST_COUNTED = 10_000  # matching lines that the modes files and count look at

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from harness.base.record import Record
+from harness.filesystem.protocol import Done, Job
 from harness.tools.tool import Live
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from harness.filesystem.protocol import Done, Job
 
 LONGEST_PAGE = 30_000  # bytes
 LOOK_SECONDS = 0.05

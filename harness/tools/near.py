@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 NUMBERED = re.compile(r"^ *\d+(?:\t|→|: ?|\| ?)", re.MULTILINE)
 ALIKE = 0.55  # ratio of difflib from which lines are shown

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
+from typing import Any
 
 from harness.base import encoding
 from harness.filesystem.faults import Refused
 from harness.filesystem.local import Local
 from harness.tools import commands
-from harness.tools.tool import ALWAYS, READS, TEAM, YES, Question
+from harness.tools.tool import ALWAYS, READS, TEAM, YES, Question, Tool, Workbench
 from harness.workspace import rules
-from harness.workspace.rules import DENY, PATH, TEXT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from harness.tools.tool import Tool, Workbench
-    from harness.workspace.rules import Rules
+from harness.workspace.rules import DENY, PATH, TEXT, Rules
 
 KEY = "permissions"  # in the state: lists `deny`, `ask` and `allow` of a session, in the form of tools.json
 PLAN = "plan"

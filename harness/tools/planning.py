@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.tools import permits
 from harness.tools.answers import failed
-from harness.tools.tool import ALWAYS, READS, YES, Question, Result, Tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.tools.tool import Workbench
+from harness.tools.tool import ALWAYS, READS, YES, Question, Result, Tool, Workbench
 
 LONGEST = 20_000  # characters of a plan
 OUTSIDE = "This is not plan mode. plan_enter begins it."

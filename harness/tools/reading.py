@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.base.encoding import digest
 from harness.base.record import Record
-from harness.filesystem.protocol import Fault
+from harness.filesystem.protocol import Content, Fault
 from harness.tools import answers, seen
 from harness.tools.answers import counted, failed
-from harness.tools.tool import READS, Result, Tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.filesystem.protocol import Content
-    from harness.tools.tool import Workbench
+from harness.tools.tool import READS, Result, Tool, Workbench
 
 MOST_LINES, LONGEST_LINE = 2000, 2000
 MOST_SHOWN = 76_000  # characters of one answer: below what the registry puts into a file

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
+from typing import Any
 
 from harness.base.encoding import digest
 from harness.base.errors import HarnessError
@@ -24,14 +26,7 @@ from harness.tools import (
     verbs,
 )
 from harness.tools.answers import failed
-from harness.tools.tool import FILES, MISSION, NOTES, RUN, SHELL, SKILLS, TEAM, Result
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from harness.tools.tool import Tool, Workbench
+from harness.tools.tool import FILES, MISSION, NOTES, RUN, SHELL, SKILLS, TEAM, Result, Tool, Workbench
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.history import matching, search
 from harness.memory import raw
 from harness.store import files, json_lines, names
-from harness.store.layout import identity_folder
+from harness.store.layout import Layout, identity_folder
 from harness.store.state import State
 from harness.tools.answers import failed, left_out
-from harness.tools.tool import MISSION, READS, Result, Tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.store.layout import Layout
-    from harness.tools.tool import Workbench
+from harness.tools.tool import MISSION, READS, Result, Tool, Workbench
 
 MOST_HITS, DEFAULT_HITS = 50, 10
 LONGEST_HIT = 500  # characters

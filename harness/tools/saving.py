@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from harness.base import clock, redaction
 from harness.memory import gates, raw
@@ -10,13 +11,7 @@ from harness.store import files
 from harness.store.folder_lock import FolderLock
 from harness.tools import verbs
 from harness.tools.answers import failed
-from harness.tools.tool import NOTES, WRITES, Result, Tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.tools.tool import Workbench
+from harness.tools.tool import NOTES, WRITES, Result, Tool, Workbench
 
 HEAD = "# Memory\n\n"
 

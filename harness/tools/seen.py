@@ -8,10 +8,7 @@ from __future__ import annotations
 import posixpath
 
 from harness.filesystem.protocol import Fault
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from harness.tools.tool import Workbench
+from harness.tools.tool import Workbench
 
 KEY = "seen"
 UNREAD = "{path} is there, and you have not read it. Read it with read_file first, then decide."

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from harness.tools.tool import READS, SKILLS, Result, Tool
+from typing import Any
+
+from harness.tools.tool import READS, SKILLS, Result, Tool, Workbench
 from harness.workspace import given
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.tools.tool import Workbench
 
 
 def load_skill(bench: Workbench, arguments: dict[str, Any]) -> Result:

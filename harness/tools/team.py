@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from harness.tools.tool import READS, RUNS, TEAM, Result, Team, Tool
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.tools.tool import Workbench
+from harness.tools.tool import READS, RUNS, TEAM, Result, Team, Tool, Workbench
 
 DEFAULT_SECONDS, MOST_SECONDS = 600.0, 3600.0  # that a call waits for a subagent; then it goes on in the background
 OUTPUT_SECONDS = 30.0

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.tools.answers import failed
-from harness.tools.tool import READS, Result, Tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.tools.tool import Workbench
+from harness.tools.tool import READS, Result, Tool, Workbench
 
 KEY = "todo"
 MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}

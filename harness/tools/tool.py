@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Protocol
+
 from harness.base.record import Record
+from harness.filesystem.protocol import Filesystem
+from harness.store.layout import Layout
+from harness.workspace.given import Given
 from harness.workspace.rules import Rules
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Protocol
-
-    from harness.filesystem.protocol import Filesystem
-    from harness.store.layout import Layout
-    from harness.workspace.given import Given
-else:
-    Protocol = object
 
 READS, WRITES, RUNS = "reads", "writes", "runs"
 """What a call may leave behind: nothing; changes of files or of the mission; whatever a command does."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.commands import in_run
 from harness.integrity import inbox
 from harness.memory import raw
 from harness.model import issues
+from harness.model.receipts import Receipt
+from harness.store.layout import Layout
 from harness.tools.answers import failed
-from harness.tools.tool import RUN, RUNS, WRITES, Result, Tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from harness.model.receipts import Receipt
-    from harness.store.layout import Layout
-    from harness.tools.tool import Workbench
+from harness.tools.tool import RUN, RUNS, WRITES, Result, Tool, Workbench
 
 LONGEST_OUTPUT = 4000  # characters of a check's output that are shown: its end
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 
 from harness.base.errors import BrokenFile, Unavailable, UsageFault
 from harness.base.record import Record
 from harness.process import spawn
 from harness.store import files, layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BEGIN = "# harness schedules: begin. Written by `harness schedule`, which replaces what stands here."
 END = "# harness schedules: end"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from harness.agents.clis import ABOUT
 from harness.base import encoding
@@ -13,11 +15,6 @@ from harness.base.record import Record
 from harness.model.config import Config
 from harness.store import files
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
 
 MILLISECONDS_FROM = 10**11  # a time above that is in milliseconds, as JavaScript has it
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from harness.agents import registry
 from harness.agents.clis import ABOUT
@@ -13,12 +14,7 @@ from harness.model.config import Config
 from harness.store import layout
 from harness.store.layout import Layout, command
 from harness.unattended import logins
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.unattended.schedule_log import Seen
+from harness.unattended.schedule_log import Seen
 
 LEAST_FREE_MIB, LEAST_FREE_FILES = 1024, 10_000
 REFUSED = ("auth", "config")  # the outcomes after which a person must do something about an agent

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 BEFORE = re.compile(
     r"(?:^|\|\|?|&&?|;|\$\(|\(|\{|`|!\s|\b(?:if|then|else|elif|while|until|do|time|exec|env)\s)\s*", re.MULTILINE

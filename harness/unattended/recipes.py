@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import plistlib
+from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.unattended import crontab
 from harness.unattended.crontab import Entry
 from harness.unattended.schedules import Schedule
 from harness.unattended.times import Times
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 MOST_INTERVALS = 500
 DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")

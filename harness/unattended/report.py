@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from harness.base import clock
 from harness.base.errors import BrokenFile
 from harness.store.layout import Layout, command
 from harness.unattended import crontab, machine, schedules, times
 from harness.unattended.schedules import CRON, Schedule
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def added(where: Layout, made: Schedule) -> list[str]:

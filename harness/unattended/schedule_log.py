@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from harness.base import clock, console, encoding, schema
@@ -15,10 +16,6 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.store import files
 from harness.store.layout import Layout
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 MOST_BYTES = 512 * 1024
 LONGEST_LINE = 2000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from harness.agents import registry
@@ -18,10 +19,6 @@ from harness.store.layout import Layout, command
 from harness.unattended import crontab
 from harness.unattended import times as cron_times
 from harness.unattended.crontab import Entry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 CRON = "cron"
 PLACES = (CRON, "systemd", "launchd")

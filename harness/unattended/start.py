@@ -11,6 +11,8 @@ import os
 import select
 import subprocess
 import time
+from collections.abc import Callable
+from typing import IO
 
 from harness.base import clock, errors
 from harness.base.errors import HarnessError, Interrupted
@@ -25,11 +27,6 @@ from harness.store.layout import Layout
 from harness.unattended import preflight, schedules, times
 from harness.unattended.schedule_log import ScheduleLog, Seen
 from harness.unattended.schedules import Schedule
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import IO
 
 QUIET = "Nothing more is written here until that changes."
 FAULTS = (errors.NEEDS_PERSON, errors.USAGE, errors.BROKEN, errors.UNAVAILABLE, errors.INTERNAL)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 MINUTE, DAY = 60, 24 * 3600
 LONGEST_LOOK = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 
 from harness.agents import registry
 from harness.agents.clis import ABOUT
@@ -17,10 +18,6 @@ from harness.run import starting
 from harness.store.layout import Layout, command
 from harness.unattended import crontab, machine, preflight, programs, schedules, times
 from harness.unattended.schedules import CRON, Schedule
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 HOURS = 12  # how long a night is, for a login that ends
 LOOKS_OF_DOCTOR = ("repository", "mission", "ledger", "names", "state")

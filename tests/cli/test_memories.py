@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.memory import identity
-from harness.memory.identity import Evidence, Graduation
+from harness.memory.growth import Evidence, Graduation
 from harness.settle import curator
 from tests.missions import House
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.memory import growth, identity
-from harness.memory.identity import Graduation
+from harness.memory.growth import Graduation
 
 
 def up(text: str, count: int = 1) -> Graduation:

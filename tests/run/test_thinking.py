@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import pty
@@ -292,7 +291,7 @@ def test_an_update_while_an_agent_thinks_waits_for_the_next_run(unconfined: Hous
     sources = f"find {home}/harness {home}/roles -name '*.py*'"
     update = f"{sources} | while read f; do echo '{bad}' >$f; done; echo {'b' * 40} >{home}/.git/HEAD"
     folder = house.env["HARNESS_IDENTITY"]
-    identity = f"mkdir -p {folder}; echo mine >{folder}/worker.md"  # what runs afterwards was not loaded before
+    identity = f"mkdir -p {folder}; echo mine >{folder}/worker.md"
     words = [sys.executable, "-P", str(home / "roles" / "worker.py")]
     house.script("worker", {"run": "sleep 1.5"}, {"run": update}, {"run": f"echo 1 >1.txt; {identity}"})
     done = house.run([*words, "F-001"], env={"HARNESS_HOME": str(home), "PYTHONPATH": str(home)})
@@ -303,45 +302,6 @@ def test_an_update_while_an_agent_thinks_waits_for_the_next_run(unconfined: Hous
     first, second = (house.role("worker", name) for name in ("F-001", "F-002"))
     said = "the harness was updated: the last run had 0.1.0 aaaaaaaaaaaa, from here on it is 0.1.0"
     assert (first.out.count(said), second.out.count("was updated")) == (1, 0), first
-
-
-LATE = """import sys
-import harness.run.steps, harness.settle.worker
-from harness.run import thinking
-thinking.load_rest()
-print(*sys.modules)
-"""
-FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
-AT_OPEN = {  # what is loaded before an agent thinks, or never
-    *("harness.agents.command", "harness.agents.playbook", "harness.agents.recorded", "harness.agents.scripted"),
-    "harness.run.archiving",
-    *("harness.decision.said", "harness.notice.hooks"),
-    *("harness.base.ids", "harness.workspace.given"),
-    *(
-        "harness.builtin.again",
-        "harness.builtin.run",
-        "harness.builtin.wire",
-        "harness.builtin.worker",
-        "harness.servers.offer",
-        "harness.servers.pool",
-    ),  # at the start of the built-in agent's child
-}
-
-
-def test_all_that_a_run_may_load_late_is_loaded_while_its_agent_thinks() -> None:
-    """Imports inside functions save time at the start; none of them may find another version at the end."""
-    late = set()
-    for path in (CHECKOUT / "harness").glob("*/*.py"):
-        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, FUNCTION)]
-        found = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.ImportFrom)]
-        for node in [] if path.parent.name in ("cli", "commands") else found:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            late |= {
-                name if (CHECKOUT / (name.replace(".", "/") + ".py")).exists() else str(node.module) for name in names
-            }
-    words = [sys.executable, "-c", LATE]
-    loaded = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.split()
-    assert {name for name in late if name.startswith("harness.")} - set(loaded) == AT_OPEN
 
 
 def test_on_a_terminal_the_line_of_a_run_says_how_far_the_mission_is(house: House) -> None:

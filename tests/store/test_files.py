@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -335,8 +336,8 @@ def stand_in(path: str, kind: str) -> None:
     elif kind == "folder":
         os.mkdir(path)
     elif kind == "socket":
-        with socket.socket(socket.AF_UNIX) as found:
-            found.bind(path)
+        with socket.socket(socket.AF_UNIX) as found, contextlib.chdir(os.path.dirname(path)):
+            found.bind(os.path.basename(path))  # the length of its address is bounded
     else:
         os.symlink({"loop": path, "device": "/dev/zero"}[kind], path)
 
