@@ -113,7 +113,7 @@ def checkpoint() -> None:
 def checkpoint_list(as_json: bool) -> None:
     """What waits, what to read, and the answers so far."""
     mission.check_format(here())
-    waiting, rows = views.asks(here()), checkpoints.rows(here())
+    waiting, rows = views.gather(here()).asks.all, checkpoints.rows(here())
     answers = [row for row in rows if row.state in checkpoints.ANSWERED]
     if as_json:
         values.echo({"waiting": [one.asdict() for one in waiting], "answers": [one.asdict() for one in answers]})

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.base import clock, encoding, faults
 from harness.commands import curations
-from harness.decision import checkpoints, doubts, escalations, gaps, overview, rules, views
+from harness.decision import checkpoints, doubts, escalations, gaps, overview, rules
 from harness.decision.proofs import Proofs
 from harness.decision.rules import View
 from harness.git import refs, repository
@@ -300,7 +300,7 @@ def _remedy(layout: Layout, view: View, word: str) -> list[str]:
             f'next      {command("escalation answer")} "what to do", then {command()}',
         ]
     if first == "CHECKPOINT":
-        asks = checkpoints.behind(what, views.asks(layout, view))[:1]
+        asks = checkpoints.behind(what, view.asks.all)[:1]
         name = encoding.shell_word(asks[0].name if asks else what)
         return [
             *(f"why       {faults.first(ask.text) or ask.why}" for ask in asks),

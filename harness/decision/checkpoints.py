@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.base.record import Record
+from harness.decision.rules import Ask, Asks
 from harness.integrity import unsettled
 from harness.model import config
 from harness.model.config import Config
@@ -43,31 +44,6 @@ class Line(Record):
     question: str = ""
 
 
-class Ask(Record):
-    """A checkpoint that waits: its name and cause, why it waits, and (command, what it shows) of what to read."""
-
-    name: str
-    cause: str
-    why: str
-    text: str = ""
-    read: list[tuple[str, str]] = []
-
-
-class Found(Record):
-    """What waits: `now` at once; `features`: {feature: before its work begins}; `done`: before the mission is DONE. `wanted`: a
-    person said something that no accepted plan has seen."""
-
-    now: list[Ask] = []
-    features: dict[str, Ask] = {}
-    done: Ask | None = None
-    wanted: bool = False
-
-    @property
-    def all(self) -> list[Ask]:
-        """All that could be answered now or later, in the order in which they stop the mission."""
-        return [*self.now, *self.features.values(), *([self.done] if self.done else [])]
-
-
 def rows(layout: Layout) -> list[Line]:
     """The lines of checkpoints.jsonl, oldest first; raises BrokenFile."""
 
@@ -83,11 +59,11 @@ def line(**fields: str) -> bytes:
     return encoding.dump_json(Line(**{"id": f"K-{os.urandom(4).hex()}", **fields}).asdict())
 
 
-def find(layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, *, swept: bool) -> Found:
+def find(layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, *, swept: bool) -> Asks:
     """What waits for a person. `found`: the features; `cost_usd`: what the mission has cost; `swept`: all has passed, and so has
     the final sweep."""
     known = rows(layout)
-    made = Found(now=_laid(layout), wanted=any(row.state in FOR_THE_PLAN for row in _unplanned(known)))
+    made = Asks(now=_laid(layout), wanted=any(row.state in FOR_THE_PLAN for row in _unplanned(known)))
     answered = {(row.name, row.cause) for row in known if row.state in ANSWERED}
     made.now += [_of_agent(row) for row in known if row.state == "asked" and (row.name, row.cause) not in answered]
     again = {(row.name, row.cause) for row in _denied_and_planned(known)}

@@ -49,7 +49,7 @@ def shown(layout: Layout, now: int) -> Shown:
     view = views.gather(layout)
     decision = rules.decide(view, now)
     if decision.word == "CHECKPOINT":
-        asks = [ask for ask in views.asks(layout, view) if ask.name == decision.what]
+        asks = [ask for ask in view.asks.all if ask.name == decision.what]
         return Shown(kind="checkpoint", text="\n\n".join(map(checkpoints.shown, asks)) + "\n")
     if decision.word != "ESCALATE":
         return Shown(kind="", text="")

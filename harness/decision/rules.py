@@ -81,22 +81,42 @@ class Doubt(Record):
     outcome: str
 
 
+class Ask(Record):
+    """A checkpoint that waits: its name and cause, why it waits, and (command, what it shows) of what to read."""
+
+    name: str
+    cause: str
+    why: str
+    text: str = ""
+    read: list[tuple[str, str]] = []
+
+
+class Asks(Record):
+    """The checkpoints that wait: `now` at once; `features`: {feature: before its work begins}; `done`: before the mission is
+    DONE. `wanted`: a person said something that no accepted plan has seen."""
+
+    now: list[Ask] = []
+    features: dict[str, Ask] = {}
+    done: Ask | None = None
+    wanted: bool = False
+
+    @property
+    def all(self) -> list[Ask]:
+        """All that could be answered now or later, in the order in which they stop the mission."""
+        return [*self.now, *self.features.values(), *([self.done] if self.done else [])]
+
+
 class View(Record):
     """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
     to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
     passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: what else is in
     the way of DONE. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last answered.
     `set_aside`: {feature that was set aside since a claim was newly proven: its last fault}, newest first.
-    `mark`: the present fingerprint. `held`: {claim: the live run that holds it}. `checkpoint`: one that waits now; `gates`:
-    {feature: one that waits before it begins}; `before_done`: one before DONE. `wanted`: a person said something that no
-    accepted plan has seen."""
+    `mark`: the present fingerprint. `held`: {claim: the live run that holds it}. `asks`: the checkpoints that wait."""
 
     stop: bool = False
     pause: bool = False
-    checkpoint: str = ""
-    gates: dict[str, str] = {}
-    before_done: str = ""
-    wanted: bool = False
+    asks: Asks = Asks()
     escalation: str = ""
     limits: Limits
     totals: Totals
@@ -159,7 +179,7 @@ def _free(view: View) -> Decision:
         claim = lease.claims_of(_capability(view, due.what), due.feature)
         if not view.held.keys() & set(claim):
             return due
-        if lease.PLAN in claim and not due.feature and (not view.features or view.spec_changed or view.wanted):
+        if lease.PLAN in claim and not due.feature and (not view.features or view.spec_changed or view.asks.wanted):
             break  # the rest is of a plan that is being made anew
     if not view.held:
         return due
@@ -176,8 +196,8 @@ def halted(view: View, now: int) -> Decision | None:
         return Decision(word="STOPPED")
     if view.pause:
         return Decision(word="PAUSED")
-    if view.checkpoint:
-        return Decision(word="CHECKPOINT", what=view.checkpoint)
+    if view.asks.now:
+        return Decision(word="CHECKPOINT", what=view.asks.now[0].name)
     if cap := budget(view):
         return Decision(word="BUDGET", what=cap)
     if runs.waits(view.wait_since, view.wait_until, now):
@@ -222,7 +242,7 @@ def near(limits: Limits, totals: Totals) -> list[Cap]:
 def _due(view: View) -> Iterator[Decision]:
     """The rules from NEXT on, in order; the last one always matches."""
     plans, commits, judges, curates = (view.roles[name] for name in ("plans", "commits", "judges", "curates"))
-    if not view.features or view.spec_changed or view.wanted:
+    if not view.features or view.spec_changed or view.asks.wanted:
         yield Decision(word="NEXT", what=plans)
     if view.uncurated >= view.curate_after:
         yield Decision(word="NEXT", what=curates)
@@ -240,8 +260,8 @@ def _due(view: View) -> Iterator[Decision]:
         if needs_plan(feature):
             yield Decision(word="NEXT", what=plans, feature=feature.id)
     for feature in ready(view.features):
-        gate = view.gates.get(feature.id)
-        yield Decision(word="CHECKPOINT" if gate else "NEXT", what=gate or commits, feature=feature.id)
+        gate = view.asks.features.get(feature.id)
+        yield Decision(word="CHECKPOINT" if gate else "NEXT", what=gate.name if gate else commits, feature=feature.id)
     if view.serious:
         yield Decision(word="NEXT", what=plans)
     yield from under_way
@@ -254,8 +274,8 @@ def _due(view: View) -> Iterator[Decision]:
         yield Decision(word="ESCALATE", what="unlanded")
     if done and view.doubts:
         yield Decision(word="ESCALATE", what=PROOF)
-    if done and view.before_done:
-        yield Decision(word="CHECKPOINT", what=view.before_done)
+    if done and view.asks.done:
+        yield Decision(word="CHECKPOINT", what=view.asks.done.name)
         return
     yield Decision(word="DONE") if done else Decision(word="ESCALATE", what="stuck")
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
 
 from harness.base import encoding, faults
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules
-from harness.decision.rules import Doubt, View
+from harness.decision.rules import Asks, Doubt, View
 from harness.integrity import lease, unsettled
 from harness.memory import pages, waiting
 from harness.model import config, contract, features, issues, mission, receipts, roles, runs
@@ -22,7 +21,6 @@ from harness.store.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what `next` need not load
-    from harness.decision.checkpoints import Ask
     from harness.git import repository
 
 SWEEPS_BACK = 50
@@ -44,7 +42,6 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     unlanded = _unlanded(layout, newest, answered) if done else ""
     curated = pages.curated(layout)
     totals = runs.totals_of(next(iter(newest), None), answered)
-    waits = _checkpoints(layout, settings, found, totals.cost_usd, done and unlanded == "")
     return View(
         stop=state.exists(names.STOP),
         pause=state.exists(names.PAUSE),
@@ -68,7 +65,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         set_aside=_set_aside(layout, found, totals.since_green),
         mark=mark(layout) if _alike(newest) else "",
         held=held,
-        **waits,
+        asks=_checkpoints(layout, settings, found, totals.cost_usd, done and unlanded == ""),
     )
 
 
@@ -158,31 +155,14 @@ def _as_recovered(layout: Layout) -> list[Feature]:
     return found
 
 
-def _checkpoints(
-    layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, swept: bool
-) -> dict[str, Any]:
-    """The fields of a view about checkpoints; none where nothing can wait, which is cheap to see."""
+def _checkpoints(layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, swept: bool) -> Asks:
+    """The checkpoints that wait; none where nothing can wait, which is cheap to see."""
     state = State(layout)
     if not (settings.checkpoint or state.exists(names.CHECKPOINT_LOG) or state.list(names.CHECKPOINTS)):
-        return {}
+        return Asks()
     from harness.decision import checkpoints  # few missions have one
 
-    asks = checkpoints.find(layout, settings, found, cost_usd, swept=swept)
-    return {
-        "checkpoint": asks.now[0].name if asks.now else "",
-        "gates": {name: ask.name for name, ask in asks.features.items()},
-        "before_done": asks.done.name if asks.done else "",
-        "wanted": asks.wanted,
-    }
-
-
-def asks(layout: Layout, view: View | None = None) -> list[Ask]:
-    """The checkpoints that a person can answer now."""
-    from harness.decision import checkpoints  # as above
-
-    view = view or gather(layout)
-    swept = bool(view.features) and view.swept and not view.unlanded
-    return checkpoints.find(layout, config.load(layout), view.features, view.totals.cost_usd, swept=swept).all
+    return checkpoints.find(layout, settings, found, cost_usd, swept=swept)
 
 
 def escalation_kind(layout: Layout) -> str:

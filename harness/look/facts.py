@@ -293,10 +293,8 @@ class _Gathering(Reader):
         for name in self.listed(lambda: self.state.list(names.CHECKPOINTS)):
             words = self.part(partial(self.state.text, f"{names.CHECKPOINTS}/{name}")) or ""
             found.append(Asked(kind=f"checkpoint {name.removesuffix('.md')}", text=words))
-        if now is None or now.decision.word != "CHECKPOINT":
-            return found
-        asks = self.listed(lambda: views.asks(self.layout, now.view))
-        due = [one for one in asks if one.name == now.decision.what and one.cause != checkpoints.FILE]
+        asks = now.view.asks.all if now and now.decision.word == "CHECKPOINT" else []
+        due = [one for one in asks if now and one.name == now.decision.what and one.cause != checkpoints.FILE]
         return found + [Asked(kind=f"checkpoint {one.name}", text=checkpoints.shown(one)) for one in due]
 
     def answered_questions(self) -> list[Asked]:

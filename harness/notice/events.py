@@ -48,7 +48,7 @@ def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
         text = "DONE: every feature has passed, and so has a fresh clone."
         return [Event(id=f"done-{sweep}", name="done", text=text, facts=totals)]
     if word == "CHECKPOINT":
-        found = checkpoints.behind(rest, views.asks(layout))
+        found = checkpoints.behind(rest, views.gather(layout).asks.all)
         known = [(row.name, row.cause) for row in checkpoints.rows(layout) if row.state in checkpoints.ANSWERED]
         return [
             Event(
@@ -84,7 +84,7 @@ def of_preflight(layout: Layout, reasons: list[str]) -> list[Event]:
     return [Event(id=f"not-started-{_short(newest + text)}", name="auth", text=text, facts=facts)] if about else []
 
 
-def _asked(ask: checkpoints.Ask, answers: int) -> str:
+def _asked(ask: rules.Ask, answers: int) -> str:
     """The same as long as a checkpoint waits; another one when it is asked again behind an answer, in the same words."""
     return _short(ask.cause + ask.text) + (f"-{answers}" if answers else "")
 

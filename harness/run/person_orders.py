@@ -26,7 +26,7 @@ def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> 
             f"Say why; the next plan is made with it: {command('checkpoint deny')} {encoding.shell_word(name)} --note 'WHY'"
         )
     layout = context.layout
-    for ask in checkpoints.named(views.asks(layout), name):
+    for ask in checkpoints.named(views.gather(layout).asks.all, name):
         question = ask.text or ask.why
         if ask.cause == checkpoints.FILE:
             context.changes.remove(f"{names.CHECKPOINTS}/{name}.md")

@@ -9,7 +9,7 @@ import pytest
 
 from harness.base import errors
 from harness.decision import rules
-from harness.decision.rules import Decision, Limits, View
+from harness.decision.rules import Ask, Asks, Decision, Limits, View
 from harness.integrity import lease
 from harness.model import features
 from harness.model.features import Feature
@@ -63,7 +63,7 @@ ALL = view(
     feature("W", "failing", attempts=2),
     stop=True,
     pause=True,
-    checkpoint="design",
+    asks=Asks(now=[Ask(name="design", cause="file", why="")]),
     totals=SPENT,
     wait_until=NOW + 60,
     wait_why="claude",
@@ -83,7 +83,7 @@ def passes(name: str) -> dict[str, str]:
 ORDER: list[tuple[str, dict[str, Any]]] = [
     ("STOPPED", {"stop": False}),
     ("PAUSED", {"pause": False}),
-    ("CHECKPOINT design", {"checkpoint": ""}),
+    ("CHECKPOINT design", {"asks": Asks()}),
     ("BUDGET runs", {"totals": SPENT.replace(runs=199)}),
     ("BUDGET hours", {"totals": SPENT.replace(runs=199, seconds=1.0)}),
     ("BUDGET cost", {"totals": SPENT.replace(runs=199, seconds=1.0, cost_usd=24.9)}),
@@ -376,7 +376,7 @@ def any_view(dice: random.Random) -> View:
         features=found,
         stop=rare and dice.random() < 0.3,
         pause=rare and dice.random() < 0.3,
-        checkpoint="c" if rare and dice.random() < 0.3 else "",
+        asks=Asks(now=[Ask(name="c", cause="file", why="")] if rare and dice.random() < 0.3 else []),
         escalation=dice.choice(["", "stuck", "plan", "setup", "stalled"]) if rare else "",
         totals=Totals(
             runs=dice.randrange(220) if rare else 1,

@@ -56,7 +56,7 @@ def seen(house: House) -> list[tuple[str, str]]:
 def test_a_mission_as_it_begins(house: House) -> None:
     """Nothing halts it, nothing waits, and its own parts are there."""
     view = views.gather(house.layout)
-    assert not (view.stop or view.pause or view.checkpoint or view.escalation or view.spec_changed or view.swept)
+    assert not (view.stop or view.pause or view.asks.now or view.escalation or view.spec_changed or view.swept)
     assert [one.id for one in view.features] == ["F-001", "F-002"]
     assert (view.uncurated, view.serious, view.newest, view.totals) == (0, [], [], runs.Totals())
     assert view.limits == rules.Limits(max_runs=200, max_hours=48, stall_after=3, max_cost_usd=None, max_tokens=None)
@@ -75,7 +75,7 @@ def test_what_people_lay_down_is_seen(house: House) -> None:
     house.write("SPEC.md", "# Other\n")
     house.config('agent = "scripted"\ncurate_after = 5\n[limits]\nmax_runs = 7\nmax_cost_usd = 1.5')
     view = views.gather(house.layout)
-    assert (view.stop, view.pause, view.checkpoint, view.escalation) == (True, True, "a", "setup")
+    assert (view.stop, view.pause, view.asks.now[0].name, view.escalation) == (True, True, "a", "setup")
     assert (view.spec_changed, view.curate_after) == (True, 5)
     assert (view.limits.max_runs, view.limits.max_cost_usd) == (7, 1.5)
 
