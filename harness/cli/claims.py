@@ -13,9 +13,10 @@ from harness.cli.help import as_json
 from harness.cli.orders import order
 from harness.cli.quick import here
 from harness.commands import in_run, why
-from harness.decision import proofs, views
+from harness.decision import views
 from harness.integrity import inside
 from harness.model import contract, contract_log, mission
+from harness.proof import index
 from harness.run import claim_orders, orders
 from harness.store.layout import command
 
@@ -30,7 +31,7 @@ def claim() -> None:
 def _rows() -> list[dict[str, Any]]:
     """Every claim with its text, its checks, its features and the state of its proof, as plain JSON."""
     layout = here()
-    known, queue = proofs.load(layout), views.queue(layout)
+    known, queue = index.proofs(layout), views.queue(layout)
     by_person = contract_log.set_by_person(known.log)
     return [
         {

@@ -8,31 +8,28 @@ from typing import Any
 from harness.base import clock, encoding, faults
 from harness.commands import curations
 from harness.decision import checkpoints, doubts, escalations, gaps, overview, rules
-from harness.decision.proofs import Proofs
 from harness.decision.rules import View
 from harness.git import refs, repository
 from harness.git.repository import BRANCHES
 from harness.integrity import lease, workplace
-from harness.memory import pages, waiting
 from harness.model import contract_log, features, issues, mission, runs
 from harness.model.features import TRIES, TRIES_REPLANNED, Feature
 from harness.notice import hooks
 from harness.process.confine import LANDLOCK
 from harness.proof import index
-from harness.proof.index import ClaimStatus
+from harness.proof.index import ClaimStatus, Proofs
 from harness.run import given
 from harness.store import names
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
-MANY = 10**9
 ENDING_LINES = 10
 SECRETS_SHOWN = 3
 
 
 def status(layout: Layout) -> dict[str, Any]:
     """The mission at a glance, as plain JSON: see docs/contract.md for the keys."""
-    now, made, curated = overview.gather(layout), mission.load(layout), pages.curated(layout)
+    now, made = overview.gather(layout), mission.load(layout)
     view, proven = now.view, now.proofs.proven
     last = _last_outcomes(layout, {feature.id for feature in view.features})
     return {
@@ -45,7 +42,7 @@ def status(layout: Layout) -> dict[str, Any]:
         "claims": [one.asdict() for one in now.proofs.statuses],
         "proof": dict(_proof_lines(now.proofs)),
         "issues": [issue.asdict() for issue in issues.load(layout) if issue.state != "closed"],
-        "uncurated": waiting.uncurated(layout, curated, MANY),
+        "uncurated": overview.uncurated(layout),
         "gated": curations.gated(layout),
         "warnings": [
             *(cap.words for cap in rules.near(view.limits, view.totals)),

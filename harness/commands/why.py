@@ -7,14 +7,13 @@ from typing import Any
 
 from harness.base import faults
 from harness.base.errors import UsageFault
-from harness.decision import escalations, proofs, views
-from harness.decision.proofs import Proofs
+from harness.decision import escalations, views
 from harness.model import contract_log, receipts, runs, tasks
 from harness.model.contract import Check, Claim
 from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.proof import index
-from harness.proof.index import CheckHistory, ClaimStatus
+from harness.proof.index import CheckHistory, ClaimStatus, Proofs
 from harness.store.layout import Layout, command
 
 RUNS_SHOWN = 8
@@ -25,7 +24,7 @@ WIDTH, MORE = 90, " " * 11  # of these lines; before those that go on
 
 def explain(layout: Layout, name: str) -> list[str]:
     """One screen about a feature, a claim, the setup or a service; UsageFault if there is none."""
-    known, queue = proofs.load(layout), views.queue(layout)
+    known, queue = index.proofs(layout), views.queue(layout)
     if blocks := _block(known.log, queue, name):
         return [blocks[-1].block, *blocks[-1].new_block.rstrip("\n").split("\n"), *map(_entry, blocks)]
     feature, claims, ids = _found(known, queue, name)
@@ -56,7 +55,7 @@ def _found(
 
 def value(layout: Layout, name: str) -> dict[str, Any]:
     """The same as plain values: see docs/contract.md for the keys."""
-    known, queue = proofs.load(layout), views.queue(layout)
+    known, queue = index.proofs(layout), views.queue(layout)
     if blocks := _block(known.log, queue, name):
         return {"name": blocks[-1].block, "block": blocks[-1].new_block, "log": blocks}
     feature, claims, ids = _found(known, queue, name)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from harness.decision import proofs
 from harness.decision.rules import Doubt
 from harness.model import contract_log, runs
 from harness.model.contract import Contract
@@ -22,7 +21,7 @@ SHOWN = 5
 def find(layout: Layout, answered: str, also: Sequence[Entry] = ()) -> list[Doubt]:
     """What is in the way of DONE, each with the command that ends it. `answered`: the newest run when a person last answered;
     what was changed after a run closed is in the way until then. `also`: lines that the log is about to get."""
-    known = proofs.load(layout, also)
+    known = index.proofs(layout, also)
     found = [*_claims(known.statuses), *_contract(known.contract, known.log)]
     newest = next(runs.finished(layout), None)
     return found if newest and newest.run == answered else [*found, *changed(layout)]

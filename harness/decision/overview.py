@@ -6,12 +6,15 @@ import time
 from typing import Any
 
 from harness.base.record import Record
-from harness.decision import proofs, rules, views
-from harness.decision.proofs import Proofs
+from harness.decision import rules, views
 from harness.decision.rules import Decision, View
+from harness.memory import pages, waiting
 from harness.model.features import Feature
+from harness.proof import index
+from harness.proof.index import Proofs
 from harness.store.layout import Layout
 
+MANY = 10**9
 WAITS = ("needs", "dispute", "person", "reason")  # what notes say that a blocked feature waits for, by precedence
 
 
@@ -26,14 +29,19 @@ class Overview(Record):
 
 def gather(layout: Layout) -> Overview:
     """The whole; raises BrokenFile for a file that does not parse."""
-    view, found = views.gather(layout), proofs.load(layout)
+    view, found = views.gather(layout), index.proofs(layout)
     decision = rules.decide(view, int(time.time()))
     return Overview(view=view, decision=decision, proofs=found, features=found.shown(view.features))
 
 
 def features(layout: Layout) -> list[Feature]:
     """The features as commands show and count them, also while runs are open or died."""
-    return proofs.load(layout).shown(views.queue(layout))
+    return index.proofs(layout).shown(views.queue(layout))
+
+
+def uncurated(layout: Layout) -> int:
+    """The number of notes that wait for the curation."""
+    return waiting.uncurated(layout, pages.curated(layout), MANY)
 
 
 def waits(feature: Feature) -> dict[str, Any] | None:

@@ -202,16 +202,11 @@ def swept(layout: Layout) -> bool:
         return False
     for found in islice(runs.finished(layout), SWEEPS_BACK):
         if found.sweep is not None:
+            from harness.proof import index  # `next` needs no receipts
+
             green = found.verdict == "green" and found.sweep == proof_state(layout, _position(layout).tree)
-            return green and _has_receipts(layout, found) and not _is_red(layout)
+            return green and _has_receipts(layout, found) and not index.proofs(layout).red
     return False
-
-
-def _is_red(layout: Layout) -> bool:
-    """Whether a claim is red by the newest receipts in the mission's branch."""
-    from harness.decision import proofs  # `next` needs no receipts
-
-    return bool(proofs.load(layout).red)
 
 
 def _unlanded(layout: Layout, newest: list[Result], answered: str) -> str | None:

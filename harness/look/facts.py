@@ -11,11 +11,10 @@ from typing import TypeVar
 from harness.base import clock, schema
 from harness.base.errors import BrokenFile, HarnessError
 from harness.base.record import Record
-from harness.decision import checkpoints, overview, proofs, rules, views
+from harness.decision import checkpoints, overview, rules, views
 from harness.decision.overview import Overview
-from harness.decision.proofs import Proofs
 from harness.integrity import lease
-from harness.memory import archive, pages, waiting
+from harness.memory import archive
 from harness.memory.archive import Archived, Change
 from harness.model import config, contract, features, issues, mission, receipts, runs
 from harness.model.contract import Claim
@@ -25,7 +24,7 @@ from harness.model.receipts import Receipt
 from harness.model.runs import Answer, Context, Forgotten, Result, Totals
 from harness.model.usage import Usage
 from harness.proof import index
-from harness.proof.index import ClaimStatus
+from harness.proof.index import ClaimStatus, Proofs
 from harness.store import json_lines, names
 from harness.store.layout import Layout
 from harness.store.state import State
@@ -37,7 +36,6 @@ UNKNOWN = "unknown"  # the lane of a run without context.json
 REPLY_BYTES = 16 * 1024
 STAYS = ("kept", "promoted")  # a new lesson on the pages
 GONE = ("superseded", "forgotten", "left", "merged", "retired")
-MANY = 10**9
 
 
 class Past(Record):
@@ -187,9 +185,8 @@ class _Gathering(Reader):
         past = [self.past(result, usage, gone.get(result.run)) for result, usage in self.results()]
         limits = part(lambda: views.limits_of(config.load(layout))) or views.limits_of(config.Config())
         now = None if self.archived else part(lambda: overview.gather(layout))
-        known = now.proofs if now else part(lambda: proofs.load(layout))
+        known = now.proofs if now else part(lambda: index.proofs(layout))
         queue = now.features if now else self.listed(lambda: features.load(layout))
-        curated = part(lambda: pages.curated(layout)) or pages.Curated()
         found = Facts(
             id=made.id if made else os.path.basename(layout.state if self.archived else layout.project),
             project=os.path.basename(layout.project),
@@ -206,7 +203,7 @@ class _Gathering(Reader):
             asked=[*self.open_questions(now), *self.answered_questions()],
             answers=self.listed(lambda: runs.answers(layout)),
             growth=self.growth({one.result.run: one.end for one in past}),
-            waiting=part(lambda: waiting.uncurated(layout, curated, MANY)) or 0,
+            waiting=part(lambda: overview.uncurated(layout)) or 0,
             summary=part(lambda: text(names.SUMMARY) or "") or "",
             memory=part(lambda: text(names.MEMORY) or "") or "",
         )

@@ -14,7 +14,7 @@ from harness.base.record import Record
 from harness.decision import overview, rules
 from harness.decision.overview import Overview
 from harness.integrity import lease, mission_lock
-from harness.look import facts
+from harness.integrity.lease import Terms
 from harness.look.facts import Reader
 from harness.memory import raw
 from harness.memory.raw import Entry
@@ -34,15 +34,10 @@ NEWEST = 12  # runs, receipts and notes that are looked at
 TEXT_CHARS = 2000  # of a row
 
 
-class Lane(Record):
-    """A run under way: its role, feature, tree and attempt; since when, in unix seconds; `rows`: the last ones of its transcript;
-    `checks`: how many have run (of many, the last); `dead`: its process is gone, and the next start settles it."""
+class Lane(Terms):
+    """A run under way, by its lease: `rows`: the last ones of its transcript; `checks`: how many have run (of many, the last);
+    `dead`: its processes are gone, and the next start settles it."""
 
-    run: str
-    role: str
-    feature: str
-    tree: str
-    since: int
     attempt: int = 0
     rows: list[Row] = []
     checks: int = 0
@@ -116,13 +111,9 @@ class Watcher(Reader):
     def lanes(self) -> Iterator[Lane]:
         """The open runs, by their leases."""
         for run_id in runs.open_runs(self.layout):
-            paths, terms, context = self.layout.run(run_id), lease.terms_of(self.layout, run_id), self.context(run_id)
+            paths, context = self.layout.run(run_id), self.context(run_id)
             yield Lane(
-                run=run_id,
-                role=terms.role,
-                feature=terms.feature,
-                tree=os.path.basename(terms.tree) or facts.HERE,
-                since=clock.seconds_of(terms.since),
+                **lease.terms_of(self.layout, run_id).asdict(),
                 attempt=context.attempt if context else 0,
                 rows=last_rows(paths),
                 checks=len(last_receipts(paths.receipts)),
@@ -165,10 +156,10 @@ class Watcher(Reader):
             return f": {why}" if why else ""
         if due.word == "BUDGET":
             return rules.spent(known.view.limits, known.view.totals)[0].words
-        if due.word == "WAIT":
-            until, last = known.view.wait_until, known.view.newest[:1]
-            return f"until {clock.local(until, found.now)} for the vendor of {last[0].agent}" if last else due.reason
-        return str(len(found.features)) if due.word == "DONE" else due.what
+        if due.word == "WAIT" and due.what != "0":
+            until = clock.local(known.view.wait_until, found.now)
+            return f"until {until} for the vendor of {known.view.newest[0].agent}"
+        return str(len(found.features)) if due.word == "DONE" else due.reason or due.what
 
 
 def _startable(found: Glance) -> list[Feature]:

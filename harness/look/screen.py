@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from rich.text import Text
 
 from harness.base import clock, console, faults
+from harness.look.facts import HERE
 from harness.look.glance import Glance, Lane
 from harness.memory import raw
 from harness.model import runs
@@ -122,8 +124,10 @@ def _lanes(lanes: list[Lane], room: int) -> list[Text]:
 
 
 def _lane(lane: Lane, room: int) -> list[Text]:
-    seconds = max(int(time.time()) - lane.since, 0) if lane.since else 0
-    words = [lane.tree, f"{lane.role} {lane.feature}".strip(), f"try {lane.attempt}" if lane.attempt else ""]
+    since = clock.seconds_of(lane.since)
+    seconds = max(int(time.time()) - since, 0) if since else 0
+    tree, tries = os.path.basename(lane.tree) or HERE, f"try {lane.attempt}" if lane.attempt else ""
+    words = [tree, f"{lane.role} {lane.feature}".strip(), tries]
     last = "died; the next start settles it" if lane.dead else f"{seconds // 60}:{seconds % 60:02d}"
     head = _safe("  ".join(filter(None, [*words, last])), "bold yellow" if lane.dead else "bold cyan")
     rows = [

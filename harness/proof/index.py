@@ -10,7 +10,7 @@ The receipts of checks that a person brought are in the contract log, and join i
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.base import encoding, schema
@@ -19,8 +19,10 @@ from harness.base.record import Record
 from harness.base.schema import Whole
 from harness.git import repository
 from harness.integrity import workplace
-from harness.model import contract_log, mission, receipts, runs
-from harness.model.contract import Claim
+from harness.model import contract, contract_log, mission, receipts, runs
+from harness.model.contract import Claim, Contract
+from harness.model.contract_log import Entry
+from harness.model.features import Feature
 from harness.model.receipts import Receipt
 from harness.store import documents, json_lines, names
 from harness.store.layout import Layout, command
@@ -89,6 +91,32 @@ class ClaimStatus(Record):
     red: list[str] = []
     green: list[str] = []
     reason: str = ""
+
+
+class Proofs(Record):
+    """The contract, its log, the history of each check, and the status of each claim, in the order of the contract. Every command
+    that says what is proven, or which features passed, has it from here."""
+
+    contract: Contract
+    log: list[Entry]
+    histories: dict[str, CheckHistory]
+    statuses: list[ClaimStatus]
+
+    @property
+    def proven(self) -> set[str]:
+        """The claims that are proven."""
+        return {one.claim for one in self.statuses if one.word == PROVEN}
+
+    @property
+    def red(self) -> set[str]:
+        """The claims of which a check is red."""
+        return {one.claim for one in self.statuses if one.reason == RED}
+
+    def shown(self, found: list[Feature]) -> list[Feature]:
+        """The features as commands show and count them: a passed one with a red claim is failing."""
+        red = self.red
+        broken = {one.id for one in found if one.status == "passed" and not red.isdisjoint(one.claims)}
+        return [one.replace(status="failing") if one.id in broken else one for one in found]
 
 
 def load(layout: Layout) -> dict[str, CheckHistory]:
@@ -292,7 +320,9 @@ def _doubt(every: list[CheckHistory], own: list[CheckHistory]) -> str:
     return "" if not own or any(trail.red_at for trail in own) else "no check of it was ever red"
 
 
-def statuses(trails: dict[str, CheckHistory], claims: list[Claim], log: list[contract_log.Entry]) -> list[ClaimStatus]:
-    """The status of each of these claims, by the check histories of `load`."""
-    weakened, accepted, changed = contract_log.weakened(log), contract_log.accepted(log), contract_log.changed(log)
-    return [claim_status(claim, trails, weakened, accepted, changed) for claim in claims]
+def proofs(layout: Layout, also: Sequence[Entry] = ()) -> Proofs:
+    """What is proven; raises BrokenFile. `also`: lines that the contract log is about to get."""
+    known, log, histories = contract.load(layout), [*contract_log.load(layout), *also], load(layout)
+    marks = contract_log.weakened(log), contract_log.accepted(log), contract_log.changed(log)
+    statuses = [claim_status(claim, histories, *marks) for claim in known.claims]
+    return Proofs(contract=known, log=log, histories=histories, statuses=statuses)

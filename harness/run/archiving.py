@@ -11,10 +11,10 @@ import os
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, Busy, NeedsPerson, UsageFault
-from harness.decision import proofs
+from harness.decision import overview, views
 from harness.git import dotgit, refs, worktrees
 from harness.integrity import lease, mission_lock, workplace
-from harness.model import features, mission, runs
+from harness.model import features, mission
 from harness.model.mission import Mission
 from harness.process import temporary
 from harness.run import recover
@@ -60,16 +60,11 @@ def archive(layout: Layout, *, abandon: bool) -> list[str]:
 
 def unfinished(layout: Layout) -> str:
     """Why the mission is not done, whatever SPEC.md says by now; "" where it is."""
-    found = proofs.load(layout).shown(features.load(layout))
+    found = overview.features(layout)
     passed = len(features.passed(found))
     if not found or passed < len(found):
         return f"{passed} of {len(found)} features passed" if found else "it has no plan yet"
-    for result in runs.finished(layout):
-        if result.sweep is not None and result.verdict == "green":
-            return ""
-        if result.commit or result.sweep is not None:
-            break
-    return "all features passed, and the final sweep is not green since"
+    return "" if views.swept(layout) else "all features passed, and the final sweep is not green since"
 
 
 def go_on(layout: Layout) -> str:

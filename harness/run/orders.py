@@ -124,9 +124,8 @@ def _block(context: OrderContext, feature_id: str, reason: str) -> str:
 
 
 def _accept_claim(context: OrderContext, claim_id: str, note: str) -> str:
-    claim = contract.load(context.layout).claim(claim_id)
-    (status,) = index.statuses(index.load(context.layout), [claim], [])
-    if status.word == index.PROVEN:
+    known = index.proofs(context.layout)
+    if known.contract.claim(claim_id).id in known.proven:
         raise UsageFault(f"{claim_id} is proven by its checks. A person accepts what they do not prove.")
     head = workplace.position(context.layout).head
     entry = Entry(

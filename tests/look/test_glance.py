@@ -17,7 +17,7 @@ from harness.decision import checkpoints
 from harness.look.glance import Glance, Watcher
 from harness.model import config
 from harness.store import files
-from tests.decision.test_proofs import done as sweep
+from tests.decision.test_red_claims import done as sweep
 from tests.look import many
 from tests.missions import CHECKOUT, House, differences, listing, until
 
@@ -82,7 +82,7 @@ def test_a_run_under_way_has_its_lane(house: House) -> None:
     """Role, feature, tree, try, and what its agent said; its feature is not in the queue."""
     slow_run(house)
     found = look(house)
-    assert [(lane.role, lane.feature, lane.tree, lane.attempt, lane.dead) for lane in found.lanes] == [
+    assert [(lane.role, lane.feature, Path(lane.tree).name, lane.attempt, lane.dead) for lane in found.lanes] == [
         ("worker", "F-001", "tree-1", 1, False)
     ]
     assert (found.word, found.state) == ("run", "1 run under way")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.base import clock
 from harness.look import screen
 from harness.look.glance import Glance, Lane, Watcher
 from harness.model.features import Feature
@@ -24,7 +25,13 @@ def a_lane(number: int = 1, text: str = HOSTILE) -> Lane:
     assert row is not None
     feature = f"F-{number:03}"
     return Lane(
-        run="1-w", role="worker", feature=feature, tree=f"tree-{number}", since=int(time.time()) - 75, rows=[row] * 40
+        run="1-w",
+        role="worker",
+        feature=feature,
+        tree=f"tree-{number}",
+        pid=1,
+        since=clock.stamp(time.time() - 75),
+        rows=[row] * 40,
     )
 
 
