@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -47,6 +46,8 @@ def installed() -> bool:
 
 def tried() -> str:
     """The version of its library; "" without it."""
+    from importlib.metadata import PackageNotFoundError, version  # 20 ms: only doctor and records ask
+
     try:
         return version(EXTRA.partition("[")[0])
     except PackageNotFoundError:

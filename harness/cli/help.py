@@ -13,7 +13,6 @@ from harness.base import console, errors
 from harness.base.errors import HarnessError, UsageFault
 from harness.cli.quick import here
 from harness.model import roles
-from harness.run import starting
 from harness.store import files, layout
 from harness.store.layout import Layout, command
 
@@ -64,7 +63,7 @@ class Grouped(click.Group):
         if ctx.parent is not None:
             super().format_commands(ctx, formatter)
             return
-        shown = {name: one for name, one in self.commands.items() if not one.hidden}
+        shown = self.shown(ctx)
         width = max(map(len, shown))
         room = formatter.width - width - 4
         rest = [name for name in sorted(shown) if not any(name in group for group in GROUPS.values())]
@@ -81,9 +80,13 @@ class Grouped(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click, but an unknown word that looks like a known one says so."""
         if not ctx.resilient_parsing and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
-            known = [name for name, one in self.commands.items() if not one.hidden]
-            raise click.UsageError(f"There is no command '{args[0]}'.{unknown(args[0], known)}", ctx=ctx)
+            raise click.UsageError(f"There is no command '{args[0]}'.{unknown(args[0], self.shown(ctx))}", ctx=ctx)
         return super().resolve_command(ctx, args)
+
+    def shown(self, ctx: click.Context) -> dict[str, click.Command]:
+        """The commands that help lists, by name."""
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        return {name: one for name, one in found.items() if one and not one.hidden}
 
     group_class = type
 
@@ -140,6 +143,8 @@ def overview() -> str:
 def version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
     """Print the version, and end: of a checkout with its commit."""
     if wanted and not ctx.resilient_parsing:
+        from harness.run import starting  # 60 ms, which every other command would pay
+
         console.print_line(f"harness {starting.version()}")
         ctx.exit()
 
@@ -157,14 +162,14 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> int:
         cli.format_commands(top, buffer)
         console.print_line(f"{overview()}\n\n{buffer.getvalue()}\n{command('COMMAND --help')} says more of each.")
         return errors.DONE
-    if words[0] in roles.known(here()) and words[0] not in cli.commands:
+    if words[0] in roles.known(here()) and cli.get_command(top, words[0]) is None:
         console.print_line(of_role(here(), words[0]))
         return errors.DONE
     at = top
     for word in words:
         found = at.command.get_command(at, word) if isinstance(at.command, click.Group) else None
         if found is None:
-            raise no_such_word(here(), " ".join(words), sorted(cli.commands))
+            raise no_such_word(here(), " ".join(words), cli.list_commands(top))
         at = click.Context(found, info_name=word, parent=at)
     console.print_line(at.get_help())
     return errors.DONE

@@ -1,13 +1,83 @@
-"""The commands with which a person looks in: `watch` and `report`."""
+"""The commands with which a person looks in: `status`, `why`, `runs`, `log`, `usage`, `watch`, `report`, and how run.sh ends."""
 
 from __future__ import annotations
 
 import click
 
 from harness.base import console, errors
+from harness.cli import help, history_show, show, values
+from harness.cli import log as transcripts
+from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.commands import spending
+from harness.commands import status as statuses
+from harness.commands import why as explaining
 from harness.look import live, screen, writing
 from harness.look.glance import Watcher
+from harness.notice import hooks
+from harness.run import given
+
+MOST_RUNS = 1_000_000
+
+
+@click.command()
+@as_json
+def status(as_json: bool) -> None:
+    """Features, attempts, last outcomes, and what is due."""
+    values.echo(statuses.status(here())) if as_json else show.status(statuses.status(here()))
+
+
+@click.command()
+@click.argument("name", metavar="FEATURE|CLAIM")
+@as_json
+def why(name: str, as_json: bool) -> None:
+    """Why a feature or a claim is believed: receipts, history, runs."""
+    if as_json:
+        values.echo(explaining.value(here(), name))
+        return
+    console.print_line("\n".join(explaining.explain(here(), name)))
+
+
+@click.group(cls=help.Grouped)
+def runs() -> None:
+    """What ran: list, show."""
+
+
+@runs.command(name="list")
+@click.option("-n", "most", type=click.IntRange(1, MOST_RUNS), default=20, help="How many, the newest last.")
+@as_json
+def runs_list(most: int, as_json: bool) -> None:
+    """Finished runs, a line each."""
+    values.echo(values.run_list(here(), most)) if as_json else show.run_list(here(), most)
+
+
+@runs.command(name="show")
+@click.argument("of", metavar="RUN|FEATURE")
+@click.option("--prompt", is_flag=True, help="Its prompt, byte for byte; of a run of an archived mission, too.")
+@as_json
+def runs_show(of: str, prompt: bool, as_json: bool) -> None:
+    """One run, or the newest one of a feature: result, receipts, and where its files are."""
+    if prompt:
+        history_show.prompt(here(), of, as_json)
+        return
+
+    values.echo(values.run(here(), of)) if as_json else show.run(here(), of)
+
+
+@click.command()
+@click.argument("what", metavar="[RUN|FEATURE|ROLE]", default="")
+@click.option("-f", "follow", is_flag=True, help="Go on until that run is over; without a name, from run to run.")
+@as_json
+def log(what: str, follow: bool, as_json: bool) -> None:
+    """What an agent says and does, live or later. Without a name: the run under way, else the newest that has a transcript."""
+    transcripts.log(here(), what, follow, as_json)
+
+
+@click.command()
+@as_json
+def usage(as_json: bool) -> None:
+    """What was spent: by role, feature, day and model, and in all."""
+    values.echo(spending.spending(here())) if as_json else show.usage(spending.spending(here()))
 
 
 @click.command()
@@ -35,3 +105,13 @@ def report(of: str, target: str, opens: bool) -> int:
     for fault in made.faults:
         console.print_error(f"harness: {fault}")
     return errors.BROKEN if made.faults else errors.DONE
+
+
+@click.command(hidden=True)
+@click.argument("word")
+def ending(word: str) -> None:
+    """The lines with which run.sh ends."""
+    given.check_state(here())
+    console.print_line("\n".join(statuses.ending(here(), word)))
+    for line in hooks.at_ending(here(), word):
+        console.print_line(console.sanitise(f"warning   {line}"))

@@ -1,69 +1,72 @@
-"""The command line by click. Commands are loaded when they are called."""
+"""The command line by click: a group that loads the module of a command once it is called."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
 from harness.base.errors import USAGE
 from harness.base.exits import handle_signals
-from harness.cli import candidates
-from harness.cli.commands import cli
-from harness.cli.quick import COMPLETING
+from harness.cli import help
+from harness.cli.quick import COMPLETING, QUICK
 
-COMMANDS = (
-    "accept",
-    "ask",
-    "check",
-    "checkpoint",
-    "claim",
-    "completion",
-    "doctor",
-    "ending",
-    "escalation",
-    "export",
-    "feature",
-    "features",
-    "forget",
-    "gc",
-    "help",
-    "hold",
-    "identity",
-    "init",
-    "issue",
-    "log",
-    "memory",
-    "next",
-    "note",
-    "pause",
-    "replay",
-    "reply",
-    "report",
-    "resume",
-    "runs",
-    "schedule",
-    "search",
-    "sessions",
-    "skill",
-    "snapshot",
-    "status",
-    "steer",
-    "stop",
-    "usage",
-    "verify",
-    "watch",
-    "why",
-    "workspace",
-)  # fmt: skip - a list of words; run.sh has the same
+MODULES = {
+    "asks": ("ask",),
+    "begin": ("doctor", "init"),
+    "claims": ("claim",),
+    "commands": ("check", "issue", "next", "note", "reply", "verify"),
+    "completion": ("completion",),
+    "help": ("help",),
+    "history": ("export", "gc", "replay", "search"),
+    "keeping": ("features", "forget", "snapshot"),
+    "looking": ("ending", "log", "report", "runs", "status", "usage", "watch", "why"),
+    "memories": ("identity", "memory"),
+    "orders": ("accept", "checkpoint", "escalation", "feature"),
+    "schedule": ("schedule",),
+    "sessions": ("sessions",),
+    "steering": ("pause", "resume", "steer", "stop"),
+    "workspaces": ("skill", "workspace"),
+}
+PLACES = {name: module for module, names in MODULES.items() for name in names}
+COMMANDS = tuple(sorted({*PLACES, *QUICK}))  # run.sh has the same
+
+
+class Application(help.Grouped):
+    """All commands; the module of one is loaded when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, loaded or not."""
+        return sorted({*PLACES, *self.commands})
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command, from its module; None for a word that is none."""
+        if name in PLACES and name not in self.commands:
+            there = vars(import_module(f"harness.cli.{PLACES[name]}")).values()
+            self.add_command(next(one for one in there if isinstance(one, click.Command) and one.name == name))
+        return super().get_command(ctx, name)
+
+
+@click.group(cls=Application, context_settings={"help_option_names": list(help.HELP)})
+@click.option(
+    "-C", "folder", metavar="DIR", type=click.Path(file_okay=False), help="As if it was started in DIR; comes first."
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=help.version, help="The version, and end."
+)
+def cli(folder: str) -> None:
+    """Look at a mission, and steer it. run.sh without a command goes on with the mission."""
 
 
 def application(words: Sequence[str]) -> int:
     """Run one command by click; returns the exit code."""
     handle_signals()
     if COMPLETING in os.environ:
-        candidates.prepare(cli)
+        from harness.cli import completion  # only where a shell asks
+
+        completion.prepare(cli)
     try:
         code = cli.main(args=list(words), prog_name="harness", standalone_mode=False)
     except click.exceptions.Abort:

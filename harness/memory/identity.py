@@ -15,9 +15,6 @@ import re
 from contextlib import AbstractContextManager
 from typing import Any
 
-import jsonlines
-from filelock import FileLock, Timeout
-
 from harness.base import encoding, schema
 from harness.base.errors import Busy, UsageFault
 from harness.memory import growth, pages
@@ -118,6 +115,8 @@ def parse_evidence(data: bytes, path: str) -> list[Evidence]:
 
 @functools.lru_cache(1)  # who writes reads the file again, under the lock
 def _parsed(data: bytes, path: str) -> tuple[Evidence, ...]:
+    import jsonlines  # 30 ms: few runs read evidence
+
     # A mission that was put back gives a number again, at another time.
     found: dict[tuple[str, int, str], Evidence] = {}
     waiting: list[str] = []
@@ -329,6 +328,8 @@ def _digests(folder: str, name: str) -> dict[str, str]:
 
 def locked(folder: str) -> AbstractContextManager[object]:
     """The folder's lock, held by one writer of all missions, who may take it again; raises Busy after LOCK_SECONDS."""
+    from filelock import FileLock, Timeout  # 40 ms: only a curator writes here
+
     files.make_folder(folder)
     path = os.path.join(folder, ".lock")
     try:

@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 import ast
-import fcntl
-import os
-import pty
-import select
-import subprocess
-import sys
-import termios
-from contextlib import suppress
 from pathlib import Path
 
 import click
 import pytest
 
-from harness.cli import commands
-from harness.model import mission
-from tests.missions import CHECKOUT, PROGRAM, House, heard
+from harness.cli import begin, commands, looking, main
+from tests.missions import CHECKOUT, House
 
-SOURCE = ast.parse(Path(commands.__file__).read_text())
+SOURCES = [ast.parse(Path(str(one.__file__)).read_text()) for one in (begin, commands, looking)]
+APPLICATION = click.Context(main.cli)
 
 
 def leaves(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """Every command below a group, as its words."""
     found: list[tuple[str, ...]] = []
-    for name, command in group.commands.items():
+    for name in group.list_commands(APPLICATION):
+        command = group.get_command(APPLICATION, name)
         found += leaves(command, (*path, name)) if isinstance(command, click.Group) else [(*path, name)]
     return found
 
 
-LEAVES = leaves(commands.cli)
+LEAVES = leaves(main.cli)
 
 
 def test_a_command_is_at_most_twenty_lines() -> None:
     """Parse, call one function of a lower package, echo."""
-    lengths = {
-        node.name: (node.end_lineno or 0) - node.lineno for node in SOURCE.body if isinstance(node, ast.FunctionDef)
-    }
+    functions = [node for source in SOURCES for node in source.body if isinstance(node, ast.FunctionDef)]
+    shown = [one for one in functions if any("command(" in ast.unparse(row) for row in one.decorator_list)]
+    lengths = {one.name: (one.end_lineno or 0) - one.lineno for one in shown}
+    assert len(lengths) > 15
     assert {name: length for name, length in lengths.items() if length > 20} == {}
 
 
@@ -47,62 +41,10 @@ def test_every_command_helps(words: tuple[str, ...]) -> None:
     """One sentence about its purpose."""
     from click.testing import CliRunner
 
-    done = CliRunner().invoke(commands.cli, [*words, "--help"])
+    done = CliRunner().invoke(main.cli, [*words, "--help"])
     assert done.exit_code == 0
     assert done.output.startswith("Usage: ")
     assert len(done.output.split("\n\n")[1].strip()) > 10
-
-
-def test_init_starts_a_mission_and_says_where(unbegun: House) -> None:
-    """The second call reports the existing mission; with --quietly it then prints nothing."""
-    done = unbegun.harness("init")
-    made = mission.load(unbegun.layout)
-    assert done.code == 0
-    assert done.out.startswith(f"Started the mission {made.id}, working on the branch {made.branch}.\n")
-    assert unbegun.harness("init").out.startswith(f"There is the mission {made.id}")
-    assert unbegun.harness("init", "--quietly").out == ""
-
-
-def keyboard() -> None:
-    """For `preexec_fn`: standard input becomes this process's controlling terminal, whose Ctrl-C is a signal."""
-    os.setsid()
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    heard()
-
-
-@pytest.mark.parametrize("key", [b"\x03", b"\x04"], ids=["Ctrl-C", "Ctrl-D"])
-def test_whoever_leaves_the_questions_of_init_is_told_where_things_stand(unbegun: House, key: bytes) -> None:
-    """With either key: the mission has started, nothing is chosen, and init says how to be asked again; exit code 130."""
-    program = unbegun.folder / "bin" / "codex"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-P", str(PROGRAM), "init"]
-    env = {**unbegun.env, "PATH": f"{program.parent}{os.pathsep}/usr/bin{os.pathsep}/bin"}
-    done = subprocess.Popen(
-        command,
-        cwd=unbegun.project,
-        env=env,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        preexec_fn=keyboard,
-    )
-    os.close(follower)
-    said = b""
-    while b"Which agent works here?" not in said:
-        said += os.read(leader, 65536)
-    with suppress(OSError):  # how Linux reports that the other end is closed
-        while done.poll() is None or select.select([leader], [], [], 0)[0]:
-            if select.select([leader], [], [], 0.3)[0]:
-                said += os.read(leader, 65536)
-            else:
-                os.write(leader, key)  # again: a key is lost while the line editor takes over the terminal
-    os.close(leader)
-    assert done.wait(20) == 130
-    assert b"The mission is started, and nothing else was written. run.sh init asks again." in said
-    assert not Path(unbegun.layout.config).exists()
 
 
 NEED_A_MISSION = [
@@ -201,27 +143,6 @@ def test_wrong_usage_is_64_with_the_usage(house: House, words: list[str]) -> Non
     """In click's words."""
     done = house.harness(*words)
     assert (done.code, "Usage: harness" in done.err) == (64, True)
-
-
-def test_doctor_says_what_it_fixed_and_10_where_something_is_bad(house: House) -> None:
-    """One line each."""
-    Path(house.layout.features).write_text("{")
-    done = house.harness("doctor")
-    assert done.code == 10
-    assert [line[:6] for line in done.out.split("\n") if "features.json" in line] == ["bad   "]
-    house.lay()
-    with open(house.layout.raw, "w") as file:
-        file.write("[2026-04-24T10:05:12Z] person - - torn")
-    done = house.harness("doctor", "--fix")
-    assert done.out.startswith("fixed  closed the torn last line of memory/raw.md\n")
-
-
-def test_the_ending_is_for_run_sh_and_hidden(house: House) -> None:
-    """At most ten lines; not in the help."""
-    done = house.harness("ending", "STOPPED")
-    assert done.code == 0
-    assert done.out.count("\n") <= 10
-    assert "ending" not in house.harness("--help").out
 
 
 def test_commands_work_through_run_sh(house: House) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.test_candidates import offered
+from tests.cli.test_completion import offered
 from tests.missions import House
 
 

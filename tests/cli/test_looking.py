@@ -51,3 +51,11 @@ def test_an_unknown_mission_is_refused_with_those_that_are_there(house: House) -
     done = house.harness("report", "other")
     assert (done.code, mission.load(house.layout).id in done.err) == (64, True)
     assert not (house.state / "report.html").exists()
+
+
+def test_the_ending_is_for_run_sh_and_hidden(house: House) -> None:
+    """At most ten lines; not in the help."""
+    done = house.harness("ending", "STOPPED")
+    assert done.code == 0
+    assert done.out.count("\n") <= 10
+    assert "ending" not in house.harness("--help").out
