@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-import sysconfig
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,11 @@ import pytest
 from tests.missions import CHECKOUT, Done
 
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-DEPENDENCIES = sysconfig.get_path("purelib")  # of the tests: there may be no network
+# what the package needs: copied from the environment of the tests, since there may be no network
+DEPENDENCIES = (
+    *("click", "filelock", "python-frontmatter", "PyYAML", "markdown-it-py", "mdurl"),
+    *("jsonlines", "attrs", "rich", "Pygments"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +32,11 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [wheel] = folder.glob("*.whl")
     subprocess.run([*PIP, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)], check=True)
     [packages] = (folder / "venv").glob("lib/python*/site-packages")
-    (packages / "dependencies.pth").write_text(DEPENDENCIES + "\n")
+    for name in DEPENDENCIES:
+        for file in metadata.files(name) or ():
+            if ".." not in file.parts and file.suffix != ".pyc":
+                (packages / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file.locate(), packages / file)
     (folder / "bin").mkdir()
     (folder / "bin" / "harness").symlink_to(folder / "venv" / "bin" / "harness")
     return folder / "bin" / "harness"
