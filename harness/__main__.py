@@ -71,9 +71,9 @@ def _run_option(words: list[str]) -> list[str]:
 
 
 def _run_sh(words: list[str]) -> int:
-    """Loop, --once and roles are run.sh's; a word that is neither command nor role is a usage fault."""
+    """The loop with its options and roles are run.sh's; a word that is neither command nor role is a usage fault."""
     script, where = os.path.join(layout.home(), "run.sh"), quick.here()
-    if words and words[0] != "--once" and words[0] not in roles.known(where):
+    if words and words[0] not in (*quick.LOOP_OPTIONS, *roles.known(where)):
         from harness.cli import help  # as above
         from harness.cli.main import COMMANDS  # as above
 

@@ -24,9 +24,10 @@ class OtherUser:
 
     def __init__(self, folder: Path, base: str) -> None:
         self.home = folder / "checkout"
-        for name in ("harness", "roles", "examples"):
+        for name in ("harness", "roles", "examples", "tests/confinement"):
             shutil.copytree(CHECKOUT / name, self.home / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(CHECKOUT / "run.sh", self.home)
+        for name in ("run.sh", "tests/__init__.py"):
+            shutil.copy(CHECKOUT / name, self.home / name)
         subprocess.run([base, "-m", "venv", "--without-pip", str(self.home / ".venv")], check=True)
         self.python = str(self.home / ".venv" / "bin" / "python")
         [packages] = (self.home / ".venv").glob("lib/python*/site-packages")

@@ -34,6 +34,11 @@ def test_without_a_word_the_loop_begins(house: House) -> None:
     (house.state / "STOP").touch()
     done = house.program()
     assert (done.code, done.out.split()[0]) == (9, "STOPPED")
+    for option, value in (("--for", "25m"), ("--lanes", "2")):
+        done = house.program(option, value)
+        assert (done.code, done.out.split()[:1]) == (9, ["STOPPED"]), done
+        done = house.run([str(CHECKOUT / "run.sh"), option, value], where=house.write("sub/file").parent)
+        assert (done.code, done.out.split()[:1]) == (9, ["STOPPED"]), done
 
 
 def test_a_commands_name_wins_over_a_roles(house: House) -> None:

@@ -151,7 +151,7 @@ def test_the_role_of_the_documentation_runs_as_it_is_written(house: House) -> No
     folder = house.state / "roles"
     folder.mkdir()
     (folder / "documenter.md").write_text(words)
-    (folder / "documenter.py").write_text(f"import sys\nsys.path.append({str(CHECKOUT)!r})\n{code}\n")
+    (folder / "documenter.py").write_text(code + "\n")
     house.script("documenter", {"say": "It is documented."})
     done = house.run([str(RUN_SH), "documenter"])
     assert (done.code, "It is documented.\n" in done.out, "None" in done.out) == (0, True, False), done

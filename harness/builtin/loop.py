@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from harness.agents.base import LOOP
 from harness.base.record import Record
 from harness.builtin.conversation import Conversation
 from harness.builtin.exchange import BROKEN, CONFIG, CUT_OFF, LIMIT, NOT_READ, REFUSED, Answer, Call, Model, ModelFault
@@ -198,10 +199,10 @@ class Loop:
         self.report({"type": "usage", "model": one.model, **counts})
 
     def _priced(self, one: Usage) -> Usage:
-        """With its cost: by the prices of config.toml where they have its model, as it answers or as it was asked for, else by
-        the list price."""
+        """With its cost: by the prices of config.toml where they have its model, as it answers or as it was asked for, or the
+        agent's name, else by the list price."""
         names, prices = (one.model, model_of(self.model.parameters)), self.limits.prices
-        if name := next((name for name in names if usage.price_of(name, prices)), ""):
+        if name := next((name for name in (*names, LOOP) if usage.price_of(name, prices)), ""):
             return usage.priced(one.replace(model=name, cost_usd=None), prices).replace(model=one.model)
         costs = (self.model.cost(one.replace(model=name)) for name in names if one.cost_usd is None)
         cost = next((cost for cost in costs if cost is not None), one.cost_usd)

@@ -13,9 +13,10 @@ from harness.integrity import lease, turn
 from harness.memory import raw
 from harness.model import mission
 from harness.store import files
-from harness.store.layout import Layout
+from harness.store.layout import Layout, command
 
 MOST_LANES = 32
+LOOP_OPTIONS = ("--once", "--for", "--lanes")  # of run.sh; any other first word that is no command is a role
 COMPLETING = "_HARNESS_COMPLETE"  # the variable that a shell sets when it asks for candidates
 
 
@@ -169,7 +170,7 @@ def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
         elif name == "--lanes" and value in map(str, range(1, MOST_LANES + 1)):
             lanes = int(value)
         else:
-            usage = f"run.sh [--once | --lanes 1-{MOST_LANES} | --for TIME, such as 90s, 25m or 8h]"
+            usage = f"{command()} [--once | --lanes 1-{MOST_LANES} | --for TIME, such as 90s, 25m or 8h]"
             raise UsageFault(f"'{' '.join(filter(None, (name, value)))}' is not understood. Usage: {usage}")
     from harness.model import config  # run.sh asks once a start
 

@@ -165,7 +165,7 @@ class Feature(Record):
         return (TRIES_REPLANNED if self.replanned else TRIES) - self.attempts
 
 
-_last: list[tuple[bytes, list[dict[str, Any]], list[bytes]]] = [(b"", [], [])]
+_last: list[tuple[bytes | None, list[dict[str, Any]], list[bytes]]] = [(None, [], [])]
 # What this process parsed or rendered last: the bytes, the rows, and after `render` the line of each.
 
 
@@ -225,7 +225,7 @@ def named(note: dict[str, Any]) -> list[str]:
 def render(features: list[Feature]) -> bytes:
     """The bytes of features.json: one feature a line. A line whose feature did not change is taken as it is."""
     data, rows, lines = _last[0]
-    known = {row["id"]: (row, line) for row, line in zip(rows, lines or _lines(data, rows), strict=False)}
+    known = {row["id"]: (row, line) for row, line in zip(rows, lines or _lines(data or b"", rows), strict=False)}
     made, fresh = [], []
     for feature in features:
         row, line = known.get(feature.id) or ({}, b"")

@@ -75,6 +75,7 @@ class HarnessAgent:
         instructions: str = "",
         base_url: str = "",
         api_key: str = "",
+        api_key_env: str = "",
         temperature: float | None = None,
         request_seconds: float = 600.0,
         limits: Limits | None = None,
@@ -87,7 +88,8 @@ class HarnessAgent:
         layout = Layout(workspace)
         grants.check_state(layout, words.commit_of(layout))
         root = places.root(layout)
-        self.name, self.ask, self.key, self.seconds = name, ask, api_key, request_seconds
+        self.name, self.ask, self.seconds = name, ask, request_seconds
+        self.key, self.key_names = api_key, builtin.keys_of(model, {"api_key_env": api_key_env})
         self.model, self.layout, self.root = model, layout, root
         given = {"base_url": base_url, "temperature": temperature}
         known: Store = store or FileStore(root)
@@ -201,12 +203,11 @@ class HarnessAgent:
             raise Unavailable(builtin.NO_EXTRA.format(python="python", extra=builtin.EXTRA))
         from harness.builtin.wire import Wire  # a second: only where a model is asked
 
-        names = builtin.keys_of(self.model, {})
-        key = self.key or next((value for name in names if (value := os.environ.get(name))), "")
+        key = self.key or next((value for name in self.key_names if (value := os.environ.get(name))), "")
         try:
             return Wire(self.engine.parameters, key, self.seconds)
         except ModelFault as fault:
-            words_ = f"{fault.reason}: {' or '.join(names)}" if fault.outcome == AUTH else fault.reason
+            words_ = f"{fault.reason}: {' or '.join(self.key_names)}" if fault.outcome == AUTH else fault.reason
             raise Unavailable(words_) from None
 
     def _own_files(self, of: Keys) -> tuple[Where, Filesystem | None]:

@@ -47,7 +47,7 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
         workspace=layout.project,
         filesystem=lambda user, session: places.of_folder(layout, user, session),
         base_url=table.get("base_url", ""),
-        api_key=next((value for one in builtin.key_names(found) if (value := os.environ.get(one))), ""),
+        api_key_env=table.get("api_key_env", ""),
         temperature=table.get("temperature"),
         request_seconds=table.get("request_seconds", 600.0),
         rules=Rules(ask=list(ASKED)),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
 from harness.base import errors
-from tests.missions import House
+from tests.missions import PROGRAM, House
 
 
 def kinds(kind: type[errors.HarnessError] = errors.HarnessError) -> list[type[errors.HarnessError]]:
@@ -102,6 +103,8 @@ def test_a_plan_that_is_missing_or_damaged_comes_back_by_the_command_that_is_nam
             done = house.harness(words)
             assert (done.code, "snapshot restore ID" in done.out + done.err) == (code, True), done
     assert house.role("worker", "F-002").code == 65
+    if damage == "" and name == "features.json":  # in a process that has read no other plan before
+        assert house.run([sys.executable, "-P", str(PROGRAM), "next"]).code == 65
     assert house.program("snapshot", "restore", run).code == 0
     assert house.read(name) == good
     assert house.harness("next").code == 0

@@ -187,11 +187,12 @@ def test_the_cap_is_looked_at_before_each_request(tmp_path: Path) -> None:
     assert (len(server.seen), talk.used.tokens) == (2, 2 * each)
 
 
-def test_the_cap_on_cost_counts_by_the_prices_of_the_configuration(tmp_path: Path) -> None:
-    """USD per million tokens; an own address has no list price."""
+@pytest.mark.parametrize("name", ["fake-model", "builtin"])
+def test_the_cap_on_cost_counts_by_the_prices_of_the_configuration(tmp_path: Path, name: str) -> None:
+    """USD per million tokens, under the name of the model or of the agent; an own address has no list price."""
     bench = Bench(tmp_path)
     price = {"input": 1000.0, "output": 1000.0, "cache_read": 1000.0}
-    bench.limits = Limits(cost_usd=1.0, prices={"fake-model": price})
+    bench.limits = Limits(cost_usd=1.0, prices={name: price})
     with serving(steps("true", "true", "true")) as server:
         talk = bench.talk(f"{server.url}/v1")
     assert talk.end.outcome == "killed" and "max_cost_usd" in talk.end.reason

@@ -95,6 +95,14 @@ def test_the_exit_code_says_how_a_call_ended(house: House) -> None:
         assert done.code == 65 and "state.json" in done.err and "Nothing was changed" in done.err
 
 
+def test_a_key_that_is_not_set_is_named_as_config_toml_has_it(house: House) -> None:
+    """The key of another variable is not used in its place."""
+    lines = ('agent = "builtin"', "[agents.builtin]", 'model = "openai:m"', 'api_key_env = "OUR_KEY"')
+    (house.state / "config.toml").write_text("\n".join(lines))
+    done = house.harness("ask", "hello", OPENAI_API_KEY="sk-of-another")
+    assert (done.code, done.err) == (69, "harness: no key is set: OUR_KEY\n")
+
+
 def test_what_is_piped_in_is_the_context_of_a_question(house: House) -> None:
     """Behind the question, also where it is no UTF-8; what is too large is refused before anything is sent."""
     with serving(brain) as server:

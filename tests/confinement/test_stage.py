@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from harness.process import landlock
@@ -16,10 +11,9 @@ from tests.confinement import stage
 from tests.confinement.forbidden import Attempt
 from tests.confinement.stage import Answer, Report
 from tests.confinement.test_attempts import furnish
-from tests.helpers import passable
 from tests.missions import House
+from tests.other_user import BECOME, OtherUser, give
 
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 needs_bubblewrap = pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")
 needs_landlock = pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")
 
@@ -47,32 +41,14 @@ def test_behind_bubblewrap_everything_is_refused(bare: House, monkeypatch: pytes
     assert (bare.folder / "home" / ".gitconfig").read_text() == "of a person\n"
 
 
-def interpreter(folder: Path) -> str:
-    """An interpreter that any user can run, with the packages of this one; skips where there is none."""
-    made = folder / "venv"
-    name = f"python3.{sys.version_info.minor}"
-    for python in (os.path.realpath(sys.executable), f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
-        words = [*NOBODY, "sh", "-c", '"$0" -c ""', python]  # the shell has lost the rights that setpriv starts it with
-        if subprocess.run(words, capture_output=True, check=False).returncode == 0:
-            subprocess.run([python, "-m", "venv", "--without-pip", str(made)], check=True)
-            (made / "lib" / name / "site-packages" / "ours.pth").write_text(
-                os.path.dirname(os.path.dirname(pytest.__file__))
-            )
-            return str(made / "bin" / "python")
-    pytest.skip("no Python of this version is one that other users can run")
-
-
 @needs_bubblewrap
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
-def test_so_it_is_for_a_user_without_rights(bare: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_it_is_for_a_user_without_rights(bare: House, nobody: OtherUser, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a user namespace."""
     furnish(bare, monkeypatch)
-    python = interpreter(bare.folder)
-    passable(bare.folder)
-    for path in (bare.folder, *bare.folder.rglob("*")):
-        os.chown(path, 65534, 65534, follow_symlinks=False)
-    words = [*NOBODY, python, "-P", stage.__file__, str(bare.folder), BUBBLEWRAP]
-    done = bare.run(words, where=bare.folder)
+    give(bare.folder)
+    program = nobody.home / "tests" / "confinement" / "stage.py"
+    words = [*BECOME, nobody.python, "-P", str(program), str(bare.folder), BUBBLEWRAP]
+    done = bare.run(words, where=bare.folder, env=nobody.env)
     assert (done.code, "\nbad" in done.out) == (0, False), done
     assert "refused: mount -o remount,bind,rw / (Operation not permitted)" in done.out
     assert "refused: read ~/.ssh (it is empty)" in done.out

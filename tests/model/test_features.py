@@ -116,7 +116,7 @@ def test_a_queue_four_times_as_long_takes_four_times_the_steps(twice: bool) -> N
         found = queue_of(number)
 
         def body() -> None:
-            features._last[0] = (b"", [], [])  # what the process remembers costs nothing again
+            features._last[0] = (None, [], [])  # what the process remembers costs nothing again
             with pytest.raises(BrokenFile) if twice else nullcontext():
                 features.parse(features.render([*found, *found[-1:] * twice]), "features.json")
 
@@ -146,12 +146,12 @@ def test_what_is_written_does_not_depend_on_what_was_read_before(layout: str) ->
         before = before.replace(b',\n{"id":"F-1"', b',{"id":"F-1"').replace(
             b'"F-3","title":"t"', b'"F-3",\n"title":"t"'
         )
-    features._last[0] = (b"", [], [])
+    features._last[0] = (None, [], [])
     read = features.parse(before, "features.json")
     features.move(read[2], "start")
     read[3].note("2026-11-01T00:00:00Z", "worker", "judged")
     once = features.render(read)
-    features._last[0] = (b"", [], [])
+    features._last[0] = (None, [], [])
     assert once == features.render(read)
     assert features.parse(once, "features.json") == read
     assert [one.status for one in read] == ["todo", "todo", "in_progress", "todo", "todo"]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,8 @@ import pytest
 from harness.base import errors
 from harness.process import confine, landlock, supervise, tree
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement, Glass
+from tests.other_user import BECOME, OtherUser
 
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 HARNESS = str(Path(confine.__file__).parents[2])
 ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/nonexistent"}
 HERE = confine.available()[0]
@@ -26,12 +26,7 @@ WRAPPED = [
     pytest.param(BUBBLEWRAP, marks=pytest.mark.skipif(HERE != BUBBLEWRAP, reason="bubblewrap cannot be used here")),
     pytest.param(LANDLOCK, marks=pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")),
 ]
-AS = [
-    pytest.param([], id="as the user"),
-    pytest.param(
-        NOBODY, id="as nobody", marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
-    ),
-]
+AS = pytest.mark.parametrize("user", ["the user", "nobody"], indirect=True)
 needs_bubblewrap = pytest.mark.skipif(HERE != BUBBLEWRAP, reason="bubblewrap cannot be used here")
 
 
@@ -59,10 +54,10 @@ sys.meta_path.insert(0, Looks())
 """  # the forks of such a process write down what they import
 
 
-def can_python(user: Sequence[str]) -> bool:
-    """Whether this user can run this interpreter and the code under test."""
-    words = [*user, sys.executable, "-c", "from harness.process import confine"]
-    return subprocess.run(words, cwd=HARNESS, capture_output=True, check=False).returncode == 0
+@pytest.fixture
+def user(request: pytest.FixtureRequest) -> OtherUser | None:
+    """Who starts the program: nobody, or None for the user of the tests."""
+    return request.getfixturevalue("nobody") if request.param == "nobody" else None
 
 
 class Given:
@@ -78,13 +73,12 @@ class Given:
         (self.theirs / "file").chmod(0o666)
         self.glass = Glass(writable=[str(self.mine)], readable=[str(self.theirs)])
 
-    def run(self, script: str, tier: str, user: Sequence[str] = (), glass: Glass | None = None) -> tuple[int, str]:
+    def run(self, script: str, tier: str, user: OtherUser | None = None, glass: Glass | None = None) -> tuple[int, str]:
         """Exit code and output of a script behind glass, started by the user."""
         given = json.dumps({"glass": (glass or self.glass).asdict(), "tier": tier, "argv": ["bash", "-c", script]})
-        words = [*user, sys.executable, "-c", CONFINED, given]
-        if user and not can_python(user):
-            pytest.skip("this user cannot run this interpreter")
-        env = {**ENV, "PYTHONPATH": HARNESS}
+        words = [*BECOME, user.python] if user else [sys.executable]
+        env = {**ENV, "PYTHONPATH": str(user.home) if user else HARNESS}
+        words += ["-c", CONFINED, given]
         done = subprocess.run(words, cwd=self.mine, env=env, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
@@ -117,9 +111,9 @@ def given() -> Iterator[Given]:
         yield Given(Path(folder))
 
 
-@pytest.mark.parametrize("user", AS)
+@AS
 @pytest.mark.parametrize("tier", WRAPPED)
-def test_it_writes_in_its_own_folder_and_nowhere_else(given: Given, tier: str, user: list[str]) -> None:
+def test_it_writes_in_its_own_folder_and_nowhere_else(given: Given, tier: str, user: OtherUser | None) -> None:
     """Not by writing, truncating, removing, renaming, linking or making anything outside."""
     code, said = given.run("echo hi > own && mkdir below && mv own below/own && cat below/own", tier, user)
     assert (code, said) == (0, "hi\n"), said
@@ -140,8 +134,8 @@ def test_it_writes_in_its_own_folder_and_nowhere_else(given: Given, tier: str, u
 
 
 @needs_bubblewrap
-@pytest.mark.parametrize("user", AS)
-def test_it_cannot_undo_the_glass(given: Given, user: list[str]) -> None:
+@AS
+def test_it_cannot_undo_the_glass(given: Given, user: OtherUser | None) -> None:
     """Remounting, unmounting and a namespace of its own leave what is read-only read-only."""
     theirs = str(given.theirs)
     for attempt in (
@@ -216,8 +210,8 @@ def test_nothing_outlives_it_however_fast_it_forks(given: Given) -> None:
 
 
 @needs_bubblewrap
-@pytest.mark.parametrize("user", AS)
-def test_a_fork_bomb_fills_its_namespace_and_not_the_machine(given: Given, user: list[str]) -> None:
+@AS
+def test_a_fork_bomb_fills_its_namespace_and_not_the_machine(given: Given, user: OtherUser | None) -> None:
     """It cannot raise its limit on processes, and the machine's stays as it is."""
     if not confine.has_own_pid_max(os.uname().release):
         pytest.skip("this kernel has one pid_max for the machine")
@@ -228,18 +222,20 @@ def test_a_fork_bomb_fills_its_namespace_and_not_the_machine(given: Given, user:
 
 
 @needs_bubblewrap
-@pytest.mark.parametrize("user", AS)
-def test_before_linux_6_14_the_limit_is_one_of_the_user_inside(given: Given, user: list[str]) -> None:
+@AS
+def test_before_linux_6_14_the_limit_is_one_of_the_user_inside(given: Given, user: OtherUser | None) -> None:
     """The machine's pid_max is never written there; root alone has no limit then."""
     words = confine.bubblewrap(["bash", "-c", "ulimit -u"], given.glass.layers(), "host", "6.12.48-amd64")
-    done = subprocess.run([*user, *words], cwd=given.mine, env=ENV, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*(BECOME if user else ()), *words], cwd=given.mine, env=ENV, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, f"{confine.MOST_PROCESSES}\n")
     assert confine.PID_MAX not in words
 
 
 @needs_bubblewrap
-@pytest.mark.parametrize("user", AS)
-def test_the_kernel_settings_of_the_machine_are_read_only(given: Given, user: list[str]) -> None:
+@AS
+def test_the_kernel_settings_of_the_machine_are_read_only(given: Given, user: OtherUser | None) -> None:
     """Root without any capability owns them: a core_pattern would run a program outside."""
     for name in ("kernel/core_pattern", "vm/swappiness", "kernel/pid_max"):
         path = f"/proc/sys/{name}"
@@ -248,16 +244,16 @@ def test_the_kernel_settings_of_the_machine_are_read_only(given: Given, user: li
 
 
 @needs_bubblewrap
-@pytest.mark.parametrize("user", AS)
-def test_a_sandbox_inside_works(given: Given, user: list[str]) -> None:
+@AS
+def test_a_sandbox_inside_works(given: Given, user: OtherUser | None) -> None:
     """Agents bring their own bubblewrap; with a user namespace it starts inside ours."""
     inner = "bwrap --unshare-user --ro-bind / / --dev /dev echo nested"
     assert given.run(inner, BUBBLEWRAP, user) == (0, "nested\n")
 
 
-@pytest.mark.parametrize("user", AS)
+@AS
 @pytest.mark.parametrize("tier", [NONE, *WRAPPED])
-def test_exit_code_and_arguments_are_the_programs_own(given: Given, tier: str, user: list[str]) -> None:
+def test_exit_code_and_arguments_are_the_programs_own(given: Given, tier: str, user: OtherUser | None) -> None:
     """Whatever the arguments hold; nothing is read by a shell. An end by signal n is told as 128 + n."""
     output: list[bytes] = []
     confined = Confinement(glass=given.glass, tier=tier)

@@ -15,7 +15,6 @@ from harness.tools.tool import ALWAYS, NO, YES
 def test_the_agent_is_that_of_config_toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Model, address, key, prices and limits; an option takes the place of the model."""
     monkeypatch.delenv("HARNESS_USER", raising=False)
-    monkeypatch.setenv("MY_KEY", "secret")
     (tmp_path / ".harness").mkdir()
     (tmp_path / ".harness/config.toml").write_text(
         'user = "ann"\n[agents.builtin]\nmodel = "openai:m"\nbase_url = "http://127.0.0.1:1/v1"\napi_key_env = "MY_KEY"\n'
@@ -23,7 +22,7 @@ def test_the_agent_is_that_of_config_toml(tmp_path: Path, monkeypatch: pytest.Mo
     )
     layout = Layout(str(tmp_path))
     made = folder.agent(layout, "", "", None)
-    assert (made.name, made.model, made.key) == ("assistant", "openai:m", "secret")
+    assert (made.name, made.model, made.key_names) == ("assistant", "openai:m", ["MY_KEY"])
     assert made.engine.parameters == {"model": "openai:m", "base_url": "http://127.0.0.1:1/v1"}
     assert folder.agent(layout, "else", "openai:other", None).model == "openai:other"
     limits = folder.limits(layout, 0.5, None, None)
