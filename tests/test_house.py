@@ -232,6 +232,7 @@ def test_no_file_is_longer_than_four_hundred_lines() -> None:
     assert long == {}
 
 
+@functools.cache
 def arrows() -> set[tuple[str, str]]:
     """Which package imports from which, function-level imports and `__init__` counted."""
     found = set()

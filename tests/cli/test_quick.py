@@ -187,7 +187,7 @@ def test_two_loops_on_one_mission_are_told_apart(house: House) -> None:
 
 
 def test_a_quick_command_loads_a_short_list_of_modules(house: House) -> None:
-    """They run thousands of times: nothing of third parties, no module of ours that is not in the list, no large one of Python's."""
+    """They run thousands of times: only the modules of the list, none of third parties, and no large one of Python's."""
     house.harness("next")
     for words, more in ((["next"], LOADED_BY_NEXT), (["note", "hello"], set()), (["hold", "0"], set())):
         done = house.run([sys.executable, "-I", "-c", LOADED.format(words=["harness", *words], checkout=str(CHECKOUT))])
