@@ -252,7 +252,6 @@ def _context(one: _Shooting, tier: str) -> runs.Context:
         untracked={},
         live=journal.read_ledger(staged),
         raw=[State(staged).length(names.RAW), context.raw[1]],
-        identity={},
         process=supervise.pid_record(),
         dirty={},
         folder=one.stage.place.tree,
