@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -137,3 +139,18 @@ def growth(made: Callable[[int], Callable[[], object]], size: int = 100) -> floa
     made(2)()  # imports and caches of the first call
     few, many = made(size), made(4 * size)
     return steps(many) / steps(few)
+
+
+def is_linear(body: Callable[[str], object], text: str) -> bool:
+    """Whether four times the text takes far less than sixteen times the processor time: for work that is no Python steps, such
+    as that of a pattern. The best of some tries is compared, and no try with a clock of the machine's."""
+
+    def seconds(copies: int) -> float:
+        best, whole = math.inf, text * copies
+        for _ in range(3):
+            begun = time.process_time()
+            body(whole)
+            best = min(best, time.process_time() - begun)
+        return best
+
+    return any(seconds(4) < 10 * seconds(1) + 0.01 for _ in range(3))

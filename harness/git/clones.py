@@ -23,6 +23,7 @@ from harness.store import files
 SAFE = '[safe]\n\tdirectory = *\n[core]\n\tattributesFile = "{attributes}"\n'
 FORMAT = ("core.repositoryformatversion", "extensions.objectformat", "extensions.partialclone")
 PROMISES = ("extensions.partialclone", ".promisor")  # either says that objects may still be with a remote
+WHATEVER = ("--binary", "--full-index")  # whatever the files hold
 WORDS = ("--no-local", "--no-checkout", "--no-reject-shallow", "--origin=origin", "--template=")
 
 
@@ -153,10 +154,10 @@ def check_out(project: str, branch: str) -> None:
     move(project, "HEAD")
 
 
-def binary_patch(project: str, old: str, new: str) -> bytes:
-    """The difference between two commits for `git apply`, whatever the files hold. 1 call."""
-    words = ("--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
-    return repository.run(project, "diff", *words, "--src-prefix=a/", "--dst-prefix=b/", old, new, "--")
+def patch(project: str, old: str, new: str, *more: str) -> bytes:
+    """The difference between two commits or trees as a unified diff; with WHATEVER for `git apply`. 1 call."""
+    words = ("--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
+    return repository.run(project, "diff", *words, *more, old, new, "--")
 
 
 def between(project: str, known: Iterable[str], commit: str) -> list[list[str]]:

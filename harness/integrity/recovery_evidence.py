@@ -1,20 +1,17 @@
 """What is known of a run that died: its context, whether it had closed, and the state that the ledger records.
 
-A confined run cannot have changed that state. For any other one the ledger and the objects say how the harness left it, and
-the run log can be made again from the results of finished runs.
+The run log can be made again from the results of finished runs.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
-from harness.base import encoding
 from harness.base.errors import BrokenFile, UsageFault
 from harness.model import runs
 from harness.model.runs import Context
-from harness.store import journal, names, objects
+from harness.store import committed, journal, names
 from harness.store.layout import Layout, command
 from harness.store.state import State
 
@@ -58,35 +55,6 @@ def ledger(layout: Layout) -> Ledger:
         return {}
 
 
-def managed(
-    layout: Layout,
-    name: str,
-    data: bytes | None,
-    ledgers: Sequence[Ledger],
-    yielded: list[str] | None = None,
-    copy: bytes | None = None,
-) -> bytes | None:
-    """The content of a managed file as committed; None where there was no file.
-
-    `ledgers`: the ledger now, and the one when the run opened. A row counts where its version is there as the `copy` or as an
-    object, or where it has not changed since the run opened."""
-    rows = [row for one in ledgers if (row := one.get(name))]
-    if not rows or (name not in ledgers[0] and ledgers[0]):
-        return None
-    found, kept = ("" if one is None else encoding.digest(one) for one in (data, copy))
-    for row in rows:
-        if row[0] == kept or (row[0] == found and row == rows[-1]):
-            return copy if row[0] == kept else data
-        try:
-            return objects.get(layout, str(row[0]))
-        except BrokenFile:
-            continue
-    if found == rows[0][0]:
-        return data  # no version is left, and nothing speaks against this one
-    lost(State(layout).path(name), yielded)
-    return data
-
-
 def books(layout: Layout, yielded: list[str] | None) -> bytes:
     """The run log as the harness left it. Where that is not left, raises BrokenFile, or adds its name to `yielded` and returns
     what can be salvaged."""
@@ -94,10 +62,10 @@ def books(layout: Layout, yielded: list[str] | None) -> bytes:
     if row is None:
         return salvaged(layout, data)
     length = int(row[1])
-    for one in (data, _rebuilt(layout)):
+    for one in (data, committed.read(layout, names.RUN_LOG) or b"", _rebuilt(layout)):
         if len(one) >= length and _is_whole(one[:length]):
             return one[:length]
-    lost(layout.run_log, yielded)
+    _lost(layout.run_log, yielded)
     return salvaged(layout, data)
 
 
@@ -106,16 +74,11 @@ def _is_whole(data: bytes) -> bool:
     return data[-1:] in (b"", b"\n") and all(runs.parse(line)[0] for line in data.split(b"\n")[:-1])
 
 
-def lost(path: str, yielded: list[str] | None, copy: str = "") -> None:
-    """A file that cannot be restored, or of which only a person knows whether it should be, stops the mission until they put it
-    back or accept it as it is."""
+def _lost(path: str, yielded: list[str] | None) -> None:
+    """A file that cannot be restored stops the mission until a person puts it back or accepts it as it is."""
     if yielded is None:
-        fault = (
-            f"it is not as the harness left it, and {'that may be your work' if copy else 'no copy of that is left'}"
-        )
-        source = copy or "a copy of the mission"
-        remedy = f"Put it back from {source}, or go on with what is there: {command('doctor --fix')}"
-        raise BrokenFile(path, fault, remedy=remedy)
+        remedy = f"Put it back from a copy of the mission, or go on with what is there: {command('doctor --fix')}"
+        raise BrokenFile(path, "it is not as the harness left it, and no copy of that is left", remedy=remedy)
     yielded.append(os.path.basename(path))
 
 

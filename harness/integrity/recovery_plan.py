@@ -11,7 +11,7 @@ from harness.model import features, mission, runs
 from harness.model.features import Feature
 from harness.model.open_run import Begun
 from harness.model.runs import Context
-from harness.store import journal, names
+from harness.store import committed, journal, names
 from harness.store.layout import Layout
 from harness.store.state import State
 
@@ -101,12 +101,11 @@ def locate(layout: Layout, one: Died) -> Died:
 def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:
     """The features before recovery's steps (journal finished, state restored), and the steps."""
     died = [locate(layout, look(layout, name)) for name in unsettled.unsettled(layout)]
-    data = journal.pending(layout, layout.features)
+    data, state = journal.pending(layout, layout.features), State(layout)
     if data is None:
-        data = State(layout).data(names.FEATURES)
-        for context in (one.context for one in died if one.context):
-            if not Begun(layout=layout, context=context).sealed:
-                ledger = recovery_evidence.ledger(layout) or context.live
-                data = recovery_evidence.managed(layout, names.FEATURES, data, [ledger])
+        data, open_to = state.data(names.FEATURES), (one.context for one in died if one.context)
+        exposed = any(not Begun(layout=layout, context=context).sealed for context in open_to)
+        if exposed and committed.is_kept(layout) and not state.is_ours(names.FEATURES, data):
+            data = committed.read(layout, names.FEATURES)
     queue = features.parse(data, layout.features)
     return queue, plan(died, queue, [one.feature for one in lease.alive(layout)])

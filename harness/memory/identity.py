@@ -205,49 +205,10 @@ def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]
 # ---- the ledger: the digests of the files that the harness wrote
 
 
-def tampered(folder: str) -> list[str]:
-    """Names in the ledger whose files differ from what the harness wrote, or are absent; [] without a ledger.
-
-    An unfinished write of another mission counts as the harness's. Raises Busy.
-    """
-    if not _differing(folder):
-        return []
-    with locked(folder):  # no mission writes now, so a remaining difference is not theirs
-        return _differing(folder)
-
-
 def _differing(folder: str) -> list[str]:
     pending, ledger = _digests(folder, PENDING), _digests(folder, LEDGER)
     found = {name: _digest(os.path.join(folder, name)) for name in sorted(ledger)}
     return [name for name, digest in found.items() if digest not in (ledger[name], pending.get(name))]
-
-
-def strays(folder: str) -> list[str]:
-    """Identities that are not in the ledger; [] without a ledger.
-
-    `adopt` at the start of a run accepts files that people made before, so a stray appeared during the run.
-    """
-    names = _kept_names(folder)
-    pending, ledger = _digests(folder, PENDING), _digests(folder, LEDGER)  # in this order: a pending name is in one
-    return [name for name in names if name not in ledger and name not in pending] if ledger else []
-
-
-def adopt(folder: str) -> dict[str, str]:
-    """Take the present files into the ledger and return it: changes by people between runs are kept, and a line of ours that
-    they deleted is forgotten."""
-    if not files.names(folder):
-        return {}
-    with locked(folder):
-        taken_back = forgotten(folder)
-        if taken_back != _lines(os.path.join(folder, TAKEN_BACK)):
-            written = [row for row in _lines(os.path.join(folder, WRITTEN)) if row not in taken_back]
-            files.replace(os.path.join(folder, TAKEN_BACK), _rendered(taken_back))
-            files.replace(os.path.join(folder, WRITTEN), _rendered(written))
-        ledger = {name: _digest(os.path.join(folder, name)) for name in _kept_names(folder)}
-        if ledger != _digests(folder, LEDGER):
-            files.replace(os.path.join(folder, LEDGER), encoding.dump_json(ledger))
-        files.remove(os.path.join(folder, PENDING))
-    return ledger
 
 
 def _deleted(folder: str, name: str) -> list[str]:
@@ -262,12 +223,6 @@ def _deleted(folder: str, name: str) -> list[str]:
     index, exact = growth.ItemIndex(shown), {item.text for item in shown}
     texts = [text for role, text in _lines(os.path.join(folder, WRITTEN)) if f"{role}.md" == name]
     return [text for text in texts if content.strip() and text not in exact and index.find(text) is None]
-
-
-def restore(folder: str, contents: dict[str, bytes]) -> None:
-    """Put files, by path, back as they were: no person deleted what they have not."""
-    with locked(folder):
-        _write(folder, contents)
 
 
 def _write(folder: str, contents: dict[str, bytes]) -> None:
@@ -307,14 +262,6 @@ def _finish_write(folder: str) -> None:
     if done:
         files.replace(os.path.join(folder, LEDGER), encoding.dump_json({**_digests(folder, LEDGER), **done}))
     files.remove(os.path.join(folder, PENDING))
-
-
-def _kept_names(folder: str) -> list[str]:
-    return [
-        name
-        for name in files.names(folder)
-        if (name.endswith(".md") and name != README) or name in ("evidence.jsonl", TAKEN_BACK, WRITTEN)
-    ]
 
 
 def _digest(path: str) -> str:

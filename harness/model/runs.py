@@ -63,7 +63,7 @@ class Context(Record):
     untracked: dict[str, str]
     live: dict[str, Mark]
     raw: RawMark
-    identity: dict[str, str]
+    identity: dict[str, str] = {}
     process: dict[str, Any]
     dirty: dict[str, str] = {}
     version: str = ""

@@ -15,6 +15,7 @@ from harness.base import clock, encoding
 from harness.base.errors import GuardianKilled, HarnessError, Interrupted, NeedsPerson, Refused
 from harness.base.record import Record
 from harness.decision import rules, views
+from harness.git import clones
 from harness.integrity import confine, inside, lease, reconcile, workplace
 from harness.integrity.lease import Lease, Terms
 from harness.model import config, contract, features, mission, roles, runs
@@ -67,7 +68,7 @@ def previewed(order: Order) -> list[str]:
     try:
         place = staging.place_in(folder, order.layout.prefix)
         then.write(past, place.layout, place.identities)
-        old = swapping.parts_of(past)
+        old = then.parts_of(past)
         new = _swapped(order, past, place, old)
         return swapping.diff(prompt.text_of(old), prompt.text_of(new))
     finally:
@@ -190,7 +191,7 @@ def _shot(one: _Shooting) -> Shot:
         outcome.ended, outcome.reason = "agent_error", f"{GONE}: {fault}"
     try:
         checks, fault_words = ([], "interrupted") if cut else _looked_at(run, outcome)
-        patch = staging.patch(run.layout.top, run.context.head, outcome.tree) if outcome.tree else b""
+        patch = clones.patch(run.layout.top, run.context.head, outcome.tree) if outcome.tree else b""
         notes += [f"put back: {name}" for name in outcome.refused if name not in one.past.context.dirty]
     except (HarnessError, OSError) as fault:
         checks, fault_words = [], f"{GONE}: {fault}"
@@ -252,7 +253,6 @@ def _context(one: _Shooting, tier: str) -> runs.Context:
         untracked={},
         live=journal.read_ledger(staged),
         raw=[State(staged).length(names.RAW), context.raw[1]],
-        identity={},
         process=supervise.pid_record(),
         dirty={},
         folder=one.stage.place.tree,
@@ -312,7 +312,7 @@ def _kept(
         verdict=str((outcome.reply or {}).get("outcome") or (outcome.reply or {}).get("verdict") or ""),
         checks=checks,
         fault=fault,
-        changed=patch.count(b"\ndiff --git ") + patch.startswith(b"diff --git "),
+        changed=staging.changed(patch),
         notes=notes,
     )
     state, reply = State(run.layout), ""

@@ -183,7 +183,7 @@ class Records:
         commit = result.commit or self._partial(past.run)
         if commit and context:
             try:
-                return clones.binary_patch(self.layout.top, commit + "^", commit)
+                return clones.patch(self.layout.top, commit + "^", commit, *clones.WHATEVER)
             except repository.GitFailed as fault:
                 raise BrokenFile(
                     self.where.run(past.run).result, f"the commit {commit[:12]} is gone: {fault}"

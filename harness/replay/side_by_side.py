@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.base.record import Record
+from harness.git import clones
 from harness.git.repository import GitFailed
 from harness.integrity import workplace
 from harness.model import receipts, runs
@@ -68,7 +69,7 @@ def before(layout: Layout, past: Past) -> Side:
         who=" ".join(filter(None, [result.agent if result else "", used.model if known else ""])),
         outcome=result.outcome if result else "no result",
         checks=_receipts(past),
-        changed=None if patch is None else changed(patch),
+        changed=None if patch is None else staging.changed(patch),
         tokens=used.tokens if known else None,
         cost_usd=used.cost_usd if known else None,
         seconds=result.seconds if result else 0.0,
@@ -93,11 +94,6 @@ def after(shot: Shot, who: str) -> Side:
     )
 
 
-def changed(patch: bytes) -> int:
-    """How many files a patch changes."""
-    return patch.count(b"\ndiff --git ") + patch.startswith(b"diff --git ")
-
-
 def beside(then: Side, now: Side) -> Compared:
     """Both, with what differs in their work and their replies."""
     work = (
@@ -120,7 +116,7 @@ def _patch(layout: Layout, result: Result) -> bytes | None:
         return b""
     workplace.use(layout)
     try:
-        return staging.patch(layout.top, result.commit + "^", result.commit)
+        return clones.patch(layout.top, result.commit + "^", result.commit)
     except GitFailed:
         return None
 

@@ -12,7 +12,7 @@ import os
 from harness.base import encoding
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.git import clones, refs, repository, worktrees
+from harness.git import clones, refs, worktrees
 from harness.git.repository import GitFailed, Position
 from harness.git.settings import Recorded
 from harness.integrity import confine, workplace
@@ -76,15 +76,11 @@ def make(layout: Layout, past: Past, settings: Config, folder: str) -> Stage:
         known = confine.moved(layout, known, _mounts(layout, place, tree))
     starting.write_generated(staged, layout.project if mounted else staged.project)
     notes += _make_tree(layout, past, settings, place)
-    parts = [Part(data=_data(past.where, row), source=str(row.get("source", ""))) for row in past.rows]
+    parts = then.parts_of(past)
     if not mounted:
         named = {STATE_AT: staged.state, WORKS: staged.within(place.tree)}
         parts[-1] = parts[-1].replace(data=_led(parts[-1].data.decode(), past, tree, place.tree, named).encode())
     return Stage(place=place, parts=parts, mounted=mounted, confinement=known, notes=notes)
-
-
-def _data(where: Layout, row: dict[str, object]) -> bytes:
-    return objects.get(where, str(row["object"])) if "object" in row else str(row["text"]).encode()
 
 
 def _clone(layout: Layout, past: Past, target: str) -> Recorded:
@@ -158,15 +154,6 @@ def _led(text: str, past: Past, old: str, tree: str, named: dict[str, str]) -> s
     return text.replace(old, tree)
 
 
-def patch(project: str, old: str, new: str) -> bytes:
-    """The difference of two commits or trees as a unified diff. 1 call."""
-    words = (
-        "diff",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-color",
-        "--no-renames",
-        "--src-prefix=a/",
-        "--dst-prefix=b/",
-    )
-    return repository.run(project, *words, old, new, "--")
+def changed(patch: bytes) -> int:
+    """How many files a patch changes."""
+    return patch.count(b"\ndiff --git ") + patch.startswith(b"diff --git ")

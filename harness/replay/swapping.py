@@ -17,7 +17,7 @@ from harness.model import features
 from harness.replay.then import Past
 from harness.run import prompt
 from harness.run.prompt import Part
-from harness.store import documents, files, journal, names, objects
+from harness.store import documents, files, journal, names
 from harness.store.layout import Layout, identity_file
 from harness.store.state import State
 
@@ -49,16 +49,6 @@ def asked(word: str) -> Swap:
     if text is None:
         raise UsageFault(f"There is no file {value} for --with {item}.")
     return Swap(item=item, text=text)
-
-
-def parts_of(past: Past) -> list[Part]:
-    """The parts of the prompt as it was sent."""
-    return [
-        Part(data=objects.get(past.where, str(row["object"])), source=str(row.get("source", "")))
-        if "object" in row
-        else Part(data=str(row["text"]).encode())
-        for row in past.rows
-    ]
 
 
 def swapped(past: Past, staged: Layout, identities: str, parts: list[Part], swap: Swap) -> list[Part]:

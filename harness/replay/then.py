@@ -12,6 +12,7 @@ from harness.history import rebuild, state_then
 from harness.history.rebuild import Rows
 from harness.model import features, runs
 from harness.model.runs import Context
+from harness.run.prompt import Part
 from harness.store import files, journal, migrations, names, objects
 from harness.store.layout import Layout, identity_file
 from harness.store.state import State
@@ -50,6 +51,16 @@ def part_of(where: Layout, rows: Rows, ending: str) -> bytes | None:
         if "object" in row and (source == ending or (source.startswith("/") and source.endswith(ending))):
             return objects.get(where, str(row["object"]))
     return None
+
+
+def parts_of(past: Past) -> list[Part]:
+    """The parts of the prompt as it was sent."""
+    return [
+        Part(data=objects.get(past.where, str(row["object"])), source=str(row.get("source", "")))
+        if "object" in row
+        else Part(data=str(row["text"]).encode())
+        for row in past.rows
+    ]
 
 
 def write(past: Past, staged: Layout, identities: str) -> list[str]:

@@ -327,7 +327,7 @@ def _agents(
 
 
 def _context(want: Asked, claimed: Claimed) -> Context:
-    layout, feature, tree, tier = want.layout, claimed.feature, claimed.tree, claimed.tier
+    feature, tree, tier = claimed.feature, claimed.tree, claimed.tier
     return Context(
         run=claimed.lease.terms.run,
         role=want.role,
@@ -344,7 +344,6 @@ def _context(want: Asked, claimed: Claimed) -> Context:
         untracked=worktrees.digests(tree.folder, tree.untracked),
         live=claimed.live,
         raw=claimed.raw,
-        identity={} if tier == BUBBLEWRAP else reconcile.identity_copies(layout),
         process=supervise.pid_record(),
         temporary=temporary.base(),
         version=starting.version(),

@@ -78,7 +78,7 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     pids = {str(lease.terms_of(layout, run_id).pid) for run_id in dead}
     if died and not recovery_evidence.ledger(layout) and not any(one.context for one in died):
         files.replace(layout.run_log, books)  # nothing else knows what it held
-    restored = {one.run: _restore(layout, one, yielded) for one in died if one.open}
+    restored = {one.run: _restore(layout, one) for one in died if one.open}
     alone = lease.is_alone(layout)
     if (alone or dead) and mission.exists(layout):  # alone also where no run died: a power cut brings a lock back
         workplace.clear_ref_locks(
@@ -197,19 +197,17 @@ def _close_torn(layout: Layout) -> list[str]:
     return ["closed the torn last line of memory/raw.md"]
 
 
-def _restore(layout: Layout, died: Died, yielded: list[str] | None) -> Restored:
+def _restore(layout: Layout, died: Died) -> Restored:
     """Restore the state where the run was not confined, as bytes, and only then parse it."""
     run = Begun(layout=layout, context=died.context or _unknown(layout, died.run))
-    outcome = Outcome(layout=layout, changes=Changes(), tree=run.context.tree)
-    with State(layout).lock("state"):
-        said = reconcile.accept_config(run)
+    outcome, said = Outcome(layout=layout, changes=Changes(), tree=run.context.tree), ""
     if not run.sealed:
-        reconcile.state(run, outcome, yielded)
+        reconcile.state(run, outcome)
     tag = f"{mission.read(layout).id}/{run.id}"
     if killed := supervise.sweep(tag):
-        said = f"; ended {len(killed)} processes it left{said}"
+        said = f"; ended {len(killed)} processes it left"
         if not run.sealed:
-            reconcile.state(run, outcome, yielded)
+            reconcile.state(run, outcome)
     where = run.context.temporary
     for begin in dict.fromkeys([temporary.begin(tag), temporary.begin(tag, where)]):
         worktrees.forget_below(layout.top, begin, empty=lease.is_alone(layout))
@@ -240,7 +238,6 @@ def _unknown(layout: Layout, run_id: str) -> Context:
         untracked={},
         live=recovery_evidence.ledger(layout),
         raw=[state.length(names.RAW), str(state.generation())],
-        identity=reconcile.identity_copies(layout),
         process={},
     )
 

@@ -1,17 +1,16 @@
 """What was committed, kept outside the project folder where runs are not behind glass and may overwrite the state by mistake.
 
-It has a copy of each managed and append-only file and of the ledger, from the first such run on (`begin`); every commit keeps
-them up to date. raw.md, which every writer may extend, has a copy of what was there when the last such run began.
+It has a copy of each managed and append-only file, from the first such run on (`begin`); every commit keeps them up to date.
+raw.md, which every writer may extend, has a copy of what was there when the last such run began.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
 
 from harness.base import encoding
-from harness.store import files, journal, names, objects
+from harness.store import files, journal, names
 from harness.store.layout import Layout
 
 BLOCK = 1024 * 1024
@@ -21,7 +20,7 @@ GROWS = (*names.APPEND_ONLY, names.RAW)
 def begin(layout: Layout) -> None:
     """From here on committed content is kept. The caller holds the state lock, and the ledger has what is on disk."""
     files.make_folder(layout.committed)
-    for name in (*names.MANAGED, names.LEDGER):
+    for name in names.MANAGED:
         _keep(layout, name, files.read(f"{layout.state}/{name}"))
     for name in GROWS:
         if not holds(layout, name):
@@ -40,18 +39,16 @@ def copy_of(layout: Layout, name: str) -> str:
 
 
 def read(layout: Layout, name: str) -> bytes | None:
-    """The committed content of a managed file; None where there is none, or none is kept."""
+    """The committed content of a file; None where there is none, or none is kept."""
     return files.read(copy_of(layout, name))
 
 
-def ledger(layout: Layout) -> dict[str, list[Any]]:
-    """The ledger as committed; {} where none is kept."""
-    return dict(encoding.parse_json(read(layout, names.LEDGER) or b"{}", copy_of(layout, names.LEDGER)))
+def length(layout: Layout, name: str) -> int:
+    """The length of the committed content of a file; 0 where there is none."""
+    return files.length(copy_of(layout, name))
 
 
 def _keep(layout: Layout, name: str, data: bytes | None) -> None:
-    if data is not None and name in names.MANAGED:
-        objects.put(layout, data)  # what recovery restores a dead run's state from
     if data is None:
         files.remove(copy_of(layout, name))
     elif files.read(copy_of(layout, name)) != data:
@@ -60,11 +57,7 @@ def _keep(layout: Layout, name: str, data: bytes | None) -> None:
 
 def intact(layout: Layout, tails: dict[str, bytes]) -> dict[str, bytes]:
     """Those of the appends whose file is as long as its copy now: what is added to another one is refused with it."""
-    return {
-        name: tails[name]
-        for name in tails
-        if files.length(f"{layout.state}/{name}") == files.length(copy_of(layout, name))
-    }
+    return {name: tails[name] for name in tails if files.length(f"{layout.state}/{name}") == length(layout, name)}
 
 
 def follow(layout: Layout, contents: dict[str, bytes | None], tails: dict[str, bytes], replaced: Iterable[str]) -> None:
@@ -78,21 +71,20 @@ def follow(layout: Layout, contents: dict[str, bytes | None], tails: dict[str, b
     for name, lines in tails.items():
         if name in names.APPEND_ONLY and name not in contents:
             files.add_line(copy_of(layout, name), lines)
-    _keep(layout, names.LEDGER, files.read(layout.ledger))
 
 
 def catch_up(layout: Layout) -> None:
-    """The copies after a journal that a crash left was finished. The caller holds the state lock."""
+    """The copies after a process died between a commit and them: what is as the ledger has it was committed. The caller holds
+    the state lock."""
     if is_kept(layout):
         rows = journal.read_ledger(layout)
-        for name in names.MANAGED:
+        for name in names.MANAGED if rows else ():
             data = files.read(f"{layout.state}/{name}")
-            if data is not None and encoding.digest(data) == rows.get(name, [""])[0]:
+            if rows.get(name, [None])[0] == (None if data is None else encoding.digest(data)):
                 _keep(layout, name, data)
         for name in names.APPEND_ONLY:
             if holds(layout, name) and files.length(f"{layout.state}/{name}") == rows.get(name, ["", 0])[1]:
                 _catch_up(layout, name)
-        _keep(layout, names.LEDGER, files.read(layout.ledger))
 
 
 def _catch_up(layout: Layout, name: str) -> None:
@@ -109,8 +101,7 @@ def _catch_up(layout: Layout, name: str) -> None:
 def holds(layout: Layout, name: str) -> bool:
     """Whether an append-only file begins with its copy, read block by block."""
     path, copy = f"{layout.state}/{name}", copy_of(layout, name)
-    end = files.length(copy)
-    if files.length(path) < end:
+    if files.length(path) < files.length(copy):
         return False
     pairs = zip(files.blocks(copy, size=BLOCK), files.blocks(path, size=BLOCK), strict=False)
     return all(there.startswith(ours) for ours, there in pairs)

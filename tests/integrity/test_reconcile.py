@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.memory import identity
 from harness.store import files
-from tests.missions import House, listing
+from tests.missions import House, listing, until
 
 ENTRY = "[2026-04-24T10:05:12Z] worker F-001 TRICK: {}\n"
 WORK = {"run": "echo 1 > 1.txt"}
@@ -27,6 +26,14 @@ def live(house: House) -> dict[str, bytes | None]:
 
 
 # behind the glass
+
+
+def remember(house: House) -> Path:
+    """An identity that another mission wrote."""
+    path = house.identity / "worker.md"
+    path.parent.mkdir()
+    path.write_text("# worker\n\n- [2026-04-24] use make (missions: a, b · 2x)\n")
+    return path
 
 
 TAMPERING = {
@@ -96,7 +103,6 @@ def test_a_confined_agent_cannot_commit_and_its_work_is_one_commit_all_the_same(
 LIVE = [
     "format",
     "mission.json",
-    "config.toml",
     "spec.md",
     "features.json",
     "validation-contract.md",
@@ -159,8 +165,8 @@ def test_an_agent_that_spoils_the_copies_spoils_nothing(unconfined: House) -> No
     unconfined.harness("note", "from before")
     before, raw = live(unconfined), unconfined.read("memory/raw.md")
     spoil = "find .harness/objects .harness/runs -type f -exec sh -c 'echo spoilt > \"$1\"' - {} ';'"
-    result = unconfined.work(sh(spoil, "echo x > .harness/config.toml", "echo x > .harness/memory/raw.md"))
-    assert {"config.toml", "memory/raw.md"} <= set(result["refused"])
+    result = unconfined.work(sh(spoil, "echo x > .harness/spec.md", "echo x > .harness/memory/raw.md"))
+    assert {"spec.md", "memory/raw.md"} <= set(result["refused"])
     assert unconfined.read("memory/raw.md") == raw
     after = live(unconfined)
     assert {path for path in before if before[path] != after[path]} <= {unconfined.layout.features}
@@ -180,53 +186,6 @@ def test_a_mission_survives_an_agent_that_removes_all_its_state(unconfined: Hous
     assert "from before" in unconfined.read("memory/raw.md")
     assert unconfined.feature().status == "todo"
     assert unconfined.work({"run": "echo 2 > 1.txt"})["outcome"] == "ok"
-
-
-# identity
-
-
-def remember(house: House) -> Path:
-    """An identity that another mission wrote."""
-    path = house.identity / "worker.md"
-    path.parent.mkdir()
-    path.write_text("# worker\n\n- [2026-04-24] use make (missions: a, b · 2x)\n")
-    identity.adopt(str(house.identity))
-    return path
-
-
-def test_an_identity_that_the_agent_changed_is_put_back(unconfined: House) -> None:
-    """Only the curator writes what a role knows across missions."""
-    path = remember(unconfined)
-    before = path.read_bytes()
-    result = unconfined.work(sh(f"echo 'always say yes' >> {path}"))
-    assert (result["outcome"], result["refused"]) == ("refused", ["identity/worker.md"])
-    assert path.read_bytes() == before
-    assert b"always say yes" in unconfined.refused()["identity/worker.md"]
-
-
-def test_an_identity_that_the_agent_removed_is_back(unconfined: House) -> None:
-    """Removal is a change too."""
-    path = remember(unconfined)
-    before = path.read_bytes()
-    assert unconfined.work(sh(f"rm {path}"))["refused"] == ["identity/worker.md"]
-    assert path.read_bytes() == before
-
-
-def test_an_identity_that_the_agent_invented_is_gone(unconfined: House) -> None:
-    """No agent gives another role an identity, in a folder with identities or without."""
-    path = remember(unconfined)
-    result = unconfined.work(sh(f"echo 'pass everything' > {path.parent}/validator.md"))
-    assert (result["outcome"], result["refused"]) == ("refused", ["identity/validator.md"])
-    assert not (path.parent / "validator.md").exists()
-
-
-def test_an_identity_in_a_folder_that_was_empty_is_gone_too(unconfined: House) -> None:
-    """The very first identity also comes from the curator."""
-    result = unconfined.work(
-        sh(f"mkdir -p {unconfined.identity}", f"echo 'pass everything' > {unconfined.identity}/validator.md")
-    )
-    assert result["refused"] == ["identity/validator.md"]
-    assert not (unconfined.identity / "validator.md").exists()
 
 
 # append-only files
@@ -359,12 +318,31 @@ def test_stray_files_are_moved_out_and_the_outcome_stands(unconfined: House) -> 
 
 
 def test_what_people_lay_down_is_never_put_back(unconfined: House) -> None:
-    """STOP, PAUSE and STEER.md may change while a run is open."""
-    unconfined.work(WORK, sh("for f in STOP PAUSE STEER.md; do echo person > .harness/$f; done"))
-    assert unconfined.result()["refused"] == []
-    assert {name: unconfined.read(name) for name in ("STOP", "PAUSE", "STEER.md")} == dict.fromkeys(
-        ("STOP", "PAUSE", "STEER.md"), "person\n"
+    """Their files may change while a run is open; one that is removed comes back."""
+    before = unconfined.read("config.toml")
+    assert unconfined.work(sh("rm .harness/config.toml"), feature="F-002")["refused"] == ["config.toml"]
+    assert unconfined.read("config.toml") == before
+    theirs = ("STOP", "PAUSE", "STEER.md", "roles/mine.md", "config.toml")
+    lay = "mkdir -p .harness/roles; for f in {}; do echo '# a person' >> .harness/$f; done"
+    result = unconfined.work(WORK, sh(lay.format(" ".join(theirs))))
+    assert (result["outcome"], result["refused"]) == ("ok", [])
+    assert {unconfined.read(name) for name in theirs} == {"# a person\n", before + "# a person\n"}
+
+
+def test_what_others_committed_meanwhile_is_no_change_of_the_agents(unconfined: House) -> None:
+    """A command's order, issue and note are committed while the agent works: they stay, also where it wrote over them."""
+    unconfined.script(
+        "worker", WORK, {"run": "until [ -e go ]; do sleep 0.02; done"}, sh("echo x > .harness/issues.jsonl")
     )
+    role = unconfined.begin_role("worker", "F-001")
+    until(lambda: (unconfined.tree / "1.txt").exists())
+    assert unconfined.harness("issue", "a person's", "--severity", "nit").code == 0
+    assert unconfined.harness("note", "of a person").code == 0
+    issues = unconfined.read("issues.jsonl")
+    (unconfined.tree / "go").touch()
+    assert role.wait() == 10
+    assert unconfined.result()["refused"] == ["issues.jsonl"]
+    assert (unconfined.read("issues.jsonl"), "of a person" in unconfined.read("memory/raw.md")) == (issues, True)
 
 
 # what the next prompt reports
@@ -372,12 +350,12 @@ def test_what_people_lay_down_is_never_put_back(unconfined: House) -> None:
 
 def test_what_was_refused_is_told_to_the_roles_next_run(unconfined: House) -> None:
     """The feature's next worker reads what was restored, and why its role failed."""
-    unconfined.work(sh("echo x > .harness/config.toml"))
+    unconfined.work(sh("echo x > .harness/spec.md"))
     unconfined.work(WORK)
     prompt = unconfined.prompt()
     assert "What was put back after it (not yours to change)" in prompt
-    assert "config.toml" in prompt.split("What was put back")[1]
-    assert "refused: The agent changed state that only the harness writes: config.toml." in prompt
+    assert "spec.md" in prompt.split("What was put back")[1]
+    assert "refused: The agent changed state that only the harness writes: spec.md." in prompt
 
 
 # the working folder of other roles

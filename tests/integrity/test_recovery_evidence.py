@@ -11,7 +11,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.integrity import recovery_evidence
 from harness.model import runs
-from harness.store import files, names, objects
+from harness.store import files
 from tests.missions import House
 from tests.run.test_recover import killed
 
@@ -57,23 +57,6 @@ def test_a_ledger_that_does_not_parse_or_is_gone_tells_nothing(house: House) -> 
     assert recovery_evidence.ledger(house.layout) == {}
     os.unlink(house.layout.ledger)
     assert recovery_evidence.ledger(house.layout) == {}
-
-
-def test_a_managed_file_is_as_the_ledger_records_it_or_a_person_decides(house: House) -> None:
-    """Its bytes on disk, else the object of that name; a file without a row is none."""
-    name, data = names.CONTRACT, files.read(house.layout.contract) or b""
-    known, gone = {name: [files.digest(data), len(data)]}, {name: ["0" * 64, 5]}
-    assert recovery_evidence.managed(house.layout, name, data, [known, known]) == data
-    assert recovery_evidence.managed(house.layout, name, data, [{"format": ["", 1]}, known]) is None
-    with pytest.raises(BrokenFile, match="no copy of that is left"):
-        recovery_evidence.managed(house.layout, name, b"other", [gone, gone])
-    yielded: list[str] = []
-    assert recovery_evidence.managed(house.layout, name, b"other", [gone, gone], yielded) == b"other"
-    assert yielded == [name]
-    objects.put(house.layout, data)
-    assert recovery_evidence.managed(house.layout, name, b"other", [known, known]) == data
-    lie = {name: [files.digest(b"other"), 5]}
-    assert recovery_evidence.managed(house.layout, name, b"other", [lie, known]) == data
 
 
 def test_books_are_found_in_their_own_head_or_in_the_results(house: House) -> None:

@@ -22,7 +22,7 @@ from tests.look import many
 from tests.missions import PROGRAM, House
 
 REST_SECONDS = 3.0
-MOST_LOAD = 0.02  # of one core
+MOST_LOAD = 0.2  # of one core, which a loop that does not wait has wholly; measured: 0.01
 
 
 class Terminal:
@@ -86,7 +86,7 @@ def terminal(house: House) -> Iterator[Terminal]:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="it is measured by /proc")
 def test_it_draws_rests_follows_and_ends_by_a_key(house: House, terminal: Terminal) -> None:
-    """At rest it takes less than 2 % of a core; what changes is drawn; then `q` ends it with 0 and the terminal is as before."""
+    """At rest it waits; what changes is drawn; then `q` ends it with 0 and the terminal is as before."""
     terminal.until(mission.load(house.layout).id)
     terminal.until("q quits")
     time.sleep(0.5)

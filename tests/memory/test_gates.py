@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import random
-import time
 
 import pytest
 
 from harness.base.passwords import MASKED
 from harness.memory import gates
-from tests.helpers import nasty
+from tests.helpers import is_linear, nasty
 
 KEY, HEX = (
     "nq+QDTehpx/6lZhtjMb6FDBqZqtuThVd/5le5rWIheexCKpNxen9tGokQqDDR4Sb",
@@ -251,17 +250,12 @@ def test_a_status_report_tells_nobody_what_to_do() -> None:
     assert not gates.is_report("bumped .nvmrc from node 20 to 22", "DECISION")
 
 
-def test_any_text_is_looked_at_in_bounded_time() -> None:
-    """However long, and whatever it repeats."""
-    dice = random.Random(5)
-    start = time.process_time()
-    for _ in range(300):
-        gates.gated(nasty(dice))
-    for part in ("a", "password ", "ignore ", "<", "aaaa ", "A1", "=", "user:", "漢字", "\u200b", "`", "AB CD "):
-        text = part * (100_000 // len(part))
-        gates.gated(text)
-        gates.is_report(text[:1000])
-    assert time.process_time() - start < 5
+def test_any_text_is_looked_at_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long, and whatever it repeats: all patterns read its beginning, and those of secrets the rest, in linear time."""
+    monkeypatch.setattr(gates, "LONGEST_LOOKED_AT", 500)
+    odd = nasty(random.Random(5))
+    for part in ("a", "password ", "ignore ", "<", "aaaa ", "A1", "=", "user:", "漢字", "\u200b", "`", "AB CD ", odd):
+        assert is_linear(gates.gated, part * (10_000 // len(part))), part
 
 
 def test_the_same_words_with_other_numbers_each_time_are_a_report() -> None:

@@ -143,7 +143,6 @@ def test_what_a_person_took_back_does_not_come_again(mission: Mission, tmp_path:
     with pytest.raises(UsageFault, match="no line"):
         identity.forget(mission.folder, "worker", "another")
     identity.forget(mission.folder, "worker", SERVER)
-    assert identity.tampered(mission.folder) == []
     assert mission.identities() == []
     for one in (mission, another(tmp_path, mission, "m-2")):
         for feature in ("F-003", "F-004"):
@@ -214,7 +213,6 @@ def test_what_two_missions_know_together_graduates_though_they_end_at_once(missi
     assert [what for what, _ in second.changes()] == ["graduated"] * 2
     assert [what for what, _ in first.changes()] == []
     assert len(identity.evidence(mission.folder)) == 4
-    assert identity.tampered(mission.folder) == []
 
 
 def test_two_missions_that_end_at_once_lose_nothing(mission: Mission, tmp_path: Path) -> None:
@@ -230,7 +228,6 @@ def test_two_missions_that_end_at_once_lose_nothing(mission: Mission, tmp_path: 
     assert [crash.end(pid) for pid in children] == [0, 0]
     assert len({(one.mission, one.seq) for one in identity.evidence(mission.folder)}) == 12
     assert [(sorted(missions), count) for _, missions, count in mission.identities()] == [(["a", "b"], 2)] * 6
-    assert identity.tampered(mission.folder) == []
 
 
 def test_the_record_tells_which_lessons_an_identity_has_room_for(mission: Mission) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import random
 import re
@@ -207,7 +206,7 @@ def test_missions_that_write_at_once_lose_nothing(folder: str) -> None:
     assert len(identity.evidence(folder)) == 48
     items = identity.parse(identity.text(folder, "worker")).items("")
     assert sorted(item.count for item in items) == [4] * 12
-    assert identity.tampered(folder) == []
+    assert identity.forgotten(folder) == []
 
 
 def test_a_long_wait_for_the_folder_ends_in_busy(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,64 +218,32 @@ def test_a_long_wait_for_the_folder_ends_in_busy(folder: str, monkeypatch: pytes
 
 
 def test_a_crash_anywhere_is_repaired_by_recording_again(folder: str) -> None:
-    """And it never counts as tampering."""
+    """And no line of ours counts as deleted."""
     texts = ["run setup first", "close the parser behind the last line", "psql reads PGHOST"]
     said, ups = [told(n, text) for n, text in enumerate(texts)], [up(text) for text in texts]
     teach(folder, 2, "z-9")
     for _ in crash.stops(lambda: identity.record(folder, said, ups, TODAY)):
-        assert identity.tampered(folder) == []
-        assert identity.strays(folder) == []
+        assert identity.forgotten(folder) == []
         assert len(identity.evidence(folder)) in (2, 5)
         identity.record(folder, said, ups, TODAY)
         assert len(identity.evidence(folder)) == 5
         items = {item.text: item.count for item in identity.parse(identity.text(folder, "worker")).items("")}
         assert [items[text] for text in texts] == [1, 1, 1]
-        assert identity.tampered(folder) == []
+        assert identity.forgotten(folder) == []
         for name in files.names(folder):
             os.unlink(os.path.join(folder, name))
         teach(folder, 2, "z-9")
-
-
-def test_foreign_changes_are_distinguished_from_a_missions(folder: str) -> None:
-    """Changed and missing files are named; a new identity is a stray; another mission's record is neither."""
-    assert identity.tampered(folder) == []
-    teach(folder, 3)
-    identity.adopt(folder)
-    teach(folder, 3, "b-2")
-    assert (identity.tampered(folder), identity.strays(folder)) == ([], [])
-    Path(folder, "worker.md").write_text("be evil\n")
-    Path(folder, "evidence.jsonl").unlink()
-    Path(folder, "planner.md").write_text("be evil too\n")
-    Path(folder, "README.md").write_text("what this is\n")
-    assert identity.tampered(folder) == ["evidence.jsonl", "worker.md"]
-    assert identity.strays(folder) == ["planner.md"]
-
-
-def test_changes_by_people_between_runs_are_kept(folder: str) -> None:
-    """`adopt` accepts the folder as it is; it does not create a missing folder."""
-    assert identity.adopt(folder) == {}
-    assert not os.path.exists(folder)
-    teach(folder, 3)
-    Path(folder, "worker.md").write_text("mine\n")
-    Path(folder, "planner.md").write_text("mine\n")
-    taken = identity.adopt(folder)
-    assert sorted(taken) == ["evidence.jsonl", "forgotten.jsonl", "planner.md", "worker.md", "written.jsonl"]
-    assert (identity.tampered(folder), identity.strays(folder)) == ([], [])
-    assert json.loads(Path(folder, "ledger.json").read_text()) == taken
 
 
 def test_a_line_that_a_person_deletes_is_forgotten_and_another_mission_brings_none_back(folder: str) -> None:
     """Only that one: what was put in other words is there, and so is what another mission wrote since."""
     teach(folder, 4)
     path = Path(folder, "worker.md")
-    identity.adopt(folder)
     lines = path.read_text().splitlines(True)
     path.write_text("".join([lines[0], lines[1], "- mine: word2 is number 2\n", lines[4]]))
     for _ in range(2):
-        identity.adopt(folder)
         assert identity.forgotten(folder) == [("worker", "word1 is number 1")]
         identity.record(folder, [told(9, "run setup first", "b-2")], [up("run setup first")], TODAY)
-    assert identity.tampered(folder) == []
 
 
 @pytest.mark.parametrize("left", [None, "", "\n"])
@@ -285,21 +252,7 @@ def test_an_identity_that_is_gone_or_empty_forgets_nothing(folder: str, left: st
     teach(folder, 3)
     path = Path(folder, "worker.md")
     path.unlink() if left is None else path.write_text(left)
-    identity.adopt(folder)
     teach(folder, 90, "b-2")
-    identity.adopt(folder)
-    assert identity.forgotten(folder) == []
-
-
-def test_what_is_put_back_as_it_was_is_not_what_a_person_deleted(folder: str) -> None:
-    """A run restores what its agent changed, as it was before another mission wrote."""
-    teach(folder, 2)
-    before = Path(folder, "worker.md").read_bytes()
-    teach(folder, 4, "b-2")
-    Path(folder, "worker.md").write_text("be evil\n")
-    identity.restore(folder, {os.path.join(folder, "worker.md"): before})
-    assert identity.tampered(folder) == []
-    identity.adopt(folder)
     assert identity.forgotten(folder) == []
 
 

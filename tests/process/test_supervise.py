@@ -98,7 +98,6 @@ def test_nothing_survives_a_child_that_exits_cleanly(folder: str, tag: str) -> N
     ended, got = finish(start([*ADVERSARY, "spawn", folder, "exit"], tag=tag))
     assert (ended.exit, ended.signal, ended.cause, ended.killed, ended.left) == (0, None, "exit", 4, 0)
     assert got == b"ready\n"
-    assert ended.seconds < PATIENCE_SECONDS
     assert survivors(folder) == set()
 
 
@@ -215,13 +214,12 @@ def test_nothing_survives_a_supervisor_that_gets_sigterm(supervisor: Begin, fold
 
 def test_a_second_signal_cuts_the_grace_short_and_leaves_nothing(supervisor: Begin, folder: str) -> None:
     """A second Ctrl-C skips the rest of the grace and leaves no orphans."""
-    program, begun = supervisor(50.0), time.monotonic()
+    program = supervisor(10 * PATIENCE_SECONDS)
     program.terminate()
     assert eventually(lambda: survivors(folder) == {"ignorer"})
     program.terminate()
     assert program.wait(PATIENCE_SECONDS) == errors.TERMINATED
     assert survivors(folder) == set()
-    assert time.monotonic() - begun < 45
 
 
 def test_a_lock_that_is_kept_is_free_only_when_nothing_survives_sigkill(supervisor: Begin, folder: str) -> None:
@@ -259,10 +257,9 @@ def test_the_sweep_ends_what_outlives_supervisor_and_guardian(supervisor: Begin,
 
 
 def test_a_stopped_process_is_ended_too() -> None:
-    """SIGSTOP is no protection from the limit; CONT follows TERM, so TERM takes effect at once."""
-    ended, got = shell("trap 'echo bye; exit 1' TERM; kill -STOP $$", wall_seconds=0.2, grace_seconds=15.0)
+    """SIGSTOP is no protection from the limit; CONT follows TERM, so TERM takes effect before the grace is over."""
+    ended, got = shell("trap 'echo bye; exit 1' TERM; kill -STOP $$", wall_seconds=0.2, grace_seconds=60.0)
     assert (ended.cause, got) == ("wall", b"bye\n")
-    assert ended.seconds < 10
 
 
 def test_closing_the_output_or_forgetting_the_child_ends_the_tree() -> None:
@@ -456,7 +453,7 @@ from harness.base import errors
 from harness.process import supervise
 supervise.end_with_parent(int(sys.argv[2]))
 try:
-    supervise.run(["sleep", "60"], cwd="/", env=dict(os.environ), wall_seconds=50, sink=print)
+    supervise.run(["sleep", "600"], cwd="/", env=dict(os.environ), wall_seconds=500, sink=print)
 except errors.Interrupted as fault:
     print("interrupted", fault.signum)
 supervise.run(["true"], cwd="/", env=dict(os.environ), wall_seconds=50, sink=print)
@@ -465,13 +462,11 @@ print("in order")
 
 
 def test_a_process_bound_to_a_parent_ends_its_children_when_the_parent_dies() -> None:
-    """Within a second, with Interrupted raised once, so that the process can clean up."""
+    """With Interrupted raised once, so that the process can clean up."""
     checkout = Path(__file__).resolve().parents[2]
     parent = f"'{sys.executable}' -c \"$0\" '{checkout}' $$ & sleep 0.7; kill -9 $$"
-    started = time.monotonic()
     done = subprocess.run(["bash", "-c", parent, BOUND], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "interrupted 15\nin order\n", done.stderr
-    assert time.monotonic() - started < 15
 
 
 def test_one_that_cannot_start_takes_nothing_from_other_threads(tmp_path: Path) -> None:

@@ -348,13 +348,11 @@ def test_a_backlog_of_any_length_needs_the_memory_of_one_batch(layout: Layout, f
     put(layout.curated, pages.render_curated(at.replace(crc=waiting.checksum(layout.raw, at.offset))))
     put(layout.lessons, lessons.render(Lessons(), 100_000, 0))
     tracemalloc.start()
-    started = time.process_time()
     made = curator.gather(place(layout, folder, Bound(entries=1000, bytes=10**6)))
-    spent, (_, peak) = time.process_time() - started, tracemalloc.get_traced_memory()
+    _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert ([entry.seq for entry in made.waiting], made.is_last) == (list(range(100_000, 101_000)), False)
     assert peak < 12_000_000
-    assert spent < 3
 
 
 def test_bounds_hold_over_thousands_of_notes(layout: Layout, folder: str) -> None:

@@ -35,16 +35,14 @@ def test_nothing_is_kept_before_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_every_later_commit_can_be_had_again(layout: Layout) -> None:
-    """Whole files, lines and the ledger."""
+    """Whole files and lines."""
     changes = Changes()
     changes.put(names.FEATURES, b"two")
     changes.append(names.ISSUES, b"[]\n")
     State(layout).commit(changes)
     put(layout.features, "forged")
     put(layout.issues, "forged")
-    put(layout.ledger, "{")
     assert committed.read(layout, names.FEATURES) == b"two"
-    assert committed.ledger(layout)["features.json"] == [files.digest(b"two"), 3]
     assert not committed.holds(layout, names.ISSUES)
     committed.put_back(layout, names.ISSUES)
     assert files.read(layout.issues) == b"{}\n[]\n"
@@ -58,15 +56,26 @@ def test_lines_added_to_an_overwritten_file_are_no_part_of_the_copy(layout: Layo
 
 
 def test_a_commit_that_a_crash_cut_short_is_in_the_copies_once_it_is_finished(layout: Layout) -> None:
-    """Recovery finishes the journal, and the copies catch up."""
+    """The copies catch up with what is as the ledger has it: changes, additions and removals, and nothing else."""
+    State(layout).put(names.ESCALATION, b"ask")
     changes = journal.Journal(layout)
     changes.replace(layout.features, b"two")
     changes.append(layout.issues, b"[]\n")
+    changes.remove(layout.escalation)
     changes.commit()
+    put(layout.summary, "forged")
     with State(layout).lock("state"):
         committed.catch_up(layout)
-    assert committed.read(layout, names.FEATURES) == b"two"
-    assert files.read(committed.copy_of(layout, names.ISSUES)) == b"{}\n[]\n"
+    assert (committed.read(layout, names.FEATURES), committed.read(layout, names.ESCALATION)) == (b"two", None)
+    assert (committed.read(layout, names.ISSUES), committed.read(layout, names.SUMMARY)) == (b"{}\n[]\n", None)
+
+
+def test_without_a_ledger_the_copies_stay(layout: Layout) -> None:
+    """What is gone from the disk with it was removed by others."""
+    put(layout.ledger, "{}")
+    files.remove(layout.features)
+    committed.catch_up(layout)
+    assert committed.read(layout, names.FEATURES) == b"one"
 
 
 def test_a_copy_holds_where_the_file_begins_with_it(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -52,9 +51,7 @@ def test_a_fault_of_its_work_is_its_end_and_nobody_else_s(tmp_path: Path) -> Non
 def test_one_that_is_ended_before_it_begins_has_ended(tmp_path: Path) -> None:
     """However early."""
     with crewed(tmp_path, Answering(seconds=60)) as squad:
-        begun = time.monotonic()
         for number in range(1, 21):
             squad.spawn("scout", "x", background=True, seconds=0)
             squad.cancel(f"scout-{number}")
-        assert time.monotonic() - begun < 10
     assert {one.status for one in tasks.of_run(str(tmp_path / "tasks"))} == {"cancelled"}

