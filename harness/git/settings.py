@@ -38,7 +38,9 @@ FIXED = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
 }
-NO_FETCH = {"GIT_ALLOW_PROTOCOL": ""}  # an object that is missing would be fetched, by programs that the configuration names
+NO_FETCH = {
+    "GIT_ALLOW_PROTOCOL": ""
+}  # an object that is missing would be fetched, by programs that the configuration names
 LIMIT_SECONDS = 600.0  # a checkout of 50,000 files on a noisy disk takes 30
 RUN_PROGRAMS = {"status", "diff", "diff-files", "update-index", "checkout-index", "read-tree", "reset", "switch", "add"}
 RUN_PROGRAMS |= {"merge-tree", "worktree", "hash-object"}  # they look into files of a working folder, or merge them

@@ -85,7 +85,7 @@ class HarnessAgent:
         if not builtin.is_model(model):
             raise UsageFault(builtin.unknown(model))
         layout = Layout(workspace)
-        grants.check_state(layout, words.commit_of(layout))
+        grants.check_state(layout)
         root = places.root(layout)
         self.name, self.ask, self.key, self.seconds = name, ask, api_key, request_seconds
         self.model, self.layout, self.root = model, layout, root
