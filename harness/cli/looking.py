@@ -15,7 +15,6 @@ from harness.commands import why as explaining
 from harness.look import live, screen, writing
 from harness.look.glance import Watcher
 from harness.notice import hooks
-from harness.run import given
 
 MOST_RUNS = 1_000_000
 
@@ -111,7 +110,6 @@ def report(of: str, target: str, opens: bool) -> int:
 @click.argument("word")
 def ending(word: str) -> None:
     """The lines with which run.sh ends."""
-    given.check_state(here())
     console.print_line("\n".join(statuses.ending(here(), word)))
     for line in hooks.at_ending(here(), word):
         console.print_line(console.sanitise(f"warning   {line}"))

@@ -10,7 +10,7 @@ import click
 
 from harness.base.errors import USAGE
 from harness.base.exits import handle_signals
-from harness.cli import help
+from harness.cli import help, quick
 from harness.cli.quick import COMPLETING, QUICK
 
 MODULES = {
@@ -31,6 +31,7 @@ MODULES = {
     "workspaces": ("skill", "workspace"),
 }
 PLACES = {name: module for module, names in MODULES.items() for name in names}
+ASKING = {"ask", "completion", "help", "workspace"}  # with a `.harness` that was not accepted
 COMMANDS = tuple(sorted({*PLACES, *QUICK}))  # run.sh has the same
 
 
@@ -67,6 +68,8 @@ def application(words: Sequence[str]) -> int:
         from harness.cli import completion  # only where a shell asks
 
         completion.prepare(cli)
+    if words and words[0] in PLACES.keys() - ASKING and not {*words} & {*help.HELP}:
+        quick.check_state(quick.here())
     try:
         code = cli.main(args=list(words), prog_name="harness", standalone_mode=False)
     except click.exceptions.Abort:

@@ -25,6 +25,15 @@ def here(upwards: bool = True) -> Layout:
     return Layout(os.environ.get("HARNESS_PROJECT") or (project_of(os.getcwd()) if upwards else os.getcwd()))
 
 
+def check_state(layout: Layout) -> None:
+    """Raises Unavailable where the repository brings a `.harness` that no person has accepted; not inside a run."""
+    from harness.integrity import inside  # `note` alone needs it otherwise
+    from harness.run import given  # 30 ms
+
+    if not inside.run_id(layout):
+        given.check_state(layout)
+
+
 def project_of(folder: str) -> str:
     """The folder itself where it has a SPEC.md or `.harness`, else the nearest one above it with a mission, up to the top of the
     repository or the person's home; the folder itself where there is none."""
@@ -47,6 +56,8 @@ def next_(words: list[str]) -> int:
         return _lull(here(), int(words[1]), words[2])
     from harness.decision import rules, views  # each quick command loads only what it needs
 
+    if not os.environ.get("HARNESS_LOOP"):  # else `init` has looked, and each run looks
+        check_state(here())
     if words[:1] == ["--told"] and len(words) == 2:
         from harness.commands import status  # only where a person reads it
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.base.errors import UsageFault
-from harness.git import dotgit
 from harness.git import settings as git_settings
 from harness.integrity import inside, mission_lock, workplace
 from harness.model import config, mission, roles
@@ -31,8 +30,10 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
     known = roles.load(layout, role) if role else None
     agents = roles.agents_of(settings, known) if known else []
     reads = known.reads if known else given.WORDS
-    head = workplace.position(layout).head if there else ""
+    head = of_run.commit_of(layout) if there else ""
     found = of_run.look(layout, settings, head, "", reads, agents)
+    own = grants.of_state(layout)
+    left = [*found.left_out, *found.faults] if found else []
     rows = [*(found.sections if found else []), *([found.memory] if found and found.memory else [])]
     return {
         "role": role,
@@ -47,7 +48,7 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
             }
             for one in rows
         ],
-        "left_out": [*found.left_out, *found.faults] if found else [],
+        "left_out": left if own.is_accepted(layout) else [*left, own.waits()],
         "skills": [_row(one, "name", "layer", "path", "description", "files") for one in found.skills] if found else [],
         "subagents": [_row(one, "id", "layer", "path", "description") for one in found.subagents] if found else [],
         "tools": _tools(found),
@@ -74,17 +75,11 @@ def _tools(found: Given | None) -> dict[str, Any] | None:
 
 
 def brought(layout: Layout) -> list[Grants]:
-    """What the repository brings and no person has accepted, by the files that count now; also where there is no mission."""
-    known = os.path.exists(layout.format)
-    commit = workplace.position(layout).head if known else dotgit.commit(layout.top) if _has_git(layout) else ""
-    settings = config.load(layout)
+    """What the workspace brings and no person has accepted, by the files that count now; also where there is no mission."""
+    commit, settings = of_run.commit_of(layout), config.load(layout)
     users = dict.fromkeys((places.user_of(settings), TALKER))
     found = [given.gather(layout, commit, settings, (), user=user).grants for user in users]
-    return [one for one in (grants.of_state(layout, commit), *found) if not one.is_accepted(layout)]
-
-
-def _has_git(layout: Layout) -> bool:
-    return os.path.lexists(f"{layout.top}/.git")
+    return [one for one in found if not one.is_accepted(layout)]
 
 
 def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[Waiting], list[str]]:
@@ -92,12 +87,18 @@ def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[Waiting], list[st
     paths only what they changed. (The changes, a line for each thing brought.) Raises UsageFault inside a run, and BrokenFile,
     with nothing accepted, where a file would be malformed."""
     inside.refuse(layout, "workspace accept")
+    own, rows = grants.of_state(layout), list[str]()
+    if paths:
+        grants.check_state(layout)
+    elif not own.is_accepted(layout):
+        own.accept(layout)
+        rows = own.rows
     before = brought(layout) if paths else []
     changes = _accept_changes(layout, paths) if paths or os.path.exists(layout.format) else []
     found = [] if before else brought(layout)
     for one in found:
         one.accept(layout)
-    return changes, list(dict.fromkeys(row for one in found for row in one.rows))
+    return changes, list(dict.fromkeys([*rows, *(row for one in found for row in one.rows)]))
 
 
 def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[Waiting]:

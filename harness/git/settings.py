@@ -38,6 +38,9 @@ FIXED = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
 }
+NO_FETCH = {
+    "GIT_ALLOW_PROTOCOL": ""
+}  # an object that is missing would be fetched, by programs that the configuration names
 LIMIT_SECONDS = 600.0  # a checkout of 50,000 files on a noisy disk takes 30
 RUN_PROGRAMS = {"status", "diff", "diff-files", "update-index", "checkout-index", "read-tree", "reset", "switch", "add"}
 RUN_PROGRAMS |= {"merge-tree", "worktree", "hash-object"}  # they look into files of a working folder, or merge them
@@ -314,7 +317,7 @@ def call(
     env = _surroundings(project) | {"GIT_CEILING_DIRECTORIES": os.path.dirname(dotgit.real(project))}
     place, heeds = _places.get(dotgit.real(project)), args[0] in RUN_PROGRAMS
     found = {} if place or not heeds else _overrides(project, env)
-    env |= {**(_private_environment(project, place) if place else found), **extra}
+    env |= {**(_private_environment(project, place) if place else {**found, **NO_FETCH}), **extra}
     programs = heeds and bool(place.runs_programs if place else found)
     run = _guarded if programs else supervise.capture
     try:

@@ -73,8 +73,8 @@ def of_conversation(
         opened = []  # what a person's shell reads at its start is there
     elif how == confine.LANDLOCK and spared:
         opened = _opened(top, spared)
-    else:
-        opened = [top]
+    else:  # a folder that is a mount itself cannot be renamed, which would take a spared one in it away
+        opened = [top, *dict.fromkeys(above for path in spared for above in _between(path, top))]
     known = of_agent(layout, known, [*opened, own], settings.trust, ())
     shown = [*known.glass.readable, *filter(os.path.exists, spared), *filter(None, [results])]
     hidden = [*known.glass.hidden, layout.sessions]
@@ -234,6 +234,12 @@ def _opened(folder: str, spared: Sequence[str]) -> list[str]:
         inside = any(one.startswith(path + "/") for one in spared)
         found += _opened(path, spared) if inside else [path]
     return found
+
+
+def _between(path: str, top: str) -> list[str]:
+    """The folders below `top` that hold this path, which is there."""
+    parts = path[len(top) :].split("/")[1:-1] if os.path.exists(path) else []
+    return [os.path.join(top, *parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 def start_driver(tier: str, large: str, path: str, command: str, *values: str) -> None:

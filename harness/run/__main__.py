@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 
 from harness.base import errors
 from harness.base.exits import guarded
+from harness.run import given
+from harness.store.layout import Layout
 
 
 def main() -> int:
@@ -16,6 +19,8 @@ def main() -> int:
 
 
 def _run() -> int:
+    """The script may be the repository's own."""
+    given.check_state(Layout(os.environ.get("HARNESS_PROJECT") or os.getcwd(), os.environ.get("HARNESS_STATE", "")))
     runpy.run_path(sys.argv[0], run_name="__main__")
     return errors.DONE
 

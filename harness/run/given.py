@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 
 from harness.agents import registry
@@ -45,9 +46,17 @@ def look(
     return found
 
 
+def commit_of(layout: Layout) -> str:
+    """The commit whose workspace counts: the mission's, else the one that is checked out; "" where there is none, and what is on
+    disk does. A mission that the repository brings does not say it before it is accepted."""
+    if os.path.exists(layout.format) and grants.of_state(layout).is_accepted(layout):
+        return str(workplace.position(layout).head)
+    return dotgit.commit(layout.top) if os.path.lexists(f"{layout.top}/.git") else ""
+
+
 def check_state(layout: Layout) -> None:
     """Raises Unavailable where the repository brings a `.harness`, with hooks and roles, that no person has accepted."""
-    grants.check_state(layout, dotgit.commit(layout.top))
+    grants.check_state(layout)
 
 
 def keep(run: Begun, found: Given | None) -> None:

@@ -86,7 +86,7 @@ class HarnessAgent:
         if not builtin.is_model(model):
             raise UsageFault(builtin.unknown(model))
         layout = Layout(workspace)
-        grants.check_state(layout, words.commit_of(layout))
+        grants.check_state(layout)
         root = places.root(layout)
         self.name, self.ask, self.seconds = name, ask, request_seconds
         self.key, self.key_names = api_key, builtin.keys_of(model, {"api_key_env": api_key_env})

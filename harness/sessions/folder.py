@@ -11,10 +11,11 @@ from harness.base.errors import UsageFault
 from harness.builtin.loop import Limits
 from harness.git import contents
 from harness.model import config
+from harness.run.given import commit_of
 from harness.sessions import places
 from harness.sessions.agent import USER, HarnessAgent
 from harness.sessions.calls import Ask
-from harness.sessions.words import ROLE, Source, commit_of
+from harness.sessions.words import ROLE, Source
 from harness.store import files
 from harness.store.layout import Layout
 from harness.tools.tool import ALWAYS, NO, YES
@@ -58,7 +59,7 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
 def offer(layout: Layout, named: str, accepts: Callable[[Sequence[str]], bool]) -> None:
     """Ask a person to accept what the repository brings, where they have not accepted it: all of it, in one question."""
     given = Source(layout, ROLE, places.root(layout)).of(user(layout, named)).given
-    found = (grants.of_state(layout, commit_of(layout)), given.grants)
+    found = (grants.of_state(layout), given.grants)
     waiting = [one for one in found if not one.is_accepted(layout)]
     if waiting and accepts([row for one in waiting for row in one.rows]):
         for one in waiting:
@@ -67,7 +68,7 @@ def offer(layout: Layout, named: str, accepts: Callable[[Sequence[str]], bool]) 
 
 def check(layout: Layout) -> None:
     """Raises Unavailable where the repository brings a `.harness` that no person has accepted."""
-    grants.check_state(layout, commit_of(layout))
+    grants.check_state(layout)
 
 
 def user(layout: Layout, named: str) -> str:

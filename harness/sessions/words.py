@@ -9,10 +9,10 @@ from typing import Any
 
 from harness.base import encoding
 from harness.base.record import Record
-from harness.git import contents, dotgit
-from harness.integrity import workplace
+from harness.git import contents
 from harness.model import config, roles
 from harness.run import prompt
+from harness.run.given import commit_of
 from harness.sessions import places as of_sessions
 from harness.store.layout import Layout, home
 from harness.workspace import given, grants, on_disk, places
@@ -120,13 +120,6 @@ class Source:
         text = roles.words(self.layout, name)
         path = os.path.join(home(), "roles", f"{name}.md")
         return prompt.text_of([prompt.words(text, path, 0)]).decode()
-
-
-def commit_of(layout: Layout) -> str:
-    """The commit whose files count; "" where there is none, and those on disk do."""
-    if os.path.exists(layout.format):
-        return str(workplace.position(layout).head)
-    return dotgit.commit(layout.top) if os.path.lexists(f"{layout.top}/.git") else ""
 
 
 def _page() -> str:

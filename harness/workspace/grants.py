@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from harness.base import encoding, schema
 from harness.base.errors import Unavailable
 from harness.base.record import Record
-from harness.git import contents, repository
+from harness.git import dotgit, repository, settings
 from harness.store import files
 from harness.store.layout import Layout, command, state_home
 from harness.workspace.reading import Reader
@@ -22,11 +22,11 @@ from harness.workspace.skills import Skill
 from harness.workspace.tools import STDIO, McpServer
 
 STATE, TREE = ".harness", "tree"
-SAID = ("roles", "sessions")  # what else of it says what agents may do
+SHOWN = 20  # files of it
 MOST = 100  # digests that are remembered for a folder
 WAITS = "not used until you accept it ({accept}): {rows}"
 FOREIGN = (
-    "The repository has a .harness of its own, which may start programs and name where your key goes. Look at it, then: "
+    "The repository has a .harness of its own, which may start programs and name where your key goes: {rows}. Look at it, then: "
     "{accept}. Or take it out of the repository: git rm -r --cached .harness"
 )
 ODD = "The repository's .harness is {kind}, not a folder, and is never used. Remove it."
@@ -54,6 +54,12 @@ class Grants(Record):
         return WAITS.format(accept=command("workspace accept"), rows="; ".join(self.rows))
 
 
+def _grants(rows: Iterable[str], about: object) -> Grants:
+    """Each row is one line, whatever the repository writes."""
+    shown = [row.replace("\n", "\\n") for row in rows]
+    return Grants(rows=shown, digest=encoding.digest(encoding.dump_json(about)))
+
+
 def of_workspace(reader: Reader, servers: Iterable[McpServer], skills: Iterable[Skill]) -> Grants:
     """What the workspace brings. `skills`: those that have files."""
     rows, about = [], list[object]()
@@ -63,7 +69,7 @@ def of_workspace(reader: Reader, servers: Iterable[McpServer], skills: Iterable[
     for skill in skills:
         rows.append(f"skill {skill.name}: {', '.join(skill.files) or 'links'}")
         about.append([skill.name, skill.text, reader.fingerprints(skill.folder)])
-    return Grants(rows=rows, digest=encoding.digest(encoding.dump_json(about)))
+    return _grants(rows, about)
 
 
 def _row_of(server: McpServer) -> str:
@@ -73,29 +79,35 @@ def _row_of(server: McpServer) -> str:
     return f"MCP server {server.name}{free}: {what}{f' ({shlex.join(more)})' if more else ''}"
 
 
-def of_state(layout: Layout, commit: str) -> Grants:
-    """What the repository brings as `.harness`. Raises Unavailable where that is a link or a submodule."""
-    at = layout.prefix + STATE
-    row = (
-        repository.run(layout.top, "--literal-pathspecs", "ls-tree", "--full-tree", commit, "--", at) if commit else b""
-    )
-    if not row:
+def of_state(layout: Layout) -> Grants:
+    """What the commit that is checked out brings as `.harness`, which no record or name in that folder can say otherwise. Raises
+    Unavailable where that is a link or a submodule. 2 git calls where it brings one, else 1, and 0 where there is no folder."""
+    if not os.path.lexists(layout.state) or not os.path.lexists(f"{layout.top}/.git"):
         return Grants()
-    if (kind := row.split()[1].decode()) != TREE:
-        raise Unavailable(ODD.format(kind="a link" if kind == "blob" else "a submodule"))
-    config = files.read(layout.config)
-    text = (config or b"").decode("utf-8", "replace")
-    found = contents.entries(layout.top, commit, [f"{at}/{name}" for name in SAID])
+    words = ("ls-tree", "-z", "--full-tree", "HEAD", "--", *filter(None, [layout.prefix]))
+    code, out, err = settings.call(layout.top, *words)
+    if code and dotgit.commit(layout.top):
+        raise repository.failure(layout.top, words[0], code, err)
+    found = [row.partition("\t") for row in os.fsdecode(out).split("\0")[:-1] if not code]
+    about = [row[0].split() for row in found if os.path.basename(row[2]).casefold() == STATE]  # macOS: in any case
+    if not about:
+        return Grants()
+    if odd := [kind for _, kind, _ in about if kind != TREE]:
+        raise Unavailable(ODD.format(kind="a link" if odd[0] == "blob" else "a submodule"))
+    text = (files.read(layout.config) or b"").decode("utf-8", "replace")
+    out = repository.run(layout.top, "ls-tree", "-r", "-z", "--name-only", about[0][2])
+    names = os.fsdecode(out).split("\0")[:-1]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     rows = [f".harness/config.toml: {line}" for line in text.split("\n") if line.strip() and line.strip()[0] != "#"]
-    rows += [f"roles, and sessions with their rules: {len(found)} files"] if found else []
-    about = [text, {path: one.blob for path, one in found.items()}]
-    return Grants(rows=rows or [".harness"], digest=encoding.digest(encoding.dump_json(about)))
+    rows.append(f".harness: {', '.join(names[:SHOWN])}{more}")
+    return _grants(rows, [text, about])
 
 
-def check_state(layout: Layout, commit: str) -> None:
+def check_state(layout: Layout) -> None:
     """Raises Unavailable where the repository brings a `.harness` that no person has accepted."""
-    if not of_state(layout, commit).is_accepted(layout):
-        raise Unavailable(FOREIGN.format(accept=command("workspace accept")))
+    found = of_state(layout)
+    if not found.is_accepted(layout):
+        raise Unavailable(FOREIGN.format(rows="; ".join(found.rows), accept=command("workspace accept")))
 
 
 def path(layout: Layout) -> str:

@@ -230,13 +230,15 @@ def test_a_conversation_writes_in_its_folder_alone(house: House, monkeypatch: py
     folder = house.project
     (folder / "bin").mkdir()
     (folder / "src").mkdir()
-    monkeypatch.setenv("PATH", f"{folder}/bin{os.pathsep}{os.environ['PATH']}")
+    (folder / "deep/er/bin").mkdir(parents=True)
+    monkeypatch.setenv("PATH", os.pathsep.join([f"{folder}/bin", f"{folder}/deep/er/bin", os.environ["PATH"]]))
     settings = config.load(house.layout)
     known, environment = integrity.of_conversation(house.layout, settings, str(folder), "", dict(os.environ))
     assert known is not None and known.tier == tier
     shell = LocalShell(str(folder), environment=environment, confine=known)
     places = f"new src/new bin/new .git/hooks/new .harness/new {folder.parent}/new {house.env['HOME']}/new $HOME/new $TMPDIR/new"
-    done = shell.execute(f"for one in {places}; do touch $one 2>/dev/null && echo $one; done; true")
+    moves = "for one in deep deep/er bin .git; do mv $one moved 2>/dev/null && echo $one; done"
+    done = shell.execute(f"for one in {places}; do touch $one 2>/dev/null && echo $one; done; {moves}; true")
     assert isinstance(done, Done_)
     made = done.output.decode().split()
     assert made == [

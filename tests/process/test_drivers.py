@@ -241,6 +241,19 @@ def test_a_repository_of_an_agents_own_in_its_tree_starts_nothing(person: Person
     person.unharmed()
 
 
+def test_a_repository_of_which_no_mission_knows_fetches_nothing(bare: House) -> None:
+    """An agent of a conversation may make one, whose configuration names the program that fetches a missing object."""
+    bare.project.mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=bare.project, check=True)
+    (bare.project / ".git/refs/heads/main").write_text("1" * 40 + "\n")
+    config = {"core.repositoryFormatVersion": "1", "extensions.partialClone": "own", "remote.own.promisor": "true"}
+    config |= {"remote.own.url": "ssh://x/y", "core.sshCommand": f"touch '{bare.folder}/made'; false"}
+    for key, value in config.items():
+        bare.git("config", key, value)
+    assert "transport 'ssh' not allowed" in bare.harness("workspace", "accept").err
+    assert not (bare.folder / "made").exists()
+
+
 def test_a_bubblewrap_in_the_project_is_not_used(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever PATH says, with or without a driver."""
     person.repo.write("bin/bwrap", f"#!/bin/sh\ntouch '{person.base}/new'\n")

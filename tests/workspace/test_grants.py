@@ -11,7 +11,7 @@ import pytest
 from harness.base.errors import Unavailable
 from harness.store.layout import Layout
 from harness.workspace import grants
-from tests.missions import House
+from tests.missions import CHECKOUT, House
 from tests.workspace.workspaces import accepted, person, ran, shown, skill
 
 SERVER = {"mcpServers": {"own": {"command": "python", "args": ["-m", "own", "a b"], "env": {"K": "v"}}}}
@@ -61,13 +61,44 @@ def test_a_change_of_a_run_that_waits_is_no_other_content(house: House) -> None:
 def test_a_mission_does_not_run_with_a_harness_folder_of_the_repository(house: House) -> None:
     """Its hooks and roles are not its person's; where they accept it, it goes on until its configuration changes."""
     shutil.rmtree(house.state / ".git")  # with it git adds nothing of the folder
+    record, elsewhere = json.loads(house.read("git.json")), str(house.folder / "other.git")
+    shutil.copytree(house.project / ".git", elsewhere)
     house.git("add", "-f", ".harness/config.toml")
     house.git("commit", "-qm", "theirs")
     done = house.role("worker", "F-001")
     assert done.code == 69 and "The repository has a .harness of its own" in done.err
     assert house.harness("ending", "done").code == 69
+    house.write(".harness/git.json", json.dumps({**record, "git_dir": elsewhere, "common": elsewhere}))
+    assert house.harness("ask", "hi").code == 69  # whatever repository the folder names
+    house.write(".harness/git.json", json.dumps(record))
     assert ".harness/config.toml: agent" in house.harness("workspace", "accept").out
     assert "The repository" not in house.role("worker", "F-001").err
     house.config('agent = "scripted"', "curate_after = 3")
     with pytest.raises(Unavailable):
-        grants.check_state(house.layout, house.head())
+        grants.check_state(house.layout)
+
+
+def test_no_script_of_a_harness_folder_of_the_repository_runs_before_it_is_accepted(unbegun: House) -> None:
+    """Whoever starts it, in a folder below the top, too; a change of any file is asked about again."""
+    house, run_sh = unbegun, str(CHECKOUT / "run.sh")
+    made, below = house.folder / "made", house.project / "below"
+    for name, text in {"planner.py": f"open({str(made)!r}, 'w')\n", "other.md": "words\n"}.items():
+        house.write(f"below/.harness/roles/{name}", text)
+    house.write("below/SPEC.md", "# A\n")
+
+    def committed() -> None:
+        house.git("add", "-f", "below")
+        house.git("commit", "-qm", "theirs")
+
+    committed()
+    for words in (["--once"], ["planner"], ["doctor"], ["next"]):
+        done = house.run([run_sh, *words], below)
+        assert done.code == 69 and ".harness: roles/other.md, roles/planner.py. Look at it" in done.err, (words, done)
+    assert "not used until you accept it" in house.run([run_sh, "workspace", "show"], below).out
+    assert not made.exists()
+    assert "accepted: .harness: roles/other.md" in house.run([run_sh, "workspace", "accept"], below).out
+    house.run([run_sh, "planner"], below)
+    assert made.exists()
+    house.write("below/.harness/roles/other.md", "others\n")
+    committed()
+    assert house.run([run_sh, "planner"], below).code == 69
