@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.git import dotgit
-from harness.integrity import environment, home_layer
+from harness.integrity import home_layer
 from harness.model.config import Config
-from harness.process import confine, drivers, landlock, network, spawn
+from harness.process import confine, drivers, landlock, network, spawn, variables
 from harness.process.confine import Confinement, Glass
+from harness.process.supervise import TAG
 from harness.store import documents, files
 from harness.store.layout import Layout, home, identity_folder, state_home
 
@@ -243,8 +244,8 @@ def start_driver(tier: str, large: str, path: str, command: str, *values: str) -
     if large:
         files.make_folder(large)
     else:
-        gone = {*environment.withheld(env), *environment.SOCKETS}
-        env = {key: value for key, value in env.items() if key not in gone} | {"PATH": path}
+        own = {key: value for key, value in env.items() if key == TAG or key.startswith("GIT_")}  # git sets its own
+        env = variables.passing(env) | own | {"PATH": path}
     known = Confinement(glass=_of_driver(large, command, cwd, values), tier=tier)
     words = known.words(["/bin/sh", "-c", drivers.expand(command, values)], cwd=cwd, env=env)
     spawn.close_all_but({0, 1, 2})  # git holds locks of ours

@@ -9,9 +9,10 @@ from harness.base.errors import Unavailable
 from harness.builtin.hands import STATE, Place
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import Filesystem, Shell
-from harness.filesystem.shell import LocalShell, allowed
+from harness.filesystem.shell import LocalShell
 from harness.integrity import confine
 from harness.model import config
+from harness.process.variables import passing
 from harness.sessions import state
 from harness.sessions.on_files import FileStore
 from harness.sessions.store import keys
@@ -72,7 +73,7 @@ def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: 
     if where.confinement is not None or not starts:
         return where
     folder = where.folder or (elsewhere.root if isinstance(elsewhere, Local) else layout.project)
-    environment = allowed(os.environ) if where.environment is None else where.environment
+    environment = passing(os.environ) if where.environment is None else where.environment
     try:
         known, environment = confine.of_conversation(layout, config.load(layout), folder, where.results, environment)
         made = where.replace(folder=folder, confinement=known, environment=environment)
