@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from harness.__main__ import main
-from harness.integrity import confine, workplace
+from harness.integrity import confine, environment, workplace
 from harness.model import config, contract, features, mission, runs
 from harness.model.contract import Check, Claim, Contract
 from harness.model.features import Feature
@@ -88,7 +88,7 @@ def enter(patch: pytest.MonkeyPatch, folder: Path) -> dict[str, str]:
     """Give this process the environment of the tests in `folder`, and return it."""
     env = surroundings(folder)
     for name in list(os.environ):
-        if name.startswith(SURROUNDINGS):
+        if name.startswith(SURROUNDINGS) or environment.withheld({name: os.environ[name]}):
             patch.delenv(name)
     for name, value in env.items():
         patch.setenv(name, value)

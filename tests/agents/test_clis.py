@@ -120,7 +120,11 @@ def test_a_program_needs_the_keys_of_its_vendor_alone(
 @pytest.mark.parametrize(
     ("name", "passes", "others"),
     [
-        ("claude", "ANTHROPIC_BASE_URL CLAUDE_CODE_EFFORT_LEVEL DISABLE_TELEMETRY AWS_PROFILE", "CLAUDE_CODE_ENTRYPOINT"),
+        (
+            "claude",
+            "ANTHROPIC_BASE_URL CLAUDE_CODE_EFFORT_LEVEL DISABLE_TELEMETRY AWS_PROFILE",
+            "CLAUDE_CODE_ENTRYPOINT",
+        ),
         ("codex", "OPENAI_ORGANIZATION CODEX_HOME", "OPENAI_ADMIN_KEY CODEX_SANDBOX AWS_PROFILE"),
         ("gemini", "GEMINI_CLI_HOME GOOGLE_CLOUD_PROJECT", "GEMINI_CLI GOOGLE_CLIENT_SECRET"),
         ("opencode", "OPENCODE_CONFIG AWS_REGION GROQ_API_KEY", "OPENCODE_PID GITHUB_TOKEN DATABASE_URL"),

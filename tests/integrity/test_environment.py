@@ -64,7 +64,19 @@ def test_an_agent_gets_what_it_needs_and_nothing_else() -> None:
     assert seen(["DATABASE_URL"], ["*_API_KEY"]) == {"A_API_KEY", "B_API_KEY", "DATABASE_URL"}
 
 
-NOISE = ["SHLVL", "PWD", "OLDPWD", "_", "LS_COLORS", "HISTFILE", "SSH_TTY", "DBUS_SESSION_BUS_ADDRESS", "WINDOWID", "CI", "PORT"]
+NOISE = [
+    "SHLVL",
+    "PWD",
+    "OLDPWD",
+    "_",
+    "LS_COLORS",
+    "HISTFILE",
+    "SSH_TTY",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "WINDOWID",
+    "CI",
+    "PORT",
+]
 
 
 def test_what_does_not_pass_is_named_in_order() -> None:
@@ -91,7 +103,9 @@ def test_an_output_tells_what_its_program_lacked() -> None:
 def test_what_would_lead_a_child_astray_is_gone(gone: dict[str, str]) -> None:
     """Neither our variables, nor our interpreter's, nor markers that make an agent think it is nested; listed or needed or not."""
     assert environment.plain({**BASE, **gone}, "m/1", gone) == environment.plain(BASE, "m/1")
-    made = environment.of_agent({**BASE, **gone}, "m/1", Layout("/p"), "1", [], ["CLAUDE_*", "CODEX_*", "GEMINI_*", "GIT_*"])
+    made = environment.of_agent(
+        {**BASE, **gone}, "m/1", Layout("/p"), "1", [], ["CLAUDE_*", "CODEX_*", "GEMINI_*", "GIT_*"]
+    )
     assert made == environment.of_agent(BASE, "m/1", Layout("/p"), "1")
 
 

@@ -73,7 +73,14 @@ HONEST = {
     "BUNDLE_PATH": "vendor",
     "npm_config_registry": "https://npm.corp/",
 }
-NOT_LISTED = ["https_Proxy", "NPM_CONFIG_REGISTRY", "PYTHONPATH", "GOOGLE_CLOUD_PROJECT", "EDITOR", "DJANGO_SETTINGS_MODULE"]
+NOT_LISTED = [
+    "https_Proxy",
+    "NPM_CONFIG_REGISTRY",
+    "PYTHONPATH",
+    "GOOGLE_CLOUD_PROJECT",
+    "EDITOR",
+    "DJANGO_SETTINGS_MODULE",
+]
 
 
 def test_no_login_passes() -> None:
@@ -101,7 +108,14 @@ def test_what_the_table_names_passes() -> None:
 )
 def test_what_an_agent_needs_passes_and_a_login_only_where_that_is_meant(needs: list[str], expected: list[str]) -> None:
     """By its whole name, or by a pattern that is one of logins; what marks a nested agent never does."""
-    names = ["A_API_KEY", "B_API_KEY", "GEMINI_CLI", "GEMINI_MODEL", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT"]
+    names = [
+        "A_API_KEY",
+        "B_API_KEY",
+        "GEMINI_CLI",
+        "GEMINI_MODEL",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "GOOGLE_CLOUD_PROJECT",
+    ]
     base = dict.fromkeys(names, "x")
     assert list(variables.passing(base, [], needs)) == expected
 
