@@ -101,7 +101,7 @@ def test_an_output_tells_what_its_program_lacked() -> None:
 
 @pytest.mark.parametrize("gone", [OURS, PYTHONS, NESTED, GIT], ids=["ours", "python", "nested agents", "git"])
 def test_what_would_lead_a_child_astray_is_gone(gone: dict[str, str]) -> None:
-    """Neither our variables, nor our interpreter's, nor markers that make an agent think it is nested; listed or needed or not."""
+    """Neither our variables, nor our interpreter's, nor markers of a nested agent; listed or not."""
     assert environment.plain({**BASE, **gone}, "m/1", gone) == environment.plain(BASE, "m/1")
     made = environment.of_agent(
         {**BASE, **gone}, "m/1", Layout("/p"), "1", [], ["CLAUDE_*", "CODEX_*", "GEMINI_*", "GIT_*"]
