@@ -53,11 +53,12 @@ def _available(layout: Layout) -> str:
 
 
 def of_conversation(
-    layout: Layout, settings: Config, folder: str, results: str, environment: Mapping[str, str]
+    layout: Layout, settings: Config, folder: str, results: str, environment: Mapping[str, str] | None = None
 ) -> tuple[Confinement | None, dict[str, str]]:
     """(the confinement, the environment) of the commands and servers of a conversation: they write in `folder`, but not where
-    git, the harness or a program on PATH is, and in a HOME layer of their own. None where config.toml says so. Raises
-    Unavailable where nothing confines."""
+    git, the harness or a program on PATH is, and in a HOME layer of their own. No confinement where config.toml says so.
+    `environment`: by default what passes of this process's. Raises Unavailable where nothing confines."""
+    environment = variables.passing(os.environ) if environment is None else environment
     if settings.confine == "off":
         return None, dict(environment)
     if (how := _available(layout)) == confine.NONE:

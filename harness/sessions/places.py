@@ -12,7 +12,6 @@ from harness.filesystem.protocol import Filesystem, Shell
 from harness.filesystem.shell import LocalShell
 from harness.integrity import confine
 from harness.model import config
-from harness.process.variables import passing
 from harness.sessions import state
 from harness.sessions.on_files import FileStore
 from harness.sessions.store import keys
@@ -73,9 +72,8 @@ def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: 
     if where.confinement is not None or not starts:
         return where
     folder = where.folder or (elsewhere.root if isinstance(elsewhere, Local) else layout.project)
-    environment = passing(os.environ) if where.environment is None else where.environment
     try:
-        known, environment = confine.of_conversation(layout, config.load(layout), folder, where.results, environment)
+        known, environment = confine.of_conversation(layout, config.load(layout), folder, where.results, where.environment)
         made = where.replace(folder=folder, confinement=known, environment=environment)
     except Unavailable as fault:
         made = where.replace(folder=folder, refusal=str(fault))
