@@ -22,10 +22,11 @@ from typing import Any
 import pytest
 
 from harness.__main__ import main
-from harness.integrity import confine, workplace
+from harness.integrity import confine, environment, workplace
 from harness.model import config, contract, features, mission, runs
 from harness.model.contract import Check, Claim, Contract
 from harness.model.features import Feature
+from harness.process.variables import passing
 from harness.run import starting
 from harness.store.layout import Layout
 from tests import forked
@@ -64,8 +65,9 @@ class Done:
 
 
 def surroundings(folder: Path) -> dict[str, str]:
-    """The environment of every test process: settings, home, identity and temporary folder are all below `folder`."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith(SURROUNDINGS)}
+    """The environment of every test process: settings, home, identity and temporary folder are all below `folder`. It has what
+    passes to checks of that of who runs the tests, so none of it is announced."""
+    env = {key: value for key, value in passing(os.environ).items() if not key.startswith(SURROUNDINGS)}
     for name in ("home", "temporary"):
         (folder / name).mkdir(exist_ok=True)
     env |= {
@@ -86,7 +88,7 @@ def enter(patch: pytest.MonkeyPatch, folder: Path) -> dict[str, str]:
     """Give this process the environment of the tests in `folder`, and return it."""
     env = surroundings(folder)
     for name in list(os.environ):
-        if name.startswith(SURROUNDINGS):
+        if name.startswith(SURROUNDINGS) or environment.withheld({name: os.environ[name]}):
             patch.delenv(name)
     for name, value in env.items():
         patch.setenv(name, value)

@@ -117,7 +117,7 @@ class Failed(Record):
 
 
 class Agent(Protocol):
-    """An agent that answers prompts. `needs`: the variables with keys that it needs, names and endings such as `*_API_KEY`;
+    """An agent that answers prompts. `needs`: the variables that it needs, names and patterns such as `*_API_KEY`;
     `writable`: the folders outside the working folder that its program must write in."""
 
     needs: tuple[str, ...]

@@ -20,6 +20,7 @@ from harness.base.errors import BrokenFile, Unavailable
 from harness.model import config, runs
 from harness.model.usage import TABLE, UNKNOWN
 from harness.process.confine import Confinement
+from harness.process.variables import is_key
 from harness.store import files
 
 LIBRARIES = ("pydantic_ai", "pathspec")
@@ -77,7 +78,7 @@ def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     order = {
         "parameters": parameters,
         "key_env": key_names(settings),
-        "hidden": [name for name in table.get("env", {}) if name.endswith(("_KEY", "_TOKEN", "_SECRET"))],
+        "hidden": [*filter(is_key, table.get("env", {}))],
         "directory": context.directory,
         "project": settings.project,
         "state": os.path.dirname(os.path.dirname(run)),
@@ -162,6 +163,9 @@ ABOUT = About(
     tried="2.68.0",
     login=f"set the key of its model's vendor ({OF_VENDORS}), or the one that api_key_env names; see docs/builtin.md",
     keys=list(dict.fromkeys(key for keys in KEYS.values() for key in keys)),
+    needs={
+        "": ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "GOOGLE_GEMINI_BASE_URL"]
+    },
     obeys=True,
 )
 

@@ -23,7 +23,13 @@ PLACES = [  # where a provider and its models are: no keys
     *("AWS_PROFILE", "AWS_REGION", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "ANTHROPIC_VERTEX_PROJECT_ID"),
     *("CLOUD_ML_REGION", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
 ]
-OF_AWS = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
+AWS = ["AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CONFIG_FILE"]
+OF_AWS = [  # a login there; the last four are those of a machine or a container
+    *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
+    *("AWS_SHARED_CREDENTIALS_FILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+    *("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+]
+OF_GOOGLE = ["CLOUD_ML_REGION", "GOOGLE_CLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS"]
 ABOUT = {
     "claude": About(
         tried="2.1.197",
@@ -33,11 +39,20 @@ ABOUT = {
         expires=["claudeAiOauth.expiresAt"],
         renews=["claudeAiOauth.refreshToken"],
         needs={
-            "": ["CLAUDE_CODE_OAUTH_REFRESH_TOKEN", "CLAUDE_CODE_CLIENT_KEY"],
+            "": [
+                *(
+                    "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+                    "CLAUDE_CODE_CLIENT_KEY",
+                    "ANTHROPIC_CUSTOM_HEADERS",
+                    "ANTHROPIC_BASE_URL",
+                ),
+                *("ANTHROPIC_*", "CLAUDE_*", "DISABLE_*", "API_TIMEOUT_MS", "MAX_THINKING_TOKENS", "IS_SANDBOX", *AWS),
+            ],
             "CLAUDE_CODE_USE_BEDROCK": OF_AWS,
             "CLAUDE_CODE_USE_MANTLE": OF_AWS,
             "CLAUDE_CODE_USE_ANTHROPIC_AWS": ["ANTHROPIC_AWS_API_KEY", *OF_AWS],
-            "CLAUDE_CODE_USE_FOUNDRY": ["ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN"],
+            "CLAUDE_CODE_USE_VERTEX": [*OF_GOOGLE, "VERTEX_REGION_*"],
+            "CLAUDE_CODE_USE_FOUNDRY": ["ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN", "AZURE_*"],
         },
         writes=["${CLAUDE_CONFIG_DIR:-~/.claude}"],
         reads=["CLAUDE.md", ".claude/CLAUDE.md"],
@@ -66,6 +81,7 @@ ABOUT = {
         logins=["$CODEX_HOME/auth.json", "~/.codex/auth.json"],
         expires=["tokens.access_token"],
         renews=["tokens.refresh_token"],
+        needs={"": ["OPENAI_BASE_URL", "OPENAI_*", "CODEX_*"]},
         writes=["${CODEX_HOME:-~/.codex}"],
         reads=["AGENTS.md"],
         skills=[".agents/skills"],
@@ -78,7 +94,11 @@ ABOUT = {
         logins=["$GEMINI_CLI_HOME/.gemini/oauth_creds.json", "~/.gemini/oauth_creds.json"],
         expires=["expiry_date"],
         renews=["refresh_token"],
-        needs={"GOOGLE_GENAI_USE_GCA": ["GOOGLE_CLOUD_ACCESS_TOKEN"]},
+        needs={
+            "": ["GOOGLE_GEMINI_BASE_URL", "GEMINI_*", "GOOGLE_*"],
+            "GOOGLE_GENAI_USE_VERTEXAI": OF_GOOGLE,
+            "GOOGLE_GENAI_USE_GCA": ["GOOGLE_CLOUD_ACCESS_TOKEN"],
+        },
         writes=["${GEMINI_CLI_HOME:-~}/.gemini"],
         reads=["GEMINI.md"],
         skills=[".gemini/skills", ".agents/skills"],
@@ -90,7 +110,7 @@ ABOUT = {
         logins=["$XDG_DATA_HOME/opencode/auth.json", "~/.local/share/opencode/auth.json"],
         expires=["*.expires"],
         renews=["*.refresh"],
-        needs={"": ["*_API_KEY"]},  # any provider's; tokens that open more than models are for [env] pass
+        needs={"": ["*_API_KEY", "OPENCODE_*", *PLACES]},  # of any provider; tokens that open more are for [env] pass
         writes=[
             "${XDG_CONFIG_HOME:-~/.config}/opencode",
             "${XDG_DATA_HOME:-~/.local/share}/opencode",

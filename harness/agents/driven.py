@@ -20,6 +20,7 @@ from harness.base.errors import Unavailable
 from harness.base.record import Record
 from harness.process.supervise import Child, Ended
 from harness.process.timeouts import IDLE, STARTUP, WALL
+from harness.process.variables import is_key
 from harness.store import files
 from harness.store.layout import command
 
@@ -90,8 +91,8 @@ def own_tools(flag: str, names: Sequence[str], known: Mapping[str, Sequence[str]
 
 class About(Record):
     """What is known of a program without a model call: the version that was `tried`, how to `login`, and variables or
-    files; any of them shows a login (`$NAME` and `~` are expanded). `needs`: more variables with keys that it needs, and
-    endings of their names, where the variable before them is set ("": always). `writes`: folders, as in a shell. `expires` and
+    files; any of them shows a login (`$NAME` and `~` are expanded). `needs`: more variables that it needs, and patterns of
+    names, where the variable before them is set ("": always). `writes`: folders, as in a shell. `expires` and
     `renews`: where a file of `logins` has the time at which it ends, and what renews it by itself (`*`: any key).
 
     `reads` and `skills`: files, and folders of skills, of a project that it reads by itself; `silent`: the arguments that keep it
@@ -132,7 +133,7 @@ class About(Record):
         return words + (own_tools(self.allow_flag, settings.allow or [], self.tools) if limited else [])
 
     def needs_in(self, env: Mapping[str, str]) -> tuple[str, ...]:
-        """The variables with keys that it needs in this environment: names, and endings such as `*_API_KEY`."""
+        """The variables that it needs in this environment: names, and patterns such as `*_API_KEY`."""
         more = [name for switch, names in self.needs.items() if not switch or env.get(switch) for name in names]
         return (*self.keys, *more)
 
@@ -176,7 +177,7 @@ class ProgramAgent:
         self.own = argv is not None
         self.environment: Mapping[str, str] = {key: str(value) for key, value in table.get("env", {}).items()}
         known = {**os.environ, **self.environment}
-        self.needs, self.writable = self.about.needs_in(known), self.about.writes_in(known)
+        self.needs, self.writable = (*self.about.needs_in(known), *self.environment), self.about.writes_in(known)
         program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
         if not installed(program):
             raise Unavailable(
@@ -237,7 +238,7 @@ class ProgramAgent:
             return end
         lines = [end.reason, self._remedy(end.outcome) if end.outcome in REMEDIES else ""]
         if end.outcome in REMEDIES or (self.own and end.outcome == "agent_error"):
-            lines.append(how_to_pass(self.name, [key for key in context.withheld if key not in self.environment]))
+            lines.append(how_to_pass(self.name, [*filter(is_key, context.withheld)]))
         return end.replace(reason="\n".join(filter(None, lines)))
 
     def _remedy(self, outcome: str) -> str:

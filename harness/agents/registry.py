@@ -203,12 +203,14 @@ def settings_variables() -> list[str]:
 
 def needs(name: str, table: dict[str, Any]) -> tuple[str, ...]:
     """`needs` of the agent with this table, also where it cannot be made."""
+    own = table.get("env", {})
     if (shape := _shape(name, table)) not in KNOWN_CLIS:
-        return ()
+        return (*own,)
+    about = ABOUT[shape]
     if shape == LOOP:
-        return tuple(builtin.keys_of(str(table.get("model", "")), table))
+        about = about.replace(keys=builtin.keys_of(str(table.get("model", "")), table))
 
-    return ABOUT[shape].needs_in({**os.environ, **table.get("env", {})})
+    return (*about.needs_in({**os.environ, **own}), *own)
 
 
 def _shape(name: str, table: dict[str, Any]) -> str:

@@ -8,6 +8,9 @@ from re import Match
 
 LONGEST_LINE = 2000  # characters of a line that are looked at
 MORE = " (and {} more)"
+NOT_PASSED = (
+    "not passed on: "  # begins the last line of an output that mentions variables which its program did not get
+)
 # How test programs and compilers begin what says what failed, best first; the group is what is shown.
 TELLING = (
     r"^(FAILED \S+::\S+.*)$",  # pytest's summary: the test and the first line of its error
@@ -53,7 +56,10 @@ def cut(text: str, most: int) -> str:
 
 def of_output(output: str) -> str:
     """The line of an output that says what was wrong: the first failing assertion or exception, else the last line that is no
-    noise; "" where there is none."""
+    noise; "" where there is none. What was not passed on is added."""
+    said, mark, names = output.rpartition("\n" + NOT_PASSED)
+    if mark:
+        return "; ".join(filter(None, [of_output(said), NOT_PASSED + names.strip()]))
     noise = re.compile(NOISE)
     lines = list(_without_pipes([line.rstrip()[:LONGEST_LINE] for line in output.split("\n") if line.strip()]))
     for form in TELLING:

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from harness.builtin.hands import Hands, Place, Powers
-from harness.filesystem import shell
 from harness.filesystem.local import Mount
 from harness.filesystem.protocol import Filesystem
+from harness.process.variables import passing
 from harness.store import files
 from harness.tasks.crew import Crew
 from harness.workspace.tools import STDIO
@@ -50,7 +50,7 @@ class Equipment:
         from harness.servers.pool import Where  # as above
 
         servers = [one for one in tools.servers if not (place.refusal and one.transport == STDIO and one.confine)]
-        environment = shell.allowed(os.environ) if place.environment is None else place.environment
+        environment = passing(os.environ) if place.environment is None else place.environment
         where = Where(
             user=powers.given.user,
             folder=place.folder,

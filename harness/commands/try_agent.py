@@ -59,10 +59,9 @@ def known(where: Layout) -> list[Finding]:
 
 
 def _withheld(name: str, settings: Config) -> Iterator[Finding]:
-    """The keys of this environment that an agent does not get, if there are any, and how to pass them."""
-    table = settings.agents.get(name, {})
-    keys = environment.withheld(os.environ, settings.passed, registry.needs(name, table))
-    if how := how_to_pass(name, [key for key in keys if key not in table.get("env", {})]):
+    """What an agent does not get of this environment, if there is anything, and how to pass it."""
+    needs = registry.needs(name, settings.agents.get(name, {}))
+    if how := how_to_pass(name, environment.withheld(os.environ, settings.passed, needs)):
         yield Finding(state="note", what=how)
 
 
@@ -95,7 +94,7 @@ def _loop(table: dict[str, Any], settings: Config, wanted: bool) -> Finding:
         missing = builtin.NO_EXTRA.format(python=sys.executable, extra=builtin.EXTRA)
         return Finding(state="bad" if wanted else "note", what=f"{name}: not found. {missing}")
     env = {**os.environ, **{key: str(value) for key, value in table.get("env", {}).items()}}
-    keys = registry.needs(name, table)
+    keys = builtin.keys_of(str(table.get("model", "")), table)
     key = next((key for key in keys if env.get(key)), "")
     model, trust = str(table.get("model", "")), settings.trust
     seen = f"key: {key}" if key else "no key needed" if table.get("base_url") else f"no key seen ({' or '.join(keys)})"

@@ -15,21 +15,8 @@ from harness.filesystem.spool import Ends
 from harness.process import supervise
 from harness.process.confine import Confinement
 from harness.process.supervise import Ended
+from harness.process.variables import passing
 
-PASSED = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TMPDIR",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-)
-PASSED_BEGINNINGS = ("LC_",)
 SET = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 GRACE_SECONDS = 1.0  # from TERM to KILL
 FOREVER_SECONDS = 14 * 24 * 3600.0
@@ -37,7 +24,7 @@ TERMINATED = -15
 
 
 class LocalShell(Local):
-    """A Local whose commands can be run. `environment`: all of theirs, None: what this process has of an allow-list; `confine`:
+    """A Local whose commands can be run. `environment`: all of theirs, None: what passes of this process's; `confine`:
     what confines them; `grace_seconds`: from TERM to KILL at their end; `refusal`: why none may be run, "" where they may. The
     other arguments are those of Local."""
 
@@ -56,7 +43,7 @@ class LocalShell(Local):
     ) -> None:
         seen = [confine.seen(os.path.realpath(root))] if confine else []
         super().__init__(root, read_only=read_only, also=also, homes=[*seen, *homes], with_rg=with_rg)
-        self.environment = dict(allowed(os.environ) if environment is None else environment)
+        self.environment = dict(passing(os.environ) if environment is None else environment)
         self.confine, self.grace_seconds, self.refusal = confine, grace_seconds, refusal
 
     def id(self) -> str:
@@ -112,11 +99,6 @@ class LocalShell(Local):
         fd, names = beneath.listed(names)
         os.close(fd)
         return os.path.join(beneath.folder, *names)
-
-
-def allowed(base: Mapping[str, str]) -> dict[str, str]:
-    """The variables of an environment that commands may have: none that could be a key."""
-    return {name: value for name, value in base.items() if name in PASSED or name.startswith(PASSED_BEGINNINGS)}
 
 
 def _bad(command: str, variables: Mapping[str, str] | None) -> Fault | None:

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.git import dotgit
-from harness.integrity import environment, home_layer
+from harness.integrity import home_layer
 from harness.model.config import Config
-from harness.process import confine, drivers, landlock, network, spawn
+from harness.process import confine, drivers, landlock, network, spawn, variables
 from harness.process.confine import Confinement, Glass
+from harness.process.supervise import TAG
 from harness.store import documents, files
 from harness.store.layout import Layout, home, identity_folder, state_home
 
@@ -52,11 +53,12 @@ def _available(layout: Layout) -> str:
 
 
 def of_conversation(
-    layout: Layout, settings: Config, folder: str, results: str, environment: Mapping[str, str]
+    layout: Layout, settings: Config, folder: str, results: str, environment: Mapping[str, str] | None = None
 ) -> tuple[Confinement | None, dict[str, str]]:
     """(the confinement, the environment) of the commands and servers of a conversation: they write in `folder`, but not where
-    git, the harness or a program on PATH is, and in a HOME layer of their own. None where config.toml says so. Raises
-    Unavailable where nothing confines."""
+    git, the harness or a program on PATH is, and in a HOME layer of their own. No confinement where config.toml says so.
+    `environment`: by default what passes of this process's. Raises Unavailable where nothing confines."""
+    environment = variables.passing(os.environ) if environment is None else environment
     if settings.confine == "off":
         return None, dict(environment)
     if (how := _available(layout)) == confine.NONE:
@@ -249,8 +251,8 @@ def start_driver(tier: str, large: str, path: str, command: str, *values: str) -
     if large:
         files.make_folder(large)
     else:
-        gone = {*environment.withheld(env), *environment.SOCKETS}
-        env = {key: value for key, value in env.items() if key not in gone} | {"PATH": path}
+        own = {key: value for key, value in env.items() if key == TAG or key.startswith("GIT_")}  # git sets its own
+        env = variables.passing(env) | own | {"PATH": path}
     known = Confinement(glass=_of_driver(large, command, cwd, values), tier=tier)
     words = known.words(["/bin/sh", "-c", drivers.expand(command, values)], cwd=cwd, env=env)
     spawn.close_all_but({0, 1, 2})  # git holds locks of ours

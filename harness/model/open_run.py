@@ -126,7 +126,8 @@ class Outcome(Record):
     the runs that are capped. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed there, and
     runs too; `clashes`: paths of this run's work that conflict with what landed since it opened. `spec`: the SPEC.md that the
     prompt has; `said`: ids of what it has of people that a plan answers. `changed`: the paths that its commit changed, None where
-    that is not known; `unaccepted`: those of the workspace that a person must accept."""
+    that is not known; `unaccepted`: those of the workspace that a person must accept. `not_passed`: the variables that the
+    agent's output mentions and that it did not get, in words."""
 
     layout: Layout
     changes: Changes
@@ -162,6 +163,7 @@ class Outcome(Record):
     said: list[str] = []
     changed: list[str] | None = None
     unaccepted: list[str] = []
+    not_passed: str = ""
     examined: Any = None
     _contract: Contract | None = None
     _at: str = ""
@@ -184,6 +186,12 @@ class Outcome(Record):
         """The contract after the run has closed."""
         self._contract = value
         self.changes.put(names.CONTRACT, contract.render(value).encode())
+
+    def take_not_passed(self) -> None:
+        """The first line of the reason says `not_passed`."""
+        if self.not_passed not in self.reason:
+            first, *rest = self.reason.split("\n")
+            self.reason = "\n".join(["; ".join(filter(None, [first, self.not_passed])), *rest])
 
     def begin_changes(self) -> None:
         """No change yet; queue and contract are as they are on disk now."""

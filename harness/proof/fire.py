@@ -55,13 +55,14 @@ def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Rec
         output.take("", place.fault.encode())
     else:
         code = _exit_code(run_shell(check.run, place, check.seconds or place.seconds, output))
+    text = output.text()
     return Receipt(
         claim=claim.id,
         command=check.run,
         phase=phase,
         exit=code,
         seconds=round(time.monotonic() - started, 3),
-        output=output.text(),
+        output=text if code in (0, NOT_FIRED) else environment.explained(text, place),
         output_sha256=output.hash.hexdigest(),
         head=place.head,
         tree=place.tree,
@@ -176,7 +177,7 @@ def setup_fault(contract: Contract, place: CheckEnvironment) -> str:
         return ""
     code = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
     how = "ran out of time" if ended.cause != "exit" else f"ended with {code}"
-    return f"setup {how}:\n{output.text()}"
+    return f"setup {how}:\n{environment.explained(output.text(), place)}"
 
 
 def green_in_empty_folder(commands: list[str], place: CheckEnvironment) -> list[str]:

@@ -92,7 +92,7 @@ class Running:
     def _tail(self, service: Service) -> str:
         path = self._log(service)
         data = files.read_from(path, max(0, files.length(path) - TAIL_BYTES), TAIL_BYTES)
-        return data.decode("utf-8", "replace")[-TAIL_CHARS:]
+        return environment.explained(data.decode("utf-8", "replace")[-TAIL_CHARS:], self.place)
 
     def _down(self) -> None:
         for child in reversed(self.children):

@@ -13,7 +13,7 @@ from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
 from harness.git import beginning, dotgit, repository
 from harness.git.repository import Position
-from harness.integrity import mission_lock, unsettled, workplace
+from harness.integrity import environment, mission_lock, unsettled, workplace
 from harness.model import config, mission, roles, runs, usage
 from harness.model.mission import Mission
 from harness.process import temporary
@@ -23,7 +23,7 @@ from harness.store.layout import Layout, command, home, repository_of
 from harness.store.state import Changes, State
 
 LAST_RUNS = 20  # in which an agent may have said its model
-ANNOUNCED = "announced"  # in the cache: the notes about money that were shown, without their numbers
+ANNOUNCED = "announced"  # in the cache: the notes that were shown, those about money without their numbers
 EXAMPLE = "examples/todo"
 IGNORE_LINE = "/{prefix}.harness"
 UNSEARCHED = ("archive", "runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
@@ -162,11 +162,23 @@ def announcement(layout: Layout) -> list[str]:
     return found + ([f"note: max_cost_usd does not see all: {rules.counted(unseen)} so far"] if unseen else [])
 
 
+def withheld(layout: Layout) -> list[str]:
+    """The names of what neither checks nor any configured agent gets of this environment."""
+    settings = config.load(layout)
+    known = (roles.agents_of(settings, roles.load(layout, role)) for role in roles.known(layout))
+    names = {name for found in known for name in found}
+    needs = [need for name in sorted(names) for need in registry.needs(name, settings.agents.get(name, {}))]
+    return environment.withheld(os.environ, settings.passed, needs)
+
+
 def announced(layout: Layout) -> list[str]:
-    """What `announcement` says and no earlier start of this mission has said; from now on it is said."""
+    """What `announcement` says, and what is not passed on, as far as no earlier start of this mission has said it; from now on it
+    is said."""
     said = documents.recall(layout.cache, ANNOUNCED, "")
     known = set(said) if isinstance(said, list) else set()
     found = {line.rpartition(": ")[0]: line for line in announcement(layout)}
+    names = withheld(layout)
+    found |= {" ".join(names): environment.not_passed(names)} if names else {}
     if found.keys() - known:
         documents.keep(layout.cache, ANNOUNCED, "", sorted(known | found.keys()))
     return [line for about, line in found.items() if about not in known]

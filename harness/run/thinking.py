@@ -28,6 +28,8 @@ RETRYABLE = ("limit", *NEEDS_HELP)
 STARTUP_SECONDS = 120.0
 MARK_SECONDS = 30.0
 PRINTED = ("output", "waits")  # goes into the transcript as output
+READ = ("output", "said", "whole")  # may mention a variable that the agent did not get
+TAIL_CHARS = 4096
 UNWRITTEN = ("tick", "saying", "whole", *PRINTED)  # nothing to write, or written by pieces
 LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer
@@ -50,6 +52,7 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
                 recorder.begin(name)
                 _listen(outcome, agent, text, recorder, context_of_agent(run, agent, room, stable_bytes))
                 outcome.reason = redaction.mask(outcome.reason)
+                recorder.explain(agent.needs)
                 if outcome.ended not in RETRYABLE:
                     outcome.waits.pop(name, 0)
                     break
@@ -106,7 +109,7 @@ class Recorder:
 
     def __init__(self, run: OpenRun, outcome: Outcome, lease: Lease) -> None:
         self.run, self.outcome, self.lease, self.action, self.reported = run, outcome, lease, "", False
-        self.counted, self.marked = "", 0.0
+        self.counted, self.marked, self.output = "", 0.0, ""
         quarter = run.settings.max_log_mb * MIB // 4
         folder = run.transcripts or run.paths.folder
         self.stream = Transcript(f"{folder}/{names.STREAM}", 3 * quarter)
@@ -118,11 +121,13 @@ class Recorder:
     def begin(self, agent: str) -> None:
         """Following events come from this agent."""
         self.outcome.usages.append(Usage(agent=agent))
-        self.counted = ""
+        self.counted = self.output = ""
         self.stream.book(self.run.seconds(), "agent", agent)
 
     def note(self, event: Event) -> None:
         """Write one event to its files."""
+        if event.kind in READ:
+            self.output = (self.output + event.text)[-TAIL_CHARS:]
         if event.kind in PRINTED:
             self.stream.piece(self.run.seconds(), "output", event.text)
             self.stderr.log(event.text)
@@ -145,6 +150,13 @@ class Recorder:
             self.stream.book(at, "usage" if self.counted else "time", self.counted)
             self.marked = at
         self.spinner.draw(self.action)
+
+    def explain(self, needs: tuple[str, ...]) -> None:
+        """Name what the end of the agent's output mentions and was not passed on; of a failure it is a part of the reason."""
+        outcome = self.outcome
+        outcome.not_passed = environment.mentioned(self.output, os.environ, self.run.settings.passed, needs)
+        if outcome.ended not in runs.GOOD:
+            outcome.take_not_passed()
 
     def _show_progress(self) -> None:
         """The spinner shows how many features have passed, and the cost so far with what this run has reported."""

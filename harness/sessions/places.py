@@ -9,7 +9,7 @@ from harness.base.errors import Unavailable
 from harness.builtin.hands import STATE, Place
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import Filesystem, Shell
-from harness.filesystem.shell import LocalShell, allowed
+from harness.filesystem.shell import LocalShell
 from harness.integrity import confine
 from harness.model import config
 from harness.sessions import state
@@ -72,9 +72,8 @@ def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: 
     if where.confinement is not None or not starts:
         return where
     folder = where.folder or (elsewhere.root if isinstance(elsewhere, Local) else layout.project)
-    environment = allowed(os.environ) if where.environment is None else where.environment
     try:
-        known, environment = confine.of_conversation(layout, config.load(layout), folder, where.results, environment)
+        known, environment = confine.of_conversation(layout, config.load(layout), folder, where.results, where.environment)
         made = where.replace(folder=folder, confinement=known, environment=environment)
     except Unavailable as fault:
         made = where.replace(folder=folder, refusal=str(fault))

@@ -30,7 +30,10 @@ def settle(asked: Run) -> None:
         return
     features.move(feature, "blocked" if blocked else "implemented")
     if blocked:
-        _note_block(run, outcome, reply.get("reason", ""), reply.get("needs", []), reply.get("disputes", []))
+        why = "; ".join(filter(None, [reply.get("reason", ""), outcome.not_passed]))
+        _note_block(run, outcome, why, reply.get("needs", []), reply.get("disputes", []))
+    if outcome.ended == "no_op":
+        outcome.take_not_passed()
     outcome.reason = "; ".join(filter(None, [outcome.reason, _outside(run, outcome)]))
     features.unblock(outcome.features, outcome.at, run.id)
     outcome.save()

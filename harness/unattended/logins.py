@@ -13,6 +13,7 @@ from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.model.config import Config
+from harness.process.variables import matches
 from harness.store import files
 from harness.store.layout import Layout
 
@@ -73,7 +74,8 @@ def fingerprint(where: Layout, settings: Config, names: list[str], env: Mapping[
     parts = [encoding.digest(files.read(where.config) or b"")]
     for name in (one for one in names if one in ABOUT):
         own = {**env, **{key: str(value) for key, value in settings.agents.get(name, {}).get("env", {}).items()}}
-        parts += [f"{key}={own.get(key, '')}" for key in ABOUT[name].needs_in(own)]
+        needs = ABOUT[name].needs_in(own)
+        parts += [f"{key}={own[key]}" for key in sorted(own) if matches(key, needs)]
         parts += [f"{path} {_changed(path)}" for path in ABOUT[name].logins_in(own)]
     return encoding.digest("\0".join(parts).encode("utf-8", "surrogateescape"))
 

@@ -14,6 +14,7 @@ from harness.base.errors import BrokenFile, Unavailable, UsageFault
 from harness.base.record import Record
 from harness.integrity import inside
 from harness.model import mission
+from harness.process.variables import holds_login
 from harness.store import files, layout
 from harness.store.layout import Layout, command
 from harness.unattended import crontab
@@ -205,7 +206,7 @@ def _bash() -> str:
 def captured(base: Mapping[str, str]) -> dict[str, str]:
     """What a start keeps of this environment: no key, and only folders of the PATH that do not depend on where we are."""
     wanted = {*KEPT, *registry.settings_variables()}
-    kept = {name: base[name] for name in sorted(wanted) if base.get(name)}
+    kept = {name: base[name] for name in sorted(wanted) if base.get(name) and not holds_login(name, base[name])}
     folders = [one for one in base.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(one)]
     locale = next((base[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if _is_utf8(base.get(name, ""))), UTF8)
     return {**kept, "PATH": os.pathsep.join(dict.fromkeys(folders)), "LC_ALL": locale}

@@ -10,6 +10,7 @@ import pytest
 from harness.agents import registry
 from harness.agents.clis import ABOUT, CLIS
 from harness.base.errors import Unavailable
+from harness.process.variables import passing
 from tests.agents.agent_desk import settings
 
 VENDORS = [name for name in CLIS if name != registry.LOOP]  # programs of others
@@ -116,6 +117,26 @@ def test_a_program_needs_the_keys_of_its_vendor_alone(
     assert not set(others) & set(found)
 
 
+@pytest.mark.parametrize(
+    ("name", "passes", "others"),
+    [
+        (
+            "claude",
+            "ANTHROPIC_BASE_URL CLAUDE_CODE_EFFORT_LEVEL DISABLE_TELEMETRY AWS_PROFILE",
+            "CLAUDE_CODE_ENTRYPOINT",
+        ),
+        ("codex", "OPENAI_ORGANIZATION CODEX_HOME", "OPENAI_ADMIN_KEY CODEX_SANDBOX AWS_PROFILE"),
+        ("gemini", "GEMINI_CLI_HOME GOOGLE_CLOUD_PROJECT", "GEMINI_CLI GOOGLE_CLIENT_SECRET"),
+        ("opencode", "OPENCODE_CONFIG AWS_REGION GROQ_API_KEY", "OPENCODE_PID GITHUB_TOKEN DATABASE_URL"),
+        ("builtin", "OPENAI_BASE_URL", "DATABASE_URL CLAUDE_CODE_EFFORT_LEVEL"),
+    ],
+)
+def test_settings_of_a_program_pass_to_it(name: str, passes: str, others: str) -> None:
+    """Its vendor's addresses and switches; logins of other things, and marks of a nested agent, do not."""
+    base = dict.fromkeys([*passes.split(), *others.split()], "x")
+    assert [*passing(base, [], ABOUT[name].needs_in(base))] == passes.split()
+
+
 @pytest.mark.parametrize("name", VENDORS)
 def test_a_key_that_shows_a_login_reaches_the_program(name: str) -> None:
     """Else `doctor agents` would name a login that no run has."""
@@ -129,4 +150,4 @@ def test_the_page_of_agents_lists_every_key_that_they_get() -> None:
     for name, about in ABOUT.items():
         secret = [key for key in about.keys if re.search(r"_(KEY|TOKEN)$", key)]
         listed = {*secret, *filter(None, about.needs), *(key for keys in about.needs.values() for key in keys)}
-        assert set(re.findall(r"`(\*?\w+)`", rows[name])) == listed
+        assert set(re.findall(r"`([\w*]+)`", rows[name])) == listed

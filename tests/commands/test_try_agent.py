@@ -178,10 +178,12 @@ def test_a_program_of_one_s_own_is_tried_as_it_is_configured(house: House) -> No
 
 
 def test_the_trial_has_the_variables_that_a_run_has(house: House) -> None:
-    """A variable whose name only starts like one of ours is the user's own."""
+    """Those that `[env] pass` names; a name that only starts like one of ours is the user's own."""
     own = '[ "$REASONING_EFFORT$TRIGGER_CI$FEATURE_IDS" = high12 ] || exit 1\nprompt='
     path = install(house, "codex", ABLE.replace("prompt=", own, 1))
-    house.config('agent = "codex"', 'trust = "workspace"')
+    house.config(
+        'agent = "codex"', 'trust = "workspace"', "[env]", 'pass = ["REASONING_EFFORT", "TRIGGER_CI", "FEATURE_IDS"]'
+    )
     mine = {"REASONING_EFFORT": "high", "TRIGGER_CI": "1", "FEATURE_IDS": "2"}
     done = house.program("doctor", "agents", "--try", PATH=path, **mine)
     assert done.code == 0, done

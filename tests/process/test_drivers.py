@@ -32,7 +32,7 @@ try:
     found.append((home / ".ssh/id_rsa").read_text())
 except OSError:
     pass
-found += [name for name in os.environ if name.endswith("_TOKEN")]
+found += [name for name in os.environ if name.endswith(("_TOKEN", "_URL"))]
 common = os.environ.get("GIT_COMMON_DIR", ".git")
 for place in (home / ".bashrc", home / "new", pathlib.Path("made"), pathlib.Path(common, "config"), pathlib.Path(real, "new")):
     try:
@@ -61,7 +61,8 @@ class Person:
         self.project = self.repo.project
         monkeypatch.setenv("HOME", str(self.home))
         monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        monkeypatch.setenv("SOME_TOKEN", "t")
+        for name in ("SOME_TOKEN", "APP_URL"):
+            monkeypatch.setenv(name, "t")
         self.tree, self.private = str(folder / "state/harness/m/tree-1"), str(folder / "private")
         self.server = socket.create_server(("127.0.0.1", 0))
         self.server.setblocking(False)
@@ -104,7 +105,7 @@ class Person:
         if keys:
             told = self.repo.run("log", "-p", "--all", "--no-textconv")
             assert "PRIVATE" not in told
-            assert "SOME_TOKEN" not in told
+            assert "SOME_TOKEN" not in told and "APP_URL" not in told
         if not connected:
             with pytest.raises(BlockingIOError):
                 self.server.accept()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.base import faults
 from harness.model import contract, receipts
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Contract
@@ -94,6 +95,21 @@ def test_it_sees_a_key_only_if_config_toml_passes_it(folder: Path, monkeypatch: 
     show = Check(run='echo "${MY_TOKEN-none}"')
     assert fire.fire(show, claim("VAL-1"), "after", place).output == "none\n"
     assert fire.fire(show, claim("VAL-1"), "after", place.replace(passed=["MY_TOKEN"])).output == "private\n"
+
+
+def test_a_red_check_says_what_it_mentions_and_did_not_get(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind its output, and in its fault; setup too. A green one says nothing, and what is passed is not missing."""
+    monkeypatch.setenv("DATABASE_URL", "x")
+    place, said = CheckEnvironment(directory=str(folder)), "DATABASE_URL is not set"
+    red = fired(folder, f"echo {said}; false")
+    assert red.output == f"{said}\nnot passed on: DATABASE_URL; see [env] pass\n"
+    assert red.fault == f"{said}; not passed on: DATABASE_URL; see [env] pass"
+    assert fired(folder, f"echo {said}").output == f"{said}\n"
+    fault = fire.setup_fault(Contract(setup=f"echo {said}; false"), place)
+    assert faults.first(fault) == f"setup ended with exit 1: {red.fault}"
+    assert "passed on" not in fire.setup_fault(
+        Contract(setup=f"echo {said}; false"), place.replace(passed=["DATABASE_URL"])
+    )
 
 
 def test_every_check_has_a_folder_and_a_port_of_its_own(folder: Path) -> None:

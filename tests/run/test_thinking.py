@@ -19,7 +19,8 @@ from tests.missions import CHECKOUT, House
 
 
 def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:
-    """It is unattended, has the harness on its PATH, no virtual environment, and only the run's own variable of ours."""
+    """It is unattended, has the harness on its PATH, no virtual environment, what the table passes, and only the run's own
+    variable of ours."""
     noise = {
         "PYTHONPATH": "/x",
         "VIRTUAL_ENV": "/x",
@@ -27,10 +28,11 @@ def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:
         "HARNESS_X": "1",
         "GIT_DIR": "/x",
         "MINE": "yes",
+        "JAVA_HOME": "/j",
     }
     house.work({"run": "env > env.txt; command -v harness > where.txt"}, **noise)
     env = dict(line.split("=", 1) for line in (house.project / "env.txt").read_text().split("\n") if "=" in line)
-    assert {name for name in noise if name in env} == {"MINE"}
+    assert {name for name in noise if name in env} == {"JAVA_HOME"}
     assert [name for name in env if name.startswith("HARNESS_")] == ["HARNESS_INSIDE"]
     assert (env["CI"], env["NO_COLOR"], env["TERM"], env["PAGER"]) == ("1", "1", "dumb", "cat")
     assert env["TMPDIR"].startswith(house.env["TMPDIR"] + "/harness-")
@@ -45,6 +47,22 @@ def test_an_agent_gets_the_keys_that_config_toml_passes(house: House) -> None:
     assert (house.project / "seen").read_text() == "a none\n"
     told = result["reason"].split("\n")[1]
     assert (told.startswith("withheld from mine: "), "B_TOKEN" in told, "A_TOKEN" in told) == (True, True, False)
+
+
+NOT_PASSED = "not passed on: DATABASE_URL; see [env] pass"
+
+
+def test_a_run_that_fails_names_what_its_output_mentions_and_did_not_get(house: House) -> None:
+    """On the first line of its reason; so does one that is blocked, or changes nothing, and none that works."""
+    result = house.work({"run": "echo no DATABASE_URL; exit 3"}, DATABASE_URL="x")
+    assert result["reason"] == f"the scripted command ended with exit 3; {NOT_PASSED}"
+    blocked = {"say": '```json\n{"status": "blocked", "reason": "DATABASE_URL is unset"}\n```'}
+    result = house.work(blocked, feature="F-002", DATABASE_URL="x")
+    assert result["reason"] == f"blocked: DATABASE_URL is unset; {NOT_PASSED}"
+    assert house.work({"run": "echo DATABASE_URL; touch 1.txt"}, DATABASE_URL="x")["reason"] == ""
+    house.script("worker", {"run": "echo DATABASE_URL"})
+    house.role("worker", "F-001", "--again", DATABASE_URL="x")
+    assert (house.result()["outcome"], house.result()["reason"]) == ("no_op", NOT_PASSED)
 
 
 def test_an_agent_of_a_known_vendor_gets_that_vendors_keys(house: House) -> None:
