@@ -248,7 +248,7 @@ def start_driver(tier: str, large: str, path: str, command: str, *values: str) -
     known = Confinement(glass=_of_driver(large, command, cwd, values), tier=tier)
     words = known.words(["/bin/sh", "-c", drivers.expand(command, values)], cwd=cwd, env=env)
     spawn.close_all_but({0, 1, 2})  # git holds locks of ours
-    for number, descriptor in enumerate(known.limit()):
+    for number, descriptor in enumerate(known.held()):
         os.dup2(descriptor, spawn.HELD_FROM + number)
     if tier == confine.LANDLOCK:
         landlock.restrict(known.glass.writable, tcp=bool(large))
