@@ -258,7 +258,7 @@ def commit(project: str, *, tree: str, parent: str, branch: str, message: str, a
         at = _call(project, "rev-parse", "-q", "--verify", ref)[1].decode().strip()
     made = commit_tree(project, tree, [parent] if parent else [], message.replace("\0", "").rstrip("\n") + "\n")
     run(project, "update-ref", "-m", "harness: commit", ref, made, at)
-    _check_out(project, branch)
+    check_out(project, branch)
     run(project, "reset", "-q", "--mixed", made, "--")
     dotgit.sync(project, ref)
     return made
@@ -277,9 +277,10 @@ def commit_tree(project: str, tree: str, parents: Collection[str], message: str,
     return out.decode().strip()
 
 
-def _check_out(project: str, branch: str) -> None:
+def check_out(project: str, branch: str) -> None:
     """Point HEAD at `branch`; nothing else changes. 0 calls if it already does."""
     if dotgit.head(project) != f"ref: {BRANCHES}{branch}".encode():
+        dotgit.clear_unheld(project, ())
         run(project, "symbolic-ref", "-m", "harness: back to the branch", "HEAD", BRANCHES + branch)
 
 

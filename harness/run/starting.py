@@ -12,6 +12,7 @@ from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
 from harness.git import beginning, commit_excludes, dotgit, repository
+from harness.git.landing import HELD
 from harness.git.repository import Position
 from harness.integrity import mission_lock, unsettled, workplace
 from harness.model import config, mission, roles, runs, usage
@@ -96,7 +97,10 @@ def found(layout: Layout) -> None:
     lay_out(layout)
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
-    if made.branch in (repository.default_branch(layout.top), *map(_own_branch, files.names(layout.archived))):
+    if branch.removesuffix(HELD) in (
+        repository.default_branch(layout.top),
+        *map(_own_branch, files.names(layout.archived)),
+    ):
         made.branch = _own_branch(made.id)
         repository.switch_new(layout.top, made.branch)
     write(layout, made, workplace.record(layout))
