@@ -67,7 +67,7 @@ def _texts(found: dict[str, Any]) -> list[str]:
 @as_json
 def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
     """Accept what runs changed of instructions, knowledge, skills, subagents or tools.json: all of it, or these paths. Without a
-    PATH also the servers, the skills with files and the .harness that the repository brings."""
+    PATH also the servers, the skills with files and the .harness that the repository brings, and what your tools execute."""
     found, brought = workspaces.accept(here(), paths)
     if as_json:
         values.echo([one.asdict() for one in found])

@@ -1,4 +1,5 @@
-"""Unknown names of agents and roles in the configuration: found when a loop starts, before it costs, and by doctor."""
+"""What of the configuration does not hold here (unknown agents and roles, a network): found when a loop starts, before it
+costs; names by doctor too."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from harness.agents import registry
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
+from harness.integrity import confine
 from harness.model import config, features, roles
 from harness.model.config import Config
 from harness.store import files, names
@@ -24,10 +26,13 @@ class Mention(Record):
 
 
 def require(layout: Layout) -> list[str]:
-    """Warnings, a line each, of unused tables; raises the first fault of `unknown`."""
+    """Warnings, a line each, of unused tables and of a network that is not confined; raises the first fault of `unknown`, and
+    Unavailable where the confinement that is required is not there."""
     for fault in unknown(layout):
         raise fault
-    return unused(layout)
+    settings = config.load(layout)
+    line = confine.open_network(layout, settings, confine.tier(layout, settings))
+    return [*unused(layout), *filter(None, [line])]
 
 
 def unknown(layout: Layout) -> list[BrokenFile]:

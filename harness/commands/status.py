@@ -10,6 +10,7 @@ from harness.commands import curations
 from harness.decision import checkpoints, doubts, escalations, gaps, overview, rules
 from harness.decision.rules import View
 from harness.git import refs, repository
+from harness.git.landing import HELD
 from harness.git.repository import BRANCHES
 from harness.integrity import lease, workplace
 from harness.model import contract_log, features, issues, mission, runs
@@ -46,7 +47,7 @@ def status(layout: Layout) -> dict[str, Any]:
         "gated": curations.gated(layout),
         "warnings": [
             *(cap.words for cap in rules.near(view.limits, view.totals)),
-            *_trouble(view.newest),
+            *_trouble(layout, view.newest),
             *(doubt.text for doubt in view.doubts),
             *_secrets(layout),
             *curations.filled(layout),
@@ -59,13 +60,19 @@ def status(layout: Layout) -> dict[str, Any]:
     }
 
 
-def _trouble(newest: list[runs.Result]) -> list[str]:
+def _trouble(layout: Layout, newest: list[runs.Result]) -> list[str]:
     """What a person should know of the last run: not confined, not on the branch, or the fault that stopped it."""
     last = next(iter(newest), None)
-    found = [line for line in [_unconfined(newest[:1]), last.unlanded if last else ""] if line]
+    found = [line for line in [_unconfined(newest[:1]), _behind(layout, newest)] if line]
     if last is None or last.outcome not in ("auth", "config"):
         return found
     return [*found, f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
+
+
+def _behind(layout: Layout, newest: list[runs.Result]) -> str:
+    """Why the branch, or a person's folder, is behind, as the last run found it; "" where it no longer is."""
+    found = newest[0].unlanded if newest else ""
+    return found if found and (workplace.is_held(layout) or not workplace.landed(layout)) else ""
 
 
 def _secrets(layout: Layout) -> list[str]:
@@ -232,6 +239,7 @@ def ending(layout: Layout, word: str) -> list[str]:
     if word == "DONE" and (weak := _unconfined(runs.finished(layout))):
         proof.append(f"warning   {weak}")
     if word == "DONE":
+        proof += [f"warning   {line}" for line in filter(None, [_behind(layout, now.view.newest)])]
         proof += [f"warning   {doubt.text}" for doubt in doubts.changed(layout)]
         proof += [f"warning   {line}" for line in gaps.find(layout, State(layout).text(names.SPEC) or "", found)]
     if word == "DONE" and (secrets := _secrets(layout)):
@@ -270,10 +278,12 @@ def cost(known: float | None, uncounted: int) -> str:
 
 
 def _merge(layout: Layout, branch: str) -> list[str]:
-    target = _target(layout, branch)
+    target, more = _target(layout, branch), f"{command('status')}; so do: runs list, memory show, usage, log"
+    if not target:
+        return [f"look      git switch {branch}", f"look      {more}"]
     return [
-        f"merge     git switch {target} && git merge {branch}" if target else f"look      git switch {branch}",
-        f"look      {command('status')}; so do: runs list, memory show, usage, log",
+        f"look      git diff {target}...{branch}   or: {more}",
+        f"merge     git switch {target} && git merge {branch}",
     ]
 
 
@@ -281,7 +291,8 @@ def _target(layout: Layout, branch: str) -> str:
     """Another branch to merge into: the default one where it exists, else the first that no mission made; "" for none."""
     there = [ref.removeprefix(BRANCHES) for ref in refs.positions(layout.top, BRANCHES)]
     named = repository.default_branch(layout.top) or ""
-    others = [name for name in (named, *there) if name and name != branch and not name.startswith("harness/")]
+    own = ("", branch, branch + HELD)
+    others = [name for name in (named, *there) if name not in own and not name.startswith("harness/")]
     return next((name for name in others if name in there or name == named), "")
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from harness.base.errors import UsageFault
+from harness.base.errors import NeedsPerson, UsageFault
 from harness.git import settings as git_settings
 from harness.integrity import inside, mission_lock, workplace
 from harness.model import config, mission, roles
@@ -83,9 +83,9 @@ def brought(layout: Layout) -> list[Grants]:
 
 
 def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[Waiting], list[str]]:
-    """A person accepts what runs changed of the workspace: all, or these paths; and what the repository brings: all, or with
-    paths only what they changed. (The changes, a line for each thing brought.) Raises UsageFault inside a run, and BrokenFile,
-    with nothing accepted, where a file would be malformed."""
+    """A person accepts what runs changed of the workspace: all, or these paths; and without paths what the repository brings, and
+    what holds their folder. (The changes, a line for each other thing.) Raises UsageFault inside a run, BrokenFile, with nothing
+    accepted, where a file would be malformed, and NeedsPerson where only the folder cannot follow."""
     inside.refuse(layout, "workspace accept")
     own, rows = grants.of_state(layout), list[str]()
     if paths:
@@ -98,7 +98,20 @@ def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[Waiting], list[st
     found = [] if before else brought(layout)
     for one in found:
         one.accept(layout)
-    return changes, list(dict.fromkeys([*rows, *(row for one in found for row in one.rows)]))
+    rows = list(dict.fromkeys([*rows, *(row for one in found for row in one.rows)]))
+    if not paths and os.path.exists(layout.format) and workplace.is_held(layout):
+        rows += _let_go(layout)
+    return changes, rows
+
+
+def _let_go(layout: Layout) -> list[str]:
+    """A person's folder follows the mission's branch again; raises NeedsPerson where it cannot."""
+    with mission_lock.take(layout):
+        workplace.use(layout)
+        said = workplace.let_go(layout)
+    if workplace.is_held(layout):
+        raise NeedsPerson(said)
+    return [said or f"what your tools execute: {layout.top} is at {mission.load(layout).branch} again"]
 
 
 def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[Waiting]:

@@ -1,6 +1,7 @@
 """New, unignored files that no commit of the harness takes: packages, keys, large files, nested repositories.
 
-The rules hold for new files only; a tracked file stays tracked.
+These rules hold for new files only; a tracked file stays tracked. Of the state of a mission (`.harness`, at any depth) no commit
+takes anything, since it names programs that a mission starts there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ EXCLUDED_FOLDERS = {"node_modules", ".venv", "venv", "__pycache__", ".env"}
 EXCLUDED_NAMES = {".netrc", ".pypirc", ".git-credentials"}
 EXCLUDED_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 EXCLUDED_ENDS = (".pem", ".key", ".p12", ".pfx")
+OF_MISSION = "the state of a mission, which no run changes"
 TEMPLATES = (".example", ".sample", ".template", ".dist")  # .env.example holds no secret, and a fresh clone needs it
+
+
+def state_in(path: str) -> str:
+    """The part of the path down to the state of a mission, whatever the case of its letters, which some file systems ignore; ""
+    for none."""
+    parts = path.split("/")
+    depth = next((depth for depth, part in enumerate(parts, 1) if part.casefold() == STATE), 0)
+    return "/".join(parts[:depth])
 
 
 def split_new_files(
@@ -40,6 +50,8 @@ def split_new_files(
 def _exclusion(project: str, name: str) -> tuple[str, str]:
     """(name to show, reason why the new file stays out); the reason is "" for a file that may be committed."""
     *above, last = name.split("/")
+    if state := state_in(name):
+        return state + ("" if state == name else "/"), OF_MISSION
     for depth, folder in enumerate(above, 1):
         path = "/".join(above[:depth])
         if folder in EXCLUDED_FOLDERS or (folder == "target" and _is_build(os.path.join(project, path))):

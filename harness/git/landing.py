@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.base import encoding
 from harness.base.record import Record
-from harness.git import dotgit, placing, refs, repository, settings
+from harness.git import _executed, dotgit, placing, refs, repository, settings
 from harness.git.placing import Fingerprint
 from harness.git.repository import BRANCHES, GitFailed
 from harness.git.worktrees import PREFIX
@@ -22,6 +22,7 @@ from harness.store import files
 
 GITLINK = "160000"
 JOURNAL = "harness-landing.json"
+HELD = "-held"
 UNDER_WAY = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -104,30 +105,72 @@ def tip(project: str, branch: str) -> str:
     return "" if code else out.decode().strip()
 
 
-def land(project: str, branch: str, commit: str, *also: str) -> str:
-    """The branch is at `commit`; index and files of the project folder too where it is checked out there. The refs `also` move
-    with the branch, all or none.
+def is_here(project: str, branch: str) -> bool:
+    """Whether the project folder has the branch checked out. 0 calls."""
+    return dotgit.head(project) == os.fsencode(f"ref: {BRANCHES}{branch}")
 
-    Returns "", or in one line why nothing changed and what to do by hand. Safe to do again after a crash. 7-8 calls, 2 where
-    the branch is not checked out.
+
+def land(project: str, branch: str, commit: str, *also: str, accepted: bool = False) -> str:
+    """The branch is at `commit`; index and files of the project folder too where it is checked out there. The refs `also` move
+    with the branch, all or none. `accepted`: so does a folder that was held.
+
+    Returns "", or in one line why nothing changed, or the folder did not, and what to do by hand. Safe to do again after a
+    crash. 8-9 calls, 2 where the branch is not checked out.
     """
     note = finish(project)
     if unfinished(project):
         return note
     with IndexLock(project) as lock:
         old = tip(project, branch)
-        if old == commit:
-            return ""
-        if old and repository.run(project, "rev-list", "-1", old, f"^{commit}"):
-            return f"{branch} is not moved: it has commits that {commit[:12]} has not, which the next run merges."
-        holders = list(_holders(project, branch))
-        if [folder for folder in holders if folder != project]:
-            other = next(folder for folder in holders if folder != project)
-            return _by_hand(other, branch, commit, "it is checked out there", f"git -C {encoding.shell_word(other)}")
-        if not holders:
+        if old != commit:
+            if old and _is_ahead(project, old, commit):
+                return f"{branch} is not moved: it has commits that {commit[:12]} has not, which the next run merges."
+            holders = list(_holders(project, branch))
+            if [folder for folder in holders if folder != project]:
+                other = next(folder for folder in holders if folder != project)
+                return _by_hand(
+                    other, branch, commit, "it is checked out there", f"git -C {encoding.shell_word(other)}"
+                )
+            if holders:
+                return _land_here(project, Landing(branch=branch, old=old, new=commit, rows=[]), lock, also)
             _move_branch(project, branch, old, commit, *also)
-            return ""
-        return _land_here(project, Landing(branch=branch, old=old, new=commit, rows=[]), lock, also)
+        return _follow(project, branch, commit, lock, accepted)
+
+
+def _is_ahead(project: str, one: str, other: str) -> bool:
+    """Whether a commit has something that another has not. 1 call."""
+    return bool(repository.run(project, "rev-list", "-1", one, f"^{other}"))
+
+
+def _hold(project: str, landing: Landing, found: list[str], also: tuple[str, ...]) -> str:
+    """The branch goes on alone: the folder has a branch of its own at the old commit. No file and no index changes."""
+    held, left = landing.branch + HELD, tip(project, landing.branch + HELD)
+    if left and _is_ahead(project, left, landing.old):
+        return _by_hand(project, landing.branch, landing.new, f"{held} has commits of its own")
+    refs.set_one(project, BRANCHES + held, landing.old)
+    repository.check_out(project, held)
+    _move_branch(project, landing.branch, landing.old, landing.new, *also)
+    return _executed.waits(project, landing.branch, held, landing.old, found)
+
+
+def _follow(project: str, branch: str, commit: str, lock: IndexLock, accepted: bool) -> str:
+    """A folder that was held goes to `commit`, where that is accepted or executes nothing, and to the branch; "" or why not."""
+    held, why = branch + HELD, ""
+    if not is_here(project, held):
+        return ""
+    if (at := tip(project, held)) != commit:
+        found = _executed.find(project, commit, [path for _, path in _changes(project, at, commit)])
+        if found and not accepted:
+            return _executed.waits(project, branch, held, at, found)
+        if _is_ahead(project, at, commit):
+            return f"{held} has commits that {commit[:12]} has not, which the next run merges."
+        why = _land_here(project, Landing(branch=held, old=at, new=commit, rows=[]), lock, (), accepted=True)
+    elif under_way(project) or not lock.taken:
+        return ""
+    if tip(project, held) == commit:
+        repository.check_out(project, branch)
+        settings.call(project, "update-ref", "-d", BRANCHES + held, commit)  # refused where a person commits just now
+    return why
 
 
 def _by_hand(folder: str, branch: str, commit: str, why: str, git: str = "git") -> str:
@@ -159,13 +202,15 @@ def _move_branch(project: str, branch: str, old: str, new: str, *also: str) -> N
     refs.move(project, *rows, why="harness: landed")
 
 
-def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str, ...]) -> str:
+def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str, ...], accepted: bool = False) -> str:
     """The project folder has the branch: its files first, then the branch, then the index."""
     branch, commit = landing.branch, landing.new
     busy = under_way(project) or ("" if lock.taken else f"a git of yours, {lock.path} exists")
     if busy:
         return _by_hand(project, branch, commit, f"{busy} is under way")
     changes = _changes(project, landing.old, commit)
+    if not accepted and (found := _executed.find(project, commit, [path for _, path in changes])):
+        return _hold(project, landing, found, also)
     before = {path: placing.fingerprint(project, path) for _, path in changes}
     dirty = set(repository.dirty(project))
     for letter, path in changes:

@@ -39,7 +39,7 @@ def take_edits(project: str, branch: str) -> Taken:
     more where SPEC.md has changed too.
     """
     note, ref = landing.finish(project), BRANCHES + branch
-    if not is_here(project, branch) or landing.unfinished(project) or not _edited(project):
+    if not landing.is_here(project, branch) or landing.unfinished(project) or not _edited(project):
         return Taken(tip=landing.tip(project, branch), note=note)
     with landing.IndexLock(project) as lock:  # from here on no git of theirs switches or commits
         tip, busy = landing.tip(project, branch), landing.under_way(project)
@@ -48,21 +48,16 @@ def take_edits(project: str, branch: str) -> Taken:
         busy = busy or ("" if lock.taken else f"a git of yours, {lock.path} exists,")
         if busy:
             return Taken(tip=tip, note=f"Edits in {project} are not taken: {busy} is under way. End it first.")
-        made = _commit(project, ref, tip, lock) if tip and is_here(project, branch) else ""
+        made = _commit(project, ref, tip, lock) if tip and landing.is_here(project, branch) else ""
     if made:
         paths = [path for _, path in repository.changed(project, tip, made)]
         note = "; ".join(filter(None, [note, f"taken into the mission, your uncommitted edits of: {', '.join(paths)}"]))
     return Taken(tip=made or tip, commit=made, note=note)
 
 
-def is_here(project: str, branch: str) -> bool:
-    """Whether the project folder has the branch checked out. 0 calls."""
-    return dotgit.head(project) == os.fsencode(f"ref: {BRANCHES}{branch}")
-
-
 def words(project: str, branch: str, commit: str, how: str = "") -> str:
     """The command with which a person merges the commit into the branch. 0 calls."""
-    return f"{'' if is_here(project, branch) else f'git switch {branch} && '}git merge {how}{commit[:12]}"
+    return f"{'' if landing.is_here(project, branch) else f'git switch {branch} && '}git merge {how}{commit[:12]}"
 
 
 def _edited(project: str) -> bool:

@@ -193,7 +193,8 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
 
     `index` is the copy from open, so the agent's staging does not count; a lost copy is rebuilt from `parent`. The same rules
     apply to files that the agent committed, even ignored ones. `leave`: a person's files, untracked ones as returned by
-    `untracked`; a tracked one stays as it is in the index. 2-4 calls, one more for a lost index.
+    `untracked`; a tracked one stays as it is in the index, and so does the state of a mission. 2-4 calls, one more for a lost
+    index.
     """
     own = {"GIT_INDEX_FILE": os.path.abspath(index)}
     files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a killed git call; nothing else uses this index
@@ -202,10 +203,16 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
         _skip_missing(project, own)
     now = _status(project, extra=own)
     left = [path for path in (*(path for _, path in now.tracked), *now.untracked) if path in leave]
-    now.tracked = [(xy, path) for xy, path in now.tracked if path not in leave]
-    committed = [path for xy, path in now.tracked if xy == "D." and commit_excludes.is_file(project, path)]
+    rows = [(xy, path) for xy, path in now.tracked if commit_excludes.state_in(path)]
+    mine, state = [path for xy, path in rows if xy[1] != "."], _state_of(project)
+    now.tracked = [(xy, path) for xy, path in now.tracked if path not in leave and (xy, path) not in rows]
+    committed = [path for xy, path in [*now.tracked, *rows] if xy == "D." and commit_excludes.is_file(project, path)]
     new = sorted({*now.untracked, *committed})
-    new, kept_out = commit_excludes.split_new_files(project, new, leave, _state_of(project))
+    above = {
+        path[:at] for path in mine for at, letter in enumerate(path) if letter == "/"
+    }  # folders: no file replaces them
+    new, kept_out = commit_excludes.split_new_files(project, new, {*leave, *above}, state)
+    kept_out += [f"{path} ({commit_excludes.OF_MISSION})" for path in mine if not path.startswith(state + "/")]
     _stage(project, now, new, own)
     return WorkingTree(tree=_line(project, "write-tree", extra=own), kept_out=kept_out, left=left)
 
@@ -251,7 +258,7 @@ def commit(project: str, *, tree: str, parent: str, branch: str, message: str, a
         at = _call(project, "rev-parse", "-q", "--verify", ref)[1].decode().strip()
     made = commit_tree(project, tree, [parent] if parent else [], message.replace("\0", "").rstrip("\n") + "\n")
     run(project, "update-ref", "-m", "harness: commit", ref, made, at)
-    _check_out(project, branch)
+    check_out(project, branch)
     run(project, "reset", "-q", "--mixed", made, "--")
     dotgit.sync(project, ref)
     return made
@@ -270,9 +277,10 @@ def commit_tree(project: str, tree: str, parents: Collection[str], message: str,
     return out.decode().strip()
 
 
-def _check_out(project: str, branch: str) -> None:
+def check_out(project: str, branch: str) -> None:
     """Point HEAD at `branch`; nothing else changes. 0 calls if it already does."""
     if dotgit.head(project) != f"ref: {BRANCHES}{branch}".encode():
+        dotgit.clear_unheld(project, ())
         run(project, "symbolic-ref", "-m", "harness: back to the branch", "HEAD", BRANCHES + branch)
 
 

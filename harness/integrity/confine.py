@@ -27,6 +27,10 @@ MISSING = (
     'confine = "required" in {config}, and neither bubblewrap nor Landlock works here. Install bubblewrap (the package '
     'has that name), and see docs/confinement.md for containers; or write confine = "auto".'
 )
+OPEN = (
+    "network = {value} in {config} does not hold here ({tier}): programs of a run reach every network that you reach."
+)
+OPEN_REMEDY = ' Install bubblewrap (docs/confinement.md), or write confine = "auto".'
 UNCONFINED = (
     "No command is run and no server is started: neither bubblewrap nor Landlock works here. Install bubblewrap "
     '(docs/confinement.md), or write into {config} that they may touch all that you may: confine = "off"'
@@ -34,13 +38,24 @@ UNCONFINED = (
 
 
 def tier(layout: Layout, settings: Config) -> str:
-    """The tier of confinement of this mission here, `none` where there is none; raises Unavailable where it is required."""
+    """The tier of confinement of this mission here, `none` where there is none; raises Unavailable where another is required."""
     if settings.confine == "off":
         return confine.NONE
     found = _available(layout)
     if found == confine.NONE and settings.confine == "required":
         raise Unavailable(MISSING.format(config=layout.relative(layout.config)))
+    if settings.confine == "required" and (line := open_network(layout, settings, found)):
+        raise Unavailable(line + OPEN_REMEDY)
     return found
+
+
+def open_network(layout: Layout, settings: Config, how: str) -> str:
+    """In one line that this tier does not hold the mission's `network`; "" where it does."""
+    if settings.network is True or how == confine.BUBBLEWRAP:
+        return ""
+    tier = 'confine = "off"' if settings.confine == "off" else f"tier: {how}"
+    value = encoding.dump_json(settings.network).decode().strip()
+    return OPEN.format(value=value, config=layout.relative(layout.config), tier=tier)
 
 
 def _available(layout: Layout) -> str:
@@ -61,7 +76,7 @@ def of_conversation(
     environment = variables.passing(os.environ) if environment is None else environment
     if settings.confine == "off":
         return None, dict(environment)
-    if (how := _available(layout)) == confine.NONE:
+    if (how := tier(layout, settings)) == confine.NONE:
         raise Unavailable(UNCONFINED.format(config=layout.relative(layout.config)))
     known, real = of_mission(layout, settings, folder, how), os.path.expanduser("~")
     assert known is not None, "there is a tier"
@@ -256,7 +271,7 @@ def start_driver(tier: str, large: str, path: str, command: str, *values: str) -
     known = Confinement(glass=_of_driver(large, command, cwd, values), tier=tier)
     words = known.words(["/bin/sh", "-c", drivers.expand(command, values)], cwd=cwd, env=env)
     spawn.close_all_but({0, 1, 2})  # git holds locks of ours
-    for number, descriptor in enumerate(known.limit()):
+    for number, descriptor in enumerate(known.held()):
         os.dup2(descriptor, spawn.HELD_FROM + number)
     if tier == confine.LANDLOCK:
         landlock.restrict(known.glass.writable, tcp=bool(large))

@@ -14,7 +14,7 @@ from itertools import count
 from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, NeedsPerson
 from harness.base.record import Record
-from harness.git import dotgit, landing, merging, refs, repository, settings, worktrees
+from harness.git import contents, dotgit, landing, merging, refs, repository, settings, worktrees
 from harness.git.repository import BRANCHES, GitFailed, Position
 from harness.git.settings import Recorded
 from harness.model import config, mission
@@ -152,7 +152,25 @@ def asked_spec(layout: Layout) -> bytes | None:
 
 def on_branch(layout: Layout, made: Mission) -> bool:
     """Whether what lies in the project folder is of the mission's branch. 0 git calls."""
-    return merging.is_here(layout.top, made.branch)
+    return landing.is_here(layout.top, _of_folder(layout, made))
+
+
+def _of_folder(layout: Layout, made: Mission) -> str:
+    """The branch on which a person works for the mission: its own, or that of a folder that is held."""
+    return held if landing.is_here(layout.top, held := made.branch + landing.HELD) else made.branch
+
+
+def is_held(layout: Layout) -> bool:
+    """Whether a person's folder stays behind until they accept what their tools would execute. 0 git calls."""
+    return _of_folder(layout, made := mission.read(layout)) != made.branch
+
+
+def let_go(layout: Layout) -> str:
+    """A folder that is held follows the mission's branch again, with a person's work in it; "" or why it does not. Under the
+    mission lock."""
+    made = mission.load(layout)
+    tree = bring(layout, made, TREES + "1")
+    return tree.unlanded if tree.conflicts else land(layout, made, tree.position.head, accepted=True)
 
 
 def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
@@ -167,13 +185,15 @@ def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
 
 def bring(layout: Layout, made: Mission, name: str) -> Tree:
     """The mission's position, with what a person did, for a run in the tree of this name; under the mission lock."""
-    taken = merging.take_edits(layout.top, made.branch)
-    tree = _merged(layout, made, taken.tip, folder_of(made.id, name))
+    mine = _of_folder(layout, made)
+    taken = merging.take_edits(layout.top, mine)
+    theirs = taken.tip if mine == made.branch else landing.tip(layout.top, made.branch)
+    tree = _merged(layout, made, theirs, folder_of(made.id, name))
     if not on_branch(layout, made) and not tree.conflicts:
         _take_spec(layout, made, tree)
     tree.notes += [taken.note] if taken.note else []
     commit = tree.position.head
-    if commit != taken.tip and not tree.conflicts:
+    if (commit != taken.tip or mine != made.branch) and not tree.conflicts:
         tree.unlanded = land(layout, made, commit)
     return tree
 
@@ -190,7 +210,8 @@ def prepare(layout: Layout, tree: Tree, carry: Sequence[str]) -> None:
 def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
     """The mission's position with a person's commits in it, except where they conflict."""
     project, tree = layout.top, Tree(folder=folder, position=NOWHERE, untracked=[])
-    known = refs.positions(project, _ref(made.id, "tip"), _ref(made.id, "landed"), BRANCHES + made.branch)
+    branches = [BRANCHES + made.branch, BRANCHES + made.branch + landing.HELD]
+    known = refs.positions(project, _ref(made.id, "tip"), _ref(made.id, "landed"), *branches)
     tip, landed = (known.get(_ref(made.id, name), NOWHERE).head for name in ("tip", "landed"))
     if not (tip or theirs):
         raise NeedsPerson(_gone(layout, made))
@@ -199,9 +220,13 @@ def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
         if landed and landed == tip and not refs.is_ancestor(project, landed, theirs):
             commit = theirs  # they took commits back, and nothing of ours waits
         else:
-            merged = merging.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\nwhat a person did there")
+            merged = merging.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\n{contents.MERGED}")
             tree.conflicts = merged.conflicts
             commit = merged.commit or commit
+    if branches[1] in known and not tree.conflicts:
+        message = f"Merge branch '{made.branch}{landing.HELD}'\n\n{contents.MERGED}"
+        merged = merging.merge(project, commit, known[branches[1]].head, message)
+        tree.conflicts, commit = merged.conflicts, merged.commit or commit
     if tree.conflicts:
         tree.unlanded = _conflict(layout, made, commit, tree.conflicts)
     behind = landed != tip and _moved_back(project, landed, theirs)
@@ -221,7 +246,7 @@ def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, bra
 
 def _conflict(layout: Layout, made: Mission, commit: str, paths: Sequence[str]) -> str:
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    merge = merging.words(layout.top, made.branch, commit)
+    merge = merging.words(layout.top, _of_folder(layout, made), commit)
     return f"your changes of {', '.join(paths[:SHOWN])}{more} on {made.branch} conflict with the mission's. Settle it: {merge}"
 
 
@@ -230,8 +255,9 @@ def _moved_back(project: str, landed: str, branch: str) -> bool:
     return bool(landed) and branch not in ("", landed) and refs.is_ancestor(project, branch, landed)
 
 
-def land(layout: Layout, made: Mission, commit: str) -> str:
-    """Move the branch and a person's working folder on to `commit`; "" or one line that says why not, and what to do."""
+def land(layout: Layout, made: Mission, commit: str, *, accepted: bool = False) -> str:
+    """Move the branch and a person's working folder on to `commit`; "" or one line that says why not, and what to do. The folder
+    stays behind where a person's tools would execute what changes, unless that is `accepted`."""
     mark, old = _ref(made.id, "landed"), branch_commit(layout, made)
     if _moved_back(layout.top, dotgit.commit_of(layout.top, mark), old):
         without = f"git update-ref {_ref(made.id, 'tip')} {old[:12]}"
@@ -239,7 +265,7 @@ def land(layout: Layout, made: Mission, commit: str) -> str:
         merge = merging.words(layout.top, made.branch, commit, "--ff-only ")
         return f"{left}. To have the work: {merge}. To go on without it: {without}"
     try:
-        why = landing.land(layout.top, made.branch, commit, mark)
+        why = landing.land(layout.top, made.branch, commit, mark, accepted=accepted)
     except GitFailed as fault:
         why = str(fault)
     if dotgit.commit_of(layout.top, mark) != commit and (not why or branch_commit(layout, made) == commit):
@@ -262,7 +288,11 @@ def clear_ref_locks(layout: Layout, dead: Sequence[str], *, alone: bool = True) 
     """Remove locks that a killed git left on refs of the mission and its dead runs. Not `alone`: other runs of it are at work."""
     made = mission.read(layout)
     branch, own = repository.BRANCHES + made.branch, f"refs/harness/{made.id}"
-    shared = [branch, branch.partition(mission.AT)[0] + mission.AT + "*"]  # a person's git may hold one
+    shared = [
+        branch,
+        branch + landing.HELD,
+        branch.partition(mission.AT)[0] + mission.AT + "*",
+    ]  # a person's git may hold one
     left = [f"refs/harness/{kind}/{run}" for run in dead for kind in ("partial", "refused", "keep")]
     (left if alone else shared).append(own)
     for path in (path for name in left for path in dotgit.ref_locks(layout.top, name)):

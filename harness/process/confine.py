@@ -2,7 +2,8 @@
 
 Two tiers. *bubblewrap*: its own mounts, PID and IPC namespaces; the end of the first process ends all of them. *landlock*:
 where user namespaces are forbidden (Docker's default, Ubuntu's AppArmor restriction) the kernel refuses writes outside the
-given folders; reads and processes are not confined. Neither is there on macOS: then nothing is confined, and callers say so.
+given folders; reads and processes are not confined. Both refuse the kernel's keyrings (`seccomp`). Neither is there on macOS:
+then nothing is confined, and callers say so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
-from harness.process import landlock, network, spawn
+from harness.process import landlock, network, seccomp, spawn
 
 Layers = Sequence[tuple[str, str]]
 
@@ -39,7 +40,8 @@ ROOT = (
     "/proc",
 )
 PROC_SYS = ("--ro-bind", "/proc/sys", "/proc/sys")  # root without capabilities could write kernel.core_pattern there
-LIMIT = ("--file", str(spawn.HELD_FROM), PID_MAX)
+FILTER = ("--seccomp", str(spawn.HELD_FROM))
+LIMIT = ("--file", str(spawn.HELD_FROM + 1), PID_MAX)
 FRESH = ("/dev/", "/proc/")  # which ROOT does not take from outside
 HIDDEN = "its confinement hides it"
 TMPFS, EMPTY, READ, WRITE = "--tmpfs", f"--ro-bind {os.devnull}", "--ro-bind", "--bind"
@@ -99,7 +101,7 @@ class Confinement(Record):
         return self.replace(glass=glass.replace(writable=kept, readable=[*glass.readable, *gone]))
 
     def words(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> list[str]:
-        """The command line that starts `argv` confined in `cwd`; the start holds the descriptors of `limit()` for it.
+        """The command line that starts `argv` confined in `cwd`; the start holds the descriptors of `held()` for it.
 
         On a tier other than bubblewrap it is `argv`. Raises Unavailable when bubblewrap is missing, or could not start the
         program: it, `cwd` or a writable folder is missing inside.
@@ -119,11 +121,13 @@ class Confinement(Record):
                 return inside + path[len(folder) :]
         return path
 
-    def limit(self) -> list[int]:
-        """A new descriptor that bubblewrap reads the limit on processes from; none where the words do not ask for it."""
-        if self.tier != BUBBLEWRAP or not has_own_pid_max(os.uname().release):
+    def held(self) -> list[int]:
+        """New descriptors that bubblewrap reads the filter on system calls from, and where the words ask for it the limit on
+        processes."""
+        if self.tier != BUBBLEWRAP:
             return []
-        return [spawn.filled_pipe(str(MOST_PROCESSES).encode())]
+        limit = [str(MOST_PROCESSES).encode()] if has_own_pid_max(os.uname().release) else []
+        return [spawn.filled_pipe(data) for data in (seccomp.program(), *limit)]
 
     def confine_this_process(self) -> None:
         """Do what no program does for this process: Landlock, and entering the network of the run. Raises Unavailable."""
@@ -149,7 +153,7 @@ def bubblewrap(
     """The command line of bubblewrap with these mounts, on this kernel release; see Confinement.words. `sources`: {path of a
     mount: the folder that is mounted there}, where it is another."""
     own = has_own_pid_max(kernel)
-    words = [_bubblewrap(), *ROOT, *(LIMIT if own else ()), *PROC_SYS]
+    words = [_bubblewrap(), *ROOT, *FILTER, *(LIMIT if own else ()), *PROC_SYS]
     for path, option in layers:
         words += [*option.split(), path] if option in (TMPFS, EMPTY) else [option, sources.get(path, path), path]
     hidden = [path for path, option in layers if option == TMPFS and path not in PRIVATE]
@@ -258,7 +262,7 @@ def _key(program: str) -> str:
 def _works() -> bool:
     """Whether a confined program starts. It is the first process of its namespace, so that none is left for us to reap."""
     trial = Confinement(glass=Glass(), tier=BUBBLEWRAP)
-    env, held = {"PATH": os.environ.get("PATH", os.defpath)}, trial.limit()
+    env, held = {"PATH": os.environ.get("PATH", os.defpath)}, trial.held()
     program, *words = trial.words(["true"], cwd="/", env=env)
     try:
         return spawn.capture([program, "--as-pid-1", *words], cwd="/", env=env, keep=held)[0] == 0

@@ -85,7 +85,7 @@ class Guardian:
         plan = self.plan
         for fd in plan.keep:
             os.set_inheritable(fd, False)
-        limit = plan.confine.limit() if plan.confine else []
+        held = plan.confine.held() if plan.confine else []
         if plan.confine:
             plan.confine.confine_this_process()
         self.child = spawn.start(
@@ -96,11 +96,11 @@ class Guardian:
             stdout=stdout,
             stderr=stderr,
             session=True,
-            keep=limit,
+            keep=held,
             called=plan.name,
         )
         given = {plan.stdin} if isinstance(plan.stdin, int) else set[int]()
-        spawn.close({stdout, stderr, *limit, *given})
+        spawn.close({stdout, stderr, *held, *given})
         os.chdir("/")
 
     def watch(self) -> None:

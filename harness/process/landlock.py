@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from harness.base.errors import Unavailable
+from harness.process import seccomp
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 VERSION = 1  # flag of CREATE_RULESET: which ABI is there
@@ -44,8 +45,8 @@ def _call(number: int, *arguments: object) -> int:
 
 
 def restrict(writable: Sequence[str], *, tcp: bool = True) -> None:
-    """From here on this process and all that it starts write below these folders alone, and without `tcp` make and accept no
-    TCP connection (from ABI 4 on). Raises Unavailable."""
+    """From here on this process and all that it starts write below these folders alone, reach no keyring, and without `tcp` make
+    and accept no TCP connection (from ABI 4 on). Raises Unavailable."""
     version = abi()
     handled = WRITE_FILE | REMOVE_AND_MAKE | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
     rules = [handled] if tcp or version < TCP_SINCE else [handled, BIND_AND_CONNECT]
@@ -55,6 +56,7 @@ def restrict(writable: Sequence[str], *, tcp: bool = True) -> None:
         if os.path.exists(path):
             _allow(ruleset, path, handled if os.path.isdir(path) else handled & FOR_FILES)
     ctypes.CDLL(None).prctl(NO_NEW_PRIVS, 1, 0, 0, 0)
+    seccomp.restrict()
     _checked(_call(RESTRICT_SELF, ruleset, 0), "to restrict itself")
     os.close(ruleset)
 

@@ -11,7 +11,8 @@ from harness.agents import registry
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
-from harness.git import beginning, dotgit, repository
+from harness.git import beginning, commit_excludes, dotgit, repository
+from harness.git.landing import HELD
 from harness.git.repository import Position
 from harness.integrity import environment, mission_lock, unsettled, workplace
 from harness.model import config, mission, roles, runs, usage
@@ -26,6 +27,11 @@ LAST_RUNS = 20  # in which an agent may have said its model
 ANNOUNCED = "announced"  # in the cache: the notes that were shown, those about money without their numbers
 EXAMPLE = "examples/todo"
 IGNORE_LINE = "/{prefix}.harness"
+SHOWN = 3
+STATES = (
+    "the repository holds {folders}: a mission started there runs the programs that these name. Look at them before"
+)
+USED = "already here: {files}. This mission runs the programs that these name: look at them before its first run"
 UNSEARCHED = ("archive", "runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
 IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the state can be found.\n"
 IGNORED = IGNORE_NOTE + "".join(f"/{name}/\n" for name in UNSEARCHED)
@@ -86,10 +92,15 @@ def found(layout: Layout) -> None:
     now = _require_startable(layout)
     name, branch = mission.new_id(layout.project), now.branch
     created, host = clock.stamp(clock.now()), os.uname().nodename
+    if line := _used_already(layout):
+        console.print_line(console.sanitise(line))
     lay_out(layout)
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
-    if made.branch in (repository.default_branch(layout.top), *map(_own_branch, files.names(layout.archived))):
+    if branch.removesuffix(HELD) in (
+        repository.default_branch(layout.top),
+        *map(_own_branch, files.names(layout.archived)),
+    ):
         made.branch = _own_branch(made.id)
         repository.switch_new(layout.top, made.branch)
     write(layout, made, workplace.record(layout))
@@ -205,8 +216,9 @@ def mission_above(layout: Layout) -> str:
 
 
 def located(layout: Layout) -> list[str]:
-    """What to say of a mission in a folder of a repository, and of what a mission here does not see."""
-    found = [f"note: {line}" for line in gaps.find(layout, mission.asked_spec_text(layout) or "")]
+    """What to say of a mission in a folder of a repository, of what a mission here does not see, and of states that come with
+    the repository."""
+    found = [f"note: {line}" for line in [*gaps.find(layout, mission.asked_spec_text(layout) or ""), *_states(layout)]]
     if not layout.prefix:
         return found
     above = mission_above(layout)
@@ -215,6 +227,20 @@ def located(layout: Layout) -> list[str]:
         f"Its folder is {layout.prefix} in the repository {layout.top}; the branch is one of all of that.{rest}",
         *found,
     ]
+
+
+def _states(layout: Layout) -> list[str]:
+    """A line for the folders `.harness` in the repository, at any depth, that git does not ignore. 2 git calls."""
+    paths = [*repository.tracked_names(layout.top), *repository.untracked(layout.top)]
+    found = [*dict.fromkeys(filter(None, map(commit_excludes.state_in, paths)))]
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return [STATES.format(folders=f"{', '.join(found[:SHOWN])}{more}")] if found else []
+
+
+def _used_already(layout: Layout) -> str:
+    """A line for what a mission that begins finds as its state and heeds; "" for none."""
+    there = [path for path in (layout.config, layout.hooks, layout.roles) if os.path.lexists(path)]
+    return f"note: {USED.format(files=', '.join(map(layout.relative, there)))}" if there else ""
 
 
 def lay_out(layout: Layout) -> None:

@@ -179,7 +179,8 @@ def test_done_says_what_is_proven_and_how_to_merge(house: House) -> None:
         "manual    VAL-LOOK   (run.sh claim accept VAL-LOOK)",
     ]
     assert lines[6] == f"commits   1 on {branch}, now at {house.head()[:10]}"
-    assert f"git switch main && git merge {branch}" in lines[7]
+    assert lines[7].startswith(f"look      git diff main...{branch}   or: run.sh status; ")
+    assert f"git switch main && git merge {branch}" in lines[8]
 
 
 def test_an_accepted_claim_waits_for_nobody_and_is_accounted_for(house: House) -> None:

@@ -231,6 +231,20 @@ def test_what_is_tracked_stays_tracked(repo: Repository) -> None:
     assert repository.changed(repo.project, opened.standing.head, repo.work(opened).tree) == [("M", ".env")]
 
 
+def test_the_state_of_a_mission_stays_as_it_is_committed(repo: Repository) -> None:
+    """Changed, deleted, replaced by a file, new, or committed by the agent; that of the mission itself is not named."""
+    own, other, gone = ".harness/config.toml", "sub/.Harness/config.toml", "gone/.harness/hooks/x"
+    repo.save(**{own: "1", other: "1", gone: "1"})
+    opened = repo.open()
+    (repo.folder / own).unlink()
+    repo.save(**{other: "2", "sub/.Harness/new": "1", "new/.harness/config.toml": "1", "work": "1"})
+    shutil.rmtree(repo.folder / "gone")
+    repo.write("gone", "a file now")
+    done = repo.work(opened)
+    assert repository.changed(repo.project, opened.standing.head, done.tree) == [("A", "work")]
+    assert [line.split(" (")[0] for line in done.kept_out] == ["new/.harness/", "sub/.Harness/", gone, other]
+
+
 def test_before_the_first_commit_the_tree_is_what_is_new(empty: Repository) -> None:
     """There is no index to copy."""
     empty.write("mine")

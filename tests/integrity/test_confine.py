@@ -189,6 +189,26 @@ def test_confinement_that_is_required_is_there_or_nothing_starts(house: House) -
     assert "1 of 1 runs not confined" in house.harness("status").out
 
 
+@pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")
+def test_a_network_that_the_tier_does_not_hold_is_said_at_the_start(house: House) -> None:
+    """One line, and the loop goes on; with `required` nothing starts. Where the tier holds it nothing is said."""
+    second = f"{failing_bubblewrap(house)}{os.pathsep}{house.env['PATH']}"
+    for network, off in (("false", False), ('"loopback"', False), ("false", True)):
+        house.base = (f"network = {network}", *(['confine = "off"'] if off else []))
+        house.config('agent = "scripted"')
+        done = house.harness("init", "--quietly", PATH=second)
+        why = 'confine = "off"' if off else "tier: landlock"
+        line = f"warning: network = {network} in .harness/config.toml does not hold here ({why}): "
+        assert done.code == 0 and [text for text in done.out.split("\n") if text.startswith(line)], done
+    house.base = ("network = false", 'confine = "required"')
+    house.config('agent = "scripted"')
+    for done in (house.harness("init", "--quietly", PATH=second), house.role("worker", "F-001", PATH=second)):
+        assert done.code == 69 and "network = false in .harness/config.toml does not hold here" in done.err
+    assert house.ran() == []
+    held = house.harness("init", "--quietly")
+    assert (held.code, "network" in held.out) == (0, False)
+
+
 def test_a_command_of_a_conversation_is_refused_where_nothing_confines(house: House) -> None:
     """With the line to write; with that line it runs. The conversation itself goes on, without its programs."""
     servers = {"own": {"command": "true"}}

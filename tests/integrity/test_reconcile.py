@@ -442,6 +442,25 @@ def test_a_persons_untracked_files_stay_out_of_the_commit(house: House) -> None:
     assert house.git("status", "--porcelain") == '?? "notes of a person.txt"'
 
 
+def test_the_state_of_a_mission_below_is_taken_out_of_the_commit(house: House) -> None:
+    """A mission that is started there would run its hooks. One that the repository has stays as it is, also in the mission's
+    own folder, where the tree has a link."""
+    for name in ("sub/.harness/config.toml", ".harness/config.toml"):
+        blob = house.git("hash-object", "-w", house.layout.config)
+        house.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
+    house.git("commit", "-q", "-m", "states")
+    house.git("checkout", "-q", "--", "sub")
+    assert house.harness("workspace", "accept").code == 0
+    result = house.work(
+        {"run": "mkdir -p sub/b/.Harness; echo x | tee sub/b/.Harness/x > sub/.harness/config.toml; touch 1.txt"}
+    )
+    assert house.git("show", "--name-status", "--format=", result["commit"]) == "A\t1.txt"
+    assert [line.split(" (")[0] for line in result["kept_out"]] == ["sub/b/.Harness/", "sub/.harness/config.toml"]
+    assert (house.project / "sub/.harness/config.toml").read_text() == Path(house.layout.config).read_text()
+    again = house.work({"run": "cat sub/.harness/config.toml > 2.txt"}, feature="F-002")
+    assert house.git("show", again["commit"] + ":2.txt") == Path(house.layout.config).read_text().rstrip("\n")
+
+
 # secrets in the work
 
 KEY = "AK" + "IA" + "Q3EGRZ7TNLW4VBMX"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.commands import status
 from harness.integrity import workplace
 from harness.model import mission
 from harness.model.contract import Contract
@@ -249,6 +250,78 @@ def test_a_person_who_merges_by_hand_is_done_without_an_answer_lost(ours: House)
     ours.git("merge", "-q", "--ff-only", tip(ours)[:12])
     assert ours.program("escalation", "answer", "merged").code == 0
     assert to_the_end(ours) == "DONE"
+
+
+# what a person's tools would execute
+
+HOOKED = ".husky/pre-commit"
+HOOK = {
+    "run": "echo done > made; mkdir .husky; echo 'touch ran' > .husky/pre-commit; mkdir .vscode; echo {} > .vscode/tasks.json"
+}
+
+
+def test_what_a_persons_tools_execute_waits_for_them_and_the_mission_goes_on(ours: House) -> None:
+    """The branch has it, their folder does not; one line names the files, and DONE says what to read before the merge."""
+    accept_all(ours)
+    before, name = ours.head(), branch(ours)
+    worked(ours, HOOK)
+    assert (ours.head(), ours.git("status", "--porcelain"), ours.git("rev-parse", name)) == (before, "", tip(ours))
+    assert not (ours.project / ".husky").exists() and ".husky/pre-commit" in names(ours, name)
+    line = ours.result()["unlanded"]
+    files = ".husky/pre-commit (git, as a hook), .vscode/tasks.json (VS Code, when its folder is opened)"
+    assert f": {files}. Look: " in line and "\n" not in line
+    assert line in ours.role("validator", "F-001").out and line in ours.harness("status").out
+    assert to_the_end(ours) == "DONE"
+    ending = "\n".join(status.ending(ours.layout, "DONE"))
+    assert line in ending
+    assert ending.index(f"look      git diff main...{name} ") < ending.index(
+        f"\nmerge     git switch main && git merge {name}"
+    )
+    assert (ours.head(), (ours.project / "made").exists()) == (before, False)
+    assert f"is at {name} again" in ours.harness("workspace", "accept").out
+    assert (ours.git("branch", "--show-current"), (ours.project / ".vscode/tasks.json").read_text()) == (name, "{}\n")
+    assert_landed(ours)
+    assert line not in ours.harness("status").out and line not in "\n".join(status.ending(ours.layout, "DONE"))
+    assert ours.harness("workspace", "accept").out == "Nothing waits.\n"
+
+
+def test_what_a_person_does_in_a_folder_that_is_held_is_in_the_mission(ours: House) -> None:
+    """An edit and a commit are theirs, with their name; a conflict is settled by a merge in their folder, which frees it."""
+    worked(ours, HOOK)
+    by_person(ours, "mine.txt", "mine\n")
+    ours.write("main.py", "print('mine')\n")
+    both = Contract(claims=[*MADE.claims, claim("VAL-002")])
+    lay(ours, [feature("F-001", status="validating"), feature("F-002")], both)
+    worked(ours, {"run": "grep mine mine.txt main.py && touch 2.txt"}, name="F-002")
+    assert ours.result()["outcome"] == "ok"
+    assert ours.git("log", "--format=%an", branch(ours), "--", "main.py").split("\n")[0] == "Ann"
+    assert {"mine.txt", "2.txt", HOOKED} <= set(names(ours, branch(ours)))
+    assert ours.git("ls-files", HOOKED, "2.txt") == "" == ours.git("status", "--porcelain")
+    by_person(ours, "made", "my own\n")
+    said = (
+        ours.role("validator", "F-001").out.split("your changes of made on ")[1].split("Settle it: ")[1].split("\n")[0]
+    )
+    assert ours.run(["bash", "-c", said]).code == 1
+    ours.git("checkout", "-q", "--ours", "made")
+    ours.git("commit", "-q", "-a", "-m", "both")
+    role(ours, "validator", "F-001")
+    assert (ours.result()["unlanded"], ours.git("branch", "--show-current")) == ("", branch(ours))
+    assert_landed(ours)
+    assert (ours.project / HOOKED).exists() and (ours.project / "made").read_text() == "my own\n"
+
+
+def test_a_folder_that_cannot_follow_says_so_and_stays_held(ours: House) -> None:
+    """`workspace accept` touches no file of a person's; it goes on with what they have committed."""
+    worked(ours, HOOK)
+    ours.write("made", "my own\n")
+    done = ours.harness("workspace", "accept")
+    assert done.code == 11 and "made has changes of yours" in done.err
+    assert ((ours.project / "made").read_text(), (ours.project / HOOKED).exists()) == ("my own\n", False)
+    (ours.project / "made").unlink()
+    by_person(ours, "mine.txt", "mine\n")
+    assert ours.harness("workspace", "accept").code == 0
+    assert_landed(ours)
+    assert {"mine.txt", "made", HOOKED} <= set(names(ours))
 
 
 def test_a_reset_of_the_branch_is_respected(ours: House) -> None:

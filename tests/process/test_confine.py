@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.base import errors
-from harness.process import confine, landlock, supervise, tree
+from harness.process import confine, landlock, spawn, supervise, tree
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement, Glass
 from tests.other_user import BECOME, OtherUser
 
@@ -224,10 +224,10 @@ def test_a_fork_bomb_fills_its_namespace_and_not_the_machine(given: Given, user:
 def test_before_linux_6_14_the_limit_is_one_of_the_user_inside(given: Given, user: OtherUser | None) -> None:
     """The machine's pid_max is never written there; root alone has no limit then."""
     words = confine.bubblewrap(["bash", "-c", "ulimit -u"], given.glass.layers(), "host", "6.12.48-amd64")
-    done = subprocess.run(
-        [*(BECOME if user else ()), *words], cwd=given.mine, env=ENV, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, f"{confine.MOST_PROCESSES}\n")
+    held = Confinement(glass=given.glass, tier=BUBBLEWRAP).held()
+    code, said, _ = spawn.capture([*(BECOME if user else ()), *words], cwd=str(given.mine), env=ENV, keep=held[:1])
+    spawn.close(held)
+    assert (code, said) == (0, b"%d\n" % confine.MOST_PROCESSES)
     assert confine.PID_MAX not in words
 
 

@@ -1,0 +1,66 @@
+"""Files of a repository that a person's tools execute by themselves: on a git command, in a folder of a shell, in an editor.
+
+What such a file calls in turn (scripts of package.json, a Makefile) is not in the list, nor what a person starts by name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from harness.git import repository, settings
+from harness.store.layout import command
+
+FILES = {  # pattern of a path in lower case behind a slash, where * matches slashes too: who executes it
+    "*/.husky": "git, as a hook",  # where it is a link
+    "*/.husky/*": "git, as a hook",
+    "*/.pre-commit-config.yaml": "pre-commit, at a commit",
+    "*/lefthook.y*ml": "lefthook, as a hook of git",
+    "*/.lefthook.y*ml": "lefthook, as a hook of git",
+    "*/.envrc": "direnv, in its folder",
+    "*/.vscode": "VS Code, in its folder",  # where it is a link
+    "*/.vscode/tasks.json": "VS Code, when its folder is opened",
+    "*/.vscode/settings.json": "VS Code, which starts programs that it names",
+}
+HOOKS, FILTER = "git, by core.hooksPath", "git, which starts the filter that it names"
+WAITS = (
+    "your folder {folder} stays at {at}, on {held}: {branch} changes what your tools execute: {files}. "
+    "Look: git diff HEAD...{branch}. To have it: {accept}   or git merge {branch}"
+)
+SHOWN = 3
+ATTRIBUTES, NAMES_FILTER = "*/.gitattributes", re.compile(rb"\sfilter=")
+
+
+def find(project: str, commit: str, paths: Iterable[str]) -> list[str]:
+    """Those of the paths that a commit changes which a person's tools execute, each as `path (who does)`. 1-2 calls, one more for
+    each .gitattributes."""
+    hooks = _hooks(project)
+    reasons = {path: _reason(project, commit, path, hooks) for path in paths}
+    return [f"{path} ({reason})" for path, reason in reasons.items() if reason]
+
+
+def waits(project: str, branch: str, held: str, at: str, found: list[str]) -> str:
+    """The line for a person whose folder stays at a commit because of these files."""
+    shown = ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+    return WAITS.format(
+        folder=project, at=at[:12], held=held, branch=branch, files=shown, accept=command("workspace accept")
+    )
+
+
+def _reason(project: str, commit: str, path: str, hooks: str | None) -> str:
+    name = "/" + path.casefold()
+    if hooks is not None and (name + "/").startswith(f"{hooks}/"):
+        return HOOKS
+    if fnmatchcase(name, ATTRIBUTES):
+        return FILTER if NAMES_FILTER.search(repository.show(project, commit, path) or b"") else ""
+    return next((reason for pattern, reason in FILES.items() if fnmatchcase(name, pattern)), "")
+
+
+def _hooks(project: str) -> str | None:
+    """The folder of a person's hooks as `FILES` has paths, where it is in the project; None where it is not. 1 call."""
+    named = settings.values(project).get("core.hookspath")
+    top = os.path.realpath(project)
+    folder = os.path.realpath(os.path.join(top, os.path.expanduser(named or "")))
+    return folder[len(top) :].casefold() if named and folder.startswith(top + "/") else None
