@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from harness.base import redaction
 from harness.git import dotgit, refs, repository
 from harness.integrity import recovery_plan, workplace
 from harness.model import features, runs
@@ -100,6 +101,7 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, 
         return  # a settle that began anew
     head, left = run.context.head, dotgit.commit(run.checkout)
     own = repository.messages_between(run.checkout, head, left) if left != head else []
+    own = [redaction.received(message) for message in own]
     # indented, no line of an agent is a trailer for git, or the end of the message
     parts = [subject[:SUBJECT_CHARS], *(textwrap.indent(said.strip(), INDENT) for said in (summary, *own))]
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
