@@ -173,7 +173,7 @@ GITHUB = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
     ("text", "kept"),
     [
         ("a\r\nb\rc\u2028d\x85e", "a\nb\nc\nd\ne"),
-        ("\x1b[1;31mred\x1b[0m \x9b1mbold \x1b]8;;https://x\x1b\\\\link\x07", "red bold link"),
+        ("\x1b[1;31mred\x1b[0m \x9b1mbold \x1b]8;;https://x\x1b\\link\x07", "red bold link"),
         ("turned \u202e hid\u200bden \U000e0041 \ud800 bell\x07 tab\t", "turned  hidden   bell tab\t"),
         ("שלום 👩\u200d👩 naïve 数据", "שלום 👩\u200d👩 naïve 数据"),
         (f"x\x1b[0m{GITHUB} {GITHUB[:9]}\u200b{GITHUB[9:]}", "x[masked: github-token] [masked: github-token]"),
