@@ -73,7 +73,7 @@ class Answer:
 
     def knows(self, **reported: object) -> None:
         """Record the model or the session as the vendor reports it."""
-        known = {key: redaction.mask(clean(str(value)))[:NAME_CHARS] for key, value in reported.items() if value}
+        known = {key: redaction.received(str(value))[:NAME_CHARS] for key, value in reported.items() if value}
         self.usage = self.usage.replace(**known)
 
     def does(self, what: str, given: object) -> Event:
@@ -159,7 +159,7 @@ class Answer:
 def tidy(value: Any, depth: int = 0) -> Any:
     """A vendor's JSON value in storable form: secrets masked, no infinite number, nothing below DEEPEST levels."""
     if isinstance(value, str):
-        return redaction.mask(clean(value))
+        return redaction.received(value)
     if isinstance(value, dict | list) and depth == DEEPEST:
         return "[deeper]"
     if isinstance(value, dict):

@@ -11,9 +11,10 @@ from __future__ import annotations
 import binascii
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
-from harness.base import passwords
+from harness.base import console, passwords
 
 Span = tuple[int, int, str]
 Found = tuple[int, int, int, str]  # start, end, order of the rule, name of the rule
@@ -21,11 +22,43 @@ Found = tuple[int, int, int, str]  # start, end, order of the rule, name of the 
 PASSWORD = "password"  # the name for what `passwords` finds
 ROUNDS = 4
 LONGEST_PASSED_OVER = 64
+BREAK_OF_LINE = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
+SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)?")  # ECMA-48
+UNSEEN = dict.fromkeys([*console.UNSAFE, *range(0xD800, 0xE000)])
+ONE_LINE = ("title", "claim", "spec_refs", "source_issue")  # fields of replies and issues
+
+
+def received(text: str) -> str:
+    """`text` of an agent, or of a program that it started, as it may be kept: without what steers a terminal, turns or hides
+    text, each break of a line a newline, and its secrets masked, also those that such characters parted."""
+    masked = mask(text)
+    seen = SEQUENCE.sub("", BREAK_OF_LINE.sub("\n", masked)).translate(UNSEEN)
+    return masked if seen == masked else mask(seen)
+
+
+def received_value(value: Any, commands: Collection[str] = (), key: str = "") -> Any:
+    """A JSON value of an agent as it may be kept: every text `received`, those of ONE_LINE on one line. What is below the keys
+    `commands` is run, so it stays as it is."""
+    if isinstance(value, str):
+        text = value if key in commands else received(value)
+        return " ".join(text.split()) if key in ONE_LINE else text
+    if isinstance(value, dict):
+        return {received(name): received_value(inner, commands, name) for name, inner in value.items()}
+    return [received_value(inner, commands, key) for inner in value] if isinstance(value, list) else value
+
+
+def unfit(command: str) -> str:
+    """Why a command of an agent may not be kept, and so not be run; "" for one that may."""
+    rules = [rule for rule, _, secret in secrets(command) if is_certain(rule, secret) and not is_made_up(secret)]
+    if rules:
+        return f"has a secret in it ({rules[0]}): use a made-up value"
+    hidden = command != command.translate(UNSEEN)
+    return "has characters that steer a terminal or hide text: write \\x1b" if hidden else ""
 
 
 def mask(text: str, *, prose: bool = False) -> str:
     """`text` with every secret replaced by the name of its rule; masking twice changes nothing more."""
-    told = _told(text) if prose else ""
+    told = passwords.find(text) if prose else ""
     if told:
         text = text.replace(told, f"[masked: {PASSWORD}]")
     plain = _plain(text)
@@ -42,11 +75,7 @@ def found(text: str, *, prose: bool = False) -> list[str]:
     """Names of the rules that match, in the order of RULES."""
     names = {name for _, _, name in _spans(_plain(text))}
     known = [name for name in RULES if name in names]
-    return known or ([PASSWORD] if prose and _told(text) else [])
-
-
-def _told(text: str) -> str:
-    return passwords.find(text)
+    return known or ([PASSWORD] if prose and passwords.find(text) else [])
 
 
 def secrets(text: str) -> list[tuple[str, int, str]]:

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from harness.git import dotgit, settings
 from harness.git.repository import GitFailed, Position, run
 
-KEEP = "refs/harness/keep/"  # with the run's id behind: the commit of a snapshot, which git gc then keeps
+# With the run's id behind. KEEP: its commit, set as the mission's position moves to it, or that of its snapshot, which git gc
+# then keeps. PARTIAL: its work where that is unfinished.
+KEEP, PARTIAL = "refs/harness/keep/", "refs/harness/partial/"
 
 
 def position_of(project: str, name: str) -> Position | None:
@@ -67,17 +69,3 @@ def swap(project: str, ref: str, new: str, old: str, *also: str) -> bool:
             raise
         return False
     return True
-
-
-def find_trailer(project: str, head: str, run_id: str, depth: int = 50) -> tuple[str, str] | None:
-    """The commit whose trailer `Harness-Run` names the run, among the last `depth` up to `head`, and its `Harness-Outcome`:
-    implemented, blocked or cut, "" where an older harness made it. 1 call."""
-    words = "%H\t{0}Run{1}\t{0}Outcome{1}".format("%(trailers:key=Harness-", ",valueonly,unfold,separator=%x20)")
-    if not head:
-        return None
-    out = run(project, "log", "--first-parent", f"-{depth}", "--format=" + words, head, "--")
-    for line in out.decode("utf-8", "replace").rstrip("\n").split("\n"):
-        made, runs, outcome = line.split("\t")
-        if run_id in runs.split(" "):
-            return made, outcome
-    return None

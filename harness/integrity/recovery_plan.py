@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.base.record import Record
-from harness.git import refs
+from harness.git import dotgit, refs
 from harness.integrity import lease, recovery_evidence, unsettled, workplace
-from harness.model import features, mission, runs
+from harness.model import features
 from harness.model.features import Feature
 from harness.model.open_run import Begun
 from harness.model.runs import Context
@@ -21,7 +21,7 @@ RELEASE = "was left in progress by nobody"
 
 
 class Died(Record):
-    """What is left of a run that died. `commit` carries its trailer, `cut` where its work is unfinished."""
+    """What is left of a run that died. `commit` is its commit, `cut` where its work is unfinished."""
 
     run: str
     closed: bool = False
@@ -89,13 +89,9 @@ def locate(layout: Layout, one: Died) -> Died:
     """The same with its commit; the state is restored."""
     if one.context is None:
         return one
-    context = one.context
-    head = workplace.position(layout).head
-    if not context.folder:  # a run of an older harness in the project folder committed on the branch
-        head = workplace.branch_commit(layout, mission.load(layout))
-    made = refs.find_trailer(layout.top, head, one.run) if head not in ("", context.head) else None
-    commit, work = made or ("", "")
-    return one.replace(commit=commit, cut=work in runs.UNFINISHED)
+    made, cut = (dotgit.commit_of(layout.top, kind + one.run) for kind in (refs.KEEP, refs.PARTIAL))
+    landed = made != "" and refs.is_ancestor(layout.top, made, workplace.position(layout).head)
+    return one.replace(commit=made if landed else "", cut=landed and cut == made)
 
 
 def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:

@@ -354,11 +354,13 @@ class Made(Record):
     clashes: list[str] = []
 
 
-def commit(run: Begun, tree: str, message: str, *, lands: bool = True) -> Made:
-    """Commit `tree` on the mission's position, and what other runs landed since this one opened stays; durable.
+def commit(run: Begun, tree: str, message: str, *, lands: bool = True, cut: bool = False) -> Made:
+    """Commit `tree` on the mission's position, and what other runs landed since this one opened stays; durable. The refs by which
+    recovery finds the commit, and whether its work is `cut`, move with the position.
 
     One commit on top, so that the history has one line. 3 calls; 2 more where another run was faster.
     """
+    also = [refs.KEEP + run.id, *([refs.PARTIAL + run.id] if cut else [])]
     project, message = run.layout.top, message.replace("\0", "").rstrip("\n") + "\n"
     ours = repository.commit_tree(project, tree, [run.context.head], message)
     if not lands:
@@ -372,5 +374,5 @@ def commit(run: Begun, tree: str, message: str, *, lands: bool = True) -> Made:
             if joined.conflicts:
                 return Made(landed="", kept=ours, clashes=joined.conflicts)
             made = repository.commit_tree(project, joined.tree, [tip], message)
-        if refs.swap(project, ref, made, tip, refs.KEEP + run.id):
+        if refs.swap(project, ref, made, tip, *also):
             return Made(landed=made)

@@ -124,10 +124,10 @@ def parse(data: bytes, first_seq: int) -> list[Entry]:
 
 
 def checked(tag: str, text: str, *, in_run: bool) -> str:
-    """`text` as it may be appended; raises UsageFault for an unknown tag, an empty text, or one that is too long."""
+    """`text` as it may be kept; raises UsageFault for an unknown tag, an empty text, or one that is too long."""
     if tag not in TAGS:
         raise UsageFault(f"'{tag}' is no tag of a note. Use one of {', '.join(TAGS)}.")
-    text = one_line(text)
+    text = one_line(redaction.received(text))
     if not text:
         raise UsageFault("The note is empty. Say in one line what the next stranger needs, with the command.")
     most = LONGEST if in_run else LONGEST_OF_PERSON
@@ -145,4 +145,4 @@ def append(layout: Layout, role: str, feature: str, notes: list[tuple[str, str]]
 def rendered(role: str, feature: str, notes: list[tuple[str, str]]) -> bytes:
     """The lines of (tag, text) notes that are made now; secrets in them are masked."""
     at = clock.stamp(clock.now())
-    return "".join(render(at, role, feature, tag, redaction.mask(text)) + "\n" for tag, text in notes).encode()
+    return "".join(render(at, role, feature, tag, redaction.received(text)) + "\n" for tag, text in notes).encode()

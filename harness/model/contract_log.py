@@ -148,8 +148,15 @@ def accepted(entries: list[Entry]) -> set[str]:
 
 
 def changed(entries: list[Entry]) -> set[str]:
-    """Claims whose sentence changed, and `setup` and `service NAME` where that changed or went."""
-    return {entry.block or entry.claim for entry in entries if entry.alters}
+    """Claims whose sentence changed, and `setup` and `service NAME` where that changed, went, or came with a later plan."""
+    first = next((_plan_of(entry) for entry in entries if entry.verb == SETUP), None)
+    later = [entry for entry in entries if entry.block and entry.new_block and _plan_of(entry) != first]
+    return {one.block or one.claim for one in entries if one.alters} | {one.block for one in later if one.by != PERSON}
+
+
+def _plan_of(entry: Entry) -> tuple[str, str, str]:
+    """What the entries of one plan for setup and services share; the first begins with the setup, which may be empty."""
+    return entry.at, entry.by, entry.why
 
 
 def blocks(known: Contract) -> dict[str, str]:

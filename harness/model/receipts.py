@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.base import encoding, faults, schema
+from harness.base import encoding, faults, redaction, schema
 from harness.base.record import Record
 from harness.store import files, json_lines
 from harness.store.layout import Layout, command
@@ -74,10 +74,10 @@ class Receipt(Record):
 
 
 def shortened(head: bytes, tail: bytes, length: int) -> str:
-    """Head and tail of an output of `length` bytes as text, with the number of bytes left out between them."""
+    """Head and tail of an output of `length` bytes as text that may be kept, with the number of bytes left out between them."""
     left_out = length - len(head) - len(tail)
     gap = f"\n[… {left_out} bytes left out …]\n".encode() if left_out else b""
-    return (head + gap + tail).decode("utf-8", "replace")
+    return redaction.received((head + gap + tail).decode("utf-8", "replace"))
 
 
 def load(path: str) -> list[Receipt]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from harness.base import encoding, schema
+from harness.base import encoding, redaction, schema
 from harness.base.errors import Refused
 from harness.base.record import Record
 from harness.base.schema import Names, PlainText
@@ -119,6 +119,10 @@ class Curation(Reply):
     operations: list[Any] = []
 
 
+COMMANDS = {
+    "plans": ("run", "ready", "setup", "checks"),
+    "judges": ("run",),
+}  # the keys of what is run, which is linted
 SCHEMAS: dict[str, type[Reply]] = {"plans": Plan, "commits": Work, "judges": Validation, "curates": Curation}
 
 
@@ -159,10 +163,11 @@ def _rule_faults(capability: str, value: dict[str, Any]) -> list[str]:
 
 
 def parse(capability: str, text: str) -> dict[str, Any]:
-    """The reply in a JSON text; raises Refused with every fault."""
+    """The reply in a JSON text, as it may be kept; raises Refused with every fault."""
     try:
         value = json.loads(text)
         encoding.compact(value).encode()
+        value = redaction.received_value(value, COMMANDS.get(capability, ()))
     except json.JSONDecodeError as fault:
         raise Refused(f"The reply is not JSON: line {fault.lineno}, {fault.msg}. Correct it and reply again.") from None
     except (ValueError, RecursionError) as fault:  # too deep, a number too long, or half of a surrogate pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from harness.base import clock, encoding, schema
+from harness.base import clock, encoding, redaction, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.store import files, names
@@ -47,7 +47,8 @@ def path_of(folder: str, task: str) -> str:
 
 def keep(folder: str, task: Task) -> None:
     """Write the record, whole and durable."""
-    data = encoding.dump_json({**task.asdict(), "asked": [text[:LONGEST] for text in task.asked]})
+    row = {**task.asdict(), "asked": [text[:LONGEST] for text in task.asked]}
+    data = encoding.dump_json(redaction.received_value(row))
     files.make_folder(os.path.join(folder, task.id))
     files.replace(path_of(folder, task.id), data, files.PRIVATE)
 

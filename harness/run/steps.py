@@ -183,7 +183,7 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
     data = state.data(name)
     kept = None if data is None else data.decode("utf-8", "replace")  # an agent can write this file directly
     if kept is None and outcome.messages:
-        state.put(name, outcome.messages[-1].encode("utf-8", "replace"), mode=PRIVATE)
+        state.put(name, redaction.received(outcome.messages[-1]).encode(), mode=PRIVATE)
     if outcome.ended not in runs.GOOD:
         return
     refused = "" if kept is not None else state.text(names.of_run(run.id, names.REPLY_FAULT)) or ""
@@ -193,7 +193,7 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
         outcome.ended, outcome.reason = "agent_error", "; ".join(filter(None, [str(fault), outcome.reason]))
         return
     if outcome.reply is None and refused:
-        outcome.reply_fault = redaction.mask(f"its reply was refused: {refused.strip()}")
+        outcome.reply_fault = redaction.received(f"its reply was refused: {refused.strip()}")
         outcome.reason = "; ".join(filter(None, [outcome.reply_fault, outcome.reason]))
     reply = outcome.reply or {}
     try:  # for agents that run no commands
@@ -225,8 +225,8 @@ def _ask_person(run: Run) -> None:
     row = {"at": outcome.at, "by": run.opened.id}
     lines = [checkpoints.line(**row, id=name, state="planned") for name in outcome.said if outcome.accepted]
     if asked:
-        text = redaction.mask(asked["text"])[: checkpoints.MOST_TEXT]
-        lines.append(checkpoints.line(**row, state="asked", name=asked["name"], cause=run.opened.id, text=text))
+        words = {"name": asked["name"], "text": asked["text"][: checkpoints.MOST_TEXT]}
+        lines.append(checkpoints.line(**row, state="asked", cause=run.opened.id, **words))
     outcome.changes.append(names.CHECKPOINT_LOG, b"".join(lines))
 
 

@@ -51,7 +51,7 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
                     continue
                 recorder.begin(name)
                 _listen(outcome, agent, text, recorder, context_of_agent(run, agent, room, stable_bytes))
-                outcome.reason = redaction.mask(outcome.reason)
+                outcome.reason = redaction.received(outcome.reason)
                 recorder.explain(agent.needs)
                 if outcome.ended not in RETRYABLE:
                     outcome.waits.pop(name, 0)

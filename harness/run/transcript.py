@@ -154,6 +154,7 @@ class Transcript:
         self._file.close()
 
     def _log(self, ready: str) -> None:
+        ready = redaction.received(ready)  # a plain file, which people show on a terminal
         data = _utf8(ready)
         if len(data) > LONGEST_LINE:
             data = b"\n".join(_utf8(_cut(line, lambda kept: len(_utf8(kept)) + 1)) for line in ready.split("\n"))

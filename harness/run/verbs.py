@@ -39,7 +39,7 @@ def recorded(run: OpenRun, verb: str, carry_out: Callable[..., Iterable[str]], *
         code = fault.code
         raise
     finally:
-        said = [redaction.mask(text[:LONGEST_ASKED]) for text in arguments]
+        said = [redaction.received(text[:LONGEST_ASKED]) for text in arguments]
         row = {"at": clock.stamp(clock.now()), "verb": verb, "arguments": said, "code": code}
         state, name = State(run.layout), names.of_run(run.id, names.ASKED)
         with state.lock_of(name):  # agents may ask in parallel
@@ -87,6 +87,7 @@ def report(run: OpenRun, value: str) -> Iterable[str]:
 def issue(layout: Layout, value: dict[str, str], by: str) -> str:
     """Append an issue of a run or of a `person`; raises Refused if it is invalid. Returns a line for the screen."""
     mission.check_format(layout)
+    value = redaction.received_value(value)
     faults = schema.faults(value, "the issue", issues.Given)
     if faults:
         raise Refused("The issue is not accepted: " + "; ".join(faults))

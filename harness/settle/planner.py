@@ -7,7 +7,7 @@ import re
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from harness.base import schema
+from harness.base import redaction, schema
 from harness.base.errors import BrokenFile, Refused
 from harness.base.record import Record
 from harness.decision import escalations
@@ -92,6 +92,8 @@ def draft(
     faults += [f"the id '{name}' was dropped before; ids are never reused" for name in names if name.lower() in used]
     old, new = contract_log.blocks(contract), contract_log.blocks(made.contract)
     moved = [name for name, block in old.items() if block and new.get(name) != block]
+    added = {name: block for name, block in new.items() if old.get(name) != block}
+    faults += [f"{name} {why}" for name, block in added.items() if (why := redaction.unfit(block))]
     if moved and not reply.get("reason", "").strip():
         faults.append(f"{', '.join(moved)} of the contract is changed or gone; say why in the plan's 'reason'")
     there = {*(one.id for one in features), *(one.id for one in contract.claims)}
@@ -189,8 +191,9 @@ def _lint(made: Draft) -> list[str]:
 
 def form_faults(check: str, *folders: str) -> list[str]:
     """The refused shell forms in a check, with what to write instead; `folders` are paths that it must not name."""
-    shown = check if len(check) < 80 else check[:77] + "…"
+    shown = redaction.received(check if len(check) < 80 else check[:77] + "…")
     found = [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
+    found += [f"the check `{shown}` {why}"] if (why := redaction.unfit(check)) else []
     if any(folder in check for folder in folders) and not ABSOLUTE.search(check):
         found.append(f"the check `{shown}` names this folder, where no clone is: use relative paths")
     return found

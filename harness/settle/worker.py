@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
+
+from harness.base import redaction
 from harness.git import dotgit, refs, repository
 from harness.integrity import recovery_plan, workplace
 from harness.model import features, runs
@@ -9,6 +12,7 @@ from harness.model.features import Feature
 from harness.model.open_run import Begun, Outcome, Run
 
 SUBJECT_CHARS = 72
+INDENT = "    "
 SHOWN = 3
 
 
@@ -67,7 +71,7 @@ def _kept(run: Begun) -> str:
 
 def partial(run: Begun) -> str:
     """The ref that keeps the work of a run that did not end well."""
-    return f"refs/harness/partial/{run.id}"
+    return refs.PARTIAL + run.id
 
 
 def _give_back(run: Begun, outcome: Outcome, feature: Feature) -> None:
@@ -93,20 +97,22 @@ def _note_block(run: Begun, outcome: Outcome, reason: str, needs: list[str], dis
 
 
 def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, *, lands: bool = True) -> None:
-    """Commit all changes of the run at once on the mission's position, with the agent's own messages and our trailers; `work`
-    is implemented, blocked or cut. What others landed since the run opened is in it; where that conflicts, or with `lands`
-    False, the work is kept under a ref of its own alone."""
+    """Commit all changes of the run at once on the mission's position, with what the agent said and our trailers; `work` is
+    implemented, blocked or cut. What others landed since the run opened is in it; where that conflicts, or with `lands` False,
+    the work is kept under a ref of its own alone."""
     if outcome.commit:
         return  # a settle that began anew
     head, left = run.context.head, dotgit.commit(run.checkout)
     own = repository.messages_between(run.checkout, head, left) if left != head else []
-    parts = [subject[:SUBJECT_CHARS], summary.strip(), *(message.strip() for message in own)]
+    own = [redaction.received(message) for message in own]
+    # indented, no line of an agent is a trailer for git, or the end of the message
+    parts = [subject[:SUBJECT_CHARS], *(textwrap.indent(said.strip(), INDENT) for said in (summary, *own))]
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
     message = "\n\n".join(part for part in parts if part) + "\n"
-    made = workplace.commit(run, outcome.tree, message, lands=lands)
+    made = workplace.commit(run, outcome.tree, message, lands=lands, cut=work in runs.UNFINISHED)
     outcome.commit, outcome.clashes = made.landed, made.clashes
-    if not made.landed or work == "cut":
-        refs.set_one(run.layout.top, partial(run), made.landed or made.kept)
+    if not made.landed:
+        refs.set_one(run.layout.top, partial(run), made.kept)
 
 
 def cut_short(run: Begun, outcome: Outcome) -> None:

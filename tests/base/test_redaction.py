@@ -157,3 +157,40 @@ def test_base64_is_read_in_linear_time() -> None:
     line = base64.b64encode(random.Random(1).randbytes(196_608)).decode()
     assert redaction.mask(line) == line
     assert is_linear(redaction.mask, line)
+
+
+GITHUB = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a\r\nb\rc\u2028d\x85e", "a\nb\nc\nd\ne"),
+        ("\x1b[1;31mred\x1b[0m \x9b1mbold \x1b]8;;https://x\x1b\\link\x07", "red bold link"),
+        ("turned \u202e hid\u200bden \U000e0041 \ud800 bell\x07 tab\t", "turned  hidden   bell tab\t"),
+        ("שלום 👩\u200d👩 naïve 数据", "שלום 👩\u200d👩 naïve 数据"),
+        (f"x\x1b[0m{GITHUB} {GITHUB[:9]}\u200b{GITHUB[9:]}", "x[masked: github-token] [masked: github-token]"),
+    ],
+)
+def test_what_an_agent_said_is_kept_without_what_steers_hides_or_is_a_secret(text: str, kept: str) -> None:
+    """A token that such characters part is one; other scripts and joined emojis stay; a second time changes nothing."""
+    assert redaction.received(text) == kept == redaction.received(kept)
+
+
+def test_a_value_of_an_agent_is_kept_but_for_its_commands() -> None:
+    """At any depth, keys too; a title is one line."""
+    value = {"title": "a\nb", "checks": ["x\x07", {"run": "y\x07", "why": "z\x07"}], f"k {GITHUB}": [1, None, "\x07"]}
+    kept = redaction.received_value(value, ("run", "checks"))
+    assert kept == {
+        "title": "a b",
+        "checks": ["x\x07", {"run": "y\x07", "why": "z"}],
+        "k [masked: github-token]": [1, None, ""],
+    }
+
+
+@pytest.mark.parametrize(
+    "command", ["curl -u a:s3cretPw93x x", "printf '\\x1b[0m'\n\tnext", "test 'naïve' = x", "echo AKIAIOSFODNN7EXAMPLE"]
+)
+def test_a_command_that_may_be_kept(command: str) -> None:
+    """What only looks like a password, escapes that the shell writes, and examples."""
+    assert redaction.unfit(command) == ""

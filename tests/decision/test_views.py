@@ -32,7 +32,7 @@ def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = F
     if commit:
         (house.tree / "made").write_text("text\n")
         reconcile.tree(run, made.outcome)
-        workplace.commit(run, made.outcome.tree, f"F-001: made\n\nHarness-Run: {run.id}\nHarness-Outcome: {commit}")
+        workplace.commit(run, made.outcome.tree, "F-001: made", cut=commit in runs.UNFINISHED)
     opened.lease.release()
     if forget:
         os.unlink(run.paths.lock)

@@ -199,20 +199,6 @@ def test_what_was_put_back_can_be_applied_again(repo: Repository) -> None:
 # reading commits
 
 
-def test_a_runs_commit_is_found_by_its_trailer(repo: Repository) -> None:
-    """The whole id, and only a trailer: not a word of the message, not a longer id, not too long ago."""
-    repo.run("commit", "-q", "--allow-empty", "-m", "x", "-m", "Harness-Run: 17-worker-F-1\nHarness-Outcome: cut")
-    made = repo.head()
-    repo.run("commit", "-q", "--allow-empty", "-m", "Harness-Run: 17-worker-F-2", "-m", "in the middle", "-m", "end")
-    repo.run("commit", "-q", "--allow-empty", "-m", "x", "-m", "Harness-Run: 17-worker-F-1-2\nOther: y")
-    head = repo.head()
-    assert refs.find_trailer(repo.project, head, "17-worker-F-1") == (made, "cut")
-    assert refs.find_trailer(repo.project, head, "17-worker-F-1-2") == (head, "")
-    assert refs.find_trailer(repo.project, head, "17-worker-F-2") is None
-    assert refs.find_trailer(repo.project, head, "17-worker-F-1", depth=2) is None
-    assert refs.find_trailer(repo.project, "", "17-worker-F-1") is None
-
-
 def test_a_file_of_a_commit_is_shown(repo: Repository) -> None:
     """None for an absent file; a commit that does not exist is an error."""
     head = repo.save(**{"d/ü *": "1"})

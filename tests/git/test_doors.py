@@ -50,7 +50,7 @@ class Place:
         repository.patch_between(self.project, head, made)
         repository.messages_between(self.project, head, made)
         repository.log_lines(self.project, head, made)
-        refs.find_trailer(self.project, made, "none")
+        refs.is_ancestor(self.project, head, made)
         repository.show(self.project, made, "a")
         repository.default_branch(self.project)
         repository.not_in_index(self.project)

@@ -180,6 +180,22 @@ def test_a_setup_or_a_sentence_that_an_agent_changed_is_marked() -> None:
     assert contract_log.changed(log) == {"service web", "VAL-1"}
 
 
+@pytest.mark.parametrize("before", [Contract(claims=[OLD]), Contract(setup="make", claims=[OLD])], ids=["none", "make"])
+def test_a_setup_or_service_that_a_later_plan_adds_is_marked_as_changed(before: Contract) -> None:
+    """It decides what checks find as much as one that was there; so where the log begins with that plan. A person's is not."""
+    old, setup = contract_log.blocks(before), before.setup or "make"
+    new = contract_log.blocks(before.replace(setup=setup, services=[WEB]))
+    first, later = {"at": "1", "by": "1-planner"}, {"at": "2", "by": "2-planner"}
+    planned = [one.replace(**first) for one in contract_log.changes({}, old, "planned")]
+    added = contract_log.changes(old, new, "planned")
+    marked = {"service web", *({"setup"} if not before.setup else ())}
+    assert contract_log.changed(planned) == set()
+    assert contract_log.changed([*planned, *(one.replace(**later) for one in added)]) == marked
+    assert contract_log.changed([*planned, *(one.replace(at="2", by="person") for one in added)]) == set()
+    begun = [one.replace(**later) for one in [*contract_log.begun([], before), *added]]
+    assert contract_log.changed(begun) == marked
+
+
 def test_an_acceptance_ends_where_the_claim_changes() -> None:
     """A person accepted something else."""
     log = [entry("accept"), entry("accept", claim="VAL-2"), entry("change", old=OLD, new=NEW)]

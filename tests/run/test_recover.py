@@ -323,34 +323,41 @@ def test_doctor_fix_recovers_as_the_next_run_would(dead: House) -> None:
     assert dead.result(run_id)["outcome"] == "killed"
 
 
-def commit_as(house: House, run_id: str, subject: str, outcome: str) -> str:
-    """What a worker's settle commits on the mission's position just before the power fails."""
-    said = f"\nHarness-Outcome: {outcome}" if outcome else ""
+def commit_as(house: House, run_id: str, *kinds: str, message: str = "wip(F-001): a title that a person gave") -> str:
+    """What a worker's settle commits on the mission's position just before the power fails, with the refs of these kinds."""
     house.git(f"--work-tree={house.tree}", "add", "1.txt")
     tree = house.git("write-tree")
     house.git("reset", "-q")
-    made = house.git("commit-tree", tree, "-p", "HEAD", "-m", f"{subject}\n\nHarness-Run: {run_id}{said}")
-    house.git("update-ref", f"refs/harness/{mission.load(house.layout).id}/tip", made)
+    made = house.git("commit-tree", tree, "-p", "HEAD", "-m", message)
+    for ref in (f"{mission.load(house.layout).id}/tip", *(f"{kind}/{run_id}" for kind in kinds)):
+        house.git("update-ref", f"refs/harness/{ref}", made)
     return made
 
 
-@pytest.mark.parametrize("outcome", ["implemented", ""])
-def test_a_commit_that_carries_the_runs_trailer_is_rolled_forward(dead: House, outcome: str) -> None:
-    """The power failed between the commit and the result: the work counts, and the feature goes on to validation. The commit
-    subject does not matter. A commit of an older harness has no outcome, and then the checks decide."""
+def test_a_commit_that_the_ref_of_the_run_names_is_rolled_forward(dead: House) -> None:
+    """The power failed between the commit and the result: the work counts, and the feature goes on to validation. What the
+    message says does not matter."""
     run_id = id_of_dead(dead)
-    made = commit_as(dead, run_id, "wip(F-001): a title that a person gave", outcome)
+    made = commit_as(dead, run_id, "keep")
     assert recovered(dead) == [f"{run_id} was ok"]
     result = dead.result(run_id)
     assert (result["outcome"], result["commit"]) == ("ok", made)
     assert (dead.feature().status, dead.head()) == ("validating", made)
 
 
-@pytest.mark.parametrize("outcome", ["cut", "blocked"])
-def test_a_commit_of_cut_work_that_carries_the_trailer_was_a_run_put_away(dead: House, outcome: str) -> None:
-    """The run was cut short before the power failed: the feature goes back."""
+@pytest.mark.parametrize("outcome", ["implemented", "cut"])
+def test_a_trailer_makes_no_commit_that_of_the_run(dead: House, outcome: str) -> None:
+    """Anybody can write one: the run is settled as killed, with the work in its tree."""
     run_id = id_of_dead(dead)
-    made = commit_as(dead, run_id, "F-001: wall", outcome)
+    forged = commit_as(dead, run_id, message=f"x\n\nHarness-Run: {run_id}\nHarness-Outcome: {outcome}")
+    assert recovered(dead) == [f"{run_id} was killed"]
+    assert (dead.result(run_id)["commit"] != forged, dead.feature().status) == (True, "todo")
+
+
+def test_a_commit_of_unfinished_work_was_a_run_put_away(dead: House) -> None:
+    """The run was cut short, or blocked, before the power failed: the feature goes back."""
+    run_id = id_of_dead(dead)
+    made = commit_as(dead, run_id, "keep", "partial")
     assert recovered(dead) == [f"{run_id} was killed"]
     assert (dead.result(run_id)["commit"], dead.feature().status) == (made, "todo")
     assert dead.git("rev-parse", f"refs/harness/partial/{run_id}") == made
@@ -388,19 +395,6 @@ def test_a_run_that_died_in_the_project_folder_is_settled_and_the_next_one_has_a
     unconfined.config('agent = "scripted"')
     assert unconfined.work({"run": "echo 2 > 2.txt"})["outcome"] == "ok"
     assert (unconfined.git("status", "--porcelain"), unconfined.git("show", "HEAD:2.txt")) == ("?? 1.txt", "2")
-
-
-def test_what_a_run_in_the_project_folder_had_committed_counts(unconfined: House) -> None:
-    """It died after its commit on the mission's branch."""
-    run_id = of_an_older_harness(unconfined)
-    unconfined.git("add", "-A")
-    words = f"F-001: Part one\n\nHarness-Run: {run_id}\nHarness-Outcome: implemented"
-    unconfined.git("commit", "-q", "-m", words)
-    assert any(line.startswith(f"{run_id} was ok") for line in recovered(unconfined))
-    assert (unconfined.result(run_id)["commit"], unconfined.feature().status) == (unconfined.head(), "validating")
-    unconfined.config('agent = "scripted"')
-    result = unconfined.work({"run": "test -f 1.txt; echo 2 > 2.txt"}, feature="F-002")
-    assert (result["outcome"], unconfined.git("show", "HEAD:1.txt")) == ("ok", "1")
 
 
 def test_tampering_in_a_run_that_died_is_put_back_too(unconfined: House) -> None:

@@ -435,8 +435,24 @@ UNWRITABLE: list[dict[str, Any]] = [
 def test_a_contract_that_would_not_read_back_is_refused(house: House, value: dict[str, Any]) -> None:
     """Every later run can read what lands, and it reads the same."""
     lay(house, [OLD])
-    with pytest.raises(Refused, match="cannot be written down"):
+    with pytest.raises(Refused, match=r"cannot be written down|has characters that steer a terminal or hide text"):
         planner.examined(house.layout, value, place(house))
+
+
+def test_a_command_with_a_secret_or_hidden_characters_is_refused(house: House) -> None:
+    """It would stand in contract, receipts and prompts, and masked it would be another command; the reason has no secret."""
+    lay(house, [OLD])
+    token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
+    kept = patch(row(), contract=[told("VAL-001", "curl -u user:s3cretPw93x localhost", reason="it was wrong")])
+    planner.examined(house.layout, kept, place(house))
+    service = {"name": "w", "run": f"serve {token}", "ready": "true"}
+    value = patch(
+        row(), services=[service], contract=[told("VAL-001", f"curl -H {token} \x1b[8m", reason="it was wrong")]
+    )
+    with pytest.raises(Refused) as fault:
+        planner.examined(house.layout, value, place(house))
+    assert str(fault.value).count("has a secret in it (github-token): use a made-up value") == 2
+    assert token not in str(fault.value)
 
 
 # landing

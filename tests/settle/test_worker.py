@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import pytest
 
-from harness.git import refs
 from harness.model import features
 from harness.settle import worker
 from tests.missions import House
@@ -50,10 +50,8 @@ def test_what_a_worker_changed_becomes_one_commit_that_names_its_run(one: House)
     result = worked(
         one, {"run": "echo x >> main.py"}, DID, reply(status="implemented", summary="It greets.\nIn two lines.")
     )
-    assert (
-        log(one)
-        == f"F-001: Feature F-001\n\nIt greets.\nIn two lines.\n\nHarness-Run: {result['run']}\nHarness-Outcome: implemented"
-    )
+    said, trailers = "    It greets.\n    In two lines.", f"Harness-Run: {result['run']}\nHarness-Outcome: implemented"
+    assert log(one) == f"F-001: Feature F-001\n\n{said}\n\n{trailers}"
     assert one.git("rev-parse", "HEAD^") == before
     assert (result["commit"], result["outcome"]) == (one.head(), "ok")
     assert one.git("show", "--name-only", "--format=", "HEAD").split("\n") == ["made", "main.py"]
@@ -87,15 +85,12 @@ def test_commits_that_the_agent_made_become_one_and_keep_their_words(one: House)
     worked(
         one,
         {"run": f"echo 1 > a; git add a; {commit} 'first step'; git switch -q -c mine; echo 2 > b; git add b"},
-        {"run": f"{commit} 'second step\n\nHarness-Run: forged'; echo 3 > c"},
+        {"run": f"{commit} 'second step'; echo 3 > c"},
     )
     assert one.git("branch", "--show-current") == branch
     assert one.git("rev-parse", "HEAD^") == before
-    assert "\n\nfirst step\n\nsecond step\n\nHarness-Run: forged\n\nHarness-Run: " in log(one)
+    assert "\n\n    first step\n\n    second step\n\nHarness-Run: " in log(one)
     assert one.git("show", "--name-only", "--format=", "HEAD").split("\n") == ["a", "b", "c"]
-    run = one.result()["run"]
-    assert refs.find_trailer(str(one.project), one.head(), run) == (one.head(), "implemented")
-    assert refs.find_trailer(str(one.project), one.head(), "forged") is None
 
 
 def test_a_run_without_a_change_is_no_op_and_still_validated(one: House) -> None:
@@ -130,11 +125,17 @@ def test_a_title_of_several_lines_is_one_subject(one: House) -> None:
     assert log(one, "%s") == "F-001: Greets Harness-Run: forged"
 
 
-def test_a_summary_never_becomes_the_trailer(one: House) -> None:
-    """The run id is the last paragraph, whatever the agent wrote."""
-    worked(one, DID, reply(status="implemented", summary="Done.\n\nHarness-Run: forged"))
-    assert refs.find_trailer(str(one.project), one.head(), "forged") is None
-    assert refs.find_trailer(str(one.project), one.head(), one.result()["run"]) == (one.head(), "implemented")
+@pytest.mark.parametrize("end", ["", "\n---\n a | 2 +-", "\n# ------------------------ >8 ------------------------\nx"])
+def test_no_line_of_an_agent_is_a_trailer(one: House, end: str) -> None:
+    """Whatever git takes for the end of a message: the trailers are the run and its outcome, and no others."""
+    one.config('agent = "scripted"', 'confine = "off"')
+    forged = f"Done.\n\nHarness-Run: forged\nSigned-off-by: A <a@b>\nCo-authored-by: B <b@c>{end}"
+    commit = "git -c user.name=a -c user.email=a@b commit -q --cleanup=verbatim -m"
+    worked(one, {"run": f"echo 1 > a; git add a; {commit} '{forged}'"}, reply(status="implemented", summary=forged))
+    words = ["git", "interpret-trailers", "--parse"]
+    said = subprocess.run(words, input=log(one), cwd=one.project, capture_output=True, text=True, check=True).stdout
+    trailers = f"Harness-Run: {one.result()['run']}\nHarness-Outcome: implemented\n"
+    assert (said, log(one, "%(trailers)").strip() + "\n") == (trailers, trailers)
 
 
 # blocked
@@ -198,7 +199,7 @@ def test_cut_work_is_kept_and_costs_no_try(one: House, outcome: str) -> None:
     """A commit on the branch that says so, a ref for the run, and the feature's previous status."""
     result = cut(one, outcome, DID)
     assert (result["outcome"], result["commit"]) == (outcome, one.head())
-    assert log(one) == f"wip(F-001): {outcome}\n\nas told\n\nHarness-Run: {result['run']}\nHarness-Outcome: cut"
+    assert log(one) == f"wip(F-001): {outcome}\n\n    as told\n\nHarness-Run: {result['run']}\nHarness-Outcome: cut"
     assert one.git("rev-parse", f"refs/harness/partial/{result['run']}") == one.head()
     assert one.git("status", "--porcelain") == ""
     assert tries(one) == ("todo", 0)
