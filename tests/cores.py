@@ -80,7 +80,9 @@ class Share:
         """Note the test that forks although this process has more than one thread. A guardian alone may be forked so."""
         if self.has_threads or GUARDIAN in _callers():
             return
-        end = time.monotonic() + GONE_SECONDS  # the thread of a server that a test has ended takes its time on a busy machine
+        end = (
+            time.monotonic() + GONE_SECONDS
+        )  # the thread of a server that a test has ended takes its time on a busy machine
         while (more := threads() > 1) and time.monotonic() < end:
             time.sleep(0.001)
         if more:

@@ -24,6 +24,7 @@ TABLES: tuple[tuple[str, type[Record], str], ...] = (
         "What the mission may use up, over all its starts. At a cap it stops, and nothing is lost.",
     ),
     ("env", config.EnvTable, "Variables for agents, checks, services and setup."),
+    ("checks", config.ChecksTable, "What a project's own checks may write, and need to have."),
     ("workspace", config.WorkspaceTable, "What agents are given besides their task (docs/workspace.md)."),
     (f"roles.{ROLE}", config.RoleTable, "One role, of ours or your own."),
     ("agents.mine", config.AgentTable, "One agent: a known one by its name, or any program of yours."),
@@ -39,7 +40,12 @@ TAIL = """
 # name = "plan"
 # when = "after-plan"
 """
-LIVE = ("limits", "env", "workspace")  # an empty table that changes nothing: a line below it needs no second one
+LIVE = (
+    "limits",
+    "env",
+    "checks",
+    "workspace",
+)  # an empty table that changes nothing: a line below it needs no second one
 ABOUT = {
     "agent": "who thinks: a name, or a list to try in turn; known are " + ", ".join(registry.KNOWN_CLIS),
     "user": "who the runs are for: what is in users/NAME of the project takes the place of the same for all",
@@ -60,6 +66,8 @@ ABOUT = {
     "limits.max_tokens": "tokens of all kinds; no cap unless set",
     "limits.max_log_mb": "MiB of transcripts that one run may keep",
     "env.pass": "names of variables with keys that all of them get; none unless set",
+    "checks.writes": "tracked files that checks may change; none unless set",
+    "checks.needs": "variables of a run that the second sweep, in a plain environment, has too; none unless set",
     "workspace.max_tokens": "tokens of all its parts in a prompt together",
     "workspace.additional_context": "files of the project whose text goes with AGENTS.md; none unless set",
     "workspace.instructions": "false: nobody is told AGENTS.md",
@@ -97,6 +105,8 @@ EXAMPLES: dict[str, Any] = {  # where there is no default, or it shows nothing
     "limits.max_cost_usd": 10.0,
     "limits.max_tokens": 50_000_000,
     "env.pass": ["DATABASE_PASSWORD"],
+    "checks.writes": ["Cargo.lock"],
+    "checks.needs": ["CI"],
     "workspace.additional_context": ["docs/STYLE.md"],
     "roles.agent": registry.KNOWN_CLIS[1],
     "roles.model": "small",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterable, Mapping
 
 from harness.git import _rendering, _sparse, dotgit, repository, settings
@@ -24,6 +25,8 @@ SAFE = '[safe]\n\tdirectory = *\n[core]\n\tattributesFile = "{attributes}"\n'
 FORMAT = ("core.repositoryformatversion", "extensions.objectformat", "extensions.partialclone")
 PROMISES = ("extensions.partialclone", ".promisor")  # either says that objects may still be with a remote
 WHATEVER = ("--binary", "--full-index")  # whatever the files hold
+UNKNOWN = "the-repository"
+WEEK = 7 * 24 * 3600
 WORDS = ("--no-local", "--no-checkout", "--no-reject-shallow", "--origin=origin", "--template=")
 
 
@@ -44,10 +47,11 @@ def make(
     config: str,
     below: str = "",
     refs: Mapping[str, str] | None = None,
+    branch: str = "",
 ) -> None:
-    """`target` is a clone of `project` at `commit`, detached, made with the configuration file `config` alone; the folder
-    `below` is in it, also where the commit has nothing there. `refs`: {ref: commit} of what is cloned, and nothing newer; by
-    default branches and tags.
+    """`target` is a clone of `project` at `commit`, on this `branch` or detached, made with the configuration file `config`
+    alone; the folder `below` is in it, also where the commit has nothing there. `refs`: {ref: commit} of what is cloned, and
+    nothing newer; by default branches and tags.
 
     Its remote is the one that the project had when it was recorded. Filters of a person's own configuration run. Raises
     GitFailed. 4 calls.
@@ -63,7 +67,8 @@ def make(
     large, theirs = os.path.join(target, ".git", "lfs"), os.path.join(dotgit.folders(project)[1], "lfs")
     if os.path.isdir(theirs):  # the files of git-lfs that no server may have yet; a filter looks for them there
         files.link(large, os.path.abspath(theirs))
-    _call(target, config, *_sparse.options(found), "switch", "-q", "--detach", commit)
+    where = ("-C", branch) if branch else ("--detach",)
+    _call(target, config, *_sparse.options(found), "switch", "-q", *where, commit)
     if os.path.islink(large):
         files.remove(large)
     files.make_folder(os.path.join(target, below).rstrip("/"))
@@ -78,7 +83,7 @@ def _clone(
     ours = ("-c", "remote.origin.fetch=+refs/harness/*:refs/harness/*") if refs is not None else ()
     _call(above, config, "-c", "protocol.file.allow=always", "clone", "-q", *WORDS, *ours, door, target)
     remote = next((value for key, value in recorded.config if key == "remote.origin.url" and value), "")
-    _call(target, config, "config", "remote.origin.url", remote or "the-repository")
+    _call(target, config, "config", "remote.origin.url", remote or UNKNOWN)
 
 
 def _own_objects(project: str, git_dir: str) -> None:
@@ -108,6 +113,22 @@ def _call(folder: str, config: str, *args: str) -> None:
     if code:
         verb = next((word for word in args if word in ("clone", "config", "switch")), args[0])
         raise repository.failure(folder, verb, code, err)
+
+
+def date_back(clone: str, config: str, remote: str) -> None:
+    """The clone looks as if somebody had made it a week ago, from `remote` where the project has none. 2-3 calls."""
+    if settings.alone(clone, config, "config", "remote.origin.url")[1].decode().strip() in ("", UNKNOWN):
+        _call(clone, config, "config", "remote.origin.url", remote)
+    then = time.time() - WEEK
+    _date(clone, then)
+    _call(clone, config, "update-index", "-q", "--refresh")
+    _date(os.path.join(clone, ".git"), then + 1)  # the index is younger than what it holds
+
+
+def _date(folder: str, then: float) -> None:
+    for top, _, names in os.walk(folder, topdown=False):
+        for name in (*names, "."):
+            os.utime(os.path.join(top, name), (then, then), follow_symlinks=False)
 
 
 def naming(clone: str, config: str, texts: Iterable[str]) -> list[str]:

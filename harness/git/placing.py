@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import stat
 
+from harness.git.contents import LINK
+from harness.process import temporary
 from harness.store import files
 
 Fingerprint = list[int]  # inode, size, mtime_ns, mode: the same after a rename, another after every save
@@ -93,6 +95,23 @@ def blocked(top: str, name: str) -> str:
     except OSError as fault:
         return fault.strerror or "it cannot be reached"
     return ""
+
+
+def write(top: str, name: str, mode: str, data: bytes) -> None:
+    """The file at `name` is this one, with its mode as git writes it, whatever is in its place or in that of a folder above."""
+    parts = name.split("/")
+    for depth in range(1, len(parts) + 1):
+        path = os.path.join(top, *parts[:depth])
+        if os.path.lexists(path) and (depth == len(parts) or os.path.islink(path) or not os.path.isdir(path)):
+            temporary.remove(path) if os.path.isdir(path) and not os.path.islink(path) else files.remove(path)
+    folder = reach(top, parts[:-1], make=True)
+    try:
+        if mode == LINK:
+            os.symlink(os.fsdecode(data), parts[-1], dir_fd=folder)
+        else:
+            _write(folder, parts[-1], data, int(mode[-3:], 8))
+    finally:
+        os.close(folder)
 
 
 def copy(source: str, target: str, name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.base.record import Record
 from harness.process.confine import Confinement
 
@@ -13,7 +15,9 @@ class CheckEnvironment(Record):
     service is not ready); every receipt is then red with this reason. `notes` go into every receipt. `passed`: the
     variables with keys that checks get. `confinement`: what its programs may touch besides the folder, None for all;
     `home`: their HOME, "" for the user's; `git`: the only configuration file that their git reads besides the repository's,
-    "" for the user's."""
+    "" for the user's. `source`: the repository that has the commit, and that no check can write, "" for this one;
+    `watch`: what looks after the files, None where nothing does; `writes`: files that checks may change. `plain`: nothing says
+    that the harness runs the checks, and of its variables there are only those that they name and those in `needs`."""
 
     directory: str
     checkout: str = ""
@@ -30,6 +34,11 @@ class CheckEnvironment(Record):
     home: str = ""
     git: str = ""
     passed: list[str] = []
+    source: str = ""
+    watch: Any = None
+    writes: list[str] = []
+    plain: bool = False
+    needs: list[str] = []
 
     @property
     def root(self) -> str:
@@ -39,4 +48,6 @@ class CheckEnvironment(Record):
     def confined(self, *folders: str) -> Confinement | None:
         """The confinement of a program that writes in the working folder of git, in its HOME and in these."""
         own = [folder for folder in (self.root, self.home) if folder]
+        if self.confinement and self.plain:
+            own = [*map(self.confinement.seen, own)]
         return self.confinement and self.confinement.opened(*own, *folders)

@@ -110,6 +110,13 @@ class EnvTable(Record):
     vars()["pass"] = []
 
 
+class ChecksTable(Record):
+    """[checks]. `writes`: tracked files that a check may write; `needs`: variables that a project's own tests require."""
+
+    writes: Inside = []
+    needs: Variables = []
+
+
 class Tables(Record):
     """Tables with a table for each name. `on` and `checkpoint`: a table for each time they are written. `prices`: USD per
     million tokens, by model."""
@@ -179,21 +186,24 @@ class File(Tables, Top):
     limits: dict[str, Any] = {}
     env: dict[str, Any] = {}
     workspace: dict[str, Any] = {}
+    checks: dict[str, Any] = {}
 
 
 class Config(Tables, Limits, Top):
-    """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `workspace`: its
-    table."""
+    """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `writes` and `needs`:
+    the keys of `[checks]`; `workspace`: its table."""
 
     agent: list[str] = []
     passed: list[str] = []
+    writes: list[str] = []
+    needs: list[str] = []
     workspace: dict[str, Any] = {}
 
 
 REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
-SINGLE = ("limits", "env", "workspace")  # tables without a name of their own
+SINGLE = ("limits", "env", "workspace", "checks")  # tables without a name of their own
 TABLES = {"limits": Limits, "env": EnvTable, "workspace": WorkspaceTable, "roles": RoleTable, "agents": AgentTable}
-TABLES |= {"prices": PriceTable}
+TABLES |= {"prices": PriceTable, "checks": ChecksTable}
 
 
 def load(layout: Layout) -> Config:
@@ -229,7 +239,8 @@ def parse(text: str, path: str) -> Config:
         line = line_of(text, first.where.strip("[]") if first.where[0] == "[" else "", first.key, first.row)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
     limits, passed = value.pop("limits", {}), value.pop("env", {}).get("pass", [])
-    return Config(**{**value, **limits, "agent": agent_names(value.get("agent")), "passed": passed})
+    named = {"agent": agent_names(value.get("agent")), "passed": passed, **value.pop("checks", {})}
+    return Config(**{**value, **limits, **named})
 
 
 def _faults(value: dict[str, Any]) -> list[Fault]:

@@ -231,7 +231,8 @@ def place_of(layout: Layout, context: Context, tag: str, settings: Config, keep:
     run = Begun(layout=layout, context=context)
     environment = CheckEnvironment(directory=run.workplace, tag=tag, seconds=settings.check_seconds, keep=keep)
     environment.checkout = run.checkout if layout.prefix else ""
-    return environment.replace(head=context.head, tree=context.tree, by=context.run, passed=settings.passed)
+    environment.passed, environment.writes, environment.needs = settings.passed, settings.writes, settings.needs
+    return environment.replace(head=context.head, tree=context.tree, by=context.run)
 
 
 def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:

@@ -15,6 +15,13 @@ TAIL_BYTES = 3072
 FLAKY = "flaky: "
 NOT_FIRED = 69  # exit of a check that could not be run; its output begins with why
 OWN_FOLDER = "names a folder of the mission: "
+REWRITTEN = " while a check ran, and it is again as it was"  # how a sign about a file that decides ends
+WARNING = "warning: "  # how a note begins that is no sign
+OUTSIDE = "outside"  # the phase of the second sweep, in a plain environment
+INSIDE_ONLY = (  # behind "VAL-001 is red (exit 1)"
+    "with a plain environment in a fresh clone, so it passes only inside the harness ([checks] needs in config.toml names "
+    "variables that a project's own tests require)"
+)
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Seconds = float
@@ -23,8 +30,9 @@ else:
 
 
 class Receipt(Record):
-    """One run of one check. `phase`: before, after, blame or sweep; `exit` None: a timeout. `flaky`: red at first, green when
-    run again. `notes`: context such as reward-hacking signals in the diff, or what a fresh clone lacks."""
+    """One run of one check. `phase`: before, after, blame, sweep or outside; `exit` None: a timeout. `flaky`: red at first, green
+    when run again. `notes`: context such as reward-hacking signals in the diff, or what a fresh clone lacks. `reason`: why it is
+    red whatever its exit, "" where its exit decides."""
 
     claim: str
     command: str
@@ -41,33 +49,38 @@ class Receipt(Record):
     guard: bool = False
     flaky: bool = False
     notes: list[str] = []
+    reason: str = ""
 
     @property
     def green(self) -> bool:
         """Whether the check passed."""
-        return self.exit == 0
+        return self.exit == 0 and not self.reason
 
     @property
     def signs(self) -> list[str]:
         """The reward-hacking signals among the notes: a validation of the claim's own feature saw them in the diff."""
         own = self.notes[:-1] if self.flaky else self.notes  # the last note of a flaky one says how it was flaky
-        if self.phase == "sweep":  # its other notes say what a clone lacks
-            return [note for note in own if note.startswith(OWN_FOLDER)]
-        return own if self.phase == "after" else []
+        if self.phase == "after":
+            return [note for note in own if not note.startswith(WARNING)]
+        return [
+            note for note in own if note.startswith(OWN_FOLDER) or note.endswith(REWRITTEN)
+        ]  # others: what a clone lacks
 
     @property
     def verdict(self) -> str:
-        """`green`, `red (exit 1)` or `red (timed out)`."""
+        """`green`, `red (exit 1)`, `red (timed out)` or `red (changed files)`."""
         if self.green:
             return "green (flaky)" if self.flaky else "green"
+        if self.exit == 0:
+            return "red (changed files)"
         return "red (timed out)" if self.exit is None else f"red (exit {self.exit})"
 
     @property
     def fault(self) -> str:
         """What was wrong in a red check, on one line: what its output says, or the check where that says nothing, or no more
         than the name of an exception."""
-        if self.exit == NOT_FIRED:
-            return faults.first(self.output)
+        if self.reason or self.exit == NOT_FIRED:
+            return self.reason or faults.first(self.output)
         said, check = faults.of_output(self.output), " ".join(self.command.split())
         bare = said.replace(".", "").isidentifier()
         return f"{said}, in {check}" if said and bare else said or check

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
-from harness.process import landlock, network, seccomp, spawn
+from harness.process import landlock, network, seccomp, spawn, tree
 
 Layers = Sequence[tuple[str, str]]
 
@@ -26,7 +26,8 @@ PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # empty and writable inside,
 MOST_PROCESSES = 4096  # a fork bomb fills this, not the machine's table
 PID_MAX = "/proc/sys/kernel/pid_max"
 OWN_PID_MAX_SINCE = (6, 14)  # before this Linux the number is the machine's, and root inside would change it for all
-ULIMIT = f'ulimit -u {MOST_PROCESSES} 2>/dev/null || ulimit -p {MOST_PROCESSES} 2>/dev/null; exec "$@"'  # bash || dash
+ULIMIT = f"ulimit -u {MOST_PROCESSES} 2>/dev/null || ulimit -p {MOST_PROCESSES} 2>/dev/null; "  # bash || dash
+EXEC = 'exec "$@"'
 ROOT = (
     "--die-with-parent",
     "--unshare-pid",
@@ -41,7 +42,11 @@ ROOT = (
 )
 PROC_SYS = ("--ro-bind", "/proc/sys", "/proc/sys")  # root without capabilities could write kernel.core_pattern there
 FILTER = ("--seccomp", str(spawn.HELD_FROM))
-LIMIT = ("--file", str(spawn.HELD_FROM + 1), PID_MAX)
+LAST_PID = "/proc/sys/kernel/ns_last_pid"  # of the namespace: the next process has the number after it
+NUMBERED = 1000  # processes, at least, that a plain one seems to have had before
+BEHIND = (
+    '/bin/sh -c "\\"\\$@\\"; exit \\$?" sh "$@"; exit $?'  # a shell behind the first one is the parent of the program
+)
 FRESH = ("/dev/", "/proc/")  # which ROOT does not take from outside
 HIDDEN = "its confinement hides it"
 TMPFS, EMPTY, READ, WRITE = "--tmpfs", f"--ro-bind {os.devnull}", "--ro-bind", "--bind"
@@ -81,11 +86,13 @@ class Glass(Record):
 
 
 class Confinement(Record):
-    """How a program is confined: what it may touch, on which tier, and the pid of the `holder` of its network, 0 for none."""
+    """How a program is confined: what it may touch, on which tier, and the pid of the `holder` of its network, 0 for none.
+    `plain`: no process of ours is among those that it sees, and their numbers are as on any machine."""
 
     glass: Glass
     tier: str
     holder: int = 0
+    plain: bool = False
 
     def opened(self, *folders: str) -> Confinement:
         """The same, with these folders writable too."""
@@ -110,7 +117,7 @@ class Confinement(Record):
             return list(argv)
         layers = self.glass.layers()
         self._check(argv[0], cwd, env, layers)
-        words = bubblewrap(argv, layers, self.glass.network, os.uname().release, self.glass.moved)
+        words = bubblewrap(argv, layers, self.glass.network, os.uname().release, self.glass.moved, self.plain)
         at = self.seen(cwd)
         return words if at == cwd else [words[0], "--chdir", at, *words[1:]]
 
@@ -122,12 +129,12 @@ class Confinement(Record):
         return path
 
     def held(self) -> list[int]:
-        """New descriptors that bubblewrap reads the filter on system calls from, and where the words ask for it the limit on
-        processes."""
+        """New descriptors that bubblewrap reads the filter on system calls from, and then the limit on processes and their
+        numbers, as the words ask for them."""
         if self.tier != BUBBLEWRAP:
             return []
-        limit = [str(MOST_PROCESSES).encode()] if has_own_pid_max(os.uname().release) else []
-        return [spawn.filled_pipe(data) for data in (seccomp.program(), *limit)]
+        numbers = _numbers(os.uname().release, self.plain).values()
+        return [spawn.filled_pipe(data) for data in (seccomp.program(), *(str(number).encode() for number in numbers))]
 
     def confine_this_process(self) -> None:
         """Do what no program does for this process: Landlock, and entering the network of the run. Raises Unavailable."""
@@ -141,19 +148,25 @@ class Confinement(Record):
         for folder in (cwd, *(path for path in writable if not os.path.isfile(path))):
             if fault := _why_no_folder(folder):
                 raise Unavailable(f"{name} cannot be started in the folder {folder}: {fault}.")
-        if not _shows(layers, os.path.realpath(cwd)):
+        at = self.seen(cwd)
+        if not _shows(layers, at if at in self.glass.moved else os.path.realpath(at)):
             raise Unavailable(f"{name} cannot be started in the folder {cwd}: {HIDDEN}.")
         if fault := _why_no_program(name, cwd, env, layers):
             raise Unavailable(f"{name} cannot be started (is it installed, and on PATH?): {fault}.")
 
 
 def bubblewrap(
-    argv: Sequence[str], layers: Layers, network: str, kernel: str, sources: Mapping[str, str] = {}
+    argv: Sequence[str], layers: Layers, network: str, kernel: str, sources: Mapping[str, str] = {}, plain: bool = False
 ) -> list[str]:
-    """The command line of bubblewrap with these mounts, on this kernel release; see Confinement.words. `sources`: {path of a
-    mount: the folder that is mounted there}, where it is another."""
-    own = has_own_pid_max(kernel)
-    words = [_bubblewrap(), *ROOT, *FILTER, *(LIMIT if own else ()), *PROC_SYS]
+    """The command line of bubblewrap with these mounts, on this kernel release; see Confinement. `sources`: {path of a mount:
+    the folder that is mounted there}, where it is another."""
+    words, script = (
+        [_bubblewrap(), *ROOT, *FILTER],
+        ("" if has_own_pid_max(kernel) else ULIMIT) + (BEHIND if plain else EXEC),
+    )
+    for number, path in enumerate(_numbers(kernel, plain), start=1):
+        words += ["--file", str(spawn.HELD_FROM + number), path]
+    words += PROC_SYS
     for path, option in layers:
         words += [*option.split(), path] if option in (TMPFS, EMPTY) else [option, sources.get(path, path), path]
     hidden = [path for path, option in layers if option == TMPFS and path not in PRIVATE]
@@ -161,7 +174,15 @@ def bubblewrap(
     if os.geteuid() == 0:  # else root could remount what is read-only; nested sandboxes map ids with SETFCAP
         words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP"]
     words += [] if network == "host" else ["--unshare-net"]
-    return [*words, "--", *(() if own else ("/bin/sh", "-c", ULIMIT, "sh")), *argv]
+    words += ["--as-pid-1", "--unsetenv", tree.TAG] if plain else []
+    return [*words, "--", *(() if script == EXEC else ("/bin/sh", "-c", script, "sh")), *argv]
+
+
+def _numbers(kernel: str, plain: bool) -> dict[str, int]:
+    """{file of the kernel: what is written there} for a new PID namespace."""
+    late = plain and os.path.exists(LAST_PID)
+    last = {LAST_PID: NUMBERED + int.from_bytes(os.urandom(2)) % 2000} if late else {}
+    return {**({PID_MAX: MOST_PROCESSES} if has_own_pid_max(kernel) else {}), **last}
 
 
 def _needed(layers: Layers, moved: Collection[str]) -> list[tuple[str, str]]:

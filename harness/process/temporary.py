@@ -9,9 +9,11 @@ from harness.process import tree
 from harness.store import files
 
 
-def create(what: str, tag: str = "") -> str:
-    """Make an empty folder in the system's temporary folder; the caller removes it, or `clear_of` does after a kill."""
-    folder = f"{begin(tag)}{what}-{os.urandom(5).hex()}"
+def create(what: str, tag: str = "", *, ordinary: bool = False) -> str:
+    """Make an empty folder in the system's temporary folder; the caller removes it, or `remove_tagged` does after a kill.
+    `ordinary`: its name says neither whose it is nor what it is for."""
+    name = f"{base()}/{tree.ordinary_name(tag)}{os.urandom(4).hex()}" if ordinary else ""
+    folder = name or f"{begin(tag)}{what}-{os.urandom(5).hex()}"
     os.mkdir(folder, 0o700)
     return folder
 
@@ -35,7 +37,7 @@ def of_process(tag: str) -> str:
 
 def remove_tagged(tag: str, where: str = "") -> None:
     """Remove the temporary folders that a killed run with this tag left behind, also in `where`, its temporary folder."""
-    start = os.path.basename(begin(tag))
+    start = os.path.basename(begin(tag)), tree.ordinary_name(tag)
     for folder in {base(), where or base()}:
         for name in files.names(folder) if os.path.isdir(folder) else []:
             if name.startswith(start):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-from harness.base import errors
+from harness.base import encoding, errors
 from harness.process import spawn
 
 TAG = "PROCESS_TAG"
@@ -173,19 +173,25 @@ def _signal(pid: int, number: int) -> bool:
     return True
 
 
+def ordinary_name(tag: str) -> str:
+    """How the names of those temporary folders begin that belong to a run with this tag, and look like anybody's."""
+    return f"tmp.{encoding.digest(os.fsencode(tag))[:7]}"
+
+
 def sweep(tag: str) -> list[int]:
-    """SIGKILL every process of this user with PROCESS_TAG=`tag` in its environment, until none is left; returns the pids.
+    """SIGKILL every process of this user with PROCESS_TAG=`tag` in its environment, or with a TMPDIR that has the ordinary
+    name of this tag, until none is left; returns the pids.
 
     Spares this process and its ancestors. It ends what a run left behind when its guardian was killed with it.
     """
-    line, spared = os.fsencode(f"{TAG}={tag}"), set(_ancestors())
+    spared = set(_ancestors())
     killed: dict[int, None] = {}
     until = time.monotonic() + KILL_SECONDS
     while time.monotonic() < until:
-        tagged = [pid for pid in _pids() if pid not in spared and line in _environment(pid)]
+        tagged = [pid for pid in _pids() if pid not in spared and _has(pid, tag)]
         if not tagged:
             break
-        killed.update(dict.fromkeys(pid for pid in tagged if _kill_tagged(pid, line)))
+        killed.update(dict.fromkeys(pid for pid in tagged if _kill_tagged(pid, tag)))
         time.sleep(0.002)
     while any(_dying(pid) for pid in killed) and time.monotonic() < until:
         time.sleep(0.002)  # the kernel frees the environment before the process is gone
@@ -198,11 +204,16 @@ def _dying(pid: int) -> bool:
     return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
-def _kill_tagged(pid: int, line: bytes) -> bool:
+def _has(pid: int, tag: str) -> bool:
+    line, name = os.fsencode(f"{TAG}={tag}"), os.fsencode(f"/{ordinary_name(tag)}")
+    return any(one == line or (one.startswith(b"TMPDIR=") and name in one) for one in _environment(pid))
+
+
+def _kill_tagged(pid: int, tag: str) -> bool:
     """Kill the process if it still has the tag; the check and the kill go through a descriptor that no other pid reuses."""
     descriptor = spawn.exit_descriptor(pid)
     try:
-        if line not in _environment(pid):
+        if not _has(pid, tag):
             return False
         if descriptor >= 0:
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from harness.base import clock
 from harness.integrity import environment
@@ -15,6 +17,7 @@ from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Check, Claim, Contract
 from harness.model.receipts import Receipt
 from harness.process import supervise, temporary
+from harness.process.confine import BUBBLEWRAP
 from harness.store import documents, files
 from harness.store.layout import Layout
 
@@ -56,7 +59,7 @@ def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Rec
     else:
         code = _exit_code(run_shell(check.run, place, check.seconds or place.seconds, output))
     text = output.text()
-    return Receipt(
+    receipt = Receipt(
         claim=claim.id,
         command=check.run,
         phase=phase,
@@ -72,6 +75,7 @@ def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Rec
         guard=check.guard,
         notes=list(place.notes),
     )
+    return place.watch.examined(receipt) if place.watch and not place.fault else receipt
 
 
 def _exit_code(ended: supervise.Ended) -> int | None:
@@ -81,9 +85,9 @@ def _exit_code(ended: supervise.Ended) -> int | None:
 
 
 def fire_with_retry(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Receipt:
-    """Fire a check, and a red one once more; a green second result counts and is marked flaky."""
+    """Fire a check, and a red one once more; a green second result counts and is marked flaky. One that changed a test is red."""
     first = fire(check, claim, phase, place)
-    if first.green or place.fault:
+    if first.green or first.reason or place.fault:
         return first
     again = fire(check, claim, phase, place)
     if not again.green:
@@ -93,20 +97,36 @@ def fire_with_retry(check: Check, claim: Claim, phase: str, place: CheckEnvironm
 
 def run_shell(command: str, place: CheckEnvironment, seconds: float, output: Output) -> supervise.Ended:
     """Run a command as a check: bash -euo pipefail, its own TMPDIR and PORT, no harness variables, empty stdin."""
-    folder = temporary.create("check", place.tag)
+    folder = temporary.create("check", place.tag, ordinary=place.plain)
     try:
-        return supervise.run(
-            ["bash", "-euo", "pipefail", "-c", command],
-            cwd=place.directory,
-            env=environment.of_check(os.environ, place) | {"TMPDIR": folder, **port_variables(place.ports)},
-            sink=output.take,
-            wall_seconds=seconds,
-            grace_seconds=GRACE_SECONDS,
-            keep=place.keep,
-            confine=place.confined(folder),
-        )
+        start = start_of(command, place, folder)
+        return supervise.run(**start, sink=output.take, wall_seconds=seconds, grace_seconds=GRACE_SECONDS)
     finally:
         temporary.remove(folder)
+
+
+def start_of(command: str, place: CheckEnvironment, folder: str, before: str = "") -> dict[str, Any]:
+    """How a command of the contract starts in `place`, with `folder` as its TMPDIR; `before` is our shell in front of it."""
+    env = environment.of_check(os.environ, place) | {"TMPDIR": folder, **port_variables(place.ports)}
+    return {
+        "argv": ["bash", "-euo", "pipefail", "-c", before + command],
+        "cwd": place.directory,
+        "env": plain_variables(env, command, place) if place.plain else env,
+        "keep": place.keep,
+        "confine": place.confined(folder),
+    }
+
+
+def plain_variables(env: dict[str, str], command: str, place: CheckEnvironment) -> dict[str, str]:
+    """The environment without what only the harness sets, but for names in the command and those that the project needs. The
+    tag stays where bubblewrap takes it out."""
+    kept = {*place.needs, *re.findall(r"\w+", command)}
+    wrapped = place.confinement is not None and place.confinement.tier == BUBBLEWRAP
+    gone = {*environment.UNATTENDED, *([] if place.ports else ["PORT"]), *([] if wrapped else [supervise.TAG])}
+    left = {
+        name: value for name, value in env.items() if name in kept or (name not in gone and name[:10] != "GIT_CONFIG")
+    }
+    return {"TERM": "xterm", **left}
 
 
 def port_variables(ports: dict[str, int]) -> dict[str, str]:

@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from harness.git import clones, settings
+from harness.git import clones, repository, settings
 from harness.git.settings import Recorded
 from harness.integrity import confine
 from harness.model import receipts
 from harness.model.check_environment import CheckEnvironment
 from harness.process import temporary
-from harness.process.confine import BUBBLEWRAP
+from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.store.layout import Layout, state_home
 
 SHOWN = 3
@@ -23,7 +23,7 @@ def cloned(
     layout: Layout, place: CheckEnvironment, what: str, known: Recorded | None = None
 ) -> Iterator[CheckEnvironment]:
     """`clone` in a temporary folder that is named for `what`, with the configuration `known`."""
-    folder = temporary.create(what, place.tag)
+    folder = temporary.create(what, place.tag, ordinary=place.plain)
     try:
         yield clone(layout, folder, place, recorded(layout.top, known))
     finally:
@@ -35,14 +35,26 @@ def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: Record
     own. Checks run where the project is in it.
 
     Neither the repository nor a tree of a mission is there. Where that cannot be had, each receipt names the files that contain
-    such a path. Raises GitFailed.
+    such a path. A plain place is a clone of last week on a branch, at the path of the repository where there are mounts. Raises
+    GitFailed.
     """
     target = os.path.join(folder, os.path.basename(layout.top))
     made = apart(place, folder, recorded, layout.top, layout.project).replace(directory=target, checkout="")
-    clones.make(layout.top, target, place.head, recorded, made.git, layout.prefix)
-    if not _is_hidden(made):
+    branch = (repository.default_branch(layout.top) or "main") if place.plain else ""
+    clones.make(layout.top, target, place.head, recorded, made.git, layout.prefix, branch=branch)
+    if place.plain:
+        clones.date_back(target, made.git, layout.top)
+        made.confinement = made.confinement and _at(os.path.realpath(layout.top), target, made.confinement)
+    elif not _is_hidden(made):
         made.notes += _named(target, made.git, layout.top)
+    made.source = layout.top
     return made.replace(directory=layout.within(target), checkout=target) if layout.prefix else made
+
+
+def _at(path: str, clone: str, known: Confinement) -> Confinement:
+    """`known` where the clone is at this path, and no process tells that it is confined."""
+    glass = known.glass.replace(moved={path: clone}, writable=[*known.glass.writable, path])
+    return known.replace(glass=glass if known.tier == BUBBLEWRAP else known.glass, plain=True)
 
 
 def apart(place: CheckEnvironment, folder: str, recorded: Recorded, *hidden: str) -> CheckEnvironment:

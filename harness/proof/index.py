@@ -255,7 +255,7 @@ def _take(trails: dict[str, CheckHistory], run_id: str, receipt: Receipt) -> Non
 def _take_red(trails: dict[str, CheckHistory], receipt: Receipt) -> CheckHistory:
     """The history of the check, which this receipt shows can be red, if it does: a flaky one was red first."""
     trail = trails.setdefault(key(receipt.claim, receipt.command), CheckHistory())
-    if receipt.flaky or not receipt.green:
+    if receipt.phase != receipts.OUTSIDE and (receipt.flaky or not receipt.green):
         trail.red_at = _newest(trail.red_at, receipt.tree)
     return trail
 

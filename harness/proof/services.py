@@ -7,7 +7,6 @@ import shlex
 import time
 from types import TracebackType
 
-from harness.integrity import environment
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Service
 from harness.process import supervise, temporary, tree
@@ -34,9 +33,11 @@ class Running:
         self.folder = ""
 
     def __enter__(self) -> CheckEnvironment:
+        if self.place.watch:
+            self.place.watch.begin()
         if not self.services:
             return self.place
-        self.folder = temporary.create("services", self.place.tag)
+        self.folder = temporary.create("services", self.place.tag, ordinary=self.place.plain)
         try:
             return self._up()
         except BaseException:
@@ -60,17 +61,9 @@ class Running:
         return place
 
     def _start(self, service: Service, place: CheckEnvironment) -> supervise.Child:
-        env = environment.of_check(os.environ, place) | {"TMPDIR": self.folder, **fire.port_variables(place.ports)}
-        command = f"exec >{shlex.quote(self._log(service))} 2>&1\n{service.run}"
-        child = supervise.Child(
-            ["bash", "-euo", "pipefail", "-c", command],
-            cwd=place.directory,
-            env=env,
-            wall_seconds=UP_SECONDS,
-            keep=place.keep,
-            merge=True,
-            confine=place.confined(self.folder),
-        )
+        logged = f"exec >{shlex.quote(self._log(service))} 2>&1\n"
+        start = fire.start_of(service.run, place, self.folder, logged)
+        child = supervise.Child(**start, wall_seconds=UP_SECONDS, merge=True)
         self.children.append(child)
         return child
 

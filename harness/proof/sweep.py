@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from harness.git import repository
 from harness.git.settings import Recorded
+from harness.model import receipts
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Contract
 from harness.model.receipts import Receipt
-from harness.proof import fire, fresh, services
+from harness.proof import fire, fresh, services, tampering
 from harness.store.layout import Layout
 
 SHOWN = 12
+OUTSIDE_SETUP = "it passes only inside the harness, and with a plain environment "
 NO_SETUP = "the contract has no setup: a fresh clone is checked as it is"
 
 
 def sweep(
     layout: Layout, contract: Contract, place: CheckEnvironment, path: str, known: Recorded | None = None
 ) -> tuple[list[Receipt], str]:
-    """Setup, services and all checks in a clone with the configuration `known`: (receipts, output of a failed setup).
+    """Setup, services and all checks in a clone with the configuration `known`, and where all are green in a plain one, too:
+    (receipts, output of a failed setup).
 
     A red receipt lists the files that only the working folder has, as a possible cause.
     """
@@ -26,9 +29,21 @@ def sweep(
     if differs:
         more = f" and {len(differs) - SHOWN} more" if len(differs) > SHOWN else ""
         notes.append(f"only in the working folder, not in a clone: {', '.join(differs[:SHOWN])}{more}")
-    with fresh.cloned(layout, place.replace(notes=[*place.notes, *notes]), "sweep", known) as clone:
+    found, fault = _fired(layout, contract, place.replace(notes=[*place.notes, *notes]), "sweep", path, known)
+    if fault or not all(receipt.green for receipt in found):
+        return found, fault
+    plain = place.replace(plain=True)
+    again, fault = _fired(layout, contract, plain, receipts.OUTSIDE, path, known)
+    return [*found, *again], f"{OUTSIDE_SETUP}{fault}" if fault else ""
+
+
+def _fired(
+    layout: Layout, contract: Contract, place: CheckEnvironment, phase: str, path: str, known: Recorded | None
+) -> tuple[list[Receipt], str]:
+    with fresh.cloned(layout, place, "sweep", known) as clone:
+        clone = tampering.watched(clone, contract)
         fault = fire.setup_fault(contract, clone)
         if fault:
             return [], fault
         with services.Running(contract.services, clone) as up:
-            return list(fire.fire_all(contract.claims, "sweep", up, path)), ""
+            return list(fire.fire_all(contract.claims, phase, up, path)), ""

@@ -14,7 +14,7 @@ from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Contract
 from harness.model.receipts import Receipt
 from harness.process import temporary
-from harness.proof import fire, fresh, services
+from harness.proof import fire, fresh, services, tampering
 from harness.store import files
 from harness.store.layout import Layout, command, repository_of
 
@@ -87,6 +87,7 @@ def _require_commit(folder: str, at: str) -> None:
 
 
 def _fired(known: Contract, place: CheckEnvironment) -> Iterator[Receipt]:
+    place = tampering.watched(place, known) if place.source else place  # else a person's own folder
     fault = fire.setup_fault(known, place)
     if fault:
         raise Refused(fault)

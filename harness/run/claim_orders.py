@@ -23,7 +23,7 @@ from harness.model.features import Feature
 from harness.model.order_log import OrderContext
 from harness.model.receipts import Receipt
 from harness.process import supervise, temporary
-from harness.proof import fire, fresh, index, services
+from harness.proof import fire, fresh, index, services, tampering
 from harness.run import recover
 from harness.settle import planner
 from harness.store import names
@@ -184,12 +184,14 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         tag=_tag(layout),
         seconds=settings.check_seconds,
         passed=settings.passed,
+        writes=settings.writes,
         confinement=confine.of_mission(layout, settings, tree, confine.tier(layout, settings)),
     )
     with fresh.cloned(layout, place, "claim", workplace.recorded(layout)) as clone:
         worktrees.carry(layout.top, clone.root, settings.carry, layout.prefix)
         empty = fire.green_in_empty_folder([check.run for check in checks], clone)
         _refuse([f"`{run}` {fire.GREEN_ON_NOTHING}" for run in empty])
+        clone = tampering.watched(clone, whole)
         if fault := fire.setup_fault(whole, clone):
             raise Refused(fault)
         short = [one.replace(seconds=min(one.seconds, planner.BEFORE_SECONDS)) for one in whole.services]

@@ -20,7 +20,7 @@ from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome, Run
 from harness.model.receipts import Receipt
-from harness.proof import fire, services
+from harness.proof import fire, services, tampering
 from harness.store import names
 from harness.store.layout import Layout
 from harness.store.state import State
@@ -249,16 +249,20 @@ def _refuse(faults: list[str]) -> None:
 
 
 def red_first(
-    layout: Layout, made: Draft, place: CheckEnvironment, path: str, role: str, reported: frozenset[str] = frozenset()
+    layout: Layout, made: Draft, place: CheckEnvironment, path: str, role: str, reported: frozenset[str] | None = None
 ) -> None:
     """Red before green: fire every new check on the present tree, once per run; the receipts (phase before) go to `path`.
 
     Raises SetupRed where setup is red, and Refused for checks that are green already and are not guards. A check that was
-    `reported` in this run, or in the last run of `role`, is accepted when sent again; its claim stays unproven.
+    `reported` in this run, or in the last run of `role`, is accepted when sent again; its claim stays unproven. None where the
+    agent still works on the tree.
     """
     fired = receipts.load(path)
-    known = reported | {receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green}
+    known = (reported or frozenset()) | {
+        receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green
+    }
     done = {(receipt.claim, receipt.command) for receipt in fired}
+    place = place if reported is None else tampering.watched(place, made.contract)
     fault = fire.setup_once(layout, made.contract, place)
     if fault:
         raise SetupRed(fault)

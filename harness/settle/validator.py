@@ -17,7 +17,7 @@ from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome, Run
 from harness.model.receipts import Receipt
-from harness.proof import fire, index, reward_hacking, services, sweep
+from harness.proof import fire, index, reward_hacking, services, sweep, tampering
 from harness.settle import planner
 from harness.store import names
 from harness.store.state import State
@@ -37,6 +37,7 @@ def prepare(asked: Run) -> bool:
             run.layout, known, place, path, workplace.recorded(run.layout)
         )
         return False
+    place = tampering.watched(place, known)
     outcome.setup_fault = fire.setup_once(run.layout, known, place)
     if known.setup:
         workplace.leave_untracked(run)
@@ -115,7 +116,8 @@ def examine(asked: Run) -> None:
     outcome.examined = []
     if feature is None or not proposed or outcome.setup_fault or outcome.ended not in runs.GOOD:
         return
-    with services.Running(outcome.contract.services, run.place()) as up:
+    place = tampering.watched(run.place(), outcome.contract)
+    with services.Running(outcome.contract.services, place) as up:
         for row in proposed:
             claim = next((one for one in run.claims if one.id == row["claim"]), None)
             check = Check(run=row["run"].strip("\n"))
@@ -231,11 +233,12 @@ def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
     outcome.sweep = outcome.examined
     _report_flaky(run, outcome)
     for claim, receipt in red.items():
+        where = receipts.INSIDE_ONLY if receipt.phase == receipts.OUTSIDE else "in a fresh clone"
         owners = [feature for feature in passed if claim in feature.claims]
         for feature in owners:
             if feature.status == "passed":
                 features.move(feature, "refuted")
-            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red in a fresh clone")
-        why = f"{claim} is {receipt.verdict} in a fresh clone: {receipt.fault}"
+            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red {where}")
+        why = f"{claim} is {receipt.verdict} {where}: {receipt.fault}"
         _say(outcome, why)
         run.note(outcome, "FAIL", why, owners[0].id if owners else "")

@@ -36,6 +36,10 @@ max_log_mb = 9
 [env]
 pass = ["NPM_TOKEN"]
 
+[checks]
+writes = ["Cargo.lock"]
+needs = ["CI"]
+
 [workspace]
 max_tokens = 10
 additional_context = ["docs/style.md"]
@@ -77,6 +81,7 @@ TABLES = {
     "": config.Top.fields,
     "limits": config.Limits.fields,
     "env": config.EnvTable.fields,
+    "checks": config.ChecksTable.fields,
     "workspace": config.WorkspaceTable.fields,
     "roles.worker": config.RoleTable.fields,
     "agents.codex": config.AgentTable.fields,

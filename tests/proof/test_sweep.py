@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from typing import Any
 
+import pytest
+
+from harness.integrity import confine
 from harness.model import receipts
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Contract, Service
 from harness.model.receipts import Receipt
+from harness.process import landlock, supervise, temporary
+from harness.process.confine import BUBBLEWRAP, LANDLOCK, Confinement, Glass, available
 from harness.proof import sweep as sweeping
 from tests.missions import House
 from tests.planned import claim, contract_of, feature, lay
 
 
 def sweep(house: House, known: Contract) -> tuple[list[Receipt], str]:
-    """A final sweep at HEAD."""
+    """A final sweep at HEAD, without the receipts of its second half."""
     lay(house, [feature("F-001", *[one.id for one in known.claims])], known)
     place = CheckEnvironment(directory=str(house.project), head=house.head(), by="run-1")
-    return sweeping.sweep(house.layout, contract_of(house), place, str(house.folder / "receipts.jsonl"))
+    found, fault = sweeping.sweep(house.layout, contract_of(house), place, str(house.folder / "receipts.jsonl"))
+    return [one for one in found if one.phase == "sweep"], fault
 
 
 def test_a_sweep_sees_what_is_committed_and_nothing_else(house: House) -> None:
@@ -103,3 +111,86 @@ def test_services_are_started_in_the_clone(house: House) -> None:
     found, fault = sweep(house, known)
     assert (fault, [one.output for one in found]) == ("", ["committed\n"])
     assert os.listdir(house.folder / "temporary") == []
+
+
+# in a plain environment
+
+
+def twice(house: House, known: Contract, glass: Confinement | None, **more: Any) -> dict[str, list[str]]:
+    """{claim: verdict of the sweep, verdict in a plain environment} at HEAD, whether or not the first is green."""
+    place = CheckEnvironment(directory=str(house.project), head=house.head(), tag="m/run-1", confinement=glass, **more)
+    lay(house, [feature("F-001", *[one.id for one in known.claims])], known)
+    found, fault = sweeping.sweep(house.layout, contract_of(house), place, str(house.folder / "receipts.jsonl"))
+    assert fault == ""
+    assert os.listdir(house.folder / "temporary") == []
+    return {one.id: [each.verdict for each in found if each.claim == one.id] for one in known.claims}
+
+
+ASKS = {  # how a program may tell that the harness checks it
+    "CI": '[ -n "${CI-}" ]',
+    "NO_COLOR": '[ -n "${NO_COLOR-}" ]',
+    "PAGER": '[ "${PAGER-}${GIT_PAGER-}" = catcat ]',
+    "TERM": '[ "$TERM" = dumb ]',
+    "PORT": '[ -n "${PORT-}" ]',
+    "its tag": '[ -n "${PROCESS_TAG-}" ]',
+    "other variables": "env | grep -q -e GIT_TERMINAL_PROMPT -e DEBIAN_FRONTEND -e GIT_CONFIG_ -e harness",
+    "TMPDIR": 'case "$TMPDIR" in *harness* | *check*) ;; *) false ;; esac',
+    "its folder": 'case "$PWD" in *harness* | *sweep*) ;; *) false ;; esac',
+    "HOME": 'case "$HOME" in *harness*) ;; *) false ;; esac',
+    "the times of files": '[ -z "$(find main.py -mmin +60)" ]',
+    "the times of git": '[ -z "$(find .git/HEAD -mmin +60)" ]',
+    "the branch": '[ -z "$(git branch --show-current)" ]',
+    "the remote": 'case "$(git config remote.origin.url)" in /*) false ;; esac',
+}
+BY_PROCESS = {  # where it sees those of its check alone
+    "its number": "[ $$ -lt 1000 ]",
+    "its parent's number": "[ $PPID -lt 1000 ]",
+    "the first process": 'tr "\\0" " " </proc/1/cmdline | cat - /proc/1/comm | grep -q -e bwrap -e harness',
+    "mounts": "grep -q -e harness- -e sweep /proc/self/mountinfo",
+}
+
+
+@pytest.mark.parametrize("tier", [BUBBLEWRAP, LANDLOCK])
+def test_a_program_cannot_tell_the_second_run_from_a_real_use(house: House, tier: str) -> None:
+    """Whatever it goes by: of the first run each of these programs knows."""
+    if tier != available()[0] and not (tier == LANDLOCK and landlock.abi()):
+        pytest.skip("this tier cannot be had here")
+    asks = {**ASKS, **(BY_PROCESS if tier == BUBBLEWRAP else {})}
+    for name, ask in asks.items():
+        house.write(f"asks/{name}", f"if {ask}; then echo {name!r}; fi\n")
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "programs")
+    known = confine.of_stranger() or Confinement(glass=Glass(), tier=tier)
+    every = Contract(claims=[claim("V-1", 'for one in asks/*; do bash "$one"; done')])
+    assert twice(house, every, known.replace(tier=tier)) == {"V-1": ["green"] * 2}
+    first, second = (one.output.split("\n")[:-1] for one in receipts.load(str(house.folder / "receipts.jsonl")))
+    assert (sorted(first), second) == (sorted(asks), [])
+
+
+def test_what_a_check_names_or_the_project_needs_is_there(house: House) -> None:
+    """A check that was promised a port gets one, and `[checks] needs` names the rest."""
+    known = Contract(claims=[claim("V-1", 'test "$PORT" -gt 1024'), claim("V-2", 'env | grep -e "^NO_C" -e "^C[I]="')])
+    assert twice(house, known, None, needs=["CI"]) == {"V-1": ["green"] * 2, "V-2": ["green"] * 2}
+    receipt = receipts.load(str(house.folder / "receipts.jsonl"))[-1]
+    assert (receipt.phase, receipt.output) == ("outside", "CI=1\n")
+
+
+def test_a_service_and_the_checks_that_ask_it_keep_their_ports(house: House) -> None:
+    """Also those that a program alone reads."""
+    house.write("ask.sh", 'test "$PORT" = "$PORT_WEB"; cat "served-$PORT"\n')
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "asks")
+    web = Service(name="web", run='echo x >"served-$PORT"; sleep 60', ready='test -f "served-$PORT"')
+    assert twice(house, Contract(services=[web], claims=[claim("V-1", "bash ask.sh")]), None) == {"V-1": ["green"] * 2}
+
+
+def test_of_a_killed_sweep_nothing_is_left(bare: House) -> None:
+    """Folders with an ordinary name are found by the tag of the run, and so are processes."""
+    tag = f"m/{os.getpid()}"
+    temporary.create("sweep", tag, ordinary=True)
+    other = temporary.create("sweep", "m/run-2", ordinary=True)
+    env = {**bare.env, "TMPDIR": temporary.create("check", tag, ordinary=True)}
+    with subprocess.Popen(["sleep", "60"], env=env) as left:
+        assert supervise.sweep(tag) == [left.pid]
+    temporary.remove_tagged(tag)
+    assert os.listdir(bare.folder / "temporary") == [os.path.basename(other)]

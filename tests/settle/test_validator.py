@@ -111,11 +111,15 @@ def test_an_agents_word_alone_passes_nothing(built: House) -> None:
 
 
 def test_the_working_folder_is_put_back_after_the_checks(built: House) -> None:
-    """A check's change to a tracked file does not enter the next commit."""
-    lay(built, [feature("F-001", "VAL-1", status="validating")], Contract(claims=[claim("VAL-1", "echo x >> one")]))
-    judged(built, "F-001")
-    assert (built.project / "one").read_text() == ""
-    assert tries(built) == ("passed", 1)
+    """A check's change to a tracked file does not enter the next commit; where it is meant, the result counts."""
+    known = Contract(claims=[claim("VAL-1", "echo x >> one")])
+    for writes, status in ('["one"]', "passed"), ("[]", "failing"):
+        lay(built, [feature("F-001", "VAL-1", status="validating")], known)
+        built.config('agent = "scripted"', "[checks]", f"writes = {writes}")
+        judged(built, "F-001")
+        assert (built.project / "one").read_text() == ""
+        assert tries(built) == (status, 1)
+    assert "it changed one: a check names that" in built.result()["reason"]
 
 
 def test_a_feature_of_manual_claims_alone_blocks_nothing(built: House) -> None:
@@ -336,7 +340,7 @@ def test_a_green_sweep_ends_the_mission(through: House) -> None:
     result = judged(through)
     assert (result["verdict"], result["feature"]) == ("green", "")
     assert result["sweep"].keys() == {"tree", "contract", "spec"}
-    assert {one.phase for one in fired(through)} == {"sweep"}
+    assert {one.phase for one in fired(through)} == {"sweep", "outside"}
     accept_all(through)
     assert due(through) == "DONE"
     commit(through, more="")
