@@ -96,7 +96,8 @@ class Result(Record):
     `sweep`: {tree, contract, spec} of a final sweep. `mark`: the fingerprint of what decisions depend on, after the run.
     `seal`: the run digest. `agents`: every agent in turn; `agent` answered. `until`: unix seconds until which its vendor
     accepts no request, 0 if there is no wait. `unlanded`: why the mission's branch, or a person's folder, is behind;
-    `confined`: the tier of confinement of what the run started, "" for none; `secrets`: what of its work is, or may be, a secret, in words."""
+    `confined`: the tier of confinement of what the run started, "" for none; `secrets`: what of its work is, or may be, a
+    secret, in words."""
 
     run: str
     role: str

@@ -7,6 +7,7 @@ import shlex
 import time
 from types import TracebackType
 
+from harness.integrity import environment
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Service
 from harness.process import supervise, temporary, tree
