@@ -92,8 +92,9 @@ def draft(
     faults += [f"the id '{name}' was dropped before; ids are never reused" for name in names if name.lower() in used]
     old, new = contract_log.blocks(contract), contract_log.blocks(made.contract)
     moved = [name for name, block in old.items() if block and new.get(name) != block]
-    added = {name: block for name, block in new.items() if old.get(name) != block}
-    faults += [f"{name} {why}" for name, block in added.items() if (why := redaction.unfit(block))]
+    faults += [
+        f"{name} {why}" for name, block in new.items() if old.get(name) != block and (why := redaction.unfit(block))
+    ]
     if moved and not reply.get("reason", "").strip():
         faults.append(f"{', '.join(moved)} of the contract is changed or gone; say why in the plan's 'reason'")
     there = {*(one.id for one in features), *(one.id for one in contract.claims)}
@@ -258,9 +259,7 @@ def red_first(
     agent still works on the tree.
     """
     fired = receipts.load(path)
-    known = (reported or frozenset()) | {
-        receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green
-    }
+    known = {*(reported or ()), *(receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green)}
     done = {(receipt.claim, receipt.command) for receipt in fired}
     place = place if reported is None else tampering.watched(place, made.contract)
     fault = fire.setup_once(layout, made.contract, place)

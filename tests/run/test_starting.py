@@ -336,12 +336,12 @@ def test_what_is_not_passed_on_is_named_once_a_mission(house: House) -> None:
     mine = ("[agents.mine]", 'command = ["true"]', 'format = "codex"', 'env = { MY_TOKEN = "y" }')
     house.config('agent = "mine"', *mine, *CAP, "[prices.mine]", *PRICE[1:])
     named = "not passed on: DATABASE_URL, DJANGO_SETTINGS_MODULE; see [env] pass\n"
-    assert [house.harness("init", "--quietly", **theirs).out for _ in range(2)] == [named, ""]
+    assert [house.harness("init", "--quietly", piped=b"", **theirs).out for _ in range(2)] == [named, ""]
     more = {"AWS_PROFILE": "x", "SENTRY_DSN": "x"}
     named = "not passed on: AWS_PROFILE, DATABASE_URL and 2 more; see [env] pass\n"
-    assert house.harness("init", "--quietly", **theirs, **more).out == named
+    assert house.harness("init", "--quietly", piped=b"", **theirs, **more).out == named
     house.config('agent = "mine"', *mine, "[env]", f"pass = {[*theirs, *more]}", *CAP, "[prices.mine]", *PRICE[1:])
-    assert house.harness("init", "--quietly", **theirs, **more).out == ""
+    assert house.harness("init", "--quietly", piped=b"", **theirs, **more).out == ""
 
 
 # the example
