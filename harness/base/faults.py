@@ -31,7 +31,8 @@ NOISE = (
 )
 MACHINE = (  # of what a check needs and does not bring
     r"command not found|No such file or directory|Permission denied|cannot execute|ModuleNotFoundError|ImportError"
-    r"|Cannot find module|Connection refused|ECONNREFUSED|Could not resolve|No space left|Read-only file system|Address already in use"
+    r"|Cannot find module|Connection refused|ECONNREFUSED|Could not resolve|No space left|Read-only file system"
+    r"|Address already in use"
 )
 TRACE = r"Traceback \(most recent call last\):|Exception ignored (in|while)"
 
