@@ -32,6 +32,11 @@ NOISE = (
     r"|exit status \d+$|FAIL$|.*: (write error: )?Broken pipe$|Command exited with|note: run with `RUST_BACKTRACE"
     r"|\d+ errors? generated\.?$|compilation terminated\.?$|.*ELIFECYCLE|Process completed with exit code"
 )
+MACHINE = (  # of what a check needs and does not bring
+    r"command not found|No such file or directory|Permission denied|cannot execute|ModuleNotFoundError|ImportError"
+    r"|Cannot find module|Connection refused|ECONNREFUSED|Could not resolve|No space left|Read-only file system"
+    r"|Address already in use"
+)
 TRACE = r"Traceback \(most recent call last\):|Exception ignored (in|while)"
 
 
@@ -47,6 +52,11 @@ def first(reason: str, most: int = 0) -> str:
         more = MORE.format(listed - 1) if listed > 1 else ""
     shown = "".join(char if char.isprintable() else " " for char in fault).strip()
     return cut(shown, most - len(more) if most else 0) + more
+
+
+def of_machine(fault: str) -> bool:
+    """Whether a fault of a check is that of the machine it ran on, and not of the work: any feature may meet it."""
+    return re.search(MACHINE, fault) is not None
 
 
 def cut(text: str, most: int) -> str:

@@ -36,13 +36,13 @@ def diff(layout: Layout, run_id: str) -> dict[str, Any]:
 
 
 def _left(layout: Layout, run_id: str) -> list[str]:
-    """The lines of summary.md as the run found it that it has no more after the run."""
+    """The lines of summary.md as the run found it that it has no more after the run; headings, which count, are none."""
     state, kept = State(layout), State(layout).json(f"{names.SNAPSHOTS}/{run_id}.json")
     if not kept or not state.exists(names.of_run(run_id, names.CONTEXT)):
         return []
     digests = [runs.context(layout, run_id).live.get(names.SUMMARY, [""])[0], kept["live"].get(names.SUMMARY, "")]
     before, after = (objects.get(layout, digest).decode().split("\n") if digest else [] for digest in digests)
-    return [line for line in before if line.strip() and line not in after]
+    return [line for line in before if line.strip() and not line.startswith("#") and line not in after]
 
 
 def _of_run(rows: Iterable[Archived | Move | Change], run_id: str) -> Iterator[Archived | Move | Change]:

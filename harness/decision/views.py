@@ -86,9 +86,12 @@ def _set_aside(layout: Layout, found: list[Feature], since: int) -> dict[str, st
 
 
 def _fault(layout: Layout, one: Result) -> str:
-    """The fault of a run's first red check, else of its reason."""
-    red = (receipt.fault for receipt in receipts.of_run(layout, one.run) if not receipt.green)
-    return next(red, "") or faults.first(one.reason)
+    """The fault of a run's first red check, with its command unless it is of the machine, else that of its reason."""
+    red = next((receipt for receipt in receipts.of_run(layout, one.run) if not receipt.green), None)
+    if red is None or red.exit == receipts.NOT_FIRED or faults.of_machine(red.fault):
+        return red.fault if red else faults.first(one.reason)
+    check = " ".join(red.command.split())
+    return red.fault if check in red.fault else f"{red.fault}, in {check}"
 
 
 def _asks(layout: Layout) -> bool:

@@ -123,3 +123,14 @@ def test_a_real_assertion_without_words_is_shown_with_its_code(tmp_path: object)
     assert said("def add(a, b):\n    return 5\n\n\nassert add(2, 2) == 4\n") == "AssertionError: assert add(2, 2) == 4"
     assert said("try:\n    {}['a']\nexcept KeyError:\n    raise ValueError('no a')\n") == "ValueError: no a"
     assert said("raise SystemExit('no sign')\n") == "no sign"
+
+
+def test_a_fault_of_the_machine_is_none_of_the_work() -> None:
+    """What two features may both meet; an assertion that happens to read the same is not."""
+    machine = (
+        "bash: line 1: npm: command not found",
+        "ModuleNotFoundError: No module named 'yaml'",
+        "x: Permission denied",
+    )
+    assert all(map(faults.of_machine, machine))
+    assert not any(map(faults.of_machine, ("AssertionError: 1 != 0", "< 2 [ ] Buy milk", "FAILED tests/a.py::test_b")))
