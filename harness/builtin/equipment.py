@@ -33,6 +33,9 @@ class Equipment:
         self.scratch = _scratch(place, powers)
         if self.scratch:
             place = place.replace(also={**place.also, SCRATCH: Mount(path=self.scratch)})
+            if known := place.confinement:
+                glass = known.glass.replace(readable=[*known.glass.readable, self.scratch])
+                place = place.replace(confinement=known.replace(glass=glass))
         self._offer = self._servers(place, powers)
         more = self._offer.tools if self._offer else []
         self.hands = Hands(place, powers.replace(more=[*powers.more, *more]), elsewhere)
@@ -77,11 +80,12 @@ class Equipment:
 
 
 def _scratch(place: Place, powers: Powers) -> str:
-    """The folder of the folders of isolated subagents; "" where none needs one."""
+    """The folder of the folders of isolated subagents; "" where none needs one. It is beside the temporary folder: an agent could
+    put a link in the place of one that is in it."""
     known = powers.given.subagents if powers.given else []
     above = place.scratch or (place.environment or os.environ).get("TMPDIR", "")
     if not above or not any(one.mode == "isolated" and not one.folder for one in known):
         return ""
-    made = os.path.join(above, SCRATCH.lstrip("."))
+    made = above.rstrip("/") + SCRATCH if place.confinement else os.path.join(above, SCRATCH.lstrip("."))
     files.make_folder(made)
     return made

@@ -172,15 +172,15 @@ class Worker:
             return place
         folder = self._own_folder(above.folder, job)
         files.make_folder(folder)
-        confinement = _narrowed(above.confinement, above.folder, folder)
+        confinement = above.confinement if job.agent.folder else _narrowed(above.confinement, above.folder, folder)
         also = {PROJECT: Mount(path=above.folder)}
         return place.replace(folder=folder, confinement=confinement, also=also)
 
     def _own_folder(self, above: str, job: Job) -> str:
         if not job.agent.folder:
             scratch = self.equipment.scratch
-            return os.path.join(
-                scratch or os.path.join(self.means.folder, job.task.id, "files"), job.task.id if scratch else ""
+            return os.path.realpath(
+                os.path.join(scratch, job.task.id) if scratch else os.path.join(self.means.folder, job.task.id, "files")
             )
         folder = os.path.realpath(os.path.join(above, job.agent.folder))
         if not folder.startswith(os.path.realpath(above) + "/"):

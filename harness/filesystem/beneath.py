@@ -64,8 +64,15 @@ class Beneath:
         self.by_kernel = by_kernel
 
     def root(self) -> int:
-        """A descriptor of the folder itself."""
-        return os.open(self.folder, FOLDER | os.O_NOFOLLOW)
+        """A descriptor of the folder itself; raises OSError, with ELOOP, where a link is in its path by now."""
+        top = os.open("/", FOLDER)
+        try:
+            root = _beneath(top, self.folder[1:] or ".") if self.by_kernel else -1
+        finally:
+            os.close(top)
+        if root < 0 and os.path.realpath(self.folder) != self.folder:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        return root if root >= 0 else os.open(self.folder, FOLDER | os.O_NOFOLLOW)
 
     def place(self, names: Sequence[str], *, follow: bool = True) -> Place:
         """Where these names lead; the last one need not exist. `follow`: also through a link as the last."""

@@ -47,12 +47,12 @@ class Local:
         homes: Iterable[str] = (),
         with_rg: bool = True,
     ) -> None:
-        self.root = os.path.realpath(root)
+        self.beneath, self.marks = Beneath(root), lines.Marks()
+        self.root = self.beneath.folder
         self.homes = list(dict.fromkeys([self.root, os.path.abspath(root), *homes]))
         self.guarded = Guarded(list(read_only))
         self.program = ripgrep.program() if with_rg else ""
         self.also = dict(also or {})
-        self.beneath, self.marks = Beneath(self.root), lines.Marks()
         self._mounted = {name: Beneath(mount.path) for name, mount in self.also.items()}
 
     def located(self, path: str) -> tuple[Beneath, list[str], str]:

@@ -82,7 +82,7 @@ def of_conversation(
     assert known is not None, "there is a tier"
     name, talk = (encoding.digest(os.fsencode(os.path.realpath(path)))[:12] for path in (folder, results or folder))
     own = home_of_clone(os.path.join(state_home(), f"conversation-{name}.home"))
-    room = os.path.join(own, "tmp", talk)  # each conversation has one: its subagents have folders there
+    room = os.path.join(own + ".tmp", talk)  # each conversation has one
     files.make_folder(room)
     top = os.path.realpath(folder)
     spared = [path for path in [*protected(layout), os.path.join(top, ".git")] if path != top and _is_in(path, top)]
@@ -92,7 +92,7 @@ def of_conversation(
         opened = _opened(top, spared)
     else:  # a folder that is a mount itself cannot be renamed, which would take a spared one in it away
         opened = [top, *dict.fromkeys(above for path in spared for above in _between(path, top))]
-    known = of_agent(layout, known, [*opened, own], settings.trust, ())
+    known = of_agent(layout, known, [*opened, own, room], settings.trust, ())
     shown = [*known.glass.readable, *filter(os.path.exists, spared), *filter(None, [results])]
     hidden = [*known.glass.hidden, layout.sessions]
     known = known.replace(glass=known.glass.replace(readable=shown, hidden=hidden))

@@ -18,6 +18,12 @@ def create(what: str, tag: str = "", *, ordinary: bool = False) -> str:
     return folder
 
 
+def below(folder: str, name: str) -> str:
+    """Make a folder of this name in one that `create` made; it goes with that."""
+    os.mkdir(made := os.path.join(folder, name), 0o700)
+    return made
+
+
 def begin(tag: str, where: str = "") -> str:
     """How the paths of all temporary folders of a run begin; `where`: its temporary folder, if not that of this process."""
     named = f"{tag.replace('/', '-')}-" if tag else ""

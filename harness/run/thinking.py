@@ -41,7 +41,8 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
     refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.agents]
     outcome.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in opened.agents])
-    recorder, room = Recorder(run, outcome, opened.lease), temporary.create("agent", run.tag)
+    recorder, above = Recorder(run, outcome, opened.lease), temporary.create("agent", run.tag)
+    room = temporary.below(above, "own")  # beside it are folders that no agent can move: see builtin.equipment
     tables.hold()  # as they are now: an update of the harness during the run does not mix two versions
     try:
         with Inbox(run.paths.inbox, verbs.of(run)):
@@ -59,7 +60,7 @@ def think(opened: Opened, text: str, stable_bytes: int) -> None:
                 refused.append(Refusal(agent=name, outcome=outcome.ended, reason=outcome.reason, until=outcome.until))
     finally:
         recorder.close()
-        temporary.remove(room)
+        temporary.remove(above)
     if len(refused) > (outcome.ended in RETRYABLE):
         _report_refusals(outcome, refused)
 

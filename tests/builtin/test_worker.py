@@ -216,6 +216,24 @@ def test_commands_of_an_isolated_one_are_kept_to_its_folder(tmp_path: Path) -> N
     assert not (made.tree / "b").exists()
 
 
+@pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap does not work here")
+def test_a_link_of_a_confined_agent_leads_no_isolated_one_elsewhere(tmp_path: Path) -> None:
+    """Neither its commands nor its files, which no mount confines."""
+    away, room = tmp_path / "away", tmp_path / "room"
+    away.mkdir()
+    room.mkdir()
+    link = f"mkdir $TMPDIR/tasks; ln -s {away} $TMPDIR/tasks/alone-1; ln -s {away} $TMPDIR.tasks; ls $TMPDIR/tasks"
+    tried = calls(("execute", {"command": f"touch own {away}/a"}), ("write_file", {"path": "b", "content": "x"}))
+    brain = minds(calls(("execute", {"command": link}), ("agent_spawn", {"agent": "alone", "task": "x"})), alone=tried)
+    glass = Glass(writable=[str(tmp_path / "tree"), str(room)], readable=[str(tmp_path)])
+    confinement = {"glass": glass.asdict(), "tier": BUBBLEWRAP, "holder": 0}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(room))
+        made = ran(tmp_path, brain, agents=[agent("alone", mode="isolated")], confinement=confinement)
+    assert made.results()[0].endswith("alone-1") and list(away.iterdir()) == []
+    assert {path.name for path in (tmp_path / "room.tasks/alone-1").iterdir()} == {"own", "b"}
+
+
 def test_they_have_no_more_rights_than_who_started_them(tmp_path: Path) -> None:
     """A deny is inherited always; the tools of a declaration only narrow."""
     tried = calls(

@@ -207,6 +207,19 @@ def test_both_ways_find_the_same_place(root: Path) -> None:
     assert found(walk, "out/x", True) == errno.EXDEV
 
 
+@pytest.mark.parametrize("by_kernel", [True, False])
+def test_a_root_that_moved_behind_a_link_is_not_followed(root: Path, by_kernel: bool) -> None:
+    """That of a subagent may lie where its parent can move folders."""
+    beneath = Beneath(str(root / "d"), by_kernel=by_kernel)
+    os.close(beneath.opened(["f"]))
+    (root.parent / "outside").rename(root.parent / "d")
+    root.rename(root.parent / "moved")
+    root.symlink_to(root.parent)
+    with pytest.raises(OSError) as caught:
+        beneath.opened(["f"])
+    assert caught.value.errno == errno.ELOOP
+
+
 def test_no_descriptor_is_left_open(root: Path) -> None:
     """By no verb, whether it succeeds or not."""
     (root / "l").symlink_to("d")
