@@ -1,4 +1,4 @@
-"""Whether the confinement of runs holds on this machine: four probes, each a shell command that is confined as an agent's are.
+"""What of the confinement of runs holds on this machine: probes, each a command that is confined as an agent's are.
 
 They aim at a mission made for them, which is removed afterwards; of a person's keys it is only seen whether they can be read.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import sys
 from collections.abc import Iterator
 
 from harness.base.errors import Unavailable
@@ -14,7 +16,7 @@ from harness.base.record import Record
 from harness.commands import try_agent
 from harness.commands.try_agent import Finding
 from harness.git import dotgit
-from harness.integrity import confine, home_layer, inside, workplace
+from harness.integrity import confine, environment, home_layer, inside, workplace
 from harness.model import config, mission
 from harness.model.config import Config
 from harness.process import supervise, temporary, tree
@@ -22,27 +24,36 @@ from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement
 from harness.store import files
 from harness.store.layout import Layout
 
-SECONDS = 30.0
+SECONDS, SHOWN = 30.0, 3
 TRUST = "workspace"  # where config.toml names none
 BOTH, MOUNTS = (BUBBLEWRAP, LANDLOCK), (BUBBLEWRAP,)
 NOTHING = (
     "Nothing confines the programs of a run here, so there is nothing to try: {why}. An agent may change whatever you may. "
     "Install bubblewrap (the package has that name); docs/contract.md has `confine` and `workplace`."
 )
-WRITE = 'echo >> "$1"'
+WRITE = 'code=1; for one; do echo >> "$one" && code=0; done; exit $code'
 READ = 'for one; do if [ -d "$one" ]; then ls -A "$one"; else head -c 1 "$one"; fi; done 2>/dev/null | grep -q .'
 SIGNAL = '[ "$(sed "s/.*) //" "/proc/$1/stat" | cut -d " " -f 20)" = "$2" ] && kill -0 "$1"'
+SHARED = '[ "$(readlink /proc/self/ns/ipc)" = "$1" ] || [ "$(stat -c %d /dev/shm 2>&1)" = "$2" ]'
+PYTHON = [sys.executable, "-I", "-S", "-c"]
+KEYRING = """import ctypes, os, sys  # keyctl(2): the id of the session keyring
+kernel = ctypes.CDLL(None, use_errno=True)
+sys.exit("keyctl: " + os.strerror(ctypes.get_errno()) if kernel.syscall(int(sys.argv[1]), 0, -3, 0) < 0 else 0)"""
+RUN = 'exec "$@"'
+KEYCTL = {"x86_64": "250", "aarch64": "219"}
+CONNECT = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
+PTRACE = "processes of one program are not protected from each other: ptrace is allowed, for debuggers and sanitizers"
 
 
 class Probe(Record):
-    """One attempt: what it is for a person, its script and the script's arguments, the tiers that refuse it. `written`: a file
-    that it changes where it works. One that no tier refuses is what an agent needs."""
+    """One attempt: what it is for a person, its script and the script's arguments, the tiers that refuse it. `written`: files
+    of which it changes one where it works. One that no tier refuses is what an agent needs."""
 
     what: str
     script: str
     arguments: list[str]
     tiers: tuple[str, ...] = BOTH
-    written: str = ""
+    written: list[str] = []
 
 
 def attempt(where: Layout) -> Iterator[Finding]:
@@ -79,6 +90,27 @@ def _tried(project: str, settings: Config, trees: list[str]) -> Iterator[Finding
     glass = confine.of_agent(there, glass, [tip.folder], trust, ())
     for probe in probes(there, tip.folder, another, trust):
         yield judged(probe, how, *carry_out(probe, glass, tip.folder))
+    yield _network(glass, how, settings, tip.folder)
+    yield _environment(settings)
+    yield Finding(state="note", what=PTRACE)
+
+
+def _network(glass: Confinement, how: str, settings: Config, folder: str) -> Finding:
+    """Whether a server of this machine can be reached, where `network` says that it cannot."""
+    if settings.network is True:
+        return Finding(state="note", what="network = true: it reaches every network that you reach")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        words = [*PYTHON, CONNECT, str(server.getsockname()[1])]
+        probe = Probe(what="reach a server outside", script=RUN, arguments=words, tiers=MOUNTS)
+        return judged(probe, how, *carry_out(probe, glass, folder))
+
+
+def _environment(settings: Config) -> Finding:
+    """What of a person's environment a check would have."""
+    gone = environment.withheld(os.environ, settings.passed)
+    more = f" and {len(gone) - SHOWN} more" if len(gone) > SHOWN else ""
+    named = f": {', '.join(gone[:SHOWN])}{more}" if gone else ""
+    return Finding(state="ok", what=f"of {len(os.environ)} variables {len(gone)} are not passed on{named}")
 
 
 def _why_none(settings: Config) -> str:
@@ -88,23 +120,28 @@ def _why_none(settings: Config) -> str:
 
 
 def probes(there: Layout, folder: str, another: str, trust: str) -> list[Probe]:
-    """What an agent needs, and four things that none may do. Under full trust it may read keys."""
+    """What an agent needs, and what none may do. Under full trust it may read keys."""
     config, new = os.path.abspath(dotgit.folders(there.top)[1]) + "/config", folder + "/harness-try"
     keys = [] if trust == "full" else home_layer.keys(os.path.expanduser("~"), os.environ)
     secrets = "the tree of another mission" if trust == "full" else "keys, or the tree of another mission"
     identity = [str(os.getpid()), tree.stat(os.getpid())[19].decode()]
+    state, shared = [there.features, config], "/dev/shm"
+    spaces = [os.readlink("/proc/self/ns/ipc"), str(os.stat(shared).st_dev) if os.path.isdir(shared) else "none"]
+    number = KEYCTL.get(os.uname().machine)
+    keyring = Probe(what="use a keyring of the kernel", script=RUN, arguments=[*PYTHON, KEYRING, number or ""])
     return [
-        Probe(what="write in its tree", script=WRITE, arguments=[new], tiers=(), written=new),
-        Probe(what="write the state of a mission", script=WRITE, arguments=[there.features], written=there.features),
-        Probe(what="write the configuration of git", script=WRITE, arguments=[config], written=config),
+        Probe(what="write in its tree", script=WRITE, arguments=[new], tiers=(), written=[new]),
+        Probe(what="write the state of a mission, or git's settings", script=WRITE, arguments=state, written=state),
         Probe(what=f"read {secrets}", script=READ, arguments=[*filter(os.path.exists, keys), another], tiers=MOUNTS),
         Probe(what="signal a process outside", script=SIGNAL, arguments=identity, tiers=MOUNTS),
+        Probe(what="share System V IPC, or /dev/shm", script=SHARED, arguments=spaces, tiers=MOUNTS),
+        *([keyring] if number else []),
     ]
 
 
 def carry_out(probe: Probe, glass: Confinement | None, folder: str) -> tuple[bool, str]:
     """Whether it worked, seen from outside; the last words of the shell."""
-    output, before = bytearray(), files.read(probe.written) if probe.written else None
+    output, before = bytearray(), [*map(files.read, probe.written)]
     ended = supervise.run(
         ["sh", "-c", probe.script, "sh", *probe.arguments],
         cwd=folder,
@@ -113,7 +150,7 @@ def carry_out(probe: Probe, glass: Confinement | None, folder: str) -> tuple[boo
         sink=lambda _, chunk: output.extend(chunk),
         confine=glass,
     )
-    worked = ended.exit == 0 and (not probe.written or files.read(probe.written) != before)
+    worked = ended.exit == 0 and (not before or [*map(files.read, probe.written)] != before)
     return worked, output.decode("utf-8", "replace").strip().rpartition(": ")[2]
 
 

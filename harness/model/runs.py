@@ -95,9 +95,8 @@ class Result(Record):
     """The result of a run: result.json, and its line in runs.jsonl. `verdict`: green, red, or "" if the run judged nothing.
     `sweep`: {tree, contract, spec} of a final sweep. `mark`: the fingerprint of what decisions depend on, after the run.
     `seal`: the run digest. `agents`: every agent in turn; `agent` answered. `until`: unix seconds until which its vendor
-    accepts no request, 0 if there is no wait. `unlanded`: why the mission's branch, or a person's folder, is behind;
-    `confined`: the tier of confinement of what the run started, "" for none; `secrets`: what of its work is, or may be, a
-    secret, in words."""
+    accepts no request, 0 if there is no wait. `unlanded`: why a branch or folder is behind its work; `confined`: the tier of
+    confinement of what the run started, "" for none; `secrets`: what of its work is, or may be, a secret, in words."""
 
     run: str
     role: str

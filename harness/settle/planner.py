@@ -92,9 +92,8 @@ def draft(
     faults += [f"the id '{name}' was dropped before; ids are never reused" for name in names if name.lower() in used]
     old, new = contract_log.blocks(contract), contract_log.blocks(made.contract)
     moved = [name for name, block in old.items() if block and new.get(name) != block]
-    faults += [
-        f"{name} {why}" for name, block in new.items() if old.get(name) != block and (why := redaction.unfit(block))
-    ]
+    added = (name for name, block in new.items() if old.get(name) != block)
+    faults += [f"{name} {why}" for name in added if (why := redaction.unfit(new[name]))]
     if moved and not reply.get("reason", "").strip():
         faults.append(f"{', '.join(moved)} of the contract is changed or gone; say why in the plan's 'reason'")
     there = {*(one.id for one in features), *(one.id for one in contract.claims)}
@@ -194,7 +193,7 @@ def form_faults(check: str, *folders: str) -> list[str]:
     """The refused shell forms in a check, with what to write instead; `folders` are paths that it must not name."""
     shown = redaction.received(check if len(check) < 80 else check[:77] + "…")
     found = [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
-    found += [f"the check `{shown}` {why}"] if (why := redaction.unfit(check)) else []
+    found += [f"the check `{shown}` {why}" for why in [redaction.unfit(check)] if why]
     if any(folder in check for folder in folders) and not ABSOLUTE.search(check):
         found.append(f"the check `{shown}` names this folder, where no clone is: use relative paths")
     return found
@@ -254,9 +253,8 @@ def red_first(
 ) -> None:
     """Red before green: fire every new check on the present tree, once per run; the receipts (phase before) go to `path`.
 
-    Raises SetupRed where setup is red, and Refused for checks that are green already and are not guards. A check that was
-    `reported` in this run, or in the last run of `role`, is accepted when sent again; its claim stays unproven. None where the
-    agent still works on the tree.
+    Raises SetupRed where setup is red, and Refused for checks that are green already and are not guards. A check `reported` in
+    this run (None: the agent still works), or in the last run of `role`, is accepted when sent again; its claim stays unproven.
     """
     fired = receipts.load(path)
     known = {*(reported or ()), *(receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green)}

@@ -1,8 +1,9 @@
-"""`doctor confine`: four probes say whether confinement holds on this machine; tests/confinement attempts everything else."""
+"""`doctor confine`: probes say whether confinement holds on this machine; tests/confinement attempts everything else."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.missions import Done, House
 
 needs_bubblewrap = pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")
 needs_landlock = pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")
+KEYRING = "use a keyring of the kernel (Operation not permitted)"
 READ = "read keys, or the tree of another mission"
 
 
@@ -49,19 +51,24 @@ def without_bubblewrap(house: House) -> str:
 
 
 @needs_bubblewrap
-def test_behind_bubblewrap_four_things_are_refused(bare: House) -> None:
+def test_behind_bubblewrap_it_says_in_ten_lines_what_holds(bare: House) -> None:
     """A line for each, with the reason; nothing is left of the trial."""
     with_key(bare)
     bare.project.mkdir()
-    done = bare.program("doctor", "confine")
+    done = bare.program("doctor", "confine", MY_TOKEN="x")
     assert (done.code, done.err) == (0, ""), done
-    assert done.out.splitlines() == [
+    *said, environment, ptrace = done.out.splitlines()
+    assert re.fullmatch(r"ok    of \d+ variables \d+ are not passed on: .*MY_TOKEN.*", environment)
+    assert ptrace.startswith("note  processes of one program are not protected from each other: ptrace is allowed")
+    assert said == [
         'note  on this machine: bubblewrap; an agent with trust = "workspace"',
         "ok    allowed: write in its tree",
-        "ok    refused: write the state of a mission (Read-only file system)",
-        "ok    refused: write the configuration of git (Read-only file system)",
+        "ok    refused: write the state of a mission, or git's settings (Read-only file system)",
         f"ok    refused: {READ}",
         "ok    refused: signal a process outside (No such file or directory)",
+        "ok    refused: share System V IPC, or /dev/shm",
+        "ok    refused: use a keyring of the kernel (Operation not permitted)",
+        "note  network = true: it reaches every network that you reach",
     ]
     assert leftovers(bare) == [] and list(bare.project.iterdir()) == []
 
@@ -70,14 +77,20 @@ def test_behind_bubblewrap_four_things_are_refused(bare: House) -> None:
 def test_behind_landlock_writes_are_refused_and_the_rest_is_said(bare: House) -> None:
     """No line claims a refusal that this tier does not give."""
     bare.project.mkdir()
+    bare.write(".harness/config.toml", "network = false\n")
     done = bare.program("doctor", "confine", PATH=without_bubblewrap(bare))
     assert (done.code, lines(done, "bad")) == (0, []), done
     assert lines(done, "note") == [
         'on this machine: landlock; an agent with trust = "workspace"',
         f"not refused on this tier: {READ}",
         "not refused on this tier: signal a process outside",
+        "not refused on this tier: share System V IPC, or /dev/shm",
+        "not refused on this tier: reach a server outside",
+        try_confine.PTRACE,
     ]
-    assert "refused: write the state of a mission (Permission denied)" in lines(done, "ok")
+    assert {"write the state of a mission, or git's settings (Permission denied)", KEYRING} <= {
+        line.removeprefix("refused: ") for line in lines(done, "ok")
+    }
     assert leftovers(bare) == []
 
 
@@ -85,11 +98,12 @@ def test_behind_landlock_writes_are_refused_and_the_rest_is_said(bare: House) ->
 def test_the_settings_of_the_mission_are_tried(house: House) -> None:
     """Full trust lets an agent read keys, so they are not probed; the mission itself is untouched."""
     with_key(house)
-    house.config('agent = "scripted"', 'trust = "full"')
+    house.config('agent = "scripted"', 'trust = "full"', "network = false")
     before = (house.head(), house.ran(), house.read("features.json"))
     done = house.program("doctor", "confine")
     assert (done.code, lines(done, "bad")) == (0, []), done
     assert "refused: read the tree of another mission" in lines(done, "ok")
+    assert "refused: reach a server outside ([Errno 111] Connection refused)" in lines(done, "ok")
     assert (house.head(), house.ran(), house.read("features.json")) == before
 
 
@@ -118,7 +132,7 @@ def test_what_gets_through_is_bad(house: House, monkeypatch: pytest.MonkeyPatch)
         assert [one.what for one in probes[1:] if found[one.what]] == [one.what for one in bad]
         assert found["write in its tree"]
     states = [try_confine.judged(one, BUBBLEWRAP, True, "").state for one in probes]
-    assert states == ["ok", "bad", "bad", "bad", "bad"]
+    assert states == ["ok", *["bad"] * 5]
     assert try_confine.judged(probes[0], LANDLOCK, False, "no").state == "bad"
 
 
