@@ -23,6 +23,7 @@ PLACES = [  # where a provider and its models are: no keys
     *("AWS_PROFILE", "AWS_REGION", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "ANTHROPIC_VERTEX_PROJECT_ID"),
     *("CLOUD_ML_REGION", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
 ]
+GOOGLE = "${GOOGLE_APPLICATION_CREDENTIALS:-}"  # a file
 OF_AWS = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
 ABOUT = {
     "claude": About(
@@ -40,6 +41,7 @@ ABOUT = {
             "CLAUDE_CODE_USE_FOUNDRY": ["ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN"],
         },
         writes=["${CLAUDE_CONFIG_DIR:-~/.claude}"],
+        files=["~/.claude.json", GOOGLE],
         reads=["CLAUDE.md", ".claude/CLAUDE.md"],
         skills=[".claude/skills"],
         tools={
@@ -80,6 +82,7 @@ ABOUT = {
         renews=["refresh_token"],
         needs={"GOOGLE_GENAI_USE_GCA": ["GOOGLE_CLOUD_ACCESS_TOKEN"]},
         writes=["${GEMINI_CLI_HOME:-~}/.gemini"],
+        files=[GOOGLE],
         reads=["GEMINI.md"],
         skills=[".gemini/skills", ".agents/skills"],
     ),

@@ -11,9 +11,9 @@ class CheckEnvironment(Record):
     commit and tree in it, the run they belong to, and their timeout. `keep`: lock
     descriptors that guardians inherit. `ports`: the port of each service that is up. `fault`: why no check can run here (a
     service is not ready); every receipt is then red with this reason. `notes` go into every receipt. `passed`: the
-    variables with keys that checks get. `confinement`: what its programs may touch besides the folder, None for all;
-    `home`: their HOME, "" for the user's; `git`: the only configuration file that their git reads besides the repository's,
-    "" for the user's."""
+    variables with keys that checks get; `shown`: what of a person's HOME is there besides the list. `confinement`: what its
+    programs may touch besides the folder, None for all; `home`: their HOME, "" for the user's; `git`: the only configuration
+    file that their git reads besides the repository's, "" for the user's."""
 
     directory: str
     checkout: str = ""
@@ -30,6 +30,7 @@ class CheckEnvironment(Record):
     home: str = ""
     git: str = ""
     passed: list[str] = []
+    shown: list[str] = []
 
     @property
     def root(self) -> str:

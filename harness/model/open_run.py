@@ -223,7 +223,9 @@ def place_of(layout: Layout, context: Context, tag: str, settings: Config, keep:
     run = Begun(layout=layout, context=context)
     environment = CheckEnvironment(directory=run.workplace, tag=tag, seconds=settings.check_seconds, keep=keep)
     environment.checkout = run.checkout if layout.prefix else ""
-    return environment.replace(head=context.head, tree=context.tree, by=context.run, passed=settings.passed)
+    return environment.replace(
+        head=context.head, tree=context.tree, by=context.run, passed=settings.passed, shown=settings.home
+    )
 
 
 def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:

@@ -184,6 +184,7 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         tag=_tag(layout),
         seconds=settings.check_seconds,
         passed=settings.passed,
+        shown=settings.home,
         confinement=confine.of_mission(layout, settings, tree, confine.tier(layout, settings)),
     )
     with fresh.cloned(layout, place, "claim", workplace.recorded(layout)) as clone:
