@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
@@ -77,7 +77,7 @@ def _tried(project: str, settings: Config, trees: list[str]) -> Iterator[Finding
     glass = confine.of_mission(there, settings, tip.folder, how)
     assert glass is not None, "there is a tier"
     glass = confine.of_agent(there, glass, [tip.folder], trust, ())
-    for probe in probes(there, tip.folder, another, trust):
+    for probe in probes(there, tip.folder, another, settings.shown):
         yield judged(probe, how, *carry_out(probe, glass, tip.folder))
 
 
@@ -87,17 +87,16 @@ def _why_none(settings: Config) -> str:
     return "no bubblewrap, no Landlock"
 
 
-def probes(there: Layout, folder: str, another: str, trust: str) -> list[Probe]:
-    """What an agent needs, and four things that none may do. Under full trust it may read keys."""
+def probes(there: Layout, folder: str, another: str, shown: Sequence[str] = ()) -> list[Probe]:
+    """What an agent needs, and four things that none may do; it may read what config.toml shows of HOME."""
     config, new = os.path.abspath(dotgit.folders(there.top)[1]) + "/config", folder + "/harness-try"
-    keys = [] if trust == "full" else home_layer.keys(os.path.expanduser("~"), os.environ)
-    secrets = "the tree of another mission" if trust == "full" else "keys, or the tree of another mission"
+    keys = [path for path in home_layer.keys(os.path.expanduser("~"), os.environ, shown) if os.path.exists(path)]
     identity = [str(os.getpid()), tree.stat(os.getpid())[19].decode()]
     return [
         Probe(what="write in its tree", script=WRITE, arguments=[new], tiers=(), written=new),
         Probe(what="write the state of a mission", script=WRITE, arguments=[there.features], written=there.features),
         Probe(what="write the configuration of git", script=WRITE, arguments=[config], written=config),
-        Probe(what=f"read {secrets}", script=READ, arguments=[*filter(os.path.exists, keys), another], tiers=MOUNTS),
+        Probe(what="read keys, or the tree of another mission", script=READ, arguments=[*keys, another]),
         Probe(what="signal a process outside", script=SIGNAL, arguments=identity, tiers=MOUNTS),
     ]
 

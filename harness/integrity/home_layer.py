@@ -10,12 +10,12 @@ from __future__ import annotations
 import fnmatch
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from harness.base import encoding
 from harness.git import clones
 from harness.integrity import _home_list, _logins
-from harness.integrity._home_list import COPY, FRESH, GIT, GIT_FILES, KEY, LOGIN, MOVED, OPENED, SETTINGS, UNSET, Person
+from harness.integrity._home_list import COPY, FRESH, GIT, GIT_FILES, LOGIN, MOVED, OPENED, SETTINGS, UNSET, Person
 from harness.integrity._logins import Pairs
 from harness.store import files
 
@@ -92,10 +92,10 @@ def variables(env: Mapping[str, str], folder: str, home: str) -> dict[str, str]:
     return {**kept, **moved, **storage, "PATH": os.pathsep.join(path), "HOME": folder}
 
 
-def keys(home: str, env: Mapping[str, str]) -> list[str]:
-    """Where keys are that no program of a run can read, whatever the trust."""
-    person = _home_list.person(home, env)
-    return [person.at(row.path) for row in _home_list.rows(KEY)]
+def keys(home: str, env: Mapping[str, str], shown: Sequence[str] = ()) -> list[str]:
+    """Where keys are that no program of a run can read, whatever the trust, but those that are `shown`."""
+    person = _home_list.person(home, env, [_home_list.ALL, *shown])
+    return [person.at(path) for path in person.hidden]
 
 
 def _moved(entry: str, places: Mapping[str, str], folder: str) -> str:
@@ -193,18 +193,17 @@ def _link_large_files(layer: str, theirs: str) -> None:
 
 def _forget(layer: str, person: Person, below: str) -> None:
     """Remove links to what the person has removed, and to what is no longer seen; what tools made in the layer stays."""
-    own = os.path.join(layer, below) if below else layer
-    for name in () if os.path.islink(own) else files.names(own):
+    way = [os.path.join(layer, path) for path in (*_home_list.above(below)[1:], below) if path]
+    own = way[-1] if way else layer
+    if any(map(os.path.islink, way)) or not os.path.isdir(own):
+        return
+    for name in files.names(own):
         mine, path = os.path.join(own, name), f"{below}/{name}" if below else name
-        theirs = person.at(path)
-        if (
-            os.path.islink(mine)
-            and os.readlink(mine) == theirs
-            and not (_is_linked(person, path) and os.path.lexists(theirs))
-        ):
+        ours = os.path.islink(mine) and os.readlink(mine) == person.at(path)
+        if ours and not _is_linked(person, path):
             os.unlink(mine)
 
 
 def _is_linked(person: Person, path: str) -> bool:
-    seen = any(_home_list.is_in(path, top) for top in person.seen)
+    seen = any(_home_list.is_in(path, top) for top in person.seen) and os.path.lexists(person.at(path))
     return seen and person.how(path) not in (FRESH, LOGIN, COPY, SETTINGS)
