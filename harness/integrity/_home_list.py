@@ -28,7 +28,7 @@ NAMES_A_FILE = re.compile(
 MOST_LINKS = 8  # from one to the next
 
 
-class Row(NamedTuple):
+class Entry(NamedTuple):
     """A line of home.txt: a path below HOME, how it is there, and its variables."""
 
     path: str
@@ -85,23 +85,23 @@ class Person(NamedTuple):
 
 
 @functools.cache
-def rows(*hows: str) -> list[Row]:
+def entries(*hows: str) -> list[Entry]:
     """The lines of home.txt of these kinds."""
     lines = [line.split(None, 3) for line in (files.read_text(LIST) or "").split("\n") if line and line[0] != "#"]
-    made = [Row(path, how, [name for name in names.split(",") if name != "-"]) for path, how, names, _ in lines]
+    made = [Entry(path, how, [name for name in names.split(",") if name != "-"]) for path, how, names, _ in lines]
     return [row for row in made if row.how in hows]
 
 
 @functools.cache
-def _known() -> dict[str, Row]:
+def _known() -> dict[str, Entry]:
     """{path: its row} of what can be met below a folder; a folder above one is opened, so that it can be there in its way."""
-    found = {row.path: row for row in rows(SEEN, OPENED, FRESH, COPY, SETTINGS)}
-    return {**{path: Row(path, OPENED, []) for row in found for path in above(row)}, **found}
+    found = {row.path: row for row in entries(SEEN, OPENED, FRESH, COPY, SETTINGS)}
+    return {**{path: Entry(path, OPENED, []) for row in found for path in above(row)}, **found}
 
 
 @functools.cache
-def _patterns() -> list[tuple[re.Pattern[str], Row]]:
-    found = [row for row in rows(OPENED, FRESH) if "*" in row.path]
+def _patterns() -> list[tuple[re.Pattern[str], Entry]]:
+    found = [row for row in entries(OPENED, FRESH) if "*" in row.path]
     return [(re.compile(re.escape(row.path).replace(r"\*", "[^/]+")), row) for row in found]
 
 
@@ -117,11 +117,14 @@ def is_in(path: str, folder: str) -> bool:
 
 def elsewhere(env: Mapping[str, str], home: str) -> dict[str, str]:
     """{path below HOME: the folder that a variable names for it}, where that is outside HOME or at another place of it."""
-    named = {row.path: env.get(name[1:], "") for row in rows(OPENED, MOVED) for name in row.variables if name[0] == "="}
+    named = {
+        row.path: env.get(name[1:], "") for row in entries(OPENED, MOVED) for name in row.variables if name[0] == "="
+    }
     return {
         below: theirs.rstrip("/")
         for below, theirs in named.items()
         if os.path.isabs(theirs) and os.path.isdir(theirs) and theirs.rstrip("/") != os.path.join(home, below)
+        if not is_in(home, theirs)
     }
 
 
@@ -129,14 +132,14 @@ def person(home: str, env: Mapping[str, str], shown: Iterable[str] = ()) -> Pers
     """What is on the list is seen, and these paths below HOME; with ALL among them, all but keys."""
     one = Person(home, elsewhere(env, home), (), tuple(shown))
     if ALL in one.shown:
-        keys = [row.path for row in rows(KEY) if not any(is_in(row.path, path) for path in one.shown if path != ALL)]
+        keys = [row.path for row in entries(KEY) if not any(is_in(row.path, path) for path in one.shown if path != ALL)]
         return one._replace(seen=("",), shown=(), hidden=tuple(keys))
     plain, logins = _settings(one)
-    found = [row.path for row in rows(SEEN, OPENED) if "*" not in row.path]
+    found = [row.path for row in entries(SEEN, OPENED) if "*" not in row.path]
     found += [*one.shown, *plain, *_named_by_variables(one, env), *_named_in_settings(one)]
     roots = _outermost(path for path in found if os.path.exists(one.at(path)))
-    seen = _outermost([*roots, *_led_to(one, env, roots)])
-    hidden = [row.path for row in rows(LOGIN)] + logins
+    seen = _outermost(path for path in [*roots, *_led_to(one, env, roots)] if os.path.exists(one.at(path)))
+    hidden = [row.path for row in entries(LOGIN)] + logins
     hidden = [path for path in hidden if not any(is_in(path, shown) for shown in one.shown)]
     below = [path for path in hidden if any(is_in(path, top) for top in seen) and os.path.lexists(one.at(path))]
     return one._replace(seen=tuple(seen), hidden=tuple(below))
@@ -144,7 +147,7 @@ def person(home: str, env: Mapping[str, str], shown: Iterable[str] = ()) -> Pers
 
 def everything() -> list[str]:
     """What is shown where HOME is as it is."""
-    return [ALL, *(row.path for row in rows(KEY))]
+    return [ALL, *(row.path for row in entries(KEY))]
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
@@ -158,8 +161,8 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 def _settings(one: Person) -> tuple[list[str], list[str]]:
     """The files of settings that hold no login, and those that do."""
-    plain, logins = [row.path for row in rows(COPY) if row.path not in GIT_FILES], []
-    for row in rows(SETTINGS):
+    plain, logins = [row.path for row in entries(COPY) if row.path not in GIT_FILES], []
+    for row in entries(SETTINGS):
         text = settings_at(one, row.path)
         if text is not None:
             (plain if _logins.without(text) == text else logins).append(row.path)
@@ -174,7 +177,7 @@ def settings_at(one: Person, path: str) -> str | None:
 
 def _named_by_variables(one: Person, env: Mapping[str, str]) -> Iterator[str]:
     """What variables name below HOME, and can be seen as a whole."""
-    for row in rows(SEEN, OPENED, NAMED):
+    for row in entries(SEEN, OPENED, NAMED):
         for name in row.variables:
             for path in env.get(name.lstrip("="), "").split(os.pathsep):
                 below = one.below(os.path.normpath(path)) if os.path.isabs(path) else None
@@ -184,7 +187,7 @@ def _named_by_variables(one: Person, env: Mapping[str, str]) -> Iterator[str]:
 
 def _named_in_settings(one: Person) -> Iterator[str]:
     """Files of certificates, and of what git leaves out, that settings name below HOME."""
-    for path in [*GIT_FILES, *(row.path for row in rows(SETTINGS))]:
+    for path in [*GIT_FILES, *(row.path for row in entries(SETTINGS))]:
         for found in NAMES_A_FILE.finditer(settings_at(one, path) or ""):
             named = re.sub(r"^(?:~|\$\{?HOME\}?)/", one.home + "/", found[1].rstrip())
             below = one.below(os.path.normpath(named)) if os.path.isabs(named) else None
@@ -194,19 +197,18 @@ def _named_in_settings(one: Person) -> Iterator[str]:
 
 def _led_to(one: Person, env: Mapping[str, str], roots: list[str]) -> Iterator[str]:
     """What the PATH leads to below HOME: its folders, and what links in them lead to, each with what is installed with it."""
-    own = [one.at(row.path) for row in rows(OPENED) if os.path.basename(row.path) in PROGRAMS]
-    keys = [row.path for row in rows(KEY)]
-    for folder in dict.fromkeys([*env.get("PATH", "").split(os.pathsep), *own]):
-        if not os.path.isabs(folder) or folder.rstrip("/") in SYSTEM:
-            continue
-        for path in dict.fromkeys((os.path.normpath(folder), os.path.realpath(folder))):
-            below = one.below(path)
+    known = [*roots, *(entry.path for entry in entries(KEY))]
+    path = [folder for folder in env.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
+    for folder in path:
+        for at in {os.path.normpath(folder), os.path.realpath(folder)}:
+            below = one.below(at)
             if below not in (None, *SHARED) and not any(is_in(str(below), root) for root in roots):
-                yield str(below)
-                yield from _installed(one, f"{below}/-")
-        for link in _links(folder):
+                yield from [str(below), *_installed(one, f"{below}/-")]
+    own = [one.at(entry.path) for entry in entries(OPENED) if os.path.basename(entry.path) in PROGRAMS]
+    for folder in {*path, *own}:
+        for link in () if folder.rstrip("/") in SYSTEM else _links(folder):
             below = one.below(link)
-            if below is not None and not any(is_in(below, one) for one in [*roots, *keys]):
+            if below is not None and not any(is_in(below, path) for path in known):
                 yield from _installed(one, below) or [below]
 
 
@@ -240,7 +242,6 @@ def _installed(one: Person, path: str) -> list[str]:
 
 def _is_shared(one: Person, folder: str) -> bool:
     """Whether a folder may hold more than one installation: settings, logins, other projects."""
-    parts = folder.split("/")
-    if len(parts) == 1 and not folder.startswith("."):
+    if "/" not in folder and folder[:1] not in ("", "."):
         return not any(os.path.isdir(one.at(f"{folder}/{name}")) for name in PARTS)
-    return folder in SHARED or len(parts) == 1 or os.path.dirname(folder) in SHARED
+    return folder in SHARED or os.path.dirname(folder) in SHARED
