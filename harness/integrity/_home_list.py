@@ -77,11 +77,11 @@ class Person(NamedTuple):
 
     def how(self, path: str) -> str:
         """How a path is there that is, or is below, a seen one."""
-        row = _known().get(path) or next((row for pattern, row in _patterns() if pattern.fullmatch(path)), None)
-        how = LOGIN if path in self.hidden else row.how if row else SEEN
+        entry = _known().get(path) or next((one for pattern, one in _patterns() if pattern.fullmatch(path)), None)
+        how = entry.how if entry else SEEN
         if how == SETTINGS and (self.whole or any(is_in(path, one) for one in self.shown)):
             return COPY
-        return how
+        return LOGIN if path in self.hidden and how != SETTINGS else how
 
 
 @functools.cache
@@ -89,20 +89,20 @@ def entries(*hows: str) -> list[Entry]:
     """The lines of home.txt of these kinds."""
     lines = [line.split(None, 3) for line in (files.read_text(LIST) or "").split("\n") if line and line[0] != "#"]
     made = [Entry(path, how, [name for name in names.split(",") if name != "-"]) for path, how, names, _ in lines]
-    return [row for row in made if row.how in hows]
+    return [entry for entry in made if entry.how in hows]
 
 
 @functools.cache
 def _known() -> dict[str, Entry]:
-    """{path: its row} of what can be met below a folder; a folder above one is opened, so that it can be there in its way."""
-    found = {row.path: row for row in entries(SEEN, OPENED, FRESH, COPY, SETTINGS)}
-    return {**{path: Entry(path, OPENED, []) for row in found for path in above(row)}, **found}
+    """{path: its entry} of what can be met below a folder; a folder above one is opened, so that it can be there in its way."""
+    found = {entry.path: entry for entry in entries(SEEN, OPENED, FRESH, COPY, SETTINGS)}
+    return {**{path: Entry(path, OPENED, []) for below in found for path in above(below)}, **found}
 
 
 @functools.cache
 def _patterns() -> list[tuple[re.Pattern[str], Entry]]:
-    found = [row for row in entries(OPENED, FRESH) if "*" in row.path]
-    return [(re.compile(re.escape(row.path).replace(r"\*", "[^/]+")), row) for row in found]
+    found = [entry for entry in entries(OPENED, FRESH) if "*" in entry.path]
+    return [(re.compile(re.escape(entry.path).replace(r"\*", "[^/]+")), entry) for entry in found]
 
 
 def above(path: str) -> list[str]:
@@ -118,7 +118,10 @@ def is_in(path: str, folder: str) -> bool:
 def elsewhere(env: Mapping[str, str], home: str) -> dict[str, str]:
     """{path below HOME: the folder that a variable names for it}, where that is outside HOME or at another place of it."""
     named = {
-        row.path: env.get(name[1:], "") for row in entries(OPENED, MOVED) for name in row.variables if name[0] == "="
+        entry.path: env.get(name[1:], "")
+        for entry in entries(OPENED, MOVED)
+        for name in entry.variables
+        if name[0] == "="
     }
     return {
         below: theirs.rstrip("/")
@@ -132,14 +135,18 @@ def person(home: str, env: Mapping[str, str], shown: Iterable[str] = ()) -> Pers
     """What is on the list is seen, and these paths below HOME; with ALL among them, all but keys."""
     one = Person(home, elsewhere(env, home), (), tuple(shown))
     if ALL in one.shown:
-        keys = [row.path for row in entries(KEY) if not any(is_in(row.path, path) for path in one.shown if path != ALL)]
+        keys = [
+            entry.path
+            for entry in entries(KEY)
+            if not any(is_in(entry.path, path) for path in one.shown if path != ALL)
+        ]
         return one._replace(seen=("",), shown=(), hidden=tuple(keys))
     plain, logins = _settings(one)
-    found = [row.path for row in entries(SEEN, OPENED) if "*" not in row.path]
+    found = [entry.path for entry in entries(SEEN, OPENED) if "*" not in entry.path]
     found += [*one.shown, *plain, *_named_by_variables(one, env), *_named_in_settings(one)]
     roots = _outermost(path for path in found if os.path.exists(one.at(path)))
     seen = _outermost(path for path in [*roots, *_led_to(one, env, roots)] if os.path.exists(one.at(path)))
-    hidden = [row.path for row in entries(LOGIN)] + logins
+    hidden = [entry.path for entry in entries(LOGIN)] + logins
     hidden = [path for path in hidden if not any(is_in(path, shown) for shown in one.shown)]
     below = [path for path in hidden if any(is_in(path, top) for top in seen) and os.path.lexists(one.at(path))]
     return one._replace(seen=tuple(seen), hidden=tuple(below))
@@ -147,7 +154,7 @@ def person(home: str, env: Mapping[str, str], shown: Iterable[str] = ()) -> Pers
 
 def everything() -> list[str]:
     """What is shown where HOME is as it is."""
-    return [ALL, *(row.path for row in entries(KEY))]
+    return [ALL, *(entry.path for entry in entries(KEY))]
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
@@ -161,11 +168,11 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 def _settings(one: Person) -> tuple[list[str], list[str]]:
     """The files of settings that hold no login, and those that do."""
-    plain, logins = [row.path for row in entries(COPY) if row.path not in GIT_FILES], []
-    for row in entries(SETTINGS):
-        text = settings_at(one, row.path)
+    plain, logins = [entry.path for entry in entries(COPY) if entry.path not in GIT_FILES], []
+    for entry in entries(SETTINGS):
+        text = settings_at(one, entry.path)
         if text is not None:
-            (plain if _logins.without(text) == text else logins).append(row.path)
+            (plain if _logins.without(text) == text else logins).append(entry.path)
     return plain, logins
 
 
@@ -177,8 +184,8 @@ def settings_at(one: Person, path: str) -> str | None:
 
 def _named_by_variables(one: Person, env: Mapping[str, str]) -> Iterator[str]:
     """What variables name below HOME, and can be seen as a whole."""
-    for row in entries(SEEN, OPENED, NAMED):
-        for name in row.variables:
+    for entry in entries(SEEN, OPENED, NAMED):
+        for name in entry.variables:
             for path in env.get(name.lstrip("="), "").split(os.pathsep):
                 below = one.below(os.path.normpath(path)) if os.path.isabs(path) else None
                 if below is not None and below not in SHARED:
@@ -187,7 +194,7 @@ def _named_by_variables(one: Person, env: Mapping[str, str]) -> Iterator[str]:
 
 def _named_in_settings(one: Person) -> Iterator[str]:
     """Files of certificates, and of what git leaves out, that settings name below HOME."""
-    for path in [*GIT_FILES, *(row.path for row in entries(SETTINGS))]:
+    for path in [*GIT_FILES, *(entry.path for entry in entries(SETTINGS))]:
         for found in NAMES_A_FILE.finditer(settings_at(one, path) or ""):
             named = re.sub(r"^(?:~|\$\{?HOME\}?)/", one.home + "/", found[1].rstrip())
             below = one.below(os.path.normpath(named)) if os.path.isabs(named) else None

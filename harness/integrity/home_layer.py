@@ -34,7 +34,7 @@ def make(folder: str, person: Person, git: str = "") -> str:
     if os.path.isdir(folder) and files.read(mark) == _stamp(folder, person, git):
         return folder
     files.make_folder(folder)
-    tops = [*person.seen, *(row.path for row in _home_list.entries(COPY, SETTINGS))]
+    tops = [*person.seen, *(entry.path for entry in _home_list.entries(COPY, SETTINGS))]
     for below in sorted({above for path in tops for above in _home_list.above(path)}):
         _forget(folder, person, below)
     for path in tops:
@@ -65,7 +65,7 @@ def link(layer: str, home: str, paths: Iterable[str]) -> None:
 def _stamp(folder: str, person: Person, git: str) -> bytes:
     """When each folder that the layer mirrors, and its own, last got or lost an entry, each copied file its content, and what is
     seen."""
-    below = [row.path for row in _home_list.entries(OPENED, COPY, SETTINGS) if "*" not in row.path]
+    below = [entry.path for entry in _home_list.entries(OPENED, COPY, SETTINGS) if "*" not in entry.path]
     paths = [os.path.join(folder, name) for name in ("", *below)]
     paths += [person.at(name) for name in ("", *below, *GIT_FILES)]
     times = [_changed(path) for path in [*paths, os.path.join(git, "lfs", "objects")]]
@@ -82,11 +82,11 @@ def _changed(path: str) -> int:
 def variables(env: Mapping[str, str], folder: str, home: str) -> dict[str, str]:
     """The environment of a process whose HOME is the layer in `folder` over `home`: nothing in it leads a tool around it."""
     known = _home_list.entries(OPENED, MOVED)
-    named = {name[1:]: row.path for row in known for name in row.variables if name[0] == "="}
+    named = {name[1:]: entry.path for entry in known for name in entry.variables if name[0] == "="}
     moved = {name: os.path.join(folder, below) for name, below in named.items() if name in env}
     places = {**_home_list.elsewhere(env, home), "": home}
     path = [_moved(entry, places, folder) for entry in env.get("PATH", os.defpath).split(os.pathsep)]
-    gone = {name for row in _home_list.entries(UNSET) for name in row.variables}
+    gone = {name for entry in _home_list.entries(UNSET) for name in entry.variables}
     kept = {name: value for name, value in env.items() if name not in gone}
     storage = _large_files(env, folder) if os.path.isdir(os.path.join(folder, LFS)) else {}
     return {**kept, **moved, **storage, "PATH": os.pathsep.join(path), "HOME": folder}
@@ -100,7 +100,7 @@ def keys(home: str, env: Mapping[str, str], shown: Sequence[str] = ()) -> list[s
 
 def _moved(entry: str, places: Mapping[str, str], folder: str) -> str:
     """An entry of PATH, or the folder of the layer that is opened in its place."""
-    opened = {row.path for row in _home_list.entries(OPENED)}
+    opened = {entry.path for entry in _home_list.entries(OPENED)}
     for below, theirs in places.items():
         if entry.startswith(theirs + "/"):
             path = os.path.join(below, entry.removeprefix(theirs + "/").rstrip("/"))
@@ -151,7 +151,7 @@ def _rewritten(data: bytes, person: Person, path: str, layer: str, git: str) -> 
 
 def public(config: Pairs) -> list[list[str | None]]:
     """What a run may see of a person's (key, value) pairs of git's configuration: the keys of home.txt, without logins."""
-    keys = [row.path for row in _home_list.entries(GIT)]
+    keys = [entry.path for entry in _home_list.entries(GIT)]
     kept = [pair for pair in config if any(fnmatch.fnmatchcase(str(pair[0]), key) for key in keys)]
     return _logins.without_in_git(kept)
 
