@@ -21,6 +21,9 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 SECRET = "s3cret-of-a-person"
 PYTHON = os.path.realpath(f"{sys.base_prefix}/bin/python3")
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+LOGINS = (
+    Path(__file__).with_name("logins.txt").read_text().split()
+)  # of a person; the first 17 are withheld under full trust
 SHIM = """#!/usr/bin/env bash
 set -e
 program="${{0##*/}}"

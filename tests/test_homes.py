@@ -26,6 +26,16 @@ from tests.missions import CHECKOUT, Done, House, surroundings
 SPEC = "# A program\n\n## Part\n\nIt works with the tools of this HOME.\n"
 SAMPLE = {("pyenv", BUBBLEWRAP), ("npm", LANDLOCK)}  # of the suite
 TIERS = (BUBBLEWRAP, LANDLOCK)
+READ = """import os, sys
+for name in sys.argv[2:]:
+    for folder in (os.path.expanduser("~"), os.environ["REAL"]):
+        try:
+            if sys.argv[1] in open(f"{folder}/{name}").read():
+                print(name)
+                break
+        except OSError:
+            pass
+"""  # prints the names of files below HOME or the real one that have a text
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -43,15 +53,43 @@ def test_a_check_uses_the_tools_of_each_home_and_sees_no_login(
             home = homes.make(name, house.folder / name)
             for variable, value in home.env().items():
                 patch.setenv(variable, value)
-            faults[name] = checked(house, str(tree), tier, home.check)
+            faults[name] = checked(house, str(tree), tier, home.check, Config())
     assert faults == dict.fromkeys(homes.HOMES, "")
 
 
-def checked(house: House, tree: str, tier: str, check: str) -> str:
+@pytest.mark.parametrize("tier", TIERS)
+def test_no_place_with_a_login_can_be_read(house: House, monkeypatch: pytest.MonkeyPatch, tier: str) -> None:
+    """Of 65; under full trust those can that are not keys: 48, as under any trust before there was a list."""
+    needs_glass(tier)
+    home = house.folder / "person"
+    for name in homes.LOGINS:
+        homes.put(home / name, f"password = {homes.SECRET}\n")
+    programs = [
+        str(home / name / "bin") for name in (".fly", ".pulumi", ".composer/vendor", ".cargo", ".config/composer")
+    ]
+    for folder in programs:
+        homes.program(Path(folder) / "tool", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", os.pathsep.join([*programs, os.environ["PATH"]]))
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("REAL", str(home))
+    found = {}
+    for trust in ("workspace", "full"):
+        tree = house.folder / trust / "tree-1"
+        tree.mkdir(parents=True)
+        check = f"python3 -c '{READ}' {homes.SECRET} {' '.join(homes.LOGINS)}; exit 1"
+        found[trust] = checked(house, str(tree), tier, check, Config(trust=trust))
+    read = {trust: [name for name in homes.LOGINS if f"\n{name}\n" in said] for trust, said in found.items()}
+    assert (len(homes.LOGINS), read["workspace"], len(read["full"])) == (65, [], 48)
+    assert read["full"] == homes.LOGINS[17:]
+
+
+def checked(house: House, tree: str, tier: str, check: str, settings: Config) -> str:
     """Run a check of a mission in this tree; what it says where it is red."""
-    known = confine.of_mission(house.layout, Config(), tree, tier)
+    known = confine.of_mission(house.layout, settings, tree, tier)
     assert known is not None
-    place = CheckEnvironment(directory=tree, home=confine.home_of_checks(house.layout.top, tree + ".home"))
+    place = CheckEnvironment(
+        directory=tree, home=confine.home_of_checks(house.layout.top, tree + ".home", settings.home)
+    )
     said: list[bytes] = []
     ended = supervise.run(
         ["bash", "-euxo", "pipefail", "-c", check],

@@ -5,29 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.missions import CHECKOUT, Done
-
-PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-DEPENDENCIES = sysconfig.get_path("purelib")  # of the tests: there may be no network
+from tests import homes
+from tests.missions import Done
 
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command `harness` as pipx installs it: an environment of its own, and a link to its program elsewhere."""
     folder = tmp_path_factory.mktemp("installed")
-    python = folder / "venv" / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
-    built = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(CHECKOUT)]
-    subprocess.run([*PIP, *built], check=True)
-    [wheel] = folder.glob("*.whl")
-    subprocess.run([*PIP, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)], check=True)
-    [packages] = (folder / "venv").glob("lib/python*/site-packages")
-    (packages / "dependencies.pth").write_text(DEPENDENCIES + "\n")
+    homes.installed(folder / "venv", folder)
     (folder / "bin").mkdir()
     (folder / "bin" / "harness").symlink_to(folder / "venv" / "bin" / "harness")
     return folder / "bin" / "harness"
