@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.integrity import environment, home_layer
+from harness.integrity import _home_list, environment, home_layer
 from harness.process import confine, landlock, supervise
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement, Glass
 
@@ -252,14 +252,15 @@ class Place:
 
     def confinement(self) -> Confinement:
         """The confinement of a script; the layer is brought up to date."""
-        home_layer.make(str(self.layer), str(self.home), env=os.environ, git=str(self.project / ".git"))
-        hidden = home_layer.keys(str(self.home), os.environ)
+        person = _home_list.person(str(self.home), os.environ)
+        home_layer.make(str(self.layer), person, git=str(self.project / ".git"))
         if self.tier == CONTROL:
             made = [str(self.home)] if self.home != Path.home() else []
             return Confinement(glass=Glass(writable=[str(self.folder), *made]), tier=confine.available()[0])
         writable = [str(path) for path in (self.tree, self.temporary, self.layer)]
-        glass = Glass(writable=writable, readable=[str(self.project), str(self.home)], hidden=hidden)
-        return Confinement(glass=glass, tier=self.tier)
+        readable = [str(self.project), sys.prefix, sys.base_prefix, *map(person.at, person.seen)]
+        hidden = [str(self.home), *map(person.at, person.hidden)]
+        return Confinement(glass=Glass(writable=writable, readable=readable, hidden=hidden), tier=self.tier)
 
     def run(self, script: str) -> Ended:
         """Run a script in the tree."""

@@ -98,7 +98,8 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         "git's folders",
     ),
     **dict.fromkeys(
-        ("integrity.confine", "integrity.home_layer", "integrity.inbox", "process.temporary"), "folders of a run"
+        ("integrity.confine", "integrity.home_layer", "integrity._home_list", "integrity.inbox", "process.temporary"),
+        "folders of a run",
     ),
     **dict.fromkeys(
         (

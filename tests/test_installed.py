@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from tests.missions import CHECKOUT, Done
-
-PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-# what the package needs: copied from the environment of the tests, since there may be no network
-DEPENDENCIES = (
-    *("click", "filelock", "python-frontmatter", "PyYAML", "markdown-it-py", "mdurl"),
-    *("jsonlines", "attrs", "rich", "Pygments"),
-)
+from tests import homes
+from tests.missions import Done
 
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command `harness` as pipx installs it: an environment of its own, and a link to its program elsewhere."""
     folder = tmp_path_factory.mktemp("installed")
-    python = folder / "venv" / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
-    built = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(CHECKOUT)]
-    subprocess.run([*PIP, *built], check=True)
-    [wheel] = folder.glob("*.whl")
-    subprocess.run([*PIP, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)], check=True)
-    [packages] = (folder / "venv").glob("lib/python*/site-packages")
-    for name in DEPENDENCIES:
-        for file in metadata.files(name) or ():
-            if ".." not in file.parts and file.suffix != ".pyc":
-                (packages / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(file.locate(), packages / file)
+    homes.installed(folder / "venv", folder)
     (folder / "bin").mkdir()
     (folder / "bin" / "harness").symlink_to(folder / "venv" / "bin" / "harness")
     return folder / "bin" / "harness"

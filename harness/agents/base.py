@@ -118,10 +118,12 @@ class Failed(Record):
 
 class Agent(Protocol):
     """An agent that answers prompts. `needs`: the variables that it needs, names and patterns such as `*_API_KEY`;
-    `writable`: the folders outside the working folder that its program must write in."""
+    `writable`: the folders outside the working folder that its program must write in; `readable`: files there that it reads, its
+    programs among them."""
 
     needs: tuple[str, ...]
     writable: tuple[str, ...]
+    readable: tuple[str, ...]
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Work on the prompt in this context; the last item is Finished or Failed. Closing the generator ends everything."""

@@ -23,6 +23,7 @@ PLACES = [  # where a provider and its models are: no keys
     *("AWS_PROFILE", "AWS_REGION", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "ANTHROPIC_VERTEX_PROJECT_ID"),
     *("CLOUD_ML_REGION", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
 ]
+GOOGLE = "${GOOGLE_APPLICATION_CREDENTIALS:-}"  # a file
 AWS = ["AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_CONFIG_FILE"]
 OF_AWS = [  # a login there; the last four are those of a machine or a container
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
@@ -55,6 +56,7 @@ ABOUT = {
             "CLAUDE_CODE_USE_FOUNDRY": ["ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN", "AZURE_*"],
         },
         writes=["${CLAUDE_CONFIG_DIR:-~/.claude}"],
+        files=["~/.claude.json", GOOGLE],
         reads=["CLAUDE.md", ".claude/CLAUDE.md"],
         skills=[".claude/skills"],
         tools={
@@ -100,6 +102,7 @@ ABOUT = {
             "GOOGLE_GENAI_USE_GCA": ["GOOGLE_CLOUD_ACCESS_TOKEN"],
         },
         writes=["${GEMINI_CLI_HOME:-~}/.gemini"],
+        files=[GOOGLE],
         reads=["GEMINI.md"],
         skills=[".gemini/skills", ".agents/skills"],
     ),

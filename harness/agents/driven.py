@@ -92,8 +92,9 @@ def own_tools(flag: str, names: Sequence[str], known: Mapping[str, Sequence[str]
 class About(Record):
     """What is known of a program without a model call: the version that was `tried`, how to `login`, and variables or
     files; any of them shows a login (`$NAME` and `~` are expanded). `needs`: more variables that it needs, and patterns of
-    names, where the variable before them is set ("": always). `writes`: folders, as in a shell. `expires` and
-    `renews`: where a file of `logins` has the time at which it ends, and what renews it by itself (`*`: any key).
+    names, where the variable before them is set ("": always). `writes`: folders, and `files`: others that it reads, as in a
+    shell. `expires` and `renews`: where a file of `logins` has the time at which it ends, and what renews it by itself (`*`:
+    any key).
 
     `reads` and `skills`: files, and folders of skills, of a project that it reads by itself; `silent`: the arguments that keep it
     from the files, `silenced` where its adapter does that by variables. `tools`: {a tool's name in tools.json: its own names},
@@ -107,6 +108,7 @@ class About(Record):
     renews: list[str] = []
     needs: dict[str, list[str]] = {}
     writes: list[str] = []
+    files: list[str] = []
     reads: list[str] = []
     skills: list[str] = []
     silent: list[str] = []
@@ -149,6 +151,10 @@ class About(Record):
         paths = [_expanded(path, env) for path in self.writes]
         return tuple(path for path in paths if os.path.isabs(path))  # others are in the working folder
 
+    def files_in(self, env: Mapping[str, str]) -> tuple[str, ...]:
+        """The absolute paths of the files that it reads besides, as far as they are there."""
+        return tuple(path for path in (_expanded(path, env) for path in self.files) if os.path.isfile(path))
+
 
 def _expanded(path: str, env: Mapping[str, str]) -> str:
     """A path with `${NAME:-default}` and then a leading `~` expanded, as in a shell."""
@@ -178,6 +184,8 @@ class ProgramAgent:
         self.environment: Mapping[str, str] = {key: str(value) for key, value in table.get("env", {}).items()}
         known = {**os.environ, **self.environment}
         self.needs, self.writable = (*self.about.needs_in(known), *self.environment), self.about.writes_in(known)
+        words = [word for word in (*self.argv, *table.get("args", [])) if os.path.isabs(str(word))]
+        self.readable = (*self.about.files_in(known), *filter(os.path.isfile, words))
         program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
         if not installed(program):
             raise Unavailable(

@@ -53,6 +53,7 @@ class Playbook:
 
     needs: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
 
     def __init__(self, settings: Settings) -> None:
         self.path = find(os.path.join(settings.project, "playbooks"), settings, ".md")

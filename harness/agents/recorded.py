@@ -31,6 +31,7 @@ class Recorded:
 
     needs: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
 
     def __init__(self, name: str, settings: Settings, *, optional: bool = True) -> None:
         """`optional`: it may be missing where nobody was asked; a vendor's program was there all the same."""

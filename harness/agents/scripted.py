@@ -24,6 +24,7 @@ class Scripted:
 
     needs: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
 
     def __init__(self, settings: Settings) -> None:
         folder = os.path.join(settings.project, str(settings.table.get("path", "scripts")))

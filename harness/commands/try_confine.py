@@ -9,7 +9,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
@@ -88,7 +88,7 @@ def _tried(project: str, settings: Config, trees: list[str]) -> Iterator[Finding
     glass = confine.of_mission(there, settings, tip.folder, how)
     assert glass is not None, "there is a tier"
     glass = confine.of_agent(there, glass, [tip.folder], trust, ())
-    for probe in probes(there, tip.folder, another, trust):
+    for probe in probes(there, tip.folder, another, settings.shown):
         yield judged(probe, how, *carry_out(probe, glass, tip.folder))
     yield _network(glass, how, settings, tip.folder)
     yield _environment(settings)
@@ -119,11 +119,10 @@ def _why_none(settings: Config) -> str:
     return "no bubblewrap, no Landlock"
 
 
-def probes(there: Layout, folder: str, another: str, trust: str) -> list[Probe]:
-    """What an agent needs, and what none may do. Under full trust it may read keys."""
+def probes(there: Layout, folder: str, another: str, shown: Sequence[str] = ()) -> list[Probe]:
+    """What an agent needs, and what none may do; it may read what config.toml shows of HOME."""
     config, new = os.path.abspath(dotgit.folders(there.top)[1]) + "/config", folder + "/harness-try"
-    keys = [] if trust == "full" else home_layer.keys(os.path.expanduser("~"), os.environ)
-    secrets = "the tree of another mission" if trust == "full" else "keys, or the tree of another mission"
+    keys = [path for path in home_layer.keys(os.path.expanduser("~"), os.environ, shown) if os.path.exists(path)]
     identity = [str(os.getpid()), tree.stat(os.getpid())[19].decode()]
     state, shared = [there.features, config], "/dev/shm"
     spaces = [os.readlink("/proc/self/ns/ipc"), str(os.stat(shared).st_dev) if os.path.isdir(shared) else "none"]
@@ -132,7 +131,7 @@ def probes(there: Layout, folder: str, another: str, trust: str) -> list[Probe]:
     return [
         Probe(what="write in its tree", script=WRITE, arguments=[new], tiers=(), written=[new]),
         Probe(what="write the state of a mission, or git's settings", script=WRITE, arguments=state, written=state),
-        Probe(what=f"read {secrets}", script=READ, arguments=[*filter(os.path.exists, keys), another], tiers=MOUNTS),
+        Probe(what="read keys, or the tree of another mission", script=READ, arguments=[*keys, another]),
         Probe(what="signal a process outside", script=SIGNAL, arguments=identity, tiers=MOUNTS),
         Probe(what="share System V IPC, or /dev/shm", script=SHARED, arguments=spaces, tiers=MOUNTS),
         *([keyring] if number else []),

@@ -15,7 +15,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from harness.git import _rendering, _sparse, dotgit, repository, settings
 from harness.git.settings import Recorded
@@ -37,6 +38,29 @@ def configuration(recorded: Recorded, home: str) -> str:
     text = _rendering.rendered(recorded.persons or []) + SAFE.format(attributes=_rendering.escaped(attributes))
     files.replace_quickly(config, os.fsencode(text))
     return config
+
+
+@contextmanager
+def persons(recorded: Recorded, beside: str) -> Iterator[str]:
+    """The recorded configuration of a person with its logins, while a clone is made; nothing of a run sees it."""
+    folder = beside + ".git-config"
+    try:
+        yield configuration(recorded, folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def of_file(path: str, folder: str) -> list[list[str | None]]:
+    """The (key, value or None) pairs of a configuration file, and of those that it includes for the repository in `folder`; none
+    of one that git cannot read. 1 call."""
+    _, out, _ = settings.call(folder, "config", "--file", path, "--includes", "--list", "-z")
+    pairs = (pair.partition("\n") for pair in os.fsdecode(out).split("\0")[:-1])
+    return [[key, value if found else None] for key, found, value in pairs]
+
+
+def text(config: Iterable[Sequence[str | None]]) -> str:
+    """(key, value or None) pairs as a configuration file of git."""
+    return _rendering.rendered(config)
 
 
 def make(

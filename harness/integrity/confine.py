@@ -1,7 +1,7 @@
 """What the processes of a run may touch: its tree, its temporary folder, and what trust or the adapter names.
 
-The rest of the machine is read-only to them, and keys, sockets and other missions are not there. `process/confine.py` has
-the mechanism, this module the rules.
+The rest of the machine is read-only to them; of a person's HOME what home.txt lists is there, and sockets and other missions
+are not. `process/confine.py` has the mechanism, this module the rules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.git import dotgit
-from harness.integrity import home_layer
+from harness.git.settings import ALTERNATES
+from harness.integrity import _home_list, home_layer
+from harness.integrity._home_list import Person
 from harness.model.config import Config
 from harness.process import confine, drivers, landlock, network, spawn, variables
 from harness.process.confine import Confinement, Glass
@@ -78,11 +80,10 @@ def of_conversation(
         return None, dict(environment)
     if (how := tier(layout, settings)) == confine.NONE:
         raise Unavailable(UNCONFINED.format(config=layout.relative(layout.config)))
-    known, real = of_mission(layout, settings, folder, how), os.path.expanduser("~")
-    assert known is not None, "there is a tier"
+    known, real = _of_runs(layout, settings, folder, how), os.path.expanduser("~")
     name, talk = (encoding.digest(os.fsencode(os.path.realpath(path)))[:12] for path in (folder, results or folder))
-    own = home_of_clone(os.path.join(state_home(), f"conversation-{name}.home"))
-    room = os.path.join(own + ".tmp", talk)  # each conversation has one
+    own = home_of_clone(os.path.join(state_home(), f"conversation-{name}.home"), settings.home)
+    room = os.path.join(own + ".tmp", talk)  # each conversation has one: its subagents have folders there
     files.make_folder(room)
     top = os.path.realpath(folder)
     spared = [path for path in [*protected(layout), os.path.join(top, ".git")] if path != top and _is_in(path, top)]
@@ -102,16 +103,16 @@ def of_conversation(
 def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confinement | None:
     """The confinement of what runs in this tree; None without a tier. The folders to write in come with each program.
 
-    Keys below HOME and the trees of other missions are hidden."""
+    What is not listed of HOME, and the trees of other missions, are hidden."""
     if how == confine.NONE:
         return None
-    real = os.path.expanduser("~")
+    return _of_runs(layout, settings, os.path.dirname(tree), how)
+
+
+def _of_runs(layout: Layout, settings: Config, own: str, how: str) -> Confinement:
+    """The confinement of what sees this folder, and what it needs of the mission."""
     shared = settings.network == "loopback" and how == confine.BUBBLEWRAP
-    glass = Glass(
-        readable=list(dict.fromkeys([os.path.dirname(tree), *_ours(layout), *_readable(real)])),
-        hidden=[*(path for path in home_layer.keys(real, os.environ) if os.path.lexists(path)), state_home()],
-        network=NETWORKS[bool(settings.network)],
-    )
+    glass = _reading(own, *_ours(layout), shown=settings.home).replace(network=NETWORKS[bool(settings.network)])
     return Confinement(glass=glass, tier=how, holder=_network() if shared else 0)
 
 
@@ -119,34 +120,48 @@ def _network() -> int:
     return network.hold()
 
 
-def home_of_checks(project: str, folder: str) -> str:
-    """The HOME of checks, services and setup, made in `folder`: links to a person's HOME, and what tools write there."""
-    return home_layer.make(folder, os.path.expanduser("~"), env=os.environ, git=_common(project))
+def home_of_checks(project: str, folder: str, shown: Sequence[str] = ()) -> str:
+    """The HOME of checks, services and setup, made in `folder`: links to what is there of a person's HOME (`shown` besides the
+    list), and what tools write there."""
+    return home_layer.make(folder, _person(shown), _common(project))
 
 
-def home_of_agent(project: str, tree: str, below: str = "") -> str:
+def home_of_agent(project: str, tree: str, below: str = "", adapter: Iterable[str] = ()) -> str:
     """The HOME of the tree's agents, over that of its setup (`below`, where it is made already): no check reads what an agent
-    leaves in it."""
-    return home_layer.make(tree + ".agent", below or home_of_checks(project, tree + ".home"), git=_common(project))
+    leaves in it. It has links to the folders and files of the agent's `adapter` below a person's HOME."""
+    made = home_layer.make(
+        tree + ".agent", Person(below or home_of_checks(project, tree + ".home"), {}, ("",)), _common(project)
+    )
+    home_layer.link(made, os.path.expanduser("~"), adapter)
+    return made
 
 
-def home_of_clone(folder: str) -> str:
+def home_of_clone(folder: str, shown: Sequence[str] = ()) -> str:
     """The HOME of checks in a fresh clone, made in `folder`: as `home_of_checks`, and nothing in it leads to a project."""
-    return home_layer.make(folder, os.path.expanduser("~"), env=os.environ)
+    return home_layer.make(folder, _person(shown))
 
 
-def of_stranger() -> Confinement | None:
-    """What a check may touch that no mission started: its folders; keys and all missions' trees are not there. None where
-    there are no mounts."""
-    there = confine.available()[0] == confine.BUBBLEWRAP
-    return Confinement(glass=_reading(), tier=confine.BUBBLEWRAP) if there else None
+def _person(shown: Iterable[str] = ()) -> Person:
+    return _home_list.person(os.path.expanduser("~"), os.environ, shown)
 
 
-def _reading(*shown: str, keys: bool = False) -> Glass:
-    """What can be read where no mission is known: these folders too, and with `keys` a person's."""
-    real = os.path.expanduser("~")
-    hidden = [] if keys else [path for path in home_layer.keys(real, os.environ) if os.path.lexists(path)]
-    return Glass(readable=[*shown, *_readable(real)], hidden=[*hidden, state_home()])
+def of_stranger(folder: str = "") -> Confinement | None:
+    """What a check may touch that no mission started: its folders; the git of `folder`, but no trees of missions, can be read.
+    None where there are no mounts."""
+    if confine.available()[0] != confine.BUBBLEWRAP:
+        return None
+    return Confinement(glass=_reading(*([_common(folder)] if folder else [])), tier=confine.BUBBLEWRAP)
+
+
+def _reading(*own: str, shown: Sequence[str] = ()) -> Glass:
+    """What can be read: these folders, and of HOME what is listed or `shown`. The trees of missions are not there."""
+    home, tops = os.path.realpath(os.path.expanduser("~")), [path for path in own if path]
+    if home == "/" or any(_is_in(home, os.path.realpath(path)) for path in tops):
+        shown = [_home_list.ALL, *shown]  # a folder that holds the HOME
+    person = _person(shown)
+    closed = [] if person.whole else [home, *map(person.at, person.places)]
+    hidden = [*closed, *filter(os.path.lexists, map(person.at, person.hidden)), state_home()]
+    return Glass(readable=list(dict.fromkeys([*tops, *_readable(person), *map(person.at, person.seen)])), hidden=hidden)
 
 
 def without(known: Confinement, folders: Iterable[str]) -> Confinement:
@@ -181,23 +196,26 @@ def _common(project: str) -> str:
 
 
 def _ours(layout: Layout) -> list[str]:
-    """The mission's own folders, to be seen where checks and agents of a mission run."""
-    ours = [
-        layout.project,
-        layout.top,
-        layout.state,
-        _common(layout.top),
-        home(),
-        os.path.dirname(os.path.dirname(files.__file__)),
-    ]
-    return [folder for folder in ours if os.path.isdir(folder)]
+    """The mission's own folders, to be seen where checks and agents of a mission run, and the harness."""
+    common = _common(layout.top)
+    ours = [layout.project, layout.top, layout.state, common, *_borrowed(common), home(), identity_folder()]
+    return [folder for folder in (*ours, os.path.dirname(os.path.dirname(files.__file__))) if os.path.isdir(folder)]
 
 
-def _readable(real: str) -> list[str]:
-    """Folders to be seen even where they lie below a private or a hidden one."""
+def _borrowed(common: str) -> list[str]:
+    """The folders of objects elsewhere that a git folder reads."""
+    lines = os.fsdecode(files.read(common + ALTERNATES) or b"").split("\n")
+    return [os.path.join(common, "objects", line) for line in lines if line]
+
+
+def _readable(person: Person) -> list[str]:
+    """Folders to be seen even where they lie below a private or a hidden one: Python, what is on PATH, name servers."""
     python = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))]
+    python += [path for path in sys.path if path.endswith("-packages")]
     names = os.path.dirname(os.path.realpath("/etc/resolv.conf"))  # some systems keep it below /run
-    return list(dict.fromkeys(folder for folder in (real, *python, *_on_path(), names) if os.path.isdir(folder)))
+    known = [part for path in python for part in person.parts(path)]
+    path = [folder for folder in _on_path() if person.below(folder) is None]
+    return [folder for folder in (*known, *path, names) if os.path.isdir(folder)]
 
 
 def _on_path() -> list[str]:
@@ -206,16 +224,22 @@ def _on_path() -> list[str]:
 
 
 def of_agent(
-    layout: Layout, known: Confinement, folders: Sequence[str], trust: str, adapter: Iterable[str]
+    layout: Layout,
+    known: Confinement,
+    folders: Sequence[str],
+    trust: str,
+    adapter: Iterable[str],
+    readable: Iterable[str] = (),
 ) -> Confinement:
-    """`known` with what an agent may write besides: these folders, its adapter's, and under full trust a person's HOME."""
+    """`known` with what an agent may write besides: these folders, its adapter's, and under full trust a person's HOME; it sees
+    the `readable` files of its adapter, and what is installed with a program among them."""
     named = [os.path.realpath(path) for path in map(os.path.expanduser, adapter) if _made(path)]
-    spared = [*protected(layout), *map(os.path.realpath, known.glass.moved)]
+    spared = [*protected(layout), *map(os.path.realpath, [*known.glass.moved, *known.glass.hidden])]
     whole = _opened(os.path.realpath(os.path.expanduser("~")), spared) if trust == "full" else []
-    keys = home_layer.keys(os.path.expanduser("~"), os.environ) if trust == "full" else []
-    hidden = [path for path in known.glass.hidden if path not in keys]
+    person = _person()
+    shown = [part for path in readable for part in (person.installed(path) if os.access(path, os.X_OK) else [path])]
     writable = list(dict.fromkeys([*known.glass.writable, *folders, *whole, *named]))
-    return known.replace(glass=known.glass.replace(writable=writable, hidden=hidden))
+    return known.replace(glass=known.glass.replace(writable=writable, readable=[*known.glass.readable, *shown]))
 
 
 def _made(folder: str) -> bool:
@@ -274,7 +298,9 @@ def start_driver(tier: str, large: str, path: str, command: str, *values: str) -
     for number, descriptor in enumerate(known.held()):
         os.dup2(descriptor, spawn.HELD_FROM + number)
     if tier == confine.LANDLOCK:
-        landlock.restrict(known.glass.writable, tcp=bool(large))
+        landlock.restrict(
+            known.glass.writable, tcp=bool(large), hidden=known.glass.hidden, readable=known.glass.readable
+        )
     os.execve(words[0], words, env)
 
 
@@ -283,9 +309,11 @@ def _of_driver(large: str, command: str, cwd: str, values: Sequence[str]) -> Gla
     file that a merge asks it for."""
     own = [os.environ.get(f"GIT_{name}", "") for name in ("DIR", "INDEX_FILE", "COMMON_DIR")]
     own += [os.path.dirname(os.path.realpath(own[2] + "/objects"))] if own[2] else []
-    plain = command.replace("'", '"')
-    named = [word.split("/bin/")[0] for word in (*plain.replace('"', " ").split(), *plain.split('"'))]
+    plain = os.path.expandvars(command.replace("'", '"'))
+    words = map(os.path.expanduser, (*plain.replace('"', " ").split(), *plain.split('"')))
+    named = [word.split("/bin/")[0] for word in words]
     own += [os.environ.get("SSH_AUTH_SOCK", "")] if large else named
-    glass = _reading(cwd, *(path for path in own if os.path.isabs(path) and os.path.exists(path)), keys=bool(large))
+    there = [path for path in own if os.path.isabs(path) and os.path.exists(path)]
+    glass = _reading(cwd, *there, shown=_home_list.everything() if large else ())
     writable = [large] if large else [os.path.join(cwd, path) for path in values[1:2]]
     return glass.replace(writable=writable, network=NETWORKS[bool(large)])

@@ -1,118 +1,75 @@
-"""A HOME of a tree's own: what a person has in theirs is seen read-only, what tools write there stays with the tree.
+"""A HOME of a tree's own: what is there of a person's is seen read-only, what tools write there stays with the tree.
 
-It is a folder of links to the person's files; works without mounts. Keys and logins are left out. Four kinds are no links:
-
-*FRESH*: caches and locks that tools rewrite anywhere below; each layer begins its own. *COPIED*: settings that tools
-rewrite in place, a copy as new as the person's. *SHIMS*: pyenv's, which name their root: copies that name the layer's.
-*OPENED*: folders of the layer with links below, because tools add entries to them:
-
-.config, .local, .local/share, .local/state, .local/share/uv (tools, python): settings and data of any new tool;
-.local/bin, .local/lib (python*, site-packages): `uv tool install`, `pip install --user`;
-.npm: logs and caches; .bun, .yarn, .gradle, .m2: the same beside settings of the person;
-.cargo, bin, registry (cache, src, each by host), git (db, checkouts): crates, `cargo install`, and their locks;
-.cargo/registry/index: a copy of each host's, made once, because cargo rewrites its entries;
-.rustup, toolchains, update-hashes: a toolchain that a project pins;
-.pyenv, shims, versions: `pyenv rehash` (after each `pip install` by a shim), `pyenv virtualenv`;
-go, go/bin: `go install`; modules are a fresh cache.
+It is a folder of links to what home.txt, PATH, variables and config.toml name (`_home_list`); works without mounts. Nothing
+else of the person's is in it. No links are: copies of settings, which tools rewrite in place, without the logins in them; shims
+of pyenv, which name their root; and the layer's own folders with links below, because tools add entries to them.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from harness.base import encoding
+from harness.git import clones
+from harness.integrity import _home_list, _logins
+from harness.integrity._home_list import COPY, FRESH, GIT, GIT_FILES, LOGIN, MOVED, OPENED, SETTINGS, UNSET, Person
+from harness.integrity._logins import Pairs
 from harness.store import files
 
-KEYS = (
-    *(
-        ".ssh",
-        ".aws",
-        ".gnupg",
-        ".netrc",
-        ".git-credentials",
-        ".pypirc",
-        ".azure",
-        ".kube",
-        ".docker",
-        ".password-store",
-    ),
-    *(".config/gcloud", ".config/gh", ".config/hub", ".config/op", ".local/share/keyrings", ".mozilla", ".vault-token"),
-)  # what an agent has no use for, and may not read; also hidden behind glass at its own place
-FRESH = (
-    *(".cache", ".npm/_cacache", ".npm/_locks", ".npm/_logs", ".npm/_npx", ".npm/_update-notifier-last-checked"),
-    *(
-        ".cargo/.package-cache",
-        ".cargo/.package-cache-mutate",
-        ".cargo/.global-cache",
-        ".rustup/tmp",
-        ".rustup/downloads",
-    ),
-    *(".ccache", ".gradle/caches", ".gradle/daemon", ".m2/repository", "go/pkg", ".pyenv/cache"),
-)
-COPIED = (".gitconfig", ".cargo/.crates.toml", ".cargo/.crates2.json", ".rustup/settings.toml")
 SHIMS = ".pyenv/shims"
 INDEXES = ".cargo/registry/index"
-OPENED = (
-    *(".config", ".local", ".local/share", ".local/state", ".local/bin", ".local/lib", ".npm", ".gradle", ".m2"),
-    *(".local/share/uv", ".local/share/uv/tools", ".local/share/uv/python"),
-    *(
-        ".cargo",
-        ".cargo/bin",
-        ".cargo/registry",
-        ".cargo/git",
-        ".rustup",
-        ".rustup/toolchains",
-        ".rustup/update-hashes",
-    ),
-    *(INDEXES, ".cargo/registry/cache", ".cargo/registry/src", ".cargo/git/db", ".cargo/git/checkouts"),
-    *("go", "go/bin", ".bun", ".yarn", ".pyenv", SHIMS, ".pyenv/versions"),
-)
-EACH_BELOW = (".cargo/registry/cache", ".cargo/registry/src", ".cargo/git/checkouts", ".local/lib")  # a host, a Python
-PLACES = {  # variables that say where such a folder is, if not below HOME
-    "CARGO_HOME": ".cargo",
-    "RUSTUP_HOME": ".rustup",
-    "PYENV_ROOT": ".pyenv",
-    "GOPATH": "go",
-    "XDG_CONFIG_HOME": ".config",
-    "XDG_DATA_HOME": ".local/share",
-}
-UNSET = (  # without these a tool uses its default below HOME; the runtime folder holds sockets, which are not there
-    *("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "PIP_CACHE_DIR", "UV_CACHE_DIR", "CCACHE_DIR", "GOCACHE"),
-    *("GOMODCACHE", "npm_config_cache", "NPM_CONFIG_CACHE", "PYTHONUSERBASE"),
-)
+FORMAT = 2  # of a layer; one of another format is brought up to date
 LFS = ".git-lfs"  # a storage of git-lfs: `git status` of a changed large file adds one, and the project's git is read-only
 
 
-def make(
-    folder: str, home: str, hidden: tuple[str, ...] = KEYS, env: Mapping[str, str] | None = None, git: str = ""
-) -> str:
-    """The layer in `folder` over the person's `home`, made or brought up to date; what was written there stays. Its path.
+def make(folder: str, person: Person, git: str = "") -> str:
+    """The layer in `folder` over the person's HOME, made or brought up to date; what was written there stays. Its path.
 
-    `env` names folders outside HOME (PLACES); `git` is the project's common git folder, whose large files are linked.
+    `git` is the project's common git folder, whose large files are linked.
     """
-    elsewhere = _elsewhere(env or {}, home)
-    sources, mark = {"": home, **elsewhere}, folder + ".stamp"
-    if os.path.isdir(folder) and files.read(mark) == _stamp(folder, sources, git):
+    mark = folder + ".stamp"
+    if os.path.isdir(folder) and files.read(mark) == _stamp(folder, person, git):
         return folder
     files.make_folder(folder)
-    for below, theirs in sources.items():
-        _own_folder(folder, below)
-        _open(folder, theirs, below, frozenset((*hidden, *elsewhere)))
+    tops = [*person.seen, *(entry.path for entry in _home_list.entries(COPY, SETTINGS))]
+    for below in sorted({above for path in tops for above in _home_list.above(path)}):
+        _forget(folder, person, below)
+    for path in tops:
+        if os.path.exists(person.at(path)):
+            _own_folder(folder, os.path.dirname(path))
+            _place(folder, person, path, git)
     if git:
         _own_folder(folder, LFS)
         _link_large_files(folder, os.path.join(git, "lfs", "objects"))
-    files.replace_quickly(mark, _stamp(folder, sources, git))
+    files.replace_quickly(mark, _stamp(folder, person, git))
     return folder
 
 
-def _stamp(folder: str, sources: Mapping[str, str], git: str) -> bytes:
-    """When each folder that the layer mirrors, and its own, last got or lost an entry, and each copied file its content."""
-    names = ("", *OPENED, *COPIED)
-    paths = [os.path.join(top, name) for top in (folder, sources[""]) for name in names]
-    paths += [*(theirs for below, theirs in sources.items() if below), os.path.join(git, "lfs", "objects")]
-    return encoding.dump_json([_changed(path) for path in paths])
+def link(layer: str, home: str, paths: Iterable[str]) -> None:
+    """The layer has links to these paths below HOME, whatever else of that it has: those of an agent's own program."""
+    for path in paths:
+        below = path.removeprefix(home + "/")
+        folder, name = os.path.split(os.path.join(layer, below))
+        if below != path and (
+            not os.path.exists(folder) or os.path.realpath(folder) == folder
+        ):  # else a link leads to it
+            mine = os.path.join(_own_folder(layer, os.path.dirname(below)), name)
+            if os.path.isdir(mine) and not os.path.islink(mine):
+                shutil.rmtree(mine)
+            files.link(mine, path)
+
+
+def _stamp(folder: str, person: Person, git: str) -> bytes:
+    """When each folder that the layer mirrors, and its own, last got or lost an entry, each copied file its content, and what is
+    seen."""
+    below = [entry.path for entry in _home_list.entries(OPENED, COPY, SETTINGS) if "*" not in entry.path]
+    paths = [os.path.join(folder, name) for name in ("", *below)]
+    paths += [person.at(name) for name in ("", *below, *GIT_FILES)]
+    times = [_changed(path) for path in [*paths, os.path.join(git, "lfs", "objects")]]
+    return encoding.dump_json([FORMAT, times, *map(list, (person.seen, person.shown, person.hidden))])
 
 
 def _changed(path: str) -> int:
@@ -124,38 +81,30 @@ def _changed(path: str) -> int:
 
 def variables(env: Mapping[str, str], folder: str, home: str) -> dict[str, str]:
     """The environment of a process whose HOME is the layer in `folder` over `home`: nothing in it leads a tool around it."""
-    moved = {name: os.path.join(folder, below) for name, below in PLACES.items() if name in env}
-    places = {**_elsewhere(env, home), "": home}
+    known = _home_list.entries(OPENED, MOVED)
+    named = {name[1:]: entry.path for entry in known for name in entry.variables if name[0] == "="}
+    moved = {name: os.path.join(folder, below) for name, below in named.items() if name in env}
+    places = {**_home_list.elsewhere(env, home), "": home}
     path = [_moved(entry, places, folder) for entry in env.get("PATH", os.defpath).split(os.pathsep)]
-    kept = {name: value for name, value in env.items() if name not in UNSET}
+    gone = {name for entry in _home_list.entries(UNSET) for name in entry.variables}
+    kept = {name: value for name, value in env.items() if name not in gone}
     storage = _large_files(env, folder) if os.path.isdir(os.path.join(folder, LFS)) else {}
     return {**kept, **moved, **storage, "PATH": os.pathsep.join(path), "HOME": folder}
 
 
-def keys(home: str, env: Mapping[str, str]) -> list[str]:
-    """Where keys and logins are outside: what is hidden behind glass."""
-    found = [os.path.join(home, name) for name in KEYS]
-    for below, theirs in _elsewhere(env, home).items():
-        found += [theirs + name.removeprefix(below) for name in KEYS if name.startswith(below + "/")]
-    return found
-
-
-def _elsewhere(env: Mapping[str, str], home: str) -> dict[str, str]:
-    """{folder of the layer: the folder outside HOME that it opens}."""
-    named = {below: env.get(name, "") for name, below in PLACES.items()}
-    return {
-        below: theirs.rstrip("/")
-        for below, theirs in named.items()
-        if os.path.isabs(theirs) and os.path.isdir(theirs) and theirs.rstrip("/") != os.path.join(home, below)
-    }
+def keys(home: str, env: Mapping[str, str], shown: Sequence[str] = ()) -> list[str]:
+    """Where keys are that no program of a run can read, whatever the trust, but those that are `shown`."""
+    person = _home_list.person(home, env, [_home_list.ALL, *shown])
+    return [person.at(path) for path in person.hidden]
 
 
 def _moved(entry: str, places: Mapping[str, str], folder: str) -> str:
     """An entry of PATH, or the folder of the layer that is opened in its place."""
+    opened = {entry.path for entry in _home_list.entries(OPENED)}
     for below, theirs in places.items():
         if entry.startswith(theirs + "/"):
             path = os.path.join(below, entry.removeprefix(theirs + "/").rstrip("/"))
-            return os.path.join(folder, path) if path in OPENED else entry
+            return os.path.join(folder, path) if path in opened else entry
     return entry
 
 
@@ -167,37 +116,44 @@ def _large_files(env: Mapping[str, str], folder: str) -> dict[str, str]:
     return {"GIT_CONFIG_COUNT": str(at + 1), **setting}
 
 
-def _open(layer: str, source: str, below: str, hidden: frozenset[str]) -> None:
-    """Fill the layer's folder `below` with what stands in `source`, and go down where a folder is the layer's own."""
-    _forget_gone(os.path.join(layer, below), source)
-    for name in files.names(source):
-        path = f"{below}/{name}" if below else name
-        theirs = os.path.join(source, name)
-        if path not in hidden and theirs != layer and not layer.startswith(theirs + "/harness/"):
-            _place(layer, theirs, path, hidden)
-
-
-def _place(layer: str, theirs: str, path: str, hidden: frozenset[str]) -> None:
+def _place(layer: str, person: Person, path: str, git: str) -> None:
     """Put one file or folder of the person's into the layer, in the way of its kind."""
-    mine, below = os.path.join(layer, path), os.path.dirname(path)
-    if path in COPIED or below == SHIMS:
+    theirs, mine, below, how = person.at(path), os.path.join(layer, path), os.path.dirname(path), person.how(path)
+    if how in (FRESH, LOGIN):
+        return
+    if how in (COPY, SETTINGS) or below == SHIMS:
         if os.path.isfile(theirs):
-            _copy(mine, theirs)
+            _copy(mine, theirs, lambda data: _rewritten(data, person, path, layer, git))
     elif below == INDEXES and os.path.isdir(theirs):
         _copy_once(mine, theirs)
-    elif path in FRESH:
-        if os.path.isdir(theirs):
-            _own_folder(layer, path)
-    elif _is_opened(path, below) and os.path.isdir(theirs):
+    elif how == OPENED and os.path.isdir(theirs):
         _own_folder(layer, path)
-        _open(layer, theirs, path, hidden)
-    elif not os.path.lexists(mine):
+        _forget(layer, person, path)
+        for name in files.names(theirs):
+            _place(layer, person, f"{path}/{name}" if path else name, git)
+    elif not os.path.lexists(mine) and not _home_list.is_in(layer, theirs):
         os.symlink(theirs, mine)
 
 
-def _is_opened(path: str, below: str) -> bool:
-    """Whether the layer has this folder of its own; below .local/lib/python* that is site-packages."""
-    return path in OPENED or below in EACH_BELOW or os.path.dirname(below) == ".local/lib"
+def _rewritten(data: bytes, person: Person, path: str, layer: str, git: str) -> bytes:
+    """What the layer has of the content of a file: a shim names the root that it is in; settings are without logins."""
+    if os.path.dirname(path) == SHIMS:
+        root = os.path.dirname(SHIMS)
+        return data.replace(os.fsencode(person.at(root)), os.fsencode(os.path.join(layer, root)))
+    if person.whole:
+        return data
+    if path in GIT_FILES:
+        return os.fsencode(
+            clones.text(public(clones.of_file(person.at(path), git or os.path.dirname(person.at(path)))))
+        )
+    return os.fsencode(_logins.without(os.fsdecode(data))) if person.how(path) == SETTINGS else data
+
+
+def public(config: Pairs) -> list[list[str | None]]:
+    """What a run may see of a person's (key, value) pairs of git's configuration: the keys of home.txt, without logins."""
+    keys = [entry.path for entry in _home_list.entries(GIT)]
+    kept = [pair for pair in config if any(fnmatch.fnmatchcase(str(pair[0]), key) for key in keys)]
+    return _logins.without_in_git(kept)
 
 
 def _own_folder(layer: str, path: str) -> str:
@@ -211,15 +167,11 @@ def _own_folder(layer: str, path: str) -> str:
     return own
 
 
-def _copy(mine: str, theirs: str) -> None:
-    """A copy that is as new as the person's file; a shim names the root that it is in."""
+def _copy(mine: str, theirs: str, rewritten: Callable[[bytes], bytes]) -> None:
+    """A copy that is as new as the person's file."""
     if not os.path.islink(mine) and os.path.isfile(mine) and os.stat(mine).st_mtime_ns >= os.stat(theirs).st_mtime_ns:
         return
-    data = files.read(theirs) or b""
-    if os.path.dirname(mine).endswith("/" + SHIMS):
-        root, own = (os.path.dirname(os.path.dirname(path)) for path in (theirs, mine))
-        data = data.replace(os.fsencode(root), os.fsencode(own))
-    files.replace_quickly(mine, data)
+    files.replace_quickly(mine, rewritten(files.read(theirs) or b""))
     os.chmod(mine, os.stat(theirs).st_mode & 0o700 | 0o600)
 
 
@@ -239,10 +191,19 @@ def _link_large_files(layer: str, theirs: str) -> None:
                     os.symlink(os.path.join(theirs, first, second, name), os.path.join(own, name))
 
 
-def _forget_gone(own: str, theirs: str) -> None:
-    """Remove links to what the person has removed; what tools made in the layer stays."""
+def _forget(layer: str, person: Person, below: str) -> None:
+    """Remove links to what the person has removed, and to what is no longer seen; what tools made in the layer stays."""
+    way = [os.path.join(layer, path) for path in (*_home_list.above(below)[1:], below) if path]
+    own = way[-1] if way else layer
+    if any(map(os.path.islink, way)) or not os.path.isdir(own):
+        return
     for name in files.names(own):
-        path = os.path.join(own, name)
-        gone = os.path.join(theirs, name)
-        if os.path.islink(path) and os.readlink(path) == gone and not os.path.lexists(gone):
-            os.unlink(path)
+        mine, path = os.path.join(own, name), f"{below}/{name}" if below else name
+        ours = os.path.islink(mine) and os.readlink(mine) == person.at(path)
+        if ours and not _is_linked(person, path):
+            os.unlink(mine)
+
+
+def _is_linked(person: Person, path: str) -> bool:
+    seen = any(_home_list.is_in(path, top) for top in person.seen) and os.path.lexists(person.at(path))
+    return seen and person.how(path) not in (FRESH, LOGIN, COPY, SETTINGS)

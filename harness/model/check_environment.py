@@ -13,11 +13,12 @@ class CheckEnvironment(Record):
     commit and tree in it, the run they belong to, and their timeout. `keep`: lock
     descriptors that guardians inherit. `ports`: the port of each service that is up. `fault`: why no check can run here (a
     service is not ready); every receipt is then red with this reason. `notes` go into every receipt. `passed`: the
-    variables with keys that checks get. `confinement`: what its programs may touch besides the folder, None for all;
-    `home`: their HOME, "" for the user's; `git`: the only configuration file that their git reads besides the repository's,
-    "" for the user's. `source`: the repository that has the commit, and that no check can write, "" for this one;
-    `watch`: what looks after the files, None where nothing does; `writes`: files that checks may change. `plain`: nothing says
-    that the harness runs the checks, and of its variables there are only those that they name and those in `needs`."""
+    variables with keys that checks get; `shown`: what of a person's HOME is there besides the list. `confinement`: what its
+    programs may touch besides the folder, None for all; `home`: their HOME, "" for the user's; `git`: the only configuration
+    file that their git reads besides the repository's, "" for the user's. `source`: the repository that has the commit, and that
+    no check can write, "" for this one; `watch`: what looks after the files, None where nothing does; `writes`: files that checks
+    may change. `plain`: nothing says that the harness runs the checks, and of its variables there are only those that they name
+    and those in `needs`."""
 
     directory: str
     checkout: str = ""
@@ -39,6 +40,7 @@ class CheckEnvironment(Record):
     writes: list[str] = []
     plain: bool = False
     needs: list[str] = []
+    shown: list[str] = []
 
     @property
     def root(self) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Network = bool | str
     Inside = list[str]
     Variables = list[str]
+    Shown = list[str]
     Most = int
     MostNumber = float
     Price = float
@@ -51,6 +52,10 @@ else:
     Variables = schema.listed(
         schema.TEXT.part("a name", lambda name: name.isascii() and name.isidentifier()),
         'a list of names of variables, such as ["DATABASE_PASSWORD"]',
+    )
+    Shown = schema.listed(
+        schema.TEXT.part("a path below your home folder", lambda path: _is_below(path)),
+        'a list of paths below your home folder, such as [".config/tool"]',
     )
     Event = schema.one_of(EVENTS)
     Address = schema.TEXT.part(
@@ -115,6 +120,12 @@ class ChecksTable(Record):
 
     writes: Inside = []
     needs: Variables = []
+
+
+class HomeTable(Record):
+    """[home]: what of a person's HOME is there besides the list, as paths below it."""
+
+    show: Shown = []
 
 
 class Tables(Record):
@@ -185,25 +196,32 @@ class File(Tables, Top):
 
     limits: dict[str, Any] = {}
     env: dict[str, Any] = {}
+    home: dict[str, Any] = {}
     workspace: dict[str, Any] = {}
     checks: dict[str, Any] = {}
 
 
 class Config(Tables, Limits, Top):
-    """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `writes` and `needs`:
-    the keys of `[checks]`; `workspace`: its table."""
+    """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `shown`: the paths of
+    `[home] show`; `writes` and `needs`: the keys of `[checks]`; `workspace`: its table."""
 
     agent: list[str] = []
     passed: list[str] = []
+    shown: list[str] = []
     writes: list[str] = []
     needs: list[str] = []
     workspace: dict[str, Any] = {}
 
+    @property
+    def home(self) -> list[str]:
+        """What of a person's HOME is there besides the list; `.` is all but keys."""
+        return [".", *self.shown] if self.trust == "full" else self.shown
+
 
 REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
-SINGLE = ("limits", "env", "workspace", "checks")  # tables without a name of their own
+SINGLE = ("limits", "env", "home", "workspace", "checks")  # tables without a name of their own
 TABLES = {"limits": Limits, "env": EnvTable, "workspace": WorkspaceTable, "roles": RoleTable, "agents": AgentTable}
-TABLES |= {"prices": PriceTable, "checks": ChecksTable}
+TABLES |= {"home": HomeTable, "prices": PriceTable, "checks": ChecksTable}
 
 
 def load(layout: Layout) -> Config:
@@ -239,7 +257,8 @@ def parse(text: str, path: str) -> Config:
         line = line_of(text, first.where.strip("[]") if first.where[0] == "[" else "", first.key, first.row)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
     limits, passed = value.pop("limits", {}), value.pop("env", {}).get("pass", [])
-    named = {"agent": agent_names(value.get("agent")), "passed": passed, **value.pop("checks", {})}
+    shown = [path.rstrip("/") for path in value.pop("home", {}).get("show", [])]
+    named = {"agent": agent_names(value.get("agent")), "passed": passed, "shown": shown, **value.pop("checks", {})}
     return Config(**{**value, **limits, **named})
 
 
@@ -299,6 +318,11 @@ def _is_when(text: str) -> bool:
 def _is_inside(path: str) -> bool:
     """Whether a path from config.toml is relative and stays in the project's folder."""
     return bool(path) and not path.startswith("/") and "\0" not in path and ".." not in path.split("/")
+
+
+def _is_below(path: str) -> bool:
+    """Whether a path is relative, and has nothing but names."""
+    return not {"", ".", ".."} & {*path.rstrip("/").split("/")} and path[0] != "~" and "\0" not in path
 
 
 def line_of(text: str, table: str, key: str = "", row: int = 0) -> int | None:

@@ -232,7 +232,7 @@ def place_of(layout: Layout, context: Context, tag: str, settings: Config, keep:
     environment = CheckEnvironment(directory=run.workplace, tag=tag, seconds=settings.check_seconds, keep=keep)
     environment.checkout = run.checkout if layout.prefix else ""
     environment.passed, environment.writes, environment.needs = settings.passed, settings.writes, settings.needs
-    return environment.replace(head=context.head, tree=context.tree, by=context.run)
+    return environment.replace(head=context.head, tree=context.tree, by=context.run, shown=settings.home)
 
 
 def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:

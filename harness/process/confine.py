@@ -2,8 +2,8 @@
 
 Two tiers. *bubblewrap*: its own mounts, PID and IPC namespaces; the end of the first process ends all of them. *landlock*:
 where user namespaces are forbidden (Docker's default, Ubuntu's AppArmor restriction) the kernel refuses writes outside the
-given folders; reads and processes are not confined. Both refuse the kernel's keyrings (`seccomp`). Neither is there on macOS:
-then nothing is confined, and callers say so.
+given folders, and reading what is hidden; processes are not confined. Both refuse the kernel's keyrings (`seccomp`). Neither is
+there on macOS: then nothing is confined, and callers say so.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ BEHIND = (
 )
 FRESH = ("/dev/", "/proc/")  # which ROOT does not take from outside
 HIDDEN = "its confinement hides it"
-TMPFS, EMPTY, READ, WRITE = "--tmpfs", f"--ro-bind {os.devnull}", "--ro-bind", "--bind"
-ORDER = (TMPFS, EMPTY, READ, WRITE)  # of one path, the last one decides
+TMPFS, EMPTY, LINK, READ, WRITE = "--tmpfs", f"--ro-bind {os.devnull}", "--symlink", "--ro-bind", "--bind"
+ORDER = (TMPFS, EMPTY, LINK, READ, WRITE)  # of one path, the last one decides
 NAMESPACES = ("/proc/self/ns/user", "/proc/self/ns/pid")
 
 
@@ -75,10 +75,14 @@ class Glass(Record):
         hidden = [(os.path.realpath(path), TMPFS if os.path.isdir(path) else EMPTY) for path in _there(self.hidden)]
         readable = [(self._real(path), READ) for path in self.readable if path in self.moved or os.path.exists(path)]
         writable = [(self._real(path), WRITE) for path in self.writable]
-        return _needed(
-            sorted([*private, *hidden, *readable, *writable], key=lambda one: (one[0].count("/"), ORDER.index(one[1]))),
-            self.moved,
-        )
+        links = [(path, LINK) for path in self.links()]
+        found = [*private, *hidden, *links, *readable, *writable]
+        return _needed(sorted(found, key=lambda one: (one[0].count("/"), ORDER.index(one[1]))), self.moved)
+
+    def links(self) -> dict[str, str]:
+        """{link: where it leads} of the links on the way to what is readable."""
+        paths = [path for path in self.readable if path not in self.moved and os.path.realpath(path) != path]
+        return dict(pair for path in paths for pair in _links(path))
 
     def _real(self, path: str) -> str:
         """The path without links; one of `moved` has none, since what is outside at that path does not count."""
@@ -117,7 +121,8 @@ class Confinement(Record):
             return list(argv)
         layers = self.glass.layers()
         self._check(argv[0], cwd, env, layers)
-        words = bubblewrap(argv, layers, self.glass.network, os.uname().release, self.glass.moved, self.plain)
+        sources = {**self.glass.links(), **self.glass.moved}
+        words = bubblewrap(argv, layers, self.glass.network, os.uname().release, sources, self.plain)
         at = self.seen(cwd)
         return words if at == cwd else [words[0], "--chdir", at, *words[1:]]
 
@@ -139,7 +144,7 @@ class Confinement(Record):
     def confine_this_process(self) -> None:
         """Do what no program does for this process: Landlock, and entering the network of the run. Raises Unavailable."""
         if self.tier == LANDLOCK:
-            landlock.restrict(self.glass.writable)
+            landlock.restrict(self.glass.writable, hidden=self.glass.hidden, readable=self.glass.readable)
         if self.holder:
             network.enter(self.holder)
 
@@ -159,11 +164,9 @@ def bubblewrap(
     argv: Sequence[str], layers: Layers, network: str, kernel: str, sources: Mapping[str, str] = {}, plain: bool = False
 ) -> list[str]:
     """The command line of bubblewrap with these mounts, on this kernel release; see Confinement. `sources`: {path of a mount:
-    the folder that is mounted there}, where it is another."""
-    words, script = (
-        [_bubblewrap(), *ROOT, *FILTER],
-        ("" if has_own_pid_max(kernel) else ULIMIT) + (BEHIND if plain else EXEC),
-    )
+    the folder that is mounted there, or where a link leads}, where it is another."""
+    script = ("" if has_own_pid_max(kernel) else ULIMIT) + (BEHIND if plain else EXEC)
+    words = [_bubblewrap(), *ROOT, *FILTER]
     for number, path in enumerate(_numbers(kernel, plain), start=1):
         words += ["--file", str(spawn.HELD_FROM + number), path]
     words += PROC_SYS
@@ -186,15 +189,29 @@ def _numbers(kernel: str, plain: bool) -> dict[str, int]:
 
 
 def _needed(layers: Layers, moved: Collection[str]) -> list[tuple[str, str]]:
-    """The layers without those that change nothing: given twice, or read-only where the next one above them, or the root, is so
-    already. Each mount costs bubblewrap a look at all mounts."""
+    """The layers without those that change nothing: given twice, read-only or a link where the next one above them, or the root,
+    is read-only already, or hidden where that is. Each mount costs bubblewrap a look at all mounts."""
     kept: dict[str, str] = {}
     for path, option in layers:
-        above = next((kept[folder] for folder in _parents(path) if folder in kept), READ)
+        top, above = next(((folder, kept[folder]) for folder in _parents(path) if folder in kept), ("", READ))
+        if option == LINK and above != TMPFS:
+            continue
+        if option in (TMPFS, EMPTY) and above == TMPFS and top not in PRIVATE and path not in kept:
+            continue
         if option != READ or above != READ or path in kept or path in moved or path.startswith(FRESH):
             kept.pop(path, None)
             kept[path] = option
     return list(kept.items())
+
+
+def _links(path: str) -> Iterator[tuple[str, str]]:
+    """(link, where it leads) of each link on the way to a path; neither has one above itself."""
+    real = "/"
+    for name in os.path.normpath(path).split("/")[1:]:
+        at = os.path.join(real, name)
+        real = os.path.realpath(at)
+        if real != at:
+            yield at, real
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -1,8 +1,9 @@
-"""Landlock, the second tier of confinement: the kernel refuses this process, and all that it starts, writes elsewhere.
+"""Landlock, the second tier of confinement: the kernel refuses this process, and all that it starts, writes elsewhere, and
+reading what is hidden.
 
 It is no PID namespace: the program sees the processes of others, may signal those of its user and trace the guardian, which
-is confined with it, and its daemons are ended by the guardian alone. Nor are reads, modes, times or sockets confined, nor
-truncate(2) before ABI 3. The guardian confines itself and then starts the program: a launcher of its own would cost a start
+is confined with it, and its daemons are ended by the guardian alone. Nor are modes, times or sockets confined, nor truncate(2)
+before ABI 3. The guardian confines itself and then starts the program: a launcher of its own would cost a start
 of the interpreter, more than 15 ms. Numbers and structures are those of linux/landlock.h and landlock(7); the system calls
 have no wrapper in the C library.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from harness.base.errors import Unavailable
 from harness.process import seccomp
@@ -23,7 +24,8 @@ BELOW_PATH = 1  # rule type
 NO_NEW_PRIVS = 38  # prctl(2)
 WRITE_FILE, TRUNCATE, REFER = 1 << 1, 1 << 14, 1 << 13
 REMOVE_AND_MAKE = sum(1 << bit for bit in range(4, 13))  # remove a folder or file; make any kind of node
-FOR_FILES = WRITE_FILE | TRUNCATE  # what a rule for a file, such as a device, may name
+READ_FILE, READ_DIR = 1 << 2, 1 << 3
+FOR_FILES = WRITE_FILE | TRUNCATE | READ_FILE  # what a rule for a file, such as a device, may name
 BIND_AND_CONNECT, TCP_SINCE = 1 << 0 | 1 << 1, 4
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
 DEVICE_FOLDERS = ("/dev/pts", "/dev/shm")
@@ -44,21 +46,54 @@ def _call(number: int, *arguments: object) -> int:
     return answer if answer >= 0 else -ctypes.get_errno()
 
 
-def restrict(writable: Sequence[str], *, tcp: bool = True) -> None:
+def restrict(
+    writable: Sequence[str], *, tcp: bool = True, hidden: Sequence[str] = (), readable: Sequence[str] = ()
+) -> None:
     """From here on this process and all that it starts write below these folders alone, reach no keyring, and without `tcp` make
-    and accept no TCP connection (from ABI 4 on). Raises Unavailable."""
+    and accept no TCP connection (from ABI 4 on). What is `hidden` can be read only where it is `readable` or writable. Raises
+    Unavailable."""
     version = abi()
     handled = WRITE_FILE | REMOVE_AND_MAKE | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
+    handled |= READ_FILE | READ_DIR if hidden else 0
     rules = [handled] if tcp or version < TCP_SINCE else [handled, BIND_AND_CONNECT]
     asked = (ctypes.c_uint64 * len(rules))(*rules)
     ruleset = _checked(_call(CREATE_RULESET, ctypes.byref(asked), 8 * len(rules), 0), "a ruleset")
-    for path in (*writable, *DEVICE_FOLDERS, *DEVICES):
-        if os.path.exists(path):
-            _allow(ruleset, path, handled if os.path.isdir(path) else handled & FOR_FILES)
+    allowed = [(path, handled) for path in (*writable, *DEVICE_FOLDERS, *DEVICES) if os.path.exists(path)]
+    for path, rights in [*allowed, *(_visible(hidden, readable) if hidden else ())]:
+        try:  # noqa: SIM105 - contextlib costs a launch 5 ms
+            _allow(ruleset, path, rights if os.path.isdir(path) else rights & FOR_FILES)
+        except FileNotFoundError:  # it went meanwhile
+            pass
     ctypes.CDLL(None).prctl(NO_NEW_PRIVS, 1, 0, 0, 0)
     seccomp.restrict()
     _checked(_call(RESTRICT_SELF, ruleset, 0), "to restrict itself")
     os.close(ruleset)
+
+
+def _visible(hidden: Sequence[str], readable: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """(path, rights) by which everything can be read but what is hidden, and what is readable all the same. A rule has no
+    exceptions, so there is one for each entry beside a hidden one; the names in a readable folder are seen."""
+    gone = [os.path.realpath(path) for path in hidden if os.path.exists(path)]
+    for top in ("/", *map(os.path.realpath, readable)):
+        below = [path for path in gone if path.startswith(top.rstrip("/") + "/")]
+        if below and top != "/":
+            yield top, READ_DIR
+        yield from ((path, READ_FILE | READ_DIR) for path in _beside(top, below))
+
+
+def _beside(top: str, hidden: Collection[str]) -> Iterator[str]:
+    """The paths from `top` on, as high up as possible, that neither are nor hold a hidden one; links lead to others."""
+    if not any(path.startswith(top.rstrip("/") + "/") for path in hidden):
+        yield top
+        return
+    try:
+        with os.scandir(top) as entries:
+            paths = [entry.path for entry in entries if not entry.is_symlink()]
+    except OSError:  # what this user may not list is named by what is readable
+        return
+    for path in paths:
+        if path not in hidden:
+            yield from _beside(path, hidden)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

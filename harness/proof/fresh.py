@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from harness.git import clones, repository, settings
 from harness.git.settings import Recorded
-from harness.integrity import confine
+from harness.integrity import confine, home_layer
 from harness.model import receipts
 from harness.model.check_environment import CheckEnvironment
 from harness.process import temporary
@@ -41,7 +41,8 @@ def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: Record
     target = os.path.join(folder, os.path.basename(layout.top))
     made = apart(place, folder, recorded, layout.top, layout.project).replace(directory=target, checkout="")
     branch = (repository.default_branch(layout.top) or "main") if place.plain else ""
-    clones.make(layout.top, target, place.head, recorded, made.git, layout.prefix, branch=branch)
+    with clones.persons(recorded, target) as config:
+        clones.make(layout.top, target, place.head, recorded, config, layout.prefix, branch=branch)
     if place.plain:
         clones.date_back(target, made.git, layout.top)
         made.confinement = made.confinement and _at(os.path.realpath(layout.top), target, made.confinement)
@@ -58,10 +59,12 @@ def _at(path: str, clone: str, known: Confinement) -> Confinement:
 
 
 def apart(place: CheckEnvironment, folder: str, recorded: Recorded, *hidden: str) -> CheckEnvironment:
-    """`place` with a fresh HOME in `folder`, in which git has the recorded configuration, and without these folders."""
-    home = confine.home_of_clone(os.path.join(folder, "home"))
+    """`place` with a fresh HOME in `folder`, in which git has what may be seen of the recorded configuration, and without these
+    folders."""
+    home = confine.home_of_clone(os.path.join(folder, "home"), place.shown)
     glass = place.confinement and confine.without(place.confinement, hidden)
-    return place.replace(home=home, git=clones.configuration(recorded, home), confinement=glass)
+    known = recorded.replace(persons=home_layer.public(recorded.persons or []))
+    return place.replace(home=home, git=clones.configuration(known, home), confinement=glass)
 
 
 def recorded(project: str, known: Recorded | None = None) -> Recorded:

@@ -53,8 +53,11 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
 
 def _place(contract_path: str, folder: str, at: str, room: str, tag: str) -> CheckEnvironment:
     """Where the checks run; `room` is a folder for what is made, `tag` the mark of its processes."""
-    place = CheckEnvironment(directory=folder, tag=tag, confinement=confine.of_stranger())
-    if not repository_of(folder):
+    known = repository_of(folder)
+    place = CheckEnvironment(
+        directory=folder, tag=tag, confinement=confine.of_stranger(Layout(folder).top if known else "")
+    )
+    if not known:
         return place.replace(home=confine.home_of_clone(os.path.join(room, "home")))
     layout = Layout(folder)
     top, recorded = layout.top, fresh.recorded(layout.top)

@@ -233,7 +233,7 @@ def _open(one: _Shooting) -> Opened:
         keep=own.descriptors,
         started=time.monotonic(),
         confinement=known,
-        home=confine.home_of_checks(staged.top, one.stage.place.tree + ".home"),
+        home=confine.home_of_checks(staged.top, one.stage.place.tree + ".home", settings.home),
         transcripts=one.kept,
         mark=one.tag,
         given=given.again(past.where, past.context.run, staged),

@@ -89,11 +89,11 @@ def _clone(layout: Layout, past: Past, target: str) -> Recorded:
     workplace.use(layout)
     context, known = past.context, workplace.recorded(layout) or fresh.recorded(layout.top)
     wanted = {f"refs/heads/{context.branch or 'main'}": context.head, **_refs(layout, past)}
-    home = confine.home_of_clone(target + ".home")
     config = [pair for pair in known.config if not str(pair[0]).startswith("remote.")]  # it can be pushed nowhere
     bare = known.replace(config=config)
     try:
-        clones.make(layout.top, target, context.head, bare, clones.configuration(bare, home), layout.prefix, wanted)
+        with clones.persons(bare, target) as theirs:
+            clones.make(layout.top, target, context.head, bare, theirs, layout.prefix, wanted)
     except GitFailed as fault:
         raise UsageFault(f"The commit {context.head[:12]} of the run cannot be cloned any more: {fault}") from None
     return bare.replace(git_dir=".git", common=".git", commondir="", alternates="", prefix=layout.prefix)

@@ -185,6 +185,7 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         seconds=settings.check_seconds,
         passed=settings.passed,
         writes=settings.writes,
+        shown=settings.home,
         confinement=confine.of_mission(layout, settings, tree, confine.tier(layout, settings)),
     )
     with fresh.cloned(layout, place, "claim", workplace.recorded(layout)) as clone:

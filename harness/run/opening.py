@@ -233,7 +233,7 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
 
 def _home(layout: Layout, claimed: Claimed) -> str:
     """The HOME of setup, services and checks where this run works, confined or not: what they write stays with the place."""
-    return confine.home_of_checks(layout.top, claimed.tree.folder + ".home")
+    return confine.home_of_checks(layout.top, claimed.tree.folder + ".home", claimed.settings.home)
 
 
 def _recorded(layout: Layout) -> dict[str, list[Any]]:

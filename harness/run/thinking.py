@@ -200,7 +200,8 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
 def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -> ExecutionContext:
     """The execution context of the run's agent; `room` is its temporary folder."""
     own = run.confinement is not None and run.settings.trust != "full"
-    home = confine.home_of_agent(run.layout.top, run.checkout, run.home) if own else ""
+    places = (*agent.writable, *agent.readable)
+    home = confine.home_of_agent(run.layout.top, run.checkout, run.home, places) if own else ""
     table, keys = run.settings.roles.get(run.role.name, {}), (run.settings.passed, agent.needs)
     return ExecutionContext(
         directory=run.workplace,
@@ -222,7 +223,8 @@ def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -
 def _confinement(run: OpenRun, agent: Agent, folders: list[str]) -> Confinement | None:
     if run.confinement is None:
         return None
-    return confine.of_agent(run.layout, run.confinement, folders, run.settings.trust, agent.writable)
+    trust, known = run.settings.trust, run.confinement
+    return confine.of_agent(run.layout, known, folders, trust, agent.writable, agent.readable)
 
 
 def _environment(run: OpenRun, agent: Agent, home: str) -> dict[str, str]:

@@ -74,35 +74,38 @@ def test_behind_bubblewrap_it_says_in_ten_lines_what_holds(bare: House) -> None:
 
 
 @needs_landlock
-def test_behind_landlock_writes_are_refused_and_the_rest_is_said(bare: House) -> None:
+def test_behind_landlock_writes_and_reads_are_refused_and_the_rest_is_said(bare: House) -> None:
     """No line claims a refusal that this tier does not give."""
+    with_key(bare)
     bare.project.mkdir()
     bare.write(".harness/config.toml", "network = false\n")
     done = bare.program("doctor", "confine", PATH=without_bubblewrap(bare))
     assert (done.code, lines(done, "bad")) == (0, []), done
     assert lines(done, "note") == [
         'on this machine: landlock; an agent with trust = "workspace"',
-        f"not refused on this tier: {READ}",
         "not refused on this tier: signal a process outside",
         "not refused on this tier: share System V IPC, or /dev/shm",
         "not refused on this tier: reach a server outside",
         try_confine.PTRACE,
     ]
-    assert {"write the state of a mission, or git's settings (Permission denied)", KEYRING} <= {
-        line.removeprefix("refused: ") for line in lines(done, "ok")
-    }
+    assert {
+        "write the state of a mission, or git's settings (Permission denied)",
+        READ,
+        KEYRING,
+    } <= {line.removeprefix("refused: ") for line in lines(done, "ok")}
     assert leftovers(bare) == []
 
 
 @needs_bubblewrap
 def test_the_settings_of_the_mission_are_tried(house: House) -> None:
-    """Full trust lets an agent read keys, so they are not probed; the mission itself is untouched."""
+    """Full trust opens no keys but what config.toml shows, which is not probed; the mission itself is untouched."""
     with_key(house)
-    house.config('agent = "scripted"', 'trust = "full"', "network = false")
+    (house.folder / "home/.netrc").write_text("of a person\n")
+    house.config('agent = "scripted"', 'trust = "full"', "network = false", "[home]", 'show = [".ssh"]')
     before = (house.head(), house.ran(), house.read("features.json"))
     done = house.program("doctor", "confine")
     assert (done.code, lines(done, "bad")) == (0, []), done
-    assert "refused: read the tree of another mission" in lines(done, "ok")
+    assert f"refused: {READ}" in lines(done, "ok")
     assert "refused: reach a server outside ([Errno 111] Connection refused)" in lines(done, "ok")
     assert (house.head(), house.ran(), house.read("features.json")) == before
 
@@ -126,7 +129,7 @@ def test_what_gets_through_is_bad(house: House, monkeypatch: pytest.MonkeyPatch)
     glass = confine.of_mission(there, config.load(there), tree, BUBBLEWRAP)
     assert glass is not None
     holed = confine.of_agent(there, glass, [tree, there.state], "workspace", ())
-    probes = try_confine.probes(there, tree, str(house.folder / "none"), "workspace")
+    probes = try_confine.probes(there, tree, str(house.folder / "none"))
     for confinement, bad in ((None, probes[1:]), (holed, [probes[1]])):
         found = {one.what: try_confine.carry_out(one, confinement, tree)[0] for one in probes}
         assert [one.what for one in probes[1:] if found[one.what]] == [one.what for one in bad]

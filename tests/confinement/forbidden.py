@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BOTH, GLASS, NOWHERE = (BUBBLEWRAP, LANDLOCK), (BUBBLEWRAP,), ()
+BOTH, GLASS = (BUBBLEWRAP, LANDLOCK), (BUBBLEWRAP,)
 NEW = "harness-try.new"  # no file has this name
 START_UP = (".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile")
 BELOW_CONFIG = ("git/config", "git/attributes", "fish/config.fish", "autostart/try.desktop", "systemd/user/try.service")
@@ -74,8 +74,8 @@ class Stage(Record):
         return "~" + path.removeprefix(own) if path.startswith(own + "/") else path
 
 
-def attempts(stage: Stage, trust: str, tier: str) -> list[Attempt]:
-    """All attempts in turn, for an agent of this trust; the last one leaves processes behind."""
+def attempts(stage: Stage, tier: str) -> list[Attempt]:
+    """All attempts in turn; the last one leaves processes behind."""
     return [
         *_allowed(stage),
         *_on_state(stage),
@@ -84,7 +84,7 @@ def attempts(stage: Stage, trust: str, tier: str) -> list[Attempt]:
         *_on_harness(stage),
         *_moves(stage),
         *_mounts(stage),
-        *_reads(stage, trust),
+        *_reads(stage),
         *_connects(stage),
         *_processes(stage),
         *_orders(stage),
@@ -183,12 +183,12 @@ def _mounts(stage: Stage) -> Iterator[Attempt]:
         yield Attempt(what=f"the same as root of a namespace: {what}", words=["remount as another", folder])
 
 
-def _reads(stage: Stage, trust: str) -> Iterator[Attempt]:
-    own, tiers = os.path.expanduser("~"), NOWHERE if trust == "full" else GLASS
+def _reads(stage: Stage) -> Iterator[Attempt]:
+    own = os.path.expanduser("~")
     keys = [os.path.join(own, name) for name in KEYS]
     for path in (*(path for path in keys if _holds_something(path)), stage.another):
         what = "read the tree of another mission" if path == stage.another else f"read {stage.name(path)}"
-        yield Attempt(what=what, words=["read", path], tiers=tiers)
+        yield Attempt(what=what, words=["read", path])
 
 
 def _holds_something(path: str) -> bool:

@@ -67,7 +67,7 @@ def tried(folder: str, how: str, trust: str = "workspace", hole: str = "") -> li
         there = begin(os.path.join(folder, "try"))
         with Set(there, trees) as made:
             stage = made.stage
-            glass = confine.of_mission(there, config.load(there), stage.tree, how)
+            glass = confine.of_mission(there, config.load(there).replace(trust=trust), stage.tree, how)
             assert glass is not None, "there is a tier"
             home = [] if trust == "full" else [confine.home_of_agent(there.top, stage.tree)]
             writable = [stage.tree, stage.room, *home, *([os.path.join(there.state, hole)] if hole else [])]
@@ -184,7 +184,7 @@ def carry_out(stage: Stage, glass: Confinement | None, trust: str) -> tuple[list
         ):
             guardian = int(tree.stat(child.pid)[1])
             ours = {"the run": os.getpid(), forbidden.GUARDIAN: guardian, "its inbox": listening.pid}
-            todo = forbidden.attempts(stage.replace(processes=ours), trust, glass.tier if glass else BUBBLEWRAP)
+            todo = forbidden.attempts(stage.replace(processes=ours), glass.tier if glass else BUBBLEWRAP)
             files.replace(plan, json.dumps([one.words for one in todo]).encode())
             for _, chunk in child.output():
                 lines += chunk
@@ -271,11 +271,7 @@ def _judged(one: Attempt, answer: Answer, tier: str) -> Finding:
         return Finding(state="ok", what=f"refused: {one.what} ({why})")
     if tier in one.tiers:
         return _bad(f"worked: {one.what}", answer)
-    return Finding(state="note", what=f"not refused {_where(one)}: {one.what}")
-
-
-def _where(one: Attempt) -> str:
-    return "on this tier" if one.tiers else "under full trust"
+    return Finding(state="note", what=f"not refused on this tier: {one.what}")
 
 
 def _bad(what: str, answer: Answer) -> Finding:

@@ -20,7 +20,7 @@ from tests.confinement.forbidden import Attempt, Stage
 from tests.missions import House
 
 PERSON = (".gitconfig", ".bashrc", ".netrc", ".ssh/id", ".aws/credentials", ".gnupg/key", ".config/git/config")
-CRONTAB = '#!/bin/sh\n[ "$1" = -l ] && exec cat "$HOME/crontab"\ncat > "$HOME/crontab"\n'
+CRONTAB = '#!/bin/sh\nat="$(dirname "$0")/../home/crontab"\n[ "$1" = -l ] && exec cat "$at"\ncat > "$at"\n'
 SEPARATE = ("remount", "remount as another", "order", "order detached")
 MAY_TRACE = os.geteuid() == 0 or not os.path.exists("/proc/sys/kernel/yama/ptrace_scope")
 
@@ -73,7 +73,7 @@ def test_all_that_is_refused_behind_glass_works_without_it(stage: Stage) -> None
     """Files, moves, keys, sockets, processes: no attempt is one that cannot work. What worked is undone."""
     with subprocess.Popen(["sleep", "60"]) as victim:
         aimed = stage.replace(processes={"the run": victim.pid})
-        todo = [one for one in forbidden.attempts(aimed, "workspace", BUBBLEWRAP) if one.words[0] not in SEPARATE]
+        todo = [one for one in forbidden.attempts(aimed, BUBBLEWRAP) if one.words[0] not in SEPARATE]
         assert {one.words[0] for one in todo} == attempts.KINDS.keys() - set(SEPARATE)
         todo = [one for one in todo[:-2] if possible(one)]
         Path(stage.room, "go").touch()

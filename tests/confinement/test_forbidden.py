@@ -12,7 +12,7 @@ import pytest
 from harness.process.confine import BUBBLEWRAP
 from tests.confinement import forbidden
 from tests.confinement import stage as trial
-from tests.confinement.forbidden import BOTH, GLASS, NOWHERE, Stage
+from tests.confinement.forbidden import BOTH, GLASS, Stage
 from tests.confinement.test_attempts import furnish
 from tests.missions import House
 
@@ -25,15 +25,15 @@ def stage(bare: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         yield made.stage
 
 
-def tiers(stage: Stage, trust: str) -> dict[str, tuple[str, ...]]:
+def tiers(stage: Stage) -> dict[str, tuple[str, ...]]:
     """{attempt: the tiers that refuse it} of what is forbidden."""
-    made = forbidden.attempts(stage.replace(processes={"the run": os.getpid()}), trust, BUBBLEWRAP)
+    made = forbidden.attempts(stage.replace(processes={"the run": os.getpid()}), BUBBLEWRAP)
     return {one.what: one.tiers for one in made if not one.allowed}
 
 
 def test_every_part_of_the_promise_is_attempted(stage: Stage) -> None:
     """State, git's common folder and the tree's own, a person's settings, the harness, moves, mounts, orders."""
-    listed = tiers(stage, "workspace")
+    listed = tiers(stage)
     for what in (
         *(
             f"{verb} .harness/{name}"
@@ -58,29 +58,20 @@ def test_every_part_of_the_promise_is_attempted(stage: Stage) -> None:
     assert any(what.endswith(f"identity/{forbidden.NEW}") for what in listed)
 
 
-def test_landlock_promises_no_refused_read_and_no_namespace(stage: Stage) -> None:
-    """Keys, other missions, sockets and signals are for bubblewrap alone."""
-    listed = tiers(stage, "workspace")
+def test_landlock_promises_refused_reads_and_no_namespace(stage: Stage) -> None:
+    """Sockets and signals are for bubblewrap alone."""
+    listed = tiers(stage)
     for what in ("read ~/.ssh", "read ~/.aws", "read ~/.gnupg", "read ~/.netrc", "read the tree of another mission"):
-        assert listed[what] == GLASS, what
+        assert listed[what] == BOTH, what
     assert listed[f"connect to {stage.socket}"] == listed["kill the run"] == GLASS
     assert listed["trace the run"] == BOTH
-
-
-def test_under_full_trust_keys_may_be_read_and_nothing_more(stage: Stage) -> None:
-    """Writes are forbidden as before."""
-    listed, before = tiers(stage, "full"), tiers(stage, "workspace")
-    assert {what for what in listed if listed[what] != before[what]} == {
-        what for what in listed if what.startswith("read ")
-    }
-    assert listed["read ~/.ssh"] == NOWHERE
 
 
 def test_what_a_person_does_not_have_is_not_read(stage: Stage) -> None:
     """There is nothing to see in a folder that is empty or gone."""
     (Path.home() / ".ssh" / "id").unlink()
     (Path.home() / ".netrc").unlink()
-    assert not {"read ~/.ssh", "read ~/.netrc"} & tiers(stage, "workspace").keys()
+    assert not {"read ~/.ssh", "read ~/.netrc"} & tiers(stage).keys()
 
 
 def test_sockets_are_found_the_own_one_first(stage: Stage) -> None:

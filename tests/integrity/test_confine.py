@@ -144,18 +144,27 @@ def test_folders_above_the_project_cannot_be_moved_away_under_full_trust(deep: H
 
 
 def test_keys_and_other_missions_are_not_there(deep: House) -> None:
-    """Neither for a check nor for an agent under trust `workspace`; HOME itself can be read."""
+    """Neither for a check nor for an agent, whatever the trust; nor is the rest of HOME but under full trust, and what is
+    shown."""
     home = Path(deep.env["HOME"])
     secret = home / ".local/state/harness/another-mission/tree-1/secret"
     secret.parent.mkdir(parents=True)
     secret.write_text("theirs\n")
-    deep.config('agent = "scripted"', 'trust = "workspace"')
-    for name in (".ssh/id_rsa", ".netrc", ".local/state/harness/another-mission/tree-1/secret"):
-        script = f"! grep theirs '{home}/{name}' $HOME/{name}; grep theirs '{home}/work/note'"
-        for said in (said_by_agent(deep, script), said_by_check(deep, script)):
-            assert (said.count(f"{home}/work/note:theirs") or said.count("theirs\n")) == 1, said
-    deep.config('agent = "scripted"', 'trust = "full"')
-    assert "theirs" in said_by_agent(deep, f"cat '{home}/.ssh/id_rsa'")
+    names = (".ssh/id_rsa", ".netrc", "work/note", ".local/state/harness/another-mission/tree-1/secret")
+    script = "\n".join(f"grep -sq theirs '{home}/{name}' $HOME/{name} && echo read {name}" for name in names)
+    found: dict[tuple[str, str, int], list[str]] = {}
+    for trust, shown in (("workspace", ""), ("workspace", ".netrc"), ("full", ""), ("full", ".ssh")):
+        deep.config('agent = "scripted"', f'trust = "{trust}"', "[home]", f"show = {[shown] if shown else []}")
+        for said in (said_by_agent(deep, script + "\ntrue"), said_by_check(deep, script)):
+            found[trust, shown, len(found) % 2] = [name for name in names if f"read {name}\n" in said + "\n"]
+    assert list(found.values()) == [
+        [],
+        [],
+        [".netrc"],
+        [".netrc"],
+        *[["work/note"]] * 2,
+        *[[".ssh/id_rsa", "work/note"]] * 2,
+    ]
 
 
 def failing_bubblewrap(house: House) -> Path:
@@ -261,7 +270,8 @@ def test_a_conversation_writes_in_its_folder_alone(house: House, monkeypatch: py
     done = shell.execute(f"for one in {places}; do touch $one 2>/dev/null && echo $one; done; {moves}; true")
     assert isinstance(done, Done_)
     made = done.output.decode().split()
-    assert made == [
+    assert not (folder.parent / "new").exists() and not Path(house.env["HOME"], "new").exists()
+    assert [path for path in made if path != f"{folder.parent}/new"] == [  # on the first tier /tmp is its own
         *(["new"] if tier == BUBBLEWRAP else []),
         "src/new",
         f"{environment['HOME']}/new",

@@ -63,18 +63,19 @@ def test_without_mounts_a_tracked_file_that_names_such_a_folder_is_a_sign(house:
 def test_git_reads_the_recorded_configuration_and_no_variable_leads_it_elsewhere(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The person's global configuration was recorded; what came later is not there, nor is what the project has."""
-    config = house.write("../global", "[words]\n\tfirst = one\n")
+    """The person's global configuration was recorded; what came later is not there, nor is what the project has, or no run may
+    see."""
+    config = house.write("../global", "[alias]\n\tfirst = one\n[words]\n\tfirst = one\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     recorded = settings.record(str(house.project))
-    config.write_text("[words]\n\tsecond = two\n")
-    house.git("config", "words.third", "three")
+    config.write_text("[alias]\n\tsecond = two\n")
+    house.git("config", "alias.third", "three")
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
-    monkeypatch.setenv("GIT_CONFIG_KEY_0", "words.fourth")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "alias.fourth")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "four")
     place = CheckEnvironment(directory=str(house.project), head=house.head())
     clone = fresh.clone(house.layout, str(house.folder / "temporary"), place, recorded)
-    assert said(clone, "git config --get-regexp words; git config safe.directory") == "words.first one\n*\n"
+    assert said(clone, "git config --get-regexp '^(alias|words)'; git config safe.directory") == "alias.first one\n*\n"
     assert said(clone, "echo ~").startswith(str(house.folder / "temporary"))
 
 

@@ -52,6 +52,7 @@ LONG_TESTS = " or ".join(  # rows that the suite samples
         "walking",
         "sessions",
         "test_main",
+        "test_homes",
     ]
 )
 Sweep = Callable[[Path, bool, float, Callable[[str], object]], list[Row]]
