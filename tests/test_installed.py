@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
 from tests.missions import CHECKOUT, Done
+from tests.other_user import copy_packages
 
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-DEPENDENCIES = sysconfig.get_path("purelib")  # of the tests: there may be no network
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [wheel] = folder.glob("*.whl")
     subprocess.run([*PIP, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)], check=True)
     [packages] = (folder / "venv").glob("lib/python*/site-packages")
-    (packages / "dependencies.pth").write_text(DEPENDENCIES + "\n")
+    copy_packages(packages)
     (folder / "bin").mkdir()
     (folder / "bin" / "harness").symlink_to(folder / "venv" / "bin" / "harness")
     return folder / "bin" / "harness"
