@@ -13,18 +13,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.other_user import copy_packages
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SECRET = "s3cret-of-a-person"
 PYTHON = os.path.realpath(f"{sys.base_prefix}/bin/python3")
-# what the package needs: copied from the environment of the tests, since there may be no network
-DEPENDENCIES = (
-    *("click", "filelock", "python-frontmatter", "PyYAML", "markdown-it-py", "mdurl"),
-    *("jsonlines", "attrs", "rich", "Pygments"),
-)
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 LOGINS = (
     Path(__file__).with_name("logins.txt").read_text().split()
@@ -268,11 +264,7 @@ def installed(venv: Path, work: Path) -> Path:
     into = [*PIP, "--python", str(venv / "bin/python"), "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run(into, check=True)
     [packages] = venv.glob("lib/python*/site-packages")
-    for name in DEPENDENCIES:
-        for file in metadata.files(name) or ():
-            if ".." not in file.parts and file.suffix != ".pyc":
-                (packages / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(file.locate(), packages / file)
+    copy_packages(packages)
     return venv / "bin/harness"
 
 

@@ -31,9 +31,7 @@ class OtherUser:
         subprocess.run([base, "-m", "venv", "--without-pip", str(self.home / ".venv")], check=True)
         self.python = str(self.home / ".venv" / "bin" / "python")
         [packages] = (self.home / ".venv").glob("lib/python*/site-packages")
-        for source, name in _files(tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]):
-            (packages / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, packages / name)
+        copy_packages(packages)
         passable(folder)
 
     def words(self, *words: str) -> list[str]:
@@ -66,6 +64,13 @@ def give(folder: Path) -> None:
     passable(folder)
     for path in (folder, *folder.rglob("*")):
         os.chown(path, ID, ID, follow_symlinks=False)
+
+
+def copy_packages(there: Path) -> None:
+    """Put what pyproject.toml requires, as it is installed here, into a folder of packages: there may be no network."""
+    for source, name in _files(tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]):
+        (there / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, there / name)
 
 
 def _files(required: Iterable[str]) -> Iterator[tuple[Path, str]]:
