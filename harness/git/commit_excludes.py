@@ -10,6 +10,8 @@ import os
 import stat
 from collections.abc import Collection
 
+from harness.git import settings
+
 STATE = ".harness"
 LARGEST_BYTES = 5 * 1024 * 1024
 EXCLUDED_FOLDERS = {"node_modules", ".venv", "venv", "__pycache__", ".env"}
@@ -64,10 +66,17 @@ def _exclusion(project: str, name: str) -> tuple[str, str]:
         found = os.lstat(os.path.join(project, name))
     except FileNotFoundError:  # an editor's temporary file; git ignores the name
         return name, ""
-    if found.st_size > LARGEST_BYTES:
+    if found.st_size > LARGEST_BYTES and not _is_for_lfs(project, name):
         return name, f"{found.st_size / 1024 / 1024:.1f} MiB, over {LARGEST_BYTES // 1024 // 1024} MiB"
     readable = not stat.S_ISREG(found.st_mode) or os.access(os.path.join(project, name), os.R_OK)
     return name, "" if readable else "not readable"
+
+
+def _is_for_lfs(project: str, name: str) -> bool:
+    """Whether git-lfs keeps this file, so that a commit has three lines of it. 2 calls."""
+    asked = settings.call(project, "check-attr", "-z", "filter", "--", name)[1].split(b"\0")
+    words = ("config", "--get-regexp", r"^filter\.lfs\.(clean|process)$")
+    return asked[2:3] == [b"lfs"] and settings.call(project, *words)[0] == 0
 
 
 def is_file(project: str, path: str) -> bool:

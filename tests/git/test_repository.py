@@ -207,13 +207,14 @@ def test_what_is_kept_out_is_named(repo: Repository) -> None:
     opened = repo.open()
     for name in (".env", "node_modules/x/y", ".harness/memory/raw.md", "src/ok"):
         repo.write(name)
+    repo.write(".gitattributes", "big filter=lfs\n")  # git-lfs is not configured
     with open(repo.folder / "big", "wb") as file:
         file.truncate(6 << 20)
     repo.run("init", "-q", "no commit")
     repo.run("init", "-q", "inner")
     Repository(repo.folder / "inner").save(x="")
     done = repo.work(opened)
-    assert repo.names(done.tree) == ["a", "b", "src/ok"]
+    assert repo.names(done.tree) == [".gitattributes", "a", "b", "src/ok"]
     assert done.kept_out == [
         ".env (on the exclude list, it may hold a secret)",
         "big (6.0 MiB, over 5 MiB)",

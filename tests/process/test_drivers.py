@@ -400,14 +400,14 @@ def test_large_files_are_kept_by_git_lfs(person: Person, monkeypatch: pytest.Mon
     assert person.repo.run("show", "HEAD:a.bin").startswith("version https://git-lfs")
     person.use()
     assert Path(person.tree, "a.bin").stat().st_size == 1_200_000
-    Path(person.tree, "b.bin").write_text("two " * 400_000)
+    Path(person.tree, "b.bin").write_text("two " * 1_600_000)  # more than a commit takes of a new file
     made = person.commit()
     assert person.repo.run("show", f"{made}:b.bin").startswith("version https://git-lfs")
     assert landing.land(person.project, "main", made) == ""
-    assert (person.repo.folder / "b.bin").stat().st_size == 1_600_000
+    assert (person.repo.folder / "b.bin").stat().st_size == 6_400_000
     assert person.repo.run("status", "--porcelain") == ""
     target = person.clone(made)
-    assert (target / "b.bin").stat().st_size == 1_600_000
+    assert (target / "b.bin").stat().st_size == 6_400_000
 
 
 def test_git_lfs_reaches_its_server(person: Person) -> None:
