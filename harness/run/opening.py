@@ -33,7 +33,6 @@ from harness.store.files import PRIVATE
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
 
-
 UNCONFINED = "not confined: programs of this run can read and write all that you can (docs/confinement.md)"
 
 
