@@ -45,7 +45,7 @@ own="${CARGO_HOME:-$HOME/.cargo}"
 GO = """#!/bin/sh
 root="$(dirname "$(dirname "$(readlink -f "$0")")")"
 own="${GOPATH:-$HOME/go}"
-mkdir -p "$own/pkg/mod/x" "$own/bin" && cp "$root/VERSION" "$own/bin/made" && cat "$root/VERSION"
+mkdir -p "$own/pkg/mod/x" "$own/bin" && mktemp "$own/bin/XXXXXX" >&2 && cat "$root/VERSION"
 """
 VOLTA = '#!/bin/sh\nexec "${VOLTA_HOME:-$HOME/.volta}/tools/image/node/20.1.0/bin/${0##*/}" "$@"\n'
 SAYS = "#!/bin/sh\necho {}\n"
@@ -130,7 +130,7 @@ def conda(home: Path) -> Home:
     put(root / "conda-meta/history", "==> 2026-01-01 <==\n")
     put(home / ".conda/environments.txt", f"{root}\n")
     put(home / ".condarc", f"channels:\n  - https://conda.example/t/{SECRET}/main\n")
-    check = 'conda; "$CONDA_EXE" >&2; touch ~/.conda/x; grep -q https://conda.example ~/.condarc'
+    check = 'conda; "$CONDA_EXE" >&2; mktemp ~/.conda/XXXXXX >&2; grep -q https://conda.example ~/.condarc'
     return Home(home, check, ("miniconda3/bin", "miniconda3/condabin"), {"CONDA_EXE": str(root / "bin/conda")})
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -104,8 +103,8 @@ def checked(house: House, tree: str, tier: str, check: str, settings: Config) ->
 
 def mission(folder: Path, home: homes.Home, tier: str, run_sh: Path) -> Done:
     """A whole mission below this HOME, with the embedded agent, whose worker and check use its tools."""
-    env = {key: value for key, value in surroundings(folder).items() if key not in ("PYTHONPATH", "XDG_STATE_HOME")}
-    env |= {**home.env(), "GIT_CONFIG_GLOBAL": str(home.folder / ".gitconfig")}
+    gone = ("PYTHONPATH", "XDG_STATE_HOME", "GIT_CONFIG_GLOBAL")  # of the tests
+    env = {key: value for key, value in surroundings(folder).items() if key not in gone} | home.env()
     if tier == LANDLOCK:
         homes.program(folder / "no/bwrap", "#!/bin/sh\nexit 1\n")
         env["PATH"] = f"{folder / 'no'}{os.pathsep}{env['PATH']}"
@@ -149,7 +148,7 @@ def test_an_honest_mission_reaches_done(name: str, tier: str, tmp_path: Path) ->
         run_sh = Path(shutil.copy(CHECKOUT / "run.sh", home.folder / "src/harness"))
     elif name == "uv" and (uv := homes.real_uv()):
         shutil.copy(uv, home.folder / ".local/bin/uv")
-        python = f"--python {sys.base_prefix}/bin/python3"
+        python = '--python "$(command -v python3.99)"'
         home = home._replace(
             check=f"uv venv -q --clear {python} $TMPDIR/v; $TMPDIR/v/bin/python -c 1; uv tool list; {home.check}"
         )

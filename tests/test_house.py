@@ -516,7 +516,7 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     codes = dict(re.findall(r"^\| `(\d+)` \| (.*) \|$", text, re.M))
     assert codes == {str(code): meaning for code, meaning in errors.EXIT_CODES.items()}
     keys = {*config.Top.fields, *(f"limits.{key}" for key in config.Limits.fields)}
-    keys |= {f"env.{key}" for key in config.EnvTable.fields}
+    keys |= {f"env.{key}" for key in config.EnvTable.fields} | {f"home.{key}" for key in config.HomeTable.fields}
     keys |= {f"checks.{key}" for key in config.ChecksTable.fields}
     keys |= {f"workspace.{key}" for key in config.WorkspaceTable.fields}
     keys |= {f"roles.NAME.{key}" for key in config.RoleTable.fields}

@@ -33,6 +33,8 @@ from harness.store.files import PRIVATE
 from harness.store.layout import Layout, command
 from harness.store.state import Changes, State
 
+UNCONFINED = "not confined: programs of this run can read and write all that you can (docs/confinement.md)"
+
 
 class Asked(Record):
     """The request for a run: L0, from the environment and the command line. `again`: a feature of any status, back through its
@@ -202,7 +204,7 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
     """The open run, in its own tree."""
     layout, tree, tier, settings = want.layout, claimed.tree, claimed.tier, claimed.settings
     workplace.prepare(layout, tree, settings.carry)
-    for line in tree.notes:
+    for line in [*_unconfined(layout, tier), *tree.notes]:
         console.print_line(console.sanitise(f"  {line}"))
     agents, missing, names = claimed.agents, claimed.missing, [name for name, _ in claimed.agents]
     found = given.look(layout, settings, tree.position.head, tree.folder, claimed.role.reads, names)
@@ -229,6 +231,12 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
     _begin(run, outcome, again=want.again)
     opened = Run(opened=run, outcome=outcome)
     return Opened(run=opened, lease=claimed.lease, agents=agents, missing=missing)
+
+
+def _unconfined(layout: Layout, tier: str) -> list[str]:
+    """A line for the first run in a row that nothing confines."""
+    last = next(iter(runs.finished(layout)), None)
+    return [UNCONFINED] if tier == NONE and (last is None or last.confined) else []
 
 
 def _home(layout: Layout, claimed: Claimed) -> str:

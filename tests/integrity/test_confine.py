@@ -18,6 +18,7 @@ from harness.model import config, mission, receipts
 from harness.model.contract import Contract
 from harness.process import confine, landlock
 from harness.process.confine import BUBBLEWRAP, LANDLOCK
+from harness.run import opening
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.talking import MODELS, address, calling
@@ -293,7 +294,8 @@ def test_a_run_that_is_not_confined_is_marked(house: House) -> None:
     assert "not confined" not in house.harness("status").out
     house.base = ('confine = "off"',)
     house.config('agent = "scripted"')
-    house.work({"run": "touch 2.txt"}, feature="F-002")
+    house.script("worker", {"run": "touch 2.txt"})
+    assert opening.UNCONFINED in house.role("worker", "F-002").out
     words = "1 of 2 runs not confined (docs/threat-model.md)"
     assert "1 of 1 runs not confined" in house.harness("status").out
     assert f"warning   {words}" in status.ending(house.layout, "DONE")
