@@ -39,6 +39,11 @@ class ToolState(Record):
 TEXTS = ("put", "path", "digest", "by", "begins", "name", "at", "agent", "message", "outcome", "reason", "reply")
 NUMBERS = ("turn", "keeps", "bytes", "answer", "part", "call", "ended")
 STATE = schema.OBJECT.part("what tools keep", lambda value: _keeps(value))
+MESSAGES = {  # what ours read of a message, by its role
+    "user": {"text": schema.TEXT},
+    "tool": {**dict.fromkeys(("id", "name", "text"), schema.TEXT), "failed": schema.WORDS["bool"]},
+    "assistant": {"parts": schema.listed(schema.OBJECT.part("a part", lambda one: _is_part(one)))},
+}
 FIELDS = {  # what each field of a row must be, in whichever rows it is
     **dict.fromkeys(TEXTS, schema.TEXT),
     **dict.fromkeys(NUMBERS, schema.WHOLE),
@@ -188,12 +193,24 @@ def _keeps(state: dict[str, Any]) -> bool:
     return not schema.faults({name: state[name] for name in ToolState.fields if name in state}, "", ToolState)
 
 
+def is_message(value: Any) -> bool:
+    """Whether a value is a message of ours."""
+    kinds = MESSAGES.get(str(value.get("role")), {}) if isinstance(value, dict) else {}
+    return bool(kinds) and all(kind.fits(value.get(name)) for name, kind in kinds.items())
+
+
+def _is_part(part: dict[str, Any]) -> bool:
+    return part.get("part_kind") != "text" or "content" in part
+
+
 def _check(row: Row) -> None:
     """Raises ValueError where a row cannot be one of ours: a field of another kind, or a value that is not what was written."""
     if wrong := [name for name, kind in FIELDS.items() if name in row and not kind.fits(row[name])]:
         raise ValueError(f"{', '.join(wrong)} of another kind")
     if "put" in row and digest_of(row["value"]) != row["put"]:
         raise ValueError("its value is not that of its digest")
+    if "put" in row and "role" in row["value"] and not is_message(row["value"]):
+        raise ValueError("its value is no message")
 
 
 def _take(log: Log, row: Row) -> None:

@@ -76,7 +76,7 @@ def ask(
     layout = here()
     inside.refuse(layout, "ask")
     text = _with_context(" ".join(words), _piped())
-    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    terminal = bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty()
     if not text.strip() and not (terminal and not words):
         raise UsageFault(f"There is nothing to say. Write: {command('ask')} WORDS")
     if warning := folder.not_committed(layout):
@@ -100,7 +100,7 @@ def ask(
 
 def _piped() -> str:
     """Standard input where it is no terminal; bytes that are no UTF-8 become `\\xe4`. Raises UsageFault where it is too large."""
-    if sys.stdin.isatty():
+    if not sys.stdin or sys.stdin.isatty():  # None where it is closed
         return ""
     if not select.select([sys.stdin], [], [], PATIENT_SECONDS)[0]:
         console.print_error(WAITS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from harness.base import encoding
+from harness.base import encoding, schema
 from harness.base.record import Record
 from harness.sessions import log, state
 from harness.sessions.log import Result
@@ -61,7 +61,7 @@ def _read(store: Store, key: str) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for _, line in json_lines.whole(store.tail(key)):
         try:
-            entry = Entry(**json_lines.value(line))
+            entry = schema.record(Entry, json_lines.value(line), "an index has")
         except (ValueError, TypeError):  # a line that a kill cut off, or of another version: the log has it
             continue
         found[entry.session] = entry

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from harness.base import clock, encoding
+from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.builtin import turns
@@ -21,6 +21,7 @@ from harness.sessions.store import Keys, Place, Store
 
 REMEDY = "It is not what was written there. Nothing was changed; restore the log from a copy, or move the session's folder away."
 KILLED = "killed"
+TURNS = schema.listed(schema.WHOLE).part("the first and the last", lambda found: len(found) in (0, 2))
 
 
 class Result(Record):
@@ -179,6 +180,8 @@ def _noted(found: Read, row: Row) -> None:
         same = {name: row[name] for name in ("call", "agent", "message")}
         found.calls[row["call"]] = Result(**same, begun=row["at"])
     elif "ended" in row:
+        if not TURNS.fits(row["turns"]):
+            raise ValueError("turns of another kind")
         more = {name: row[name] for name in ("outcome", "reason", "reply", "turns", "seconds", "usage")}
         call = found.calls.get(row["ended"], Result(call=row["ended"]))
         found.calls[row["ended"]] = call.replace(**more, ended=row["at"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.base.record import Record
-from harness.builtin import talk_text
+from harness.builtin import talk_text, turns
 from harness.history import ranking
 from harness.sessions import index, log
 from harness.sessions.store import Keys, Store, keys
@@ -59,9 +59,10 @@ def _searched(store: Store, of: Keys) -> Iterator[tuple[str, Said]]:
             row = json_lines.value(line)
         except ValueError:  # the first one may be cut
             continue
-        if "put" in row and row["value"].get("role") in talk_text.NAMES and talk_text.said(row["value"]):
+        said = row.get("value") if isinstance(row, dict) else None
+        if turns.is_message(said) and said["role"] in talk_text.NAMES and talk_text.said(said):
             number += 1
-            text = talk_text.shown(row["value"], 10 * LONGEST)
+            text = talk_text.shown(said, 10 * LONGEST)
             yield text, Said(session=of.session, number=number, text=text)
 
 

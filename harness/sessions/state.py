@@ -14,6 +14,7 @@ from harness.model.usage import Usage
 from harness.sessions.store import Item, Keys, Store, keys
 
 FORMAT = 1
+LONGEST_LOG = 2**62  # bytes
 NAMED = ("permissions", "plan", "todo")  # what tools keep that people ask for; the rest is `tools`
 REMEDY = "Nothing was changed. Restore it from a copy, or move the session's folder away: the next call then begins a new one."
 
@@ -92,6 +93,8 @@ def parse(item: Item, path: str, of: Keys) -> AgentState:
     found = schema.faults(row, "the state of a session", _File)
     if found or number != FORMAT:
         raise BrokenFile(path, "; ".join(found) or "it has no format", remedy=REMEDY)
+    if max(row["part"], row["length"]) > LONGEST_LOG:
+        raise BrokenFile(path, "it names a byte that no log has", remedy=REMEDY)
     if (row["user"], row["session"]) != (of.user, of.session):
         raise BrokenFile(path, f"it is of session {row['session']} of {row['user']}", remedy=REMEDY)
     named = {name: row[name] for name in NAMED if name in row}

@@ -120,6 +120,15 @@ def test_what_is_piped_in_is_the_context_of_a_question(house: House) -> None:
         assert done_.code == 64 and "more than 1,000,000 bytes" in done_.err and len(server.seen) == 2
 
 
+def test_a_standard_input_that_is_closed_is_none(house: House) -> None:
+    """As `<&-` has it, and some programs that start others."""
+    with serving(brain) as server:
+        configure(house.project, server)
+        words = ["sh", "-c", f"exec '{sys.executable}' '{PROGRAM}' ask hello <&-"]
+        done = house.run(words)
+        assert (done.code, done.out) == (0, "answer 1\n"), done
+
+
 def test_a_standard_input_that_stays_open_is_named(house: House) -> None:
     """It may bring the context yet, so it is waited for; a line says so and how to go without."""
     with serving(brain) as server:

@@ -28,6 +28,7 @@ def test_the_list_is_the_same_when_it_is_made_again(tmp_path: Path) -> None:
     assert {name: one.replace(used={}) for name, one in before.items()} == {
         name: one.replace(used={}) for name, one in again.items()
     }
-    path.write_bytes(path.read_bytes() + b'{"user":"Al')
+    other = path.read_bytes().split(b"\n")[0].replace(b'"ended":"', b'"ended":5,"agent":"')
+    path.write_bytes(path.read_bytes() + other + b'\n{"user":"Al')
     assert len(index.of_user(store(tmp_path), owner)) == 2
     assert index.owners(store(tmp_path)) == [owner]

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from harness.base.errors import BrokenFile
+from harness.builtin import talk_text, turns
 from harness.model.usage import Usage
-from harness.sessions import log, ruling, session
+from harness.sessions import log, recalling, ruling, session
 from harness.sessions.log import Result, Syncs, Writer
 from harness.sessions.on_files import FileStore
 from harness.sessions.state import AgentState
@@ -139,13 +140,18 @@ def test_a_damaged_row_is_65_with_its_line_whatever_is_damaged(tmp_path: Path) -
         row = json.loads(line)
         for spot in [spot for spot in spots(row) if 0 < len(spot) < 4]:
             for new in NEW:
-                other = json.dumps(damaged(row, spot, new)).encode()
-                path.write_bytes(b"\n".join([*lines[:number], other, *lines[number + 1 :], b""]))
+                made = damaged(row, spot, new)
+                if spot[0] == "value" and NEW.index(new) % 2:  # as if it had been written so
+                    made["put"] = turns.digest_of(made["value"])
+                path.write_bytes(b"\n".join([*lines[:number], json.dumps(made).encode(), *lines[number + 1 :], b""]))
+                if len(spot) == 2 and spot[0] == "value":
+                    recalling.search(known, of, "go", 5)
                 try:
                     session.load(known, of, "")
                     ruling.known(known, of)
-                    turns = log.whole(known, of).turns
-                    assert [turns.request(one) for one in turns.turns]
+                    whole = log.whole(known, of)
+                    assert [talk_text.estimate(whole.turns.request(one), "") for one in whole.turns.turns]
+                    assert [one.turns[1] for one in whole.calls.values() if one.turns]
                 except BrokenFile as fault:
                     assert (fault.line or "it ends at byte" in fault.fault) and fault.path == str(path), fault
                     found.add(next(iter(row)))
@@ -153,7 +159,14 @@ def test_a_damaged_row_is_65_with_its_line_whatever_is_damaged(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "fault", ['"used":{"turns":"x"}', '"part":-1', '"todo":[5]', '"permissions":{"allow":["write_file({a"]}']
+    "fault",
+    [
+        '"used":{"turns":"x"}',
+        '"part":1000000000000000000000000000000',
+        '"part":-1',
+        '"todo":[5]',
+        '"permissions":{"allow":["write_file({a"]}',
+    ],
 )
 def test_a_damaged_state_is_65(tmp_path: Path, fault: str) -> None:
     """Also deep in what tools keep."""
