@@ -73,7 +73,9 @@ def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: 
         return where
     folder = where.folder or (elsewhere.root if isinstance(elsewhere, Local) else layout.project)
     try:
-        known, environment = confine.of_conversation(layout, config.load(layout), folder, where.results, where.environment)
+        known, environment = confine.of_conversation(
+            layout, config.load(layout), folder, where.results, where.environment
+        )
         made = where.replace(folder=folder, confinement=known, environment=environment)
     except Unavailable as fault:
         made = where.replace(folder=folder, refusal=str(fault))
