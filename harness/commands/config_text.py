@@ -65,7 +65,7 @@ ABOUT = {
     "limits.max_cost_usd": "USD; no cap unless set",
     "limits.max_tokens": "tokens of all kinds; no cap unless set",
     "limits.max_log_mb": "MiB of transcripts that one run may keep",
-    "env.pass": "names of variables with keys that all of them get; none unless set",
+    "env.pass": "names of variables that all of them get besides those that pass anyway; none unless set",
     "checks.writes": "tracked files that checks may change; none unless set",
     "checks.needs": "variables of a run that the second sweep, in a plain environment, has too; none unless set",
     "workspace.max_tokens": "tokens of all its parts in a prompt together",
