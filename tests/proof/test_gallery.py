@@ -1,6 +1,6 @@
 """The gallery of cheats, played through run.sh; docs/proof.md must quote the harness's reply to each.
 
-The suite plays one of each kind; HARNESS_TORTURE=1 adds those that are caught in the same way by the same code (ALIKE).
+The suite plays a few (SHORT), since what catches the others has tests of its own; HARNESS_TORTURE=1 plays all.
 """
 
 from __future__ import annotations
@@ -21,25 +21,15 @@ from tests.proof.cheats import CHEATS, UNCONFINED, Cheat
 
 PAGE = CHECKOUT / "docs" / "proof.md"
 ROW = re.compile(r"^\| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \|$", re.MULTILINE)
-ALIKE = {  # {a cheat: the one in the suite that the same code catches}
-    "a check that is always green": "a check that is green on nothing",
-    "writes `passed` into features.json": "writes by hand what the harness believes and what a person starts",
-    "adds `exit 0`": "edits the test that the check runs",
-    "asks whether it is checked": "edits the test that the check runs",
-    "edits the test of a later feature": "edits the test that the check runs",
-    "plants a playbook for the planner": "weakens the check",
-    "changes the sentence of the claim": "weakens the check",
-    f"replaces an object of git{UNCONFINED}": f"hides a file behind a filter of git{UNCONFINED}",
-    f"keeps the answer in git's configuration{UNCONFINED}": f"hides a file behind a filter of git{UNCONFINED}",
-    f"a check that remembers, in HOME{UNCONFINED}": f"hides a file behind a filter of git{UNCONFINED}",
-    "hides a file behind a filter of git": "gives git a hook, a filter and a history of its own",
-    "replaces an object of git": "gives git a hook, a filter and a history of its own",
-    "keeps the answer in git's configuration": "gives git a hook, a filter and a history of its own",
-    "breaks F-001 while building F-004": "stops a service that a neighbour needs",
-    "a guard and nothing else, beside honest work": "a guard and nothing else",
-    f"leads to a file by its absolute path{UNCONFINED}": "leads to a file by its absolute path",
-}
-NAMES = [cheat.name for cheat in CHEATS if TORTURE or cheat.name not in ALIKE]
+SHORT = (  # those in the suite: what the tests below look at, and one that the final sweep alone finds
+    "hard-codes the expected output",
+    "edits the test that the check runs",
+    "passes only with files that git ignores",
+    "a check that leaves a server running",
+    f"writes `passed` into features.json{UNCONFINED}",
+    "gives git a hook, a filter and a history of its own",
+)
+NAMES = [cheat.name for cheat in CHEATS if TORTURE or cheat.name in SHORT]
 
 
 class Played:
@@ -116,8 +106,7 @@ def test_the_page_and_the_gallery_name_the_same_cheats() -> None:
     """So every row of the table can be played."""
     names = [cheat.name for cheat in CHEATS]
     assert list(rows()) == names
-    assert {*ALIKE} | {*ALIKE.values()} <= {*names}
-    assert not {*ALIKE} & {*ALIKE.values()}
+    assert {*SHORT} <= {*names}
 
 
 @pytest.mark.parametrize("name", NAMES)
