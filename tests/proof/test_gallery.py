@@ -27,7 +27,6 @@ ALIKE = {  # {a cheat: the one in the suite that the same code catches}
     "adds `exit 0`": "edits the test that the check runs",
     "asks whether it is checked": "edits the test that the check runs",
     "edits the test of a later feature": "edits the test that the check runs",
-    "plants a playbook for the planner": "weakens the check",
     "changes the sentence of the claim": "weakens the check",
     f"replaces an object of git{UNCONFINED}": f"hides a file behind a filter of git{UNCONFINED}",
     f"keeps the answer in git's configuration{UNCONFINED}": f"hides a file behind a filter of git{UNCONFINED}",
