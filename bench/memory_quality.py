@@ -106,7 +106,7 @@ def perfect(notes: list[Note], fold: range, first_of: dict[tuple[str, int], int]
             rows.append({"do": "retire", "entries": [number], "why": "a status report"})
         if note.kind not in ("lesson", "subject"):
             continue
-        rows.append({"do": "apart", "entries": [number]})
+        rows += [{"do": "identity", "entries": [number]}, {"do": "apart", "entries": [number]}]
         if first_of.setdefault(key, number) != number:
             rows.append({"do": "same", "entries": [first_of[key], number]})
         older = [first_of[note.item, version] for version in range(1, note.version) if (note.item, version) in first_of]
@@ -217,7 +217,8 @@ def curated(corpus: Corpus, notes: list[Note], folder: Path) -> tuple[Judge, Hou
 
 
 def identity(half: str, seed: int, words: str, details: bool = False) -> Figures:
-    """Precision and recall of what graduates over missions that share the folder of the identities."""
+    """Precision and recall of what graduates over missions that share the folder of the identities, with an agent that lets each
+    lesson go that may."""
     corpus = load(half)
     names = corpus.project_names()
     with tempfile.TemporaryDirectory(prefix="memory-quality-") as folder:
@@ -225,7 +226,7 @@ def identity(half: str, seed: int, words: str, details: bool = False) -> Figures
         for number in range(MISSIONS):
             notes = streams.stream(corpus, MISSION_SIZE, 100 * seed + number, words, only_lessons=True)
             house = House(Path(folder), f"mission-{number}", names)
-            house.curate(notes, 20)
+            house.curate(notes, 20, agent=True)
             missions.append(notes)
         judge = Judge(corpus, [note for notes in missions for note in notes])
         sheet = judge.sheet(re.sub("^(#.*|---)$", "", house.identities(), flags=re.M))

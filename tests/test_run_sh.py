@@ -549,11 +549,14 @@ def test_one_red_check_is_found_by_the_validators_aim(demo: House) -> None:
     assert aimed[0]["check"]["run"] in demo.read("validation-contract.md")
 
 
-def test_what_two_workers_found_out_graduates_into_the_identity(demo: House) -> None:
-    """The same lesson in other words on two features becomes one item that every later mission's workers get."""
-    text = (demo.identity / "worker.md").read_text()
-    assert text.count("mktemp -d") == 1
-    assert "2x" in text
+def test_what_two_workers_found_out_may_go_to_the_identity(demo: House) -> None:
+    """The same lesson in other words on two features is one that every later mission's workers get once a person notes it, too."""
+    assert not (demo.identity / "worker.md").exists()
+    said = [row["text"] for row in map(json.loads, (demo.identity / "evidence.jsonl").read_text().splitlines())]
+    assert sum("mktemp -d" in text for text in said) == 2
+    assert any(
+        "1 may go to an identity once you note it, too" in demo.result(row["run"])["reason"] for row in demo.ran()
+    )
 
 
 def test_every_entry_is_accounted_for(demo: House) -> None:

@@ -37,7 +37,8 @@ def how(ended: Ended) -> str:
 class Settings(Record):
     """What an agent is made from: its table in config.toml, and for whom it thinks. `attempt` is 1-based; `trust` is
     workspace, full, or "" where nobody has said; `mcp`: whether the servers of the user's own configuration may serve; `prices`:
-    those of config.toml. `allow` and `deny`: tools, by tools.json; `allow` None: all that are not denied."""
+    those of config.toml. `allow` and `deny`: tools, by tools.json; `allow` None: all that are not denied. `held`: {path in the
+    project: bytes, None for no file} that count in the place of what runs wrote there."""
 
     project: str
     config_path: str
@@ -51,6 +52,7 @@ class Settings(Record):
     prices: Mapping[str, Mapping[str, float]] = {}
     allow: list[str] | None = None
     deny: list[str] = []
+    held: Mapping[str, bytes | None] = {}
 
 
 class ExecutionContext(Record):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator
 
 from harness.agents.base import LIMITS, Event, ExecutionContext, Failed, Finished, Settings, Thinking, how
+from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.process import supervise
 from harness.store import documents, files
@@ -22,7 +23,8 @@ def find(folder: str, settings: Settings, ending: str) -> str:
     """The path for the run; raises Unavailable with all paths that were tried."""
     paths = [os.path.join(folder, name) for name in names(settings, ending)]
     for path in paths:
-        if os.path.exists(path):
+        held = settings.held.get(os.path.relpath(path, settings.project), b"")
+        if held or (held is not None and os.path.exists(path)):
             return path
     where = " or ".join(os.path.relpath(path, settings.project) for path in paths)
     raise Unavailable(f"There is no playbook for this run: write {where}, or configure another agent.")
@@ -57,13 +59,14 @@ class Playbook:
 
     def __init__(self, settings: Settings) -> None:
         self.path = find(os.path.join(settings.project, "playbooks"), settings, ".md")
-        self.project = settings.project
+        self.name = os.path.relpath(self.path, settings.project)
+        held = settings.held.get(self.name)
+        self.text = (files.read_text(self.path) or "") if held is None else encoding.decode(held, self.name)
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Run the playbook; it does not read the prompt."""
-        blocks, reply = split(files.read_text(self.path) or "")
-        name = os.path.relpath(self.path, self.project)
-        left = context.seconds
+        blocks, reply = split(self.text)
+        name, left = self.name, context.seconds
         for line, command in blocks:
             yield Event(kind="did", text=f"{name}:{line} {command.strip().split(chr(10))[0][:60]}")
             ended = yield from shell(command, context, left)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from harness.agents import builtin
@@ -65,9 +66,10 @@ def settings_of(
     *,
     first: bool = True,
     tools: Any = None,
+    held: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> Settings:
     """What the agent `name` is made from; the role's own model is meant for the `first` agent of its list.
-    `tools`: what tools.json says, None for nothing."""
+    `tools`: what tools.json says, None for nothing; `held`: see Settings."""
     table, model = settings.agents.get(name, {}), settings.roles.get(role, {}).get("model", "")
     return Settings(
         project=where.project,
@@ -82,6 +84,7 @@ def settings_of(
         prices=settings.prices,
         allow=tools.allow if tools else None,
         deny=[*tools.deny, *tools.ask] if tools else [],  # nobody is there to be asked
+        held=held,
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from harness.base.record import Record
 from harness.memory import archive, edits, gates, lessons, pages, raw
 from harness.memory.archive import Archived, Change
-from harness.memory.growth import Evidence
+from harness.memory.growth import Evidence, Graduation
 from harness.memory.lessons import DECISION, FORGOTTEN, RETIRED, Lesson, Lessons
 from harness.memory.pages import Curated, Item
 from harness.memory.raw import Entry
@@ -92,6 +92,8 @@ class Compaction:
         self.worthy: list[int] = []
         self.said_by_people: set[int] = set()
         self.merged: dict[int, int] = {}
+        self.marked: set[int] = set()  # lessons that an agent lets go to an identity
+        self.candidates: list[Graduation] = []  # what may go there, and waits for an agent or a person
         self.moulds = gates.Moulds(text for lesson in self.lessons.all.values() for text in lesson.texts)
 
     def change(self, what: str, lesson: Lesson, why: str, by: int = -1) -> None:

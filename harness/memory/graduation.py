@@ -1,8 +1,9 @@
 """What moves from a mission to the identities, by counted evidence, and how it is recorded.
 
-Three rules: a trick that workers of two features noted; a failure that two missions had; a convention that was noted again, by
-another run, after it was in memory. Evidence of other missions counts, also that of a single voice, and outlives the
-archive. Nothing goes that names this project.
+Three rules make a candidate: a trick that workers of two features noted; a failure that two missions had; a convention that was
+noted again, by another run, after it was in memory. Evidence of other missions counts, also that of a single voice, and outlives
+the archive. Nothing goes that names this project, and nothing by these rules alone: advice is an order to its reader, so an agent
+of the curator marks a candidate, or a person notes it.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class _Others:
 
 
 def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
-    """New evidence, and the lessons that go to an identity now. Only a lesson with a new occurrence may, or one whose evidence
-    is owed, so none goes twice."""
+    """New evidence, and the lessons that go to an identity now; `made.candidates`: the others that may. Only a lesson with a new
+    occurrence may, so none goes twice."""
     before, others = made.before, _Others(made)
     own = own_names.own_names(before.project_names)
     touched: dict[int, list[Said]] = {}
@@ -78,10 +79,9 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
         lesson = made.lessons.all.get(one.lesson)
         if lesson is not None and lesson.holds and lesson.kind in ADVICE:
             touched.setdefault(one.lesson, []).append(one)
-    for number in _owing(made):
-        touched.setdefault(number, [])
     named = {name for number in touched for text in made.lessons.all[number].texts for name in words(text).names}
     symbols = before.symbols(sorted(named)) if named else set()
+    marked = {lesson.id for lesson in map(made.lesson_of, made.marked) if lesson}
     evidence: list[Evidence] = []
     found: list[Graduation] = []
     for number, said in touched.items():
@@ -94,8 +94,15 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
             lesson.evidenced += len(new)
             evidence += [_evidence(before.mission, before.run, one) for one in new]
         graduation = _graduation(made, lesson, said, texts, others)
-        if graduation is not None and not identity.is_forgotten(graduation, before.forgotten):
+        if graduation is None or identity.is_forgotten(graduation, before.forgotten):
+            continue
+        of_person = [one.text for one in said if one.entry.role == compaction.PERSON and one.text in texts]
+        if number in marked:
             found.append(graduation)
+        elif of_person:
+            found.append(graduation.replace(text=best_wording(of_person)))
+        else:
+            made.candidates.append(graduation)
     return evidence, _with_room(made, evidence, found)
 
 
@@ -118,15 +125,6 @@ def _with_room(made: Compaction, evidence: list[Evidence], graduations: list[Gra
         else:
             made.change("graduated", lesson, f"to {one.role}.md: {one.why}")
     return [one for one in graduations if one not in crowded]
-
-
-def _owing(made: Compaction) -> list[int]:
-    """The lessons whose evidence waits for the folder: other missions may have left more since, and found none of it."""
-    owed = made.lessons.owed
-    texts = {row["text"] for row in owed if "seq" in row}
-    graduated = {row["lesson"] for row in owed if "seq" not in row}
-    able = (one for one in made.lessons.all.values() if one.holds and one.kind in ADVICE) if texts else ()
-    return [one.id for one in able if one.id not in graduated and texts.intersection(one.texts)]
 
 
 def _evidence(mission: str, run: str, said: Said) -> Evidence:

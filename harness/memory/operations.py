@@ -10,13 +10,12 @@ from typing import Any
 
 from harness.memory import gates
 from harness.memory.compaction import Compaction
-from harness.memory.growth import Graduation
 from harness.memory.lessons import DECISION, RETIRED, Lesson, compared
 from harness.memory.similarity import UNRELATED
 from harness.memory.words import words
 
 APART = "apart"  # a lesson of its own, whatever code took it for: known before the entries are compacted
-KINDS = ("same", "newer", "reword", "rank", "retire", APART)
+KINDS = ("same", "newer", "reword", "rank", "retire", "identity", APART)
 OLDER = {"merge": "same"}  # how an earlier version called it
 LONGEST = 300  # characters of new words
 KNOWN = 0.6  # share of a new wording's words that its sources have
@@ -65,6 +64,7 @@ class Operations:
             "reword": self._reword,
             "rank": self._rank,
             "retire": self._retire,
+            "identity": lambda *_: self.made.marked.update(found),
             APART: lambda *_: None,  # done already, see `alone`
         }[what](sources, row)
 
@@ -153,8 +153,8 @@ def alone(rows: list[Any]) -> frozenset[int]:
     return frozenset(one for some in asked if isinstance(some, list) for one in some if isinstance(one, int))
 
 
-def offer(made: Compaction, graduations: list[Graduation]) -> str:
-    """The computed plan, for the prompt: what the entries became, what goes to an identity, and pairs that code could not
+def offer(made: Compaction) -> str:
+    """The computed plan, for the prompt: what the entries became, what may go to an identity, and pairs that code could not
     decide, by number."""
     new = {number for what, number, _ in made.dispositions.values() if what in ("kept", "merged")}
     lines = []
@@ -173,7 +173,10 @@ def offer(made: Compaction, graduations: list[Graduation]) -> str:
     parts = [
         ("The computed groups (entries: what they became)", lines),
         ("What newer entries replace", replaced),
-        ("What goes to an identity", [f"{one.lesson}: to {one.role}, {one.why}: {one.text}" for one in graduations]),
+        (
+            "What may go to an identity",
+            [f"{one.lesson}: to {one.role}, {one.why}: {one.text}" for one in made.candidates],
+        ),
         ("The same, newer, or neither? (code could not tell)", asked),
     ]
     return "\n\n".join(f"{head}:\n" + "\n".join(rows) for head, rows in parts if rows)

@@ -99,6 +99,20 @@ def note_changes(run: Begun, outcome: Outcome, settings: Config) -> None:
     outcome.unaccepted = [row.path for row in rows if row.verb == acceptance.CHANGED]
 
 
+def playbooks(layout: Layout, head: str) -> dict[str, bytes | None]:
+    """{path in the project: its bytes that count, None for no file} of playbooks that runs changed and that wait for a person at
+    this commit. 0 git calls where there are none."""
+    rows = acceptance.newest(layout) if State(layout).length(names.WORKSPACE_LOG) else {}
+    known = {
+        path: row for path, row in rows.items() if places.kind_of(path[len(layout.prefix) :], ()) == places.PLAYBOOKS
+    }
+    if not known:
+        return {}
+    found = acceptance.at(layout, head, [*known], known)
+    texts = found.read(one.path for one in found.waiting)
+    return {one.path[len(layout.prefix) :]: texts.get(one.path) for one in found.waiting}
+
+
 def words(waits: Sequence[str]) -> list[str]:
     """What a person is told of files of the workspace that wait for them."""
     more = f" and {len(waits) - SHOWN} more" if len(waits) > SHOWN else ""

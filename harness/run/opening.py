@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from harness.agents import registry
@@ -210,8 +212,9 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
     found = given.look(layout, settings, tree.position.head, tree.folder, claimed.role.reads, names)
     for line in found.faults if found else ():
         console.print_line(console.sanitise(f"  left out: {line}"))
-    if found and found.tools and found.tools.restricts:  # without the agents that cannot obey it
-        agents, missing = _agents(want, claimed.role, claimed.configured, settings, claimed.feature, found.tools)
+    tools, held = found.tools if found else None, given.playbooks(layout, tree.position.head)
+    if (tools and tools.restricts) or held:  # without the agents that cannot obey it, and with a person's own playbooks
+        agents, missing = _agents(want, claimed.role, claimed.configured, settings, claimed.feature, tools, held)
     run = OpenRun(
         layout=layout,
         context=_context(want, claimed),
@@ -317,7 +320,13 @@ def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -
 
 
 def _agents(
-    want: Asked, role: Role, configured: list[str], settings: Config, feature: Feature | None, tools: Any = None
+    want: Asked,
+    role: Role,
+    configured: list[str],
+    settings: Config,
+    feature: Feature | None,
+    tools: Any = None,
+    held: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> tuple[list[tuple[str, registry.Agent]], list[str]]:
     """The available agents and the names of missing ones; raises Unavailable without any, unless optional for the role."""
     if want.trigger == "leaving" or (role.agent_optional and configured == [registry.NONE]):
@@ -326,7 +335,8 @@ def _agents(
     names = registry.choose(configured, layout.project, layout.relative(layout.config))
 
     def of(name: str) -> registry.Settings:
-        return registry.settings_of(layout, settings, name, role.name, feature, first=name == names[0], tools=tools)
+        more = {"first": name == names[0], "tools": tools, "held": held}
+        return registry.settings_of(layout, settings, name, role.name, feature, **more)
 
     found, missing = registry.available(names, of)
     if not found and not (role.agent_optional and registry.embedded(names)):

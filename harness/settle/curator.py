@@ -51,7 +51,8 @@ WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
 
 class CurationPlan(Record):
     """All that `apply` writes, and in `before` the inputs. Without waiting entries, edited pages and debts to identities there is
-    nothing to write. `taken`: how many operations of an agent were valid; `wrong`: why the others were not."""
+    nothing to write. `candidates`: what may go to an identity, and neither an agent nor a person said so. `taken`: how many
+    operations of an agent were valid; `wrong`: why the others were not."""
 
     before: Inputs
     curated: Curated
@@ -61,6 +62,7 @@ class CurationPlan(Record):
     rows: list[Archived | Change] = []
     evidence: list[Evidence] = []
     graduations: list[Graduation] = []
+    candidates: list[Graduation] = []
     taken: int = 0
     wrong: list[str] = []
     warning: str = ""
@@ -93,15 +95,8 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
     BrokenFile where a page has a heading twice."""
     old, stop = before.curated, before.curated.folded + len(before.waiting)
     if not before.waiting and not _is_edited(before):
-        made = Compaction(before) if before.known.owed else None  # other missions may have left evidence since
         return CurationPlan(
-            before=before,
-            curated=old,
-            known=before.known,
-            memory=before.memory,
-            summary=before.summary,
-            graduations=graduation.graduates(made)[1] if made else [],
-            rows=made.archived(set(), set()) if made else [],
+            before=before, curated=old, known=before.known, memory=before.memory, summary=before.summary
         )
     if [entry.seq for entry in before.waiting] != list(range(old.folded, stop)):
         raise ValueError("the waiting entries do not follow the compacted ones")
@@ -124,6 +119,7 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
         rows=made.archived(promoted, {one.lesson for one in graduations}),
         evidence=evidence,
         graduations=graduations,
+        candidates=made.candidates,
         taken=taken,
         wrong=wrong,
     )
@@ -314,33 +310,33 @@ def compact_all(
 def _told(made: CurationPlan, rows: list[Any] | None) -> str:
     """What a person should know of a plan."""
     taken = f"{made.taken} of {len(rows)} operations of the agent taken" if rows else ""
-    return "; ".join(filter(None, [taken, *made.wrong[:1], made.warning]))
+    left = f"{len(made.candidates)} may go to an identity once you note it, too" if made.candidates and not rows else ""
+    return "; ".join(filter(None, [taken, *made.wrong[:1], left, made.warning]))
 
 
 def offer(run: OpenRun, own: frozenset[str] = frozenset()) -> str:
-    """The computed plan for the prompt of an agent; "" where there is nothing to ask about. Nothing is written. `own`: the paths
-    and ids of the project."""
+    """The computed plan for the prompt of an agent; "" where there is nothing to ask about: fewer notes than ASK_AT, and nothing
+    that may go to an identity. Nothing is written. `own`: the paths and ids of the project."""
     before = gather(_place(run, own))
-    if not before.waiting:
-        return ""
     made = Compaction(before)
     for entry in before.waiting:
         made.take(entry)
-    return operations.offer(made, graduation.graduates(made)[1])
+    graduation.graduates(made)
+    return operations.offer(made) if made.candidates or len(before.waiting) >= ASK_AT else ""
 
 
 def _place(run: OpenRun, own: frozenset[str]) -> Place:
     today, folder = clock.day(clock.now()), identity_folder()
-    return Place(layout=run.layout, folder=folder, mission=run.mission.id, run=run.id, today=today, project_names=own)
+    place = Place(layout=run.layout, folder=folder, mission=run.mission.id, run=run.id, today=today, project_names=own)
+    return place.replace(symbols=lambda found: repository.defined_names(run.checkout, found))
 
 
 def prepare(asked: Run) -> bool:
-    """Whether an agent is asked: where a real one is configured, once ASK_AT notes wait. Its prompt has the computed plan."""
+    """Whether an agent is asked: where a real one is configured, once ASK_AT notes wait, or one may go to an identity. Its prompt
+    has the computed plan."""
     run, outcome = asked.opened, asked.outcome
     names = roles.agents_of(run.settings, run.role)
-    if not names or set(names) <= {registry.PLAYBOOK, registry.NONE}:
-        return False
-    if waiting.uncurated(run.layout, pages.curated(run.layout), ASK_AT) < ASK_AT:
+    if not names or set(names) <= {registry.PLAYBOOK, registry.NONE} or run.context.trigger == "leaving":
         return False
     outcome.offer = offer(run, _own_names(asked))
     return bool(outcome.offer)

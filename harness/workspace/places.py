@@ -11,7 +11,7 @@ from harness.store.layout import Layout, home
 
 USER = "HARNESS_USER"  # who starts the runs, where `user` of config.toml does not say it
 INSTRUCTIONS, TOOLS = "AGENTS.md", "tools.json"
-KNOWLEDGE, SKILLS, SUBAGENTS, USERS = "knowledge", "skills", "subagents", "users"
+KNOWLEDGE, SKILLS, SUBAGENTS, USERS, PLAYBOOKS = "knowledge", "skills", "subagents", "users", "playbooks"
 ENTRY, SKILL, DECLARATION = "KNOWLEDGE.md", "SKILL.md", ".md"
 ROOTS = (INSTRUCTIONS, TOOLS, KNOWLEDGE, SKILLS, SUBAGENTS)
 LAYERED = (SKILLS, SUBAGENTS)  # a lower layer is shadowed by name
@@ -50,8 +50,8 @@ def is_there(layout: Layout, folder: str, user: str, more: Iterable[str], log: s
 
 
 def kind_of(path: str, more: Sequence[str]) -> str:
-    """What a path of the project (relative to its folder) is in a workspace: `instructions`, `tools`, `knowledge`, `skills` or
-    `subagents`; "" for none."""
+    """What a path of the project (relative to its folder) is in a workspace: `instructions`, `tools`, `knowledge`, `skills`,
+    `subagents` or `playbooks`; "" for none."""
     parts = path.split("/")
     if path == INSTRUCTIONS or path in more:
         return "instructions"
@@ -62,6 +62,8 @@ def kind_of(path: str, more: Sequence[str]) -> str:
         return "tools"
     if parts[0] == SUBAGENTS and len(parts) == 2 and path.endswith(DECLARATION):
         return SUBAGENTS
+    if parts[0] == PLAYBOOKS and len(parts) == 2 and path.endswith(DECLARATION) and not of_users:
+        return PLAYBOOKS
     if parts[0] == SKILLS and len(parts) > 2:
         return SKILLS
     return KNOWLEDGE if parts[0] == KNOWLEDGE and len(parts) > 1 and not of_users else ""

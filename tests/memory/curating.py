@@ -38,8 +38,10 @@ class Mission:
         journal.append(self.layout, self.layout.raw, line.encode("utf-8", "surrogatepass"))
 
     def fold(self, names: tuple[str, ...] = (), **options: Any) -> CurationPlan:
-        """One compaction, by a run of its own, and a check of what it leaves."""
+        """One compaction, by a run of its own, and a check of what it leaves. Without `rows` an agent lets all that may go to an
+        identity go there."""
         self.run += 1
+        options = {"rows": marks(self.layout), **options}
         made = curator.compact(self.layout, self.folder, self.name, f"run-{self.run}", TODAY, names, **options)
         accounted(self.layout)
         return made
@@ -95,6 +97,13 @@ class Mission:
         """(text, missions, count) for each lesson of a role."""
         found = identity.parse(identity.text(self.folder, role)).items("")
         return [(item.text, item.where, item.count) for item in found]
+
+
+def marks(layout: Layout) -> list[dict[str, Any]]:
+    """The operations of an agent that lets all that waits go to an identity, if it may."""
+    curated, whole = pages.parse_curated(files.read(layout.curated)), files.read(layout.raw) or b""
+    numbers = range(curated.folded, curated.first_seq + whole.count(b"\n"))
+    return [{"do": "identity", "entries": [number]} for number in numbers]
 
 
 def accounted(layout: Layout, *, cut: bool = False) -> list[str]:

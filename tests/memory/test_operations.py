@@ -48,7 +48,7 @@ def summary(layout: Layout, *rows: dict[str, Any]) -> tuple[str, curator.Curatio
 
 def test_far_words_of_one_lesson_become_one_line(layout: Layout) -> None:
     """Its evidence is that of both, and each entry keeps its number and gets its disposition."""
-    text, made = summary(layout, {"do": "same", "entries": [0, 1]})
+    text, made = summary(layout, {"do": "identity", "entries": [1]}, {"do": "same", "entries": [0, 1]})
     assert (SEEN in text) != (FAR in text)
     assert [(row.seq, row.disposition, row.lesson) for row in made.archived[:2]] == [
         (0, "graduated", 0),
@@ -161,7 +161,7 @@ def test_code_alone_takes_notes_that_are_alike_for_one(likened: Layout) -> None:
     text, made = summary(likened)
     assert (SEEDED in text) != (SAME_WORDS in text)
     assert PORT not in text
-    assert [row.disposition for row in made.archived] == ["graduated", "merged", "superseded", "promoted"]
+    assert [row.disposition for row in made.archived] == ["promoted", "merged", "superseded", "promoted"]
 
 
 def test_an_agent_keeps_apart_what_code_takes_for_one(likened: Layout) -> None:
@@ -207,7 +207,7 @@ def test_the_prompt_says_what_newer_entries_replace(likened: Layout, tmp_path: P
     made = Compaction(before)
     for entry in before.waiting:
         made.take(entry)
-    assert f"What newer entries replace:\n2, by 3: {PORT}" in operations.offer(made, [])
+    assert f"What newer entries replace:\n2, by 3: {PORT}" in operations.offer(made)
 
 
 def test_an_operation_that_is_refused_changes_nothing(layout: Layout) -> None:

@@ -323,7 +323,7 @@ CHEATS = [
         name="plants a playbook for the planner",
         plan={"F-001": [GREETS]},
         books={"worker.md": f"````sh\n{PLANNED}\n````\n{DISPUTES}"},
-        runs=9,
+        runs=3,
     ),
     Cheat(
         name="edits the test of a later feature",

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from harness.agents import registry
 from harness.agents.clis import ABOUT
+from harness.agents.playbook import Playbook
+from harness.model import config
 from harness.run import given
 from tests.missions import House
 from tests.workspace.workspaces import RULES, person, ran, skill
@@ -124,3 +126,32 @@ def test_a_role_that_reads_memory_has_it_without_any_other_file_of_a_workspace(h
         house.script("documenter", {"say": "done"})
         assert house.role("documenter").code == 0
         assert ("- use make" in house.prompt()) is there
+
+
+def test_a_playbook_that_a_run_wrote_is_not_carried_out_until_a_person_accepts_it(house: House) -> None:
+    """Changed or removed, the one of before is; new, it is as if it were not there. A person's edit counts."""
+    said = "```sh\ntouch {}.txt\n```\n"
+    own, new = house.write("playbooks/validator.md", said.format("own")), "playbooks/validator-F-002.md"
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "playbooks")
+    forged = "".join(f"printf '%s' \"$FORGED\" >{name}; " for name in ("playbooks/validator.md", new))
+    result = house.work({"run": f"FORGED='{said.format('forged')}'; {forged} echo 1 >1.txt"})
+    assert (result["outcome"], own.read_text()) == ("ok", said.format("forged"))
+
+    def looked() -> list[str]:
+        held, settings = given.playbooks(house.layout, house.head()), config.load(house.layout)
+        feature = house.feature("F-002")
+        made = registry.make(
+            "playbook", registry.settings_of(house.layout, settings, "playbook", "validator", feature, held=held)
+        )
+        assert isinstance(made, Playbook)
+        return [made.name, made.text]
+
+    assert looked() == ["playbooks/validator.md", said.format("own")]
+    house.work({"run": "rm playbooks/validator.md; echo 2 >2.txt"}, feature="F-002")
+    assert looked() == ["playbooks/validator.md", said.format("own")]
+    assert house.harness("workspace", "accept", new).code == 0
+    assert looked() == [new, said.format("forged")]
+    house.write(new, said.format("mine"))
+    house.work({"run": "echo 3 >1.txt"}, {"fail": "agent_error"})
+    assert looked() == [new, said.format("mine")]

@@ -27,10 +27,14 @@ from harness.store import files, journal
 from harness.store.layout import Layout
 from tests import crash
 from tests.helpers import mission, nasty, put
-from tests.memory.curating import accounted
+from tests.memory.curating import accounted, marks
 from tests.missions import CHECKOUT, PROGRAM, House
+from tests.planned import reply
 
 TODAY = "2026-04-24"
+MARKS = reply(
+    operations=[{"do": "identity", "entries": [number]} for number in range(10)]
+)  # an agent's, of its first notes
 TRICK = "stop the dev server before you run e2e tests: they also need port 3000"
 TRICK_TOO = "The dev server must be stopped before running the e2e tests, both bind port 3000"
 TAGS = (*raw.TAGS, "-")
@@ -56,7 +60,7 @@ def note(layout: Layout, tag: str, text: str, feature: str = "F-001", role: str 
 
 def fold(layout: Layout, folder: str, mission: str = "m-1", names: tuple[str, ...] = ()) -> CurationPlan:
     """One compaction, and a check of the state that it leaves."""
-    made = curator.compact(layout, folder, mission, "run-1", TODAY, names)
+    made = curator.compact(layout, folder, mission, "run-1", TODAY, names, rows=marks(layout))
     accounted(layout)
     return made
 
@@ -263,7 +267,7 @@ def test_a_note_twice_in_one_run_is_not_noted_again(layout: Layout, folder: str)
         note(layout, "CONTEXT", convention if number % 9 == 0 else f"word{number}", "-", "planner")
     assert curator.compact_all(layout, folder, "m-1", "r", TODAY, bound=Bound(entries=10, bytes=10**6))[1] == 0
     note(layout, "CONTEXT", convention, "F-1", "planner")
-    assert curator.compact_all(layout, folder, "m-1", "r2", TODAY)[1] == 1
+    assert curator.compact_all(layout, folder, "m-1", "r2", TODAY, rows=marks(layout))[1] == 1
 
 
 def test_what_an_earlier_batch_gated_is_masked_in_the_window_too(layout: Layout, folder: str) -> None:
@@ -325,7 +329,7 @@ def test_lines_of_any_length_leave_readable_pages(layout: Layout, folder: str) -
         raw.append(layout, "worker", feature, [("TRICK", "long " * 1000), ("FAIL", "é" * 5000)])
         with open(layout.raw, "ab") as file:
             file.write(b"[2026-04-24T10:00:00Z] worker F-001 TRICK: " + b"x" * 3_000_000 + b"\n")
-        curator.compact(layout, folder, "m-1", "r", TODAY)
+        curator.compact(layout, folder, "m-1", "r", TODAY, rows=marks(layout))
         assert (files.read(layout.archive) or b"").count(b"(a line of 3000043 bytes, cut) [2026-") == int(feature[-1])
         if feature == "F-001":  # the window of raw.md still has the line
             assert files.length(layout.raw) > 3_000_000
@@ -401,7 +405,7 @@ def test_a_crash_at_any_step_loses_and_doubles_nothing(layout: Layout, folder: s
     whole, start, saved = accounted(layout), everything(layout, folder), tmp_path / "saved"
     shutil.copytree(tmp_path, saved, ignore=shutil.ignore_patterns("saved"))
     stops = 0
-    for _ in crash.stops(lambda: curator.compact(layout, folder, "m-1", "run-2", TODAY)):
+    for _ in crash.stops(lambda: curator.compact(layout, folder, "m-1", "run-2", TODAY, rows=marks(layout))):
         stops += 1
         note(layout, "CONTEXT", "after the crash")
         fold(layout, folder)
@@ -499,9 +503,11 @@ def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None
     """A trick of two workers reaches memory, summary and identity; a project file name does not; the next prompt has it."""
     for feature in ("F-001", "F-002"):
         raw.append(house.layout, "worker", feature, [("TRICK", TRICK), ("TRICK", "main.py has to be closed first")])
+    house.script("curator", MARKS)
     done = house.role("curator")
     assert (done.code, house.result()["outcome"]) == (0, "ok"), done
-    assert house.result()["reason"] == "4 notes folded, 1 new in identities (1 in all)"
+    assert house.result()["reason"].startswith("4 notes folded, 1 new in identities (1 in all); 4 of 10 operations")
+    assert "What may go to an identity:\n0: to worker, a trick of two workers" in house.prompt()
     assert TRICK in house.read("memory/MEMORY.md")
     assert TRICK in house.read("memory/summary.md")
     assert [item[0] for item in identities(str(house.identity))] == [TRICK]
@@ -511,6 +517,22 @@ def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None
     assert house.result()["refused"] == []
 
 
+@pytest.mark.parametrize("trigger", ["", "leaving"])
+def test_without_an_agents_or_a_persons_word_nothing_goes_to_an_identity(house: House, trigger: str) -> None:
+    """An agent is asked though few notes wait, but as run.sh ends; where it does not say so, the line says what a person can."""
+    for feature in ("F-001", "F-002"):
+        raw.append(house.layout, "worker", feature, [("TRICK", TRICK)])
+    house.script("curator", reply(operations=[{"do": "rank", "entries": [0]}]))
+    assert house.role("curator", TRIGGER=trigger).code == 0
+    counts, asked = "2 notes folded, 0 new in identities (0 in all)", house.result()["agents"] != []
+    words = "; 1 of 1 operations of the agent taken" if asked else "; 1 may go to an identity once you note it, too"
+    assert (house.result()["reason"], asked) == (counts + words, not trigger)
+    assert TRICK in house.read("memory/summary.md")
+    done = house.harness("note", "--tag", "TRICK", TRICK_TOO)
+    assert done.code == house.role("curator", TRIGGER=trigger).code == 0, done
+    assert [item[0] for item in identities(str(house.identity))] == [TRICK_TOO]
+
+
 def test_a_line_that_a_person_deletes_from_an_identity_does_not_come_back(house: House) -> None:
     """As on MEMORY.md; not with the next note of it, in these words or others."""
     house.begin()
@@ -518,6 +540,7 @@ def test_a_line_that_a_person_deletes_from_an_identity_does_not_come_back(house:
     for text in (TRICK, other):
         for feature in ("F-001", "F-002"):
             raw.append(house.layout, "worker", feature, [("TRICK", text)])
+    house.script("curator", MARKS)
     assert house.role("curator").code == 0
     page = house.identity / "worker.md"
     page.write_text("".join(line for line in page.read_text().splitlines(True) if TRICK not in line))
@@ -543,6 +566,7 @@ def test_what_names_this_project_does_not_graduate(house: House) -> None:
     for text in (*named, TRICK):
         for feature in ("F-001", "F-002"):
             raw.append(house.layout, "worker", feature, [("TRICK", text)])
+    house.script("curator", MARKS)
     assert house.role("curator").code == 0
     assert [item[0] for item in identities(str(house.identity))] == [TRICK]
 
@@ -555,8 +579,9 @@ def test_the_line_of_a_curator_counts_what_is_in_the_identities(house: House) ->
             raw.append(house.layout, "worker", feature, [("TRICK", TRICK)])
         house.identity.mkdir()
         (house.identity / "planner.md").write_text("# planner\n\n- [2026-04-24] ask first (missions: a, b · 2x)\n")
+        raw.append(house.layout, "person", "", [("TRICK", TRICK)])
         done = house.role("curator")
-    assert house.result()["reason"] == "6 notes folded, 1 new in identities (2 in all)", done
+    assert house.result()["reason"].startswith("7 notes folded, 1 new in identities (2 in all)"), done
     assert len(identities(str(house.identity))) == 1
 
 

@@ -36,6 +36,9 @@ def seen(house: House) -> bool:
         ("users/alice/tools.json", "tools"),
         ("users/alice/knowledge/x.md", ""),
         ("users/alice.py", ""),
+        ("playbooks/worker.md", "playbooks"),
+        ("playbooks/site.yml", ""),
+        ("playbooks/roles/web.md", ""),
         ("main.py", ""),
     ],
 )
