@@ -333,8 +333,8 @@ def test_the_note_about_money_is_shown_once_a_mission(house: House) -> None:
 def test_what_is_not_passed_on_is_named_once_a_mission(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the first start, without what a configured agent gets; another list is news."""
     theirs = ["DATABASE_URL", "DJANGO_SETTINGS_MODULE", "CODEX_HOME", "SHLVL", "MY_TOKEN", "AWS_PROFILE", "SENTRY_DSN"]
-    mine = ("[agents.mine]", 'command = ["true"]', 'format = "codex"', 'env = { MY_TOKEN = "y" }')
-    mine = (*mine, *CAP, "[prices.mine]", *PRICE[1:])
+    own = ("[agents.mine]", 'command = ["true"]', 'format = "codex"', 'env = { MY_TOKEN = "y" }')
+    mine = (*own, *CAP, "[prices.mine]", *PRICE[1:])
     house.config('agent = "mine"', *mine)
     for name in theirs[:5]:
         monkeypatch.setenv(name, "x")
