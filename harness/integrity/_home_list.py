@@ -63,7 +63,7 @@ class Person(NamedTuple):
         for below, folder in self.places.items():
             if is_in(path, folder):
                 return below + path[len(folder) :]
-        tops = [top for top in (self.home, os.path.realpath(self.home)) if is_in(path, top)]
+        tops = [top for top in (self.home, _real(self.home)) if is_in(path, top)]
         return path[len(tops[0]) + 1 :] if tops else None
 
     def installed(self, path: str) -> list[str]:
@@ -82,6 +82,9 @@ class Person(NamedTuple):
         if how == SETTINGS and (self.whole or any(is_in(path, one) for one in self.shown)):
             return COPY
         return LOGIN if path in self.hidden and how != SETTINGS else how
+
+
+_real = functools.cache(os.path.realpath)
 
 
 @functools.cache
@@ -168,18 +171,16 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 def _settings(one: Person) -> tuple[list[str], list[str]]:
     """The files of settings that hold no login, and those that do."""
-    plain, logins = [entry.path for entry in entries(COPY) if entry.path not in GIT_FILES], []
-    for entry in entries(SETTINGS):
-        text = settings_at(one, entry.path)
-        if text is not None:
-            (plain if _logins.without(text) == text else logins).append(entry.path)
-    return plain, logins
+    texts = {entry.path: _text(one, entry.path) for entry in entries(SETTINGS)}
+    logins = [path for path, text in texts.items() if _logins.without(text) != text]
+    copies = [entry.path for entry in entries(COPY) if entry.path not in GIT_FILES]
+    return [*copies, *(path for path in texts if path not in logins)], logins
 
 
-def settings_at(one: Person, path: str) -> str | None:
-    """The text of a file of settings; None where there is no such file."""
+def _text(one: Person, path: str) -> str:
+    """The text of a file of settings, empty where there is none."""
     theirs = one.at(path)
-    return (files.read(theirs) or b"").decode("utf-8", "surrogateescape") if os.path.isfile(theirs) else None
+    return os.fsdecode(files.read(theirs) or b"") if os.path.isfile(theirs) else ""
 
 
 def _named_by_variables(one: Person, env: Mapping[str, str]) -> Iterator[str]:
@@ -195,7 +196,7 @@ def _named_by_variables(one: Person, env: Mapping[str, str]) -> Iterator[str]:
 def _named_in_settings(one: Person) -> Iterator[str]:
     """Files of certificates, and of what git leaves out, that settings name below HOME."""
     for path in [*GIT_FILES, *(entry.path for entry in entries(SETTINGS))]:
-        for found in NAMES_A_FILE.finditer(settings_at(one, path) or ""):
+        for found in NAMES_A_FILE.finditer(_text(one, path)):
             named = re.sub(r"^(?:~|\$\{?HOME\}?)/", one.home + "/", found[1].rstrip())
             below = one.below(os.path.normpath(named)) if os.path.isabs(named) else None
             if below not in (None, *SHARED):

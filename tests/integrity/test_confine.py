@@ -153,7 +153,7 @@ def test_keys_and_other_missions_are_not_there(deep: House) -> None:
     secret.write_text("theirs\n")
     names = (".ssh/id_rsa", ".netrc", "work/note", ".local/state/harness/another-mission/tree-1/secret")
     script = "\n".join(f"grep -sq theirs '{home}/{name}' $HOME/{name} && echo read {name}" for name in names)
-    found = {}
+    found: dict[tuple[str, str, int], list[str]] = {}
     for trust, shown in (("workspace", ""), ("workspace", ".netrc"), ("full", ""), ("full", ".ssh")):
         deep.config('agent = "scripted"', f'trust = "{trust}"', "[home]", f"show = {[shown] if shown else []}")
         for said in (said_by_agent(deep, script + "\ntrue"), said_by_check(deep, script)):
