@@ -252,14 +252,7 @@ def _opened(folder: str, spared: Sequence[str]) -> list[str]:
 
     Folders above a spared one stay read-only themselves: else a rename of them would take it away.
     """
-    found = []
-    for name in files.names(folder):
-        path = os.path.join(folder, name)
-        if os.path.islink(path) or not os.path.isdir(path) or path in spared:
-            continue
-        inside = any(one.startswith(path + "/") for one in spared)
-        found += _opened(path, spared) if inside else [path]
-    return found
+    return [path for path in landlock.beside(folder, [f"{folder}/", *spared]) if os.path.isdir(path)]
 
 
 def start_driver(tier: str, large: str, path: str, command: str, *values: str) -> None:
