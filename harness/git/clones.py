@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from harness.git import _rendering, _sparse, dotgit, repository, settings
@@ -50,17 +50,12 @@ def persons(recorded: Recorded, beside: str) -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def of_file(path: str, folder: str) -> list[list[str | None]]:
-    """The (key, value or None) pairs of a configuration file, and of those that it includes for the repository in `folder`; none
-    of one that git cannot read. 1 call."""
+def part(path: str, folder: str, kept: Callable[[list[list[str | None]]], list[list[str | None]]]) -> bytes:
+    """A configuration file with what is `kept` of the (key, value or None) pairs of one, and of those that it includes for the
+    repository in `folder`; of one that git cannot read, nothing. 1 call."""
     _, out, _ = settings.call(folder, "config", "--file", path, "--includes", "--list", "-z")
     pairs = (pair.partition("\n") for pair in os.fsdecode(out).split("\0")[:-1])
-    return [[key, value if found else None] for key, found, value in pairs]
-
-
-def text(config: Iterable[Sequence[str | None]]) -> str:
-    """(key, value or None) pairs as a configuration file of git."""
-    return _rendering.rendered(config)
+    return os.fsencode(_rendering.rendered(kept([[key, value if found else None] for key, found, value in pairs])))
 
 
 def make(

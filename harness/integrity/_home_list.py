@@ -15,7 +15,7 @@ from harness.store import files
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "home.txt")
 SEEN, OPENED, FRESH, LOGIN, COPY, SETTINGS = "seen", "opened", "fresh", "login", "copy", "settings"
 GIT, KEY, NAMED, MOVED, UNSET = "git", "key", "named", "moved", "unset"
-ALL = "."  # among the paths that are shown
+ALL = "/"  # among the paths that are shown
 GIT_FILES = (".gitconfig", ".config/git/config")
 PROGRAMS = ("bin", "sbin", ".bin", "shims")  # folders beside which a program finds the rest of itself
 PARTS = ("lib", "lib64", "libexec", "share")
@@ -63,7 +63,7 @@ class Person(NamedTuple):
         for below, folder in self.places.items():
             if is_in(path, folder):
                 return below + path[len(folder) :]
-        tops = [top for top in (self.home, os.path.realpath(self.home)) if is_in(path, top)]
+        tops = [top for top in (self.home, _real(self.home)) if is_in(path, top)]
         return path[len(tops[0]) + 1 :] if tops else None
 
     def installed(self, path: str) -> list[str]:
@@ -82,6 +82,9 @@ class Person(NamedTuple):
         if how == SETTINGS and (self.whole or any(is_in(path, one) for one in self.shown)):
             return COPY
         return LOGIN if path in self.hidden and how != SETTINGS else how
+
+
+_real = functools.cache(os.path.realpath)
 
 
 @functools.cache
@@ -117,17 +120,13 @@ def is_in(path: str, folder: str) -> bool:
 
 def elsewhere(env: Mapping[str, str], home: str) -> dict[str, str]:
     """{path below HOME: the folder that a variable names for it}, where that is outside HOME or at another place of it."""
-    named = {
-        entry.path: env.get(name[1:], "")
-        for entry in entries(OPENED, MOVED)
-        for name in entry.variables
-        if name[0] == "="
-    }
+    known = [(entry.path, name[1:]) for entry in entries(OPENED, MOVED) for name in entry.variables if name[0] == "="]
+    named = {below: env[name].rstrip("/") for below, name in known if os.path.isabs(env.get(name, ""))}
+    usual = {below: os.path.join(home, below) for below in named}
     return {
-        below: theirs.rstrip("/")
+        below: theirs
         for below, theirs in named.items()
-        if os.path.isabs(theirs) and os.path.isdir(theirs) and theirs.rstrip("/") != os.path.join(home, below)
-        if not is_in(home, theirs)
+        if os.path.isdir(theirs) and theirs != usual[below] and not is_in(home, theirs)
     }
 
 
@@ -135,15 +134,11 @@ def person(home: str, env: Mapping[str, str], shown: Iterable[str] = ()) -> Pers
     """What is on the list is seen, and these paths below HOME; with ALL among them, all but keys."""
     one = Person(home, elsewhere(env, home), (), tuple(shown))
     if ALL in one.shown:
-        keys = [
-            entry.path
-            for entry in entries(KEY)
-            if not any(is_in(entry.path, path) for path in one.shown if path != ALL)
-        ]
+        keys = [entry.path for entry in entries(KEY) if not any(is_in(entry.path, path) for path in one.shown)]
         return one._replace(seen=("",), shown=(), hidden=tuple(keys))
     plain, logins = _settings(one)
     found = [entry.path for entry in entries(SEEN, OPENED) if "*" not in entry.path]
-    found += [*one.shown, *plain, *_named_by_variables(one, env), *_named_in_settings(one)]
+    found += [*one.shown, *plain, *_named(one, env)]
     roots = _outermost(path for path in found if os.path.exists(one.at(path)))
     seen = _outermost(path for path in [*roots, *_led_to(one, env, roots)] if os.path.exists(one.at(path)))
     hidden = [entry.path for entry in entries(LOGIN)] + logins
@@ -168,39 +163,27 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 def _settings(one: Person) -> tuple[list[str], list[str]]:
     """The files of settings that hold no login, and those that do."""
-    plain = [entry.path for entry in entries(COPY) if entry.path not in GIT_FILES]
-    logins: list[str] = []
-    for entry in entries(SETTINGS):
-        text = settings_at(one, entry.path)
-        if text is not None:
-            (plain if _logins.without(text) == text else logins).append(entry.path)
-    return plain, logins
+    texts = {entry.path: _text(one, entry.path) for entry in entries(SETTINGS)}
+    logins = [path for path, text in texts.items() if _logins.without(text) != text]
+    copies = [entry.path for entry in entries(COPY) if entry.path not in GIT_FILES]
+    return [*copies, *(path for path in texts if path not in logins)], logins
 
 
-def settings_at(one: Person, path: str) -> str | None:
-    """The text of a file of settings; None where there is no such file."""
+def _text(one: Person, path: str) -> str:
+    """The text of a file of settings, empty where there is none."""
     theirs = one.at(path)
-    return (files.read(theirs) or b"").decode("utf-8", "surrogateescape") if os.path.isfile(theirs) else None
+    return os.fsdecode(files.read(theirs) or b"") if os.path.isfile(theirs) else ""
 
 
-def _named_by_variables(one: Person, env: Mapping[str, str]) -> Iterator[str]:
-    """What variables name below HOME, and can be seen as a whole."""
-    for entry in entries(SEEN, OPENED, NAMED):
-        for name in entry.variables:
-            for path in env.get(name.lstrip("="), "").split(os.pathsep):
-                below = one.below(os.path.normpath(path)) if os.path.isabs(path) else None
-                if below is not None and below not in SHARED:
-                    yield below
-
-
-def _named_in_settings(one: Person) -> Iterator[str]:
-    """Files of certificates, and of what git leaves out, that settings name below HOME."""
+def _named(one: Person, env: Mapping[str, str]) -> list[str]:
+    """What variables, and settings about certificates and about what git leaves out, name below HOME, and can be seen whole."""
+    variables = [name.lstrip("=") for entry in entries(SEEN, OPENED, NAMED) for name in entry.variables]
+    named = [path for name in variables for path in env.get(name, "").split(os.pathsep)]
     for path in [*GIT_FILES, *(entry.path for entry in entries(SETTINGS))]:
-        for found in NAMES_A_FILE.finditer(settings_at(one, path) or ""):
-            named = re.sub(r"^(?:~|\$\{?HOME\}?)/", one.home + "/", found[1].rstrip())
-            below = one.below(os.path.normpath(named)) if os.path.isabs(named) else None
-            if below not in (None, *SHARED):
-                yield str(below)
+        found = (found[1].rstrip() for found in NAMES_A_FILE.finditer(_text(one, path)))
+        named += [re.sub(r"^(?:~|\$\{?HOME\}?)/", one.home + "/", name) for name in found]
+    known = {one.below(os.path.normpath(path)) for path in named if os.path.isabs(path)} - {None, *SHARED}
+    return [path for path in map(str, known) if "PRIVATE KEY" not in _text(one, path)]
 
 
 def _led_to(one: Person, env: Mapping[str, str], roots: list[str]) -> Iterator[str]:

@@ -142,7 +142,9 @@ def home_of_clone(folder: str, shown: Sequence[str] = ()) -> str:
 
 
 def _person(shown: Iterable[str] = ()) -> Person:
-    return _home_list.person(os.path.expanduser("~"), os.environ, shown)
+    """A person's HOME, with what the PATH leads to, and the interpreter of this process."""
+    path = [os.environ.get("PATH", ""), os.path.dirname(sys.executable)]
+    return _home_list.person(os.path.expanduser("~"), {**os.environ, "PATH": os.pathsep.join(path)}, shown)
 
 
 def of_stranger(folder: str = "") -> Confinement | None:
@@ -236,7 +238,7 @@ def of_agent(
     named = [os.path.realpath(path) for path in map(os.path.expanduser, adapter) if _made(path)]
     spared = [*protected(layout), *map(os.path.realpath, [*known.glass.moved, *known.glass.hidden])]
     whole = _opened(os.path.realpath(os.path.expanduser("~")), spared) if trust == "full" else []
-    person = _person()
+    person = Person(os.path.expanduser("~"), {}, ())
     shown = [part for path in readable for part in (person.installed(path) if os.access(path, os.X_OK) else [path])]
     writable = list(dict.fromkeys([*known.glass.writable, *folders, *whole, *named]))
     return known.replace(glass=known.glass.replace(writable=writable, readable=[*known.glass.readable, *shown]))
@@ -267,14 +269,7 @@ def _opened(folder: str, spared: Sequence[str]) -> list[str]:
 
     Folders above a spared one stay read-only themselves: else a rename of them would take it away.
     """
-    found = []
-    for name in files.names(folder):
-        path = os.path.join(folder, name)
-        if os.path.islink(path) or not os.path.isdir(path) or path in spared:
-            continue
-        inside = any(one.startswith(path + "/") for one in spared)
-        found += _opened(path, spared) if inside else [path]
-    return found
+    return [path for path in landlock.beside(folder, [f"{folder}/", *spared]) if os.path.isdir(path)]
 
 
 def _between(path: str, top: str) -> list[str]:

@@ -143,9 +143,7 @@ def _rewritten(data: bytes, person: Person, path: str, layer: str, git: str) -> 
     if person.whole:
         return data
     if path in GIT_FILES:
-        return os.fsencode(
-            clones.text(public(clones.of_file(person.at(path), git or os.path.dirname(person.at(path)))))
-        )
+        return clones.part(person.at(path), git or os.path.dirname(person.at(path)), public)
     return os.fsencode(_logins.without(os.fsdecode(data))) if person.how(path) == SETTINGS else data
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ else:
         'a list of names of variables, such as ["DATABASE_PASSWORD"]',
     )
     Shown = schema.listed(
-        schema.TEXT.part("a path below your home folder", lambda path: _is_below(path)),
+        schema.TEXT.part("", lambda path: _is_inside(path) and path[0] != "~" and bool(path.strip("./"))),
         'a list of paths below your home folder, such as [".config/tool"]',
     )
     Event = schema.one_of(EVENTS)
@@ -214,8 +215,8 @@ class Config(Tables, Limits, Top):
 
     @property
     def home(self) -> list[str]:
-        """What of a person's HOME is there besides the list; `.` is all but keys."""
-        return [".", *self.shown] if self.trust == "full" else self.shown
+        """What of a person's HOME is there besides the list; `/` is all but keys."""
+        return ["/", *self.shown] if self.trust == "full" else self.shown
 
 
 REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
@@ -257,7 +258,7 @@ def parse(text: str, path: str) -> Config:
         line = line_of(text, first.where.strip("[]") if first.where[0] == "[" else "", first.key, first.row)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
     limits, passed = value.pop("limits", {}), value.pop("env", {}).get("pass", [])
-    shown = [path.rstrip("/") for path in value.pop("home", {}).get("show", [])]
+    shown = [os.path.normpath(path) for path in value.pop("home", {}).get("show", [])]
     named = {"agent": agent_names(value.get("agent")), "passed": passed, "shown": shown, **value.pop("checks", {})}
     return Config(**{**value, **limits, **named})
 
@@ -318,11 +319,6 @@ def _is_when(text: str) -> bool:
 def _is_inside(path: str) -> bool:
     """Whether a path from config.toml is relative and stays in the project's folder."""
     return bool(path) and not path.startswith("/") and "\0" not in path and ".." not in path.split("/")
-
-
-def _is_below(path: str) -> bool:
-    """Whether a path is relative, and has nothing but names."""
-    return not {"", ".", ".."} & {*path.rstrip("/").split("/")} and path[0] != "~" and "\0" not in path
 
 
 def line_of(text: str, table: str, key: str = "", row: int = 0) -> int | None:

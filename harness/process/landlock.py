@@ -78,10 +78,10 @@ def _visible(hidden: Sequence[str], readable: Sequence[str]) -> Iterator[tuple[s
         below = [path for path in gone if path.startswith(top.rstrip("/") + "/")]
         if below and top != "/":
             yield top, READ_DIR
-        yield from ((path, READ_FILE | READ_DIR) for path in _beside(top, below))
+        yield from ((path, READ_FILE | READ_DIR) for path in beside(top, below))
 
 
-def _beside(top: str, hidden: Collection[str]) -> Iterator[str]:
+def beside(top: str, hidden: Collection[str]) -> Iterator[str]:
     """The paths from `top` on, as high up as possible, that neither are nor hold a hidden one; links lead to others."""
     if not any(path.startswith(top.rstrip("/") + "/") for path in hidden):
         yield top
@@ -93,7 +93,7 @@ def _beside(top: str, hidden: Collection[str]) -> Iterator[str]:
         return
     for path in paths:
         if path not in hidden:
-            yield from _beside(path, hidden)
+            yield from beside(path, hidden)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

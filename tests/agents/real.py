@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -294,6 +295,18 @@ def install(cli: Cli, prefix: Path) -> None:
         subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
         pip = [str(place / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, *cli.packages], check=True)
+
+
+def below(cli: Cli, prefix: Path, home: Path) -> Path:
+    """A prefix below a home that has it, as a person installs it; one from PyPI stays, since its programs name their place."""
+    if cli.manager != "npm":
+        return prefix
+    (home / "tools").mkdir(parents=True, exist_ok=True)
+    words = [str(prefix / cli.name), str(home / "tools" / cli.name)]
+    if subprocess.run(["cp", "-al", *words], capture_output=True, check=False).returncode:  # on another disk
+        shutil.rmtree(words[1], ignore_errors=True)
+        subprocess.run(["cp", "-a", *words], check=True)
+    return home / "tools"
 
 
 def configure(cli: Cli, home: Path, url: str) -> None:

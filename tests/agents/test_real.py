@@ -26,10 +26,11 @@ installs = pytest.mark.skipif(
 @installs
 @pytest.mark.parametrize("name", real.CLIS)
 def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
-    """Its own tool calls write the file, note and reply; no person and no vendor is involved. Then the mission is played back
-    where neither the CLI nor its model can be reached."""
-    cli, prefix, home = real.CLIS[name], Path(PREFIX), tmp_path / "home"
-    real.install(cli, prefix)
+    """Its own tool calls write the file, note and reply; no person and no vendor is involved. It is installed below HOME, where
+    it can. Then the mission is played back where neither the CLI nor its model can be reached."""
+    cli, home = real.CLIS[name], tmp_path / "home"
+    real.install(cli, Path(PREFIX))
+    prefix = real.below(cli, Path(PREFIX), home)
     house = House(tmp_path, surroundings(tmp_path))
     house.project.mkdir()
     house.git("init", "-q", "-b", "main", "--template=")

@@ -106,8 +106,18 @@ def test_settings_without_a_login_are_there_and_what_they_name(home: Path) -> No
     put(home, ".cargo/credentials.toml", ".cargo/bin/cargo", "certs/corp.pem", "ignored", ".editorconfig")
     put(home, ".gitconfig", text=f"[core]\n\texcludesFile = {home}/ignored\n[http]\n\tsslCAInfo = ~/certs/git.pem\n")
     put(home, "certs/git.pem")
+    put(home, ".curlrc", text="cert = ~/own.pem\n")
+    put(home, "own.pem", text="-----BEGIN PRIVATE KEY-----\n")
     found = _home_list.person(str(home), {})
-    assert sorted(found.seen) == [".cargo", ".editorconfig", ".npmrc", "certs/corp.pem", "certs/git.pem", "ignored"]
+    assert sorted(found.seen) == [
+        ".cargo",
+        ".curlrc",
+        ".editorconfig",
+        ".npmrc",
+        "certs/corp.pem",
+        "certs/git.pem",
+        "ignored",
+    ]
     assert sorted(found.hidden) == [".cargo/config.toml", ".cargo/credentials.toml"]
 
 

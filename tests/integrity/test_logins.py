@@ -109,7 +109,7 @@ def test_a_secret_is_masked_whatever_it_is_called() -> None:
 
 def test_an_address_in_git_has_no_login_and_ssh_keeps_its_user() -> None:
     """In keys and values."""
-    config: list[list[str | None]] = [
+    config: _logins.Pairs = [
         ["url.https://s3cret@h/.insteadof", "x:"],
         ["url.ssh://git@h/.insteadof", None],
         ["http.proxy", "http://u:p@h"],

@@ -40,6 +40,9 @@ pass = ["NPM_TOKEN"]
 writes = ["Cargo.lock"]
 needs = ["CI"]
 
+[home]
+show = [".config/tool/", "./.npmrc"]
+
 [workspace]
 max_tokens = 10
 additional_context = ["docs/style.md"]
@@ -82,6 +85,7 @@ TABLES = {
     "limits": config.Limits.fields,
     "env": config.EnvTable.fields,
     "checks": config.ChecksTable.fields,
+    "home": config.HomeTable.fields,
     "workspace": config.WorkspaceTable.fields,
     "roles.worker": config.RoleTable.fields,
     "agents.codex": config.AgentTable.fields,
@@ -106,6 +110,8 @@ def test_every_key_is_read() -> None:
     top = [["codex", "claude"], "alice", "full", True, "project", "required", "loopback", carried, 4, 1, 2, 3]
     assert [read[key] for key in config.Top.fields] == top
     assert told.passed == ["NPM_TOKEN"]
+    assert (told.shown, told.home) == ([".config/tool", ".npmrc"], ["/", ".config/tool", ".npmrc"])
+    assert told.replace(trust="workspace").home == told.shown
     assert told.workspace.keys() == set(config.WorkspaceTable.fields)
     assert [read[key] for key in config.Limits.fields] == [4, 5.5, 6, 7, 50_000_000, 9]
     assert told.roles["worker"].keys() == set(config.RoleTable.fields)
@@ -243,6 +249,10 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_line(table: str, key: str) 
         ('carry = [""]\n', "'carry' must be a list of paths in the project", 1),
         ('[env]\npass = ["A=b"]\n', "'pass' must be a list of names of variables", 2),
         ('[env]\npass = ["*_TOKEN"]\n', "'pass' must be a list of names of variables", 2),
+        *(
+            (f"[home]\nshow = ['{path}']\n", "'show' must be a list of paths below your home folder", 2)
+            for path in (".", "..", "", "/etc", "~/.ssh", "a/../b")
+        ),
         ("env = 5\n", "'env' must be an object", 1),
         ("check_seconds = true\n", "'check_seconds' must be a whole number", 1),
         ("agent = [1]\n", "'agent' must be a name", 1),

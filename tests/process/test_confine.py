@@ -396,6 +396,20 @@ def test_a_folder_is_seen_at_another_path_and_nothing_else_is_there(given: Given
 
 
 @needs_bubblewrap
+def test_a_link_to_what_is_readable_is_there(given: Given) -> None:
+    """Where what it is in is hidden, and so is where it leads."""
+    real = given.mine / "disk/tools"
+    real.mkdir(parents=True)
+    (real / "tool").write_text("tool")
+    (given.mine / "home").mkdir()
+    (given.mine / "home/settings").symlink_to("../disk")
+    (given.mine / "home/tools").symlink_to(given.mine / "home/settings/tools")
+    home = str(given.mine / "home")
+    glass = Glass(readable=[str(given.mine), f"{home}/tools"], hidden=[home, f"{given.mine}/disk"])
+    assert given.run(f"cat {home}/tools/tool; ls {home}", BUBBLEWRAP, glass=glass) == (0, "tooltools\n")
+
+
+@needs_bubblewrap
 def test_the_tier_is_remembered_while_nothing_changes(tmp_path: Path) -> None:
     """What a caller keeps spares the trial, and another boot, user or bubblewrap asks for a new one."""
     script = """import sys

@@ -67,6 +67,37 @@ def test_the_supervisor_stays_free(tmp_path: Path) -> None:
     assert (ended.exit, (mine / "in").exists(), (tmp_path / "out").exists()) == (1, True, False)
 
 
+@needs_landlock
+def test_what_is_hidden_is_read_only_where_it_is_readable_or_writable(tmp_path: Path) -> None:
+    """Also by a link that leads there; the deepest path decides below what is readable. Everything else can be read."""
+    names = ("home/secret", "home/tool/part", "home/tool/login", "home/mine/x", "beside/x")
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("seen\n")
+    (tmp_path / "beside/link").symlink_to(tmp_path / "home/secret")
+    glass = Glass(
+        writable=[f"{tmp_path}/home/mine"],
+        readable=[f"{tmp_path}/home/tool", f"{tmp_path}/home/gone"],
+        hidden=[f"{tmp_path}/home", f"{tmp_path}/home/tool/login"],
+    )
+    said: list[bytes] = []
+    script = f"for one in {' '.join(names)} beside/link; do grep -qs seen {tmp_path}/$one && echo $one; done"
+    supervise.run(
+        [
+            "bash",
+            "-c",
+            script + f"; ls / {tmp_path}/home; ls {tmp_path}/home/tool; cat /etc/passwd >/dev/null && echo read",
+        ],
+        cwd="/",
+        env=ENV,
+        wall_seconds=60,
+        sink=lambda _, chunk: said.append(chunk),
+        confine=Confinement(glass=glass, tier=LANDLOCK),
+    )
+    lines = [line for line in b"".join(said).decode().splitlines() if not line.startswith("ls: ")]
+    assert lines == ["home/tool/part", "home/mine/x", "beside/x", "login", "part", "read"]
+
+
 def test_a_kernel_that_refuses_is_named(tmp_path: Path) -> None:
     """A descriptor that is no ruleset stands for a kernel without Landlock: the fault says what was refused."""
     with pytest.raises(errors.Unavailable, match=f"Landlock refuses {tmp_path}: "):

@@ -297,7 +297,8 @@ def test_a_red_setup_calls_a_person_and_judges_nobody(built: House) -> None:
 def test_setup_services_and_checks_share_the_home_of_their_place_and_a_sweep_has_its_own(
     house: House, confine: str
 ) -> None:
-    """The person's is below it and stays as it is; what was written there is there for the next run in that place."""
+    """What is shown of the person's is below it and stays as it is; what was written there is there for the next run in that
+    place."""
     home = Path(house.env["HOME"])
     (home / ".settings").write_text("theirs")
     check = "grep theirs ~/.settings; echo check >>~/.log; cat ~/.log; test -f one"
@@ -307,7 +308,7 @@ def test_setup_services_and_checks_share_the_home_of_their_place_and_a_sweep_has
         [feature("F-001", "VAL-1", status="validating")],
         Contract(setup="echo setup >>~/.log", services=[serve], claims=[claim("VAL-1", check)]),
     )
-    house.config('agent = "scripted"', f'confine = "{confine}"')
+    house.config('agent = "scripted"', f'confine = "{confine}"', "[home]", 'show = [".settings"]')
     house.script("validator", reply(checks=[]))
     commit(house, one="")
     logs = []
