@@ -263,7 +263,8 @@ def test_what_an_agent_says_cannot_steer_the_terminal(house: House) -> None:
     for words in (["log"], ["runs", "show", run_id], ["feature", "show", "F-001"]):
         done = house.harness(*words)
         assert done.code == 0
-        assert r"\x1b[2J\x1b]0;x\x07 bad \x0d hidden" in done.out
+        assert (r"\x1b[2J\x1b]0;x\x07 bad \x0d hidden" in done.out) == (words == ["log"])  # elsewhere it was taken out
+        assert ("bad" in done.out, "hidden" in done.out) == (True, True)
         assert not set(done.out) & set("\x1b\x07\r")
 
 

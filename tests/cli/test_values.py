@@ -126,9 +126,10 @@ def test_records_of_the_mission_are_whole(busy: House) -> None:
 
 
 def test_what_is_escaped_reads_back_as_it_was(busy: House) -> None:
-    """Control characters and marks that turn the text."""
-    assert value(busy, "issue list")[0]["title"] == "slow \x9b\u202e"
-    assert r"slow \u009b\u202e" in busy.harness("issue", "list", "--json").out
+    """Control characters and marks that turn the text, of a person; an issue is kept without them."""
+    assert value(busy, "steer --list")[0]["text"] == "be brief \x1b[2J\u202e"
+    assert r"be brief \u001b[2J\u202e" in busy.harness("steer", "--list", "--json").out
+    assert value(busy, "issue list")[0]["title"] == "slow"
 
 
 def test_older_runs_are_counted(busy: House) -> None:
