@@ -49,8 +49,8 @@ def eased(file: FilePatch, seen: str, check: str, more: Collection[str] = ()) ->
     takes something that it may heed. `more`: what its makefile includes."""
     folders = sorted({"", *(word + "/" for word in file_kinds.words(check))}, reverse=True)
     name = next(seen.removeprefix(one) for one in folders if seen.startswith(one))
-    tools = [files for tool, files in STARTS if tool.search(check)]
-    if not any(files.fullmatch(name) or (files is MAKES and name in more) for files in tools):
+    tools = [read for tool, read in STARTS if tool.search(check)]
+    if not any(one.fullmatch(name) or (one is MAKES and name in more) for one in tools):
         return False
     old, new = (_heeded(name, lines, check) for lines in (file.old, file.new))
     return any(not value <= new.get(key, set()) for key, value in old.items()) or _takes_over(file, name)
