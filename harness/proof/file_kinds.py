@@ -30,6 +30,9 @@ ABOUT = re.compile(  # what documents or describes a project: a check looks whet
     re.IGNORECASE,
 )
 TASK = re.compile(r"\b((?:npm|pnpm|yarn|bun|make|go|cargo|mix|rake)\s+(?:(?:run|-\S+)\s+)*)tests?\b")  # no folder
+BY_ITSELF = re.compile(
+    r"(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]+$|_test\.[^/]+$", re.IGNORECASE
+)  # no helper of a test
 LOOKS = re.compile(
     r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\["
 )
@@ -42,18 +45,19 @@ def as_seen(path: str, prefix: str) -> str:
 
 def decides(path: str, check: str) -> bool:
     """Whether this check names the file, and the file is a part of the check: a test, a check script, what it compares with
-    or feeds to the program. The program that it runs, and what it looks into, are the work itself."""
+    or feeds to the program, a helper beside its test. The program that it runs, and what it looks into, are the work itself."""
     named, below = _named(path, check)
     if TEST_FILE.search(path) or CHECK_FILE.search(path):
-        return named or below
+        return named or below or (not BY_ITSELF.search(path) and _is_beside_test(path, check))
     if not named or PROGRAM.search(path):
         return False
     return bool(re.search(r"\b(diff|cmp|comm)\b", check)) or (not ABOUT.search(path) and _is_input(path, check))
 
 
-def names(path: str, check: str) -> bool:
-    """Whether a word of the check is this file."""
-    return _named(path, check)[0]
+def _is_beside_test(path: str, check: str) -> bool:
+    """Whether the check names a test in the folder of this file, or in one above it; at the top there are too many."""
+    tests = (word for word in words(check) if TEST_FILE.search(word) or CHECK_FILE.search(word))
+    return any(path.startswith(os.path.dirname(word) + "/") for word in tests if "/" in word)
 
 
 def _named(path: str, check: str) -> tuple[bool, bool]:
@@ -66,7 +70,7 @@ class Named:
     """What these checks name: `path in named` costs the same for one check and for a thousand."""
 
     def __init__(self, checks: Iterable[str]) -> None:
-        self.words = [word for check in checks for word in _words(check)]
+        self.words = [word for check in checks for word in words(check)]
         parts = [word.split("/") for word in self.words]
         self.files = {"/".join(one[at:]) for one in parts for at in range(len(one))}
         self.patterns = [word for word in self.words if "*" in word]
@@ -76,10 +80,11 @@ class Named:
 
 
 @functools.lru_cache(1024)
-def _words(check: str) -> list[str]:
-    words = [word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w.*?%@+~/-]+", TASK.sub(r"\1", check))]
+def words(check: str) -> list[str]:
+    """The words of a check that may be paths, also as they are from the folders that it enters."""
+    found = [word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w.*?%@+~/-]+", TASK.sub(r"\1", check))]
     entered = re.findall(r"\bcd\s+[\"']?([\w./-]+)", check)
-    return [*words, *(f"{folder.strip('./')}/{word}" for folder in entered for word in words)]
+    return [*found, *(f"{folder.strip('./')}/{word}" for folder in entered for word in found)]
 
 
 def _matches(path: str, word: str) -> bool:

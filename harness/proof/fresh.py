@@ -54,7 +54,8 @@ def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: Record
 
 def _at(path: str, clone: str, known: Confinement) -> Confinement:
     """`known` where the clone is at this path, and no process tells that it is confined."""
-    glass = known.glass.replace(moved={path: clone}, writable=[*known.glass.writable, path])
+    hidden = [one for one in known.glass.hidden if not (one + "/").startswith(path + "/")]
+    glass = known.glass.replace(moved={path: clone}, writable=[*known.glass.writable, path], hidden=hidden)
     return known.replace(glass=glass if known.tier == BUBBLEWRAP else known.glass, plain=True)
 
 

@@ -271,10 +271,8 @@ def key(claim_id: str, command: str) -> str:
 
 def signs_about(claim: Claim, trails: dict[str, CheckHistory]) -> list[str]:
     """The reward-hacking signals about this claim: those of any feature that name it, and those of its own that name none."""
-    named, own = (
-        f"{NAMES}{claim.id} names",
-        [trails.get(key(claim.id, check.run), CheckHistory()) for check in claim.checks],
-    )
+    named = tuple(f"{NAMES}{claim.id} {verb}" for verb in ("names", "reads", "starts"))
+    own = [trails.get(key(claim.id, check.run), CheckHistory()) for check in claim.checks]
     found = [sign for trail in own for sign in trail.signs if NAMES not in sign]
     found += [sign for trail in trails.values() for sign in trail.signs if sign.endswith(named)]
     return list(dict.fromkeys(found))

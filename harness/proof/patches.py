@@ -12,12 +12,15 @@ LONG, OVERLAP = 500, 100  # characters: a line is cut into pieces, since a patte
 
 
 class FilePatch(Record):
-    """One file of a diff: its path, the lines that come and go, and `after`: those of the new file that the diff shows."""
+    """One file of a diff: its path, the lines that come and go, and `after`: those of the new file that the diff
+    shows. `old` and `new`: the same of both files, each line in one piece."""
 
     path: str
     added: list[str] = []
     removed: list[str] = []
     after: list[str] = []
+    old: list[str] = []
+    new: list[str] = []
 
 
 def parse(patch: str) -> list[FilePatch]:
@@ -38,6 +41,8 @@ def parse(patch: str) -> list[FilePatch]:
 def _take(file: FilePatch, line: str) -> None:
     kind, text = line[:1], line[1:].rstrip("\r")
     pieces = [text[start : start + LONG] for start in range(0, max(len(text), 1), LONG - OVERLAP)]
+    file.old += [text] if kind in ("-", " ") else []
+    file.new += [text] if kind in ("+", " ") else []
     if kind == "-":
         file.removed += pieces
     elif kind == "+":

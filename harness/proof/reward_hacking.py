@@ -7,11 +7,13 @@ that is swallowed, and a program that asks whether it is checked.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import product
 
 from harness.model.contract import Claim
-from harness.proof import file_kinds, patches
+from harness.proof import file_kinds, inputs, patches
 from harness.proof.file_kinds import CHECK_FILE, PROGRAM, SHELL, TEST_FILE
 from harness.proof.index import NAMES as NAMED
 from harness.proof.patches import FilePatch
@@ -37,17 +39,21 @@ def signs(
     places: Sequence[str] = (),
     prefix: str = "",
     own: Collection[str] = (),
+    included: Collection[str] = (),
 ) -> list[str]:
     """The signals in a diff. `changed`: (git's status letter, path); `patch`: the unified diff; `places`: folders of the
     mission, which no file should name; `prefix`: where checks run, such as `services/api/`; `own`: files that this work
-    added before and nothing accepted yet, so that to write them again is no edit of a check."""
+    added before and nothing accepted yet, so that to write them again is no edit of a check; `included`: by the makefile."""
     letters = {path: letter for letter, path in changed}
     files = patches.parse(patch)
     known = {file.path: file for file in files}
     gone = [path for path, letter in letters.items() if letter == "D" and TEST_FILE.search(path)]
     found = [f"deletes the test file {path}" for path in gone if not _moved(known.get(path), files)]
     old = {path: letter for path, letter in letters.items() if letter != "A" and path not in own}
+    claims = list(claims)
     found += _files_of_checks(old, known, claims, prefix)
+    for file, claim in product(files, claims):
+        found += _inputs_of_checks(file, file.path in old, claim, prefix, included)
     for file in files:
         found += _in_file(file, places)
     return list(dict.fromkeys(found))
@@ -68,6 +74,17 @@ def _files_of_checks(
         for path, verb in verbs
         if any(file_kinds.decides(file_kinds.as_seen(path, prefix), check.run) for check in claim.checks)
     ]
+
+
+def _inputs_of_checks(
+    file: FilePatch, is_old: bool, claim: Claim, prefix: str, included: Collection[str]
+) -> Iterator[str]:
+    """Changed settings of a tool that a check starts, and a program of the project before one of the machine."""
+    seen, runs = file_kinds.as_seen(file.path, prefix), [check.run for check in claim.checks]
+    if is_old and any(inputs.eased(file, seen, run, included) for run in runs):
+        yield f"changes {file.path}{NAMED}{claim.id} reads"
+    if file.new and any(inputs.shadows(seen, run, os.environ.get("PATH", "")) for run in runs):
+        yield f"puts {file.path} before a program of the machine{NAMED}{claim.id} starts"
 
 
 def _only_adds(file: FilePatch | None, letter: str) -> bool:

@@ -1,33 +1,28 @@
 """What checks do to the files of their place: one that changes a test is red, and what it leaves is not there for the next.
 
-A file *decides* where a check names it, or where it is a test. Those are compared by digest with the commit after each check.
-What setup or a check changed of them, and a check of others, is put back. Of what a check made, new tests go, and files that a
-check of another claim names. `[checks] writes` names files for which none of this holds.
+A file *decides* where a check names it, or where it is a test. After each check those are compared with what was committed,
+byte by byte. What setup or a check changed of them is put back, and what a check changed of others. Of what a check made, new
+tests go, and files that a check of another claim names. `[checks] writes` names files for which none of this holds.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Collection, Iterator
 
 from harness.git import contents, placing, worktrees
-from harness.git.contents import LINK
-from harness.model import receipts
 from harness.model.check_environment import CheckEnvironment
 from harness.model.contract import Contract
-from harness.model.receipts import WARNING, Receipt
+from harness.model.receipts import REWRITTEN, WARNING, Receipt
 from harness.proof import file_kinds
 
-Look = tuple[int, ...]  # mode, inode, size, times of the content and of any change; () where there is no such file
+Look = tuple[int, ...]  # size, inode, times of the content and of any change, which no program can set; () for no file
 
-CACHES = "/__pycache__/"
 PACKAGES = {"node_modules", ".venv", "venv", "site-packages"}  # their tests are none of the project
-LARGE = (
-    1024 * 1024
-)  # bytes; such a file is not read again if it was not touched: no program can set the time of a change
+LARGE = 1024 * 1024  # bytes; of a larger file its look says whether it changed
 SHOWN = 3
-MEANT = "[checks] writes in config.toml says where a check may write"
+RED = "it changed {}: a check names that, or it is a test; [checks] writes in config.toml says where a check may write"
+MISSED = "{}; before it {} was removed, since a check of {} made that: a check makes what it needs"
 
 
 def watched(place: CheckEnvironment, known: Contract) -> CheckEnvironment:
@@ -42,59 +37,56 @@ class Watch:
         self.root, self.writes, self.source = place.root, place.writes, place.source or place.root
         self.below = os.path.relpath(place.directory, place.root).removeprefix(".")
         self.names = {one.id: file_kinds.Named(check.run for check in one.checks) for one in known.claims}
+        self.named = file_kinds.Named(check.run for one in known.claims for check in one.checks)
         self.tracked = contents.entries(self.source, place.head, ["."])
         looks = {path: self._look(path) for path in self.tracked if not self._is_meant(path)}
         self.looks = {path: look for path, look in looks.items() if look}
-        self.deciding = {path for path in self.looks if self._decides(path)}
-        filtered = [path for path, look in self.looks.items() if look[2] != self.tracked[path].size]
-        self.kept = {
-            path: self._data(path) for path in filtered
-        }  # a filter of git made these; no other file is held in memory
+        deciding = [path for path, look in self.looks.items() if look[0] <= LARGE and self._decides(path)]
+        self.laid = {path: self._data(path) for path in deciding}
+        self.filtered = {path for path, look in self.looks.items() if look[0] != self.tracked[path].size}
         self.others, self.removed, self.notes = set[str](), dict[str, str](), list[str]()
 
     def begin(self) -> None:
-        """Setup has run: of what decides nothing is changed by that; else its changes are meant."""
-        changed = [path for path, look in self.looks.items() if self._done_to(path, look) in ("red", "other")]
-        back = [path for path in changed if path in self.deciding]
-        self.notes = [f"{WARNING}setup changed {_some(back)}, which is put back"] if back else []
-        self.looks = {path: () for path in self.looks if path in back or path not in changed}
+        """Setup has run: what it changed of others is meant, and so is what it made."""
+        changed, _ = self._changed()
+        back = [path for path in changed if self._decides(path)]
+        self.looks = {path: look for path, look in self.looks.items() if path in back or path not in changed}
         self._put_back(back)
+        self.notes = [f"{WARNING}setup changed {_some(back)}, which is put back"] if back else []
         self.looks = {path: self._look(path) for path in self.looks}
         self.others = self._untracked()
 
     def examined(self, receipt: Receipt) -> Receipt:
         """The receipt of the check that has just ended, with what it did to files; that is undone."""
-        found = {path: how for path, look in self.looks.items() if (how := self._done_to(path, look))}
-        red, again, other = ([path for path in found if found[path] == how] for how in ("red", "again", "other"))
+        changed, rewritten = self._changed()
+        red = [path for path in changed if self._decides(path)]
         made, names = self._untracked() - self.others, self.names.get(receipt.claim, ())
         doomed = {path for path in made if self._goes(path, receipt.claim)}
-        notes = [*receipt.notes, *self.notes, *(f"rewrites {path}{receipts.REWRITTEN}" for path in again)]
-        notes += [f"{WARNING}the check changed {_some(some)}, which is put back" for some in (red, other) if some]
-        missed = {} if receipt.green else {path: by for path, by in self.removed.items() if self._seen(path) in names}
-        notes += [
-            f"{WARNING}{path} was removed, since a check of another claim made it: {missed[path]}" for path in missed
-        ]
-        self._put_back([*red, *other])
+        missed = [path for path in self.removed if self._seen(path) in names]
+        notes = [*receipt.notes, *self.notes, *(f"rewrites {path}{REWRITTEN}" for path in rewritten)]
+        notes += [f"{WARNING}the check changed {_some(changed)}, which is put back"] if changed else []
+        reason = RED.format(_some(red)) if red and receipt.green else ""
+        if missed and not receipt.green:
+            reason = MISSED.format(receipt.fault, _some(missed), self.removed[missed[0]])
+        self._put_back(changed)
         for path in doomed:
             worktrees.discard(self.root, path)
-        self.looks |= {path: self._look(path) for path in found}
+        self.looks |= {path: self._look(path) for path in (*changed, *rewritten)}
         self.others |= made - doomed
-        self.removed |= {path: receipt.claim for path in doomed if CACHES not in path}
-        reason = (
-            f"it changed {_some(red)}: a check names that, or it is a test; {MEANT}" if red and receipt.green else ""
-        )
+        self.removed |= dict.fromkeys(doomed, receipt.claim)
         return receipt.replace(notes=notes, reason=reason)
 
-    def _done_to(self, path: str, before: Look) -> str:
-        """What was done to a tracked file: `red` to one that decides, `again` to a test that is as it was by now, `other`; "" for
-        nothing, or other rights alone."""
-        look, decides = self._look(path), path in self.deciding
-        if look == before and (not decides or look[2] > LARGE):
-            return ""
-        if not look or not self._is_as_laid(path):
-            return "red" if decides else "other"
-        is_test = file_kinds.TEST_FILE.search(path) or file_kinds.CHECK_FILE.search(path)
-        return "again" if decides and is_test and look != before else ""
+    def _changed(self) -> tuple[list[str], list[str]]:
+        """(tracked files that are not as they were, tests that are so again although they were written)."""
+        touched = [path for path, look in self.looks.items() if self._look(path) != look]
+        changed = [path for path, data in self.laid.items() if path in self.looks and self._data(path) != data]
+        others = [path for path in touched if path not in self.laid and path not in self.filtered]
+        known = contents.blobs(self.source, [self.tracked[path].blob for path in others])
+        changed += [path for path in others if self._data(path) != known[self.tracked[path].blob]]
+        tests = (path for path in touched if path in self.laid and path not in changed)
+        return changed, [
+            path for path in tests if file_kinds.TEST_FILE.search(path) or file_kinds.CHECK_FILE.search(path)
+        ]
 
     def _goes(self, path: str, claim: str) -> bool:
         """Whether a new file of a check of this claim is removed before the next check."""
@@ -103,9 +95,7 @@ class Watch:
         return not self._is_meant(path) and bool(test or named - {claim})
 
     def _decides(self, path: str) -> bool:
-        return bool(file_kinds.TEST_FILE.search(path)) or any(
-            self._seen(path) in names for names in self.names.values()
-        )
+        return bool(file_kinds.TEST_FILE.search(path)) or self._seen(path) in self.named
 
     def _is_meant(self, path: str) -> bool:
         return any((self._seen(path) + "/").startswith(one.rstrip("/") + "/") for one in self.writes)
@@ -118,32 +108,28 @@ class Watch:
             found = os.lstat(os.path.join(self.root, path))
         except OSError:
             return ()
-        return found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
     def _data(self, path: str) -> bytes | None:
         """What is in the file, or where the link leads; None where it is neither, or cannot be read."""
         whole = os.path.join(self.root, path)
         try:
-            if self.tracked[path].mode == LINK:
+            if self.tracked[path].mode == contents.LINK:
                 return os.fsencode(os.readlink(whole))
+            if os.path.isdir(whole):
+                return None
             with open(os.open(whole, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
                 return file.read()
         except OSError:
             return None
 
-    def _is_as_laid(self, path: str) -> bool:
-        data, blob = self._data(path), self.tracked[path].blob
-        if path in self.kept or data is None:
-            return data is not None and data == self.kept[path]
-        return (hashlib.sha256 if len(blob) == 64 else hashlib.sha1)(
-            b"blob %d\0" % len(data) + data
-        ).hexdigest() == blob
-
     def _put_back(self, paths: Collection[str]) -> None:
-        found = contents.blobs(self.source, [self.tracked[path].blob for path in paths if path not in self.kept])
+        known = contents.blobs(self.source, [self.tracked[path].blob for path in paths])
         for path in paths:
-            entry, kept = self.tracked[path], self.kept.get(path)
-            placing.write(self.root, path, entry.mode, found.get(entry.blob, b"") if kept is None else kept)
+            data = self.laid.get(path)
+            placing.write(
+                self.root, path, self.tracked[path].mode, known[self.tracked[path].blob] if data is None else data
+            )
         if paths and (gone := [path for path in self.looks if not self._look(path)]):
             self._put_back(gone)  # which were there by a link in the place of their folder
 

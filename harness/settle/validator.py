@@ -17,7 +17,7 @@ from harness.model.contract_log import Entry
 from harness.model.features import Feature
 from harness.model.open_run import OpenRun, Outcome, Run
 from harness.model.receipts import Receipt
-from harness.proof import fire, index, reward_hacking, services, sweep, tampering
+from harness.proof import fire, index, inputs, reward_hacking, services, sweep, tampering
 from harness.settle import planner
 from harness.store import names
 from harness.store.state import State
@@ -83,7 +83,9 @@ def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
     for commit in _commits(run):
         changed = repository.changed(run.layout.top, commit + "^", commit)
         patch = repository.patch_between(run.layout.top, commit + "^", commit).decode("utf-8", "replace")
-        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places, run.layout.prefix, own)
+        made = repository.show(run.layout.top, commit, run.layout.prefix + "Makefile") or b""
+        more = inputs.included(made.decode("utf-8", "replace"))
+        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places, run.layout.prefix, own, more)
         own |= {path for letter, path in changed if letter == "A"}
     return list(dict.fromkeys(found))
 

@@ -28,6 +28,8 @@ SHORT = (  # those in the suite: what the tests below look at, and one that the 
     "a check that leaves a server running",
     f"writes `passed` into features.json{UNCONFINED}",
     "gives git a hook, a filter and a history of its own",
+    "knows the harness by its terminal",
+    "empties the test while it runs",
 )
 NAMES = [cheat.name for cheat in CHEATS if TORTURE or cheat.name in SHORT]
 

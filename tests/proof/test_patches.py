@@ -14,10 +14,9 @@ def patch(path: str, *lines: str) -> str:
 def test_lines_that_look_like_headers_stay_lines() -> None:
     """`--- x` inside a hunk was a line `-- x`."""
     text = patch("a.sql", "--- note", "+++ more", " same") + patch("b c.txt", "+x")
-    assert patches.parse(text) == [
-        FilePatch(path="a.sql", added=["++ more"], removed=["-- note"], after=["++ more", "same"]),
-        FilePatch(path="b c.txt", added=["x"], after=["x"]),
-    ]
+    one = FilePatch(path="a.sql", added=["++ more"], removed=["-- note"], after=["++ more", "same"])
+    one.old, one.new = ["-- note", "same"], ["++ more", "same"]
+    assert patches.parse(text) == [one, FilePatch(path="b c.txt", added=["x"], after=["x"], new=["x"])]
 
 
 def test_a_binary_file_and_a_moved_one_have_no_lines() -> None:

@@ -100,7 +100,7 @@ def test_a_check_does_not_find_what_a_check_of_another_claim_made_for_it(made: H
     write = "mkdir -p out; echo x | tee out/a >out/b; cat out/b"
     found = fired(made, write, "test -e out/a", "ls out")
     assert [one.green for one in found] == [True, False, True]
-    assert found[1].notes == ["warning: out/a was removed, since a check of another claim made it: VAL-1"]
+    assert "before it out/a was removed, since a check of VAL-1 made that" in found[1].fault
     assert found[2].output == "b\n"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ from harness.model import contract, features, issues, mission, receipts
 from harness.model.contract import Check, Contract, Service
 from harness.model.features import Feature
 from harness.model.receipts import Receipt
-from tests.missions import House, tagged
+from harness.process import tree
+from harness.run import recover
+from tests.missions import House, tagged, until
 from tests.planned import accept_all, claim, contract_of, due, feature, lay, log_of, raw_of, reply, reseal, role, worked
 
 KNOWN = Contract(claims=[claim("VAL-1", "test -f one"), claim("VAL-2", "test -f two", "grep ok two")])
@@ -346,6 +350,41 @@ def test_a_green_sweep_ends_the_mission(through: House) -> None:
     assert due(through) == "DONE"
     commit(through, more="")
     assert due(through) == "NEXT validator"
+
+
+@pytest.mark.parametrize("confine", ["auto", "off"])
+def test_of_a_sweep_that_is_killed_in_its_second_half_nothing_is_left(through: House, confine: str) -> None:
+    """No process, no folder, and nothing is decided, where its guardians die with it."""
+    commit(through, **{"ask.sh": '[ "$TERM" = dumb ] || sleep 60\n'})
+    lay(through, features.load(through.layout), Contract(claims=[claim("VAL-1", "bash ask.sh"), KNOWN.claims[1]]))
+    through.config('agent = "scripted"', f'confine = "{confine}"')
+    run = through.begin_role("validator")
+    until(lambda: any(b"sleep" in words for words in lines_of(run.pid)))
+    run.send_signal(signal.SIGSTOP)
+    for pid in (*tree.descendants(run.pid, deep=False), run.pid):
+        os.kill(pid, signal.SIGKILL)
+    run.wait()
+    until(lambda: bool(recover.recover_dead(through.layout)))  # its guardians hold its lease until they are gone
+    assert os.listdir(through.folder / "temporary") == []
+    mine = os.fsencode(f"TMPDIR={through.folder}/temporary/tmp.")
+    assert [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if mine in environment_of(pid)] == []
+    assert (through.result()["outcome"], due(through)) == ("killed", "NEXT validator")
+
+
+def lines_of(root: int) -> list[bytes]:
+    """The command lines of all descendants of a process."""
+    found = []
+    for pid in tree.descendants(root):
+        with suppress(OSError):
+            found.append(Path(f"/proc/{pid}/cmdline").read_bytes())
+    return found
+
+
+def environment_of(pid: int) -> bytes:
+    """What a process was started with; nothing for one that has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    return b""
 
 
 def test_a_red_sweep_sends_the_owner_back(through: House) -> None:

@@ -1,0 +1,104 @@
+"""What a check reads without naming it: settings of the tools that it starts, and programs of a PATH that begins in the project.
+
+An edit of settings counts where it changes or takes what this check may heed; what is only new is the work itself, unless it
+takes the place of something. Pure, but for the question what programs the machine has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection
+from typing import Any
+
+from harness.proof import file_kinds
+from harness.proof.patches import FilePatch
+
+TOOLS = {  # {what a check starts: files that it reads by rules of its own, in the folder where it is started}
+    r"g?make": r"(GNUm|M|m)akefile|.+\.mk",
+    r"np[mx]|pnpm|yarn|bun": r"package\.json|\.npmrc|\.mocharc\.\w+|(jest|vitest|ava|karma|playwright|cypress)\.config\.\w+",
+    r"pytest|py\.test|tox|nox": r"(.+/)?conftest\.py|pytest\.ini|tox\.ini|setup\.cfg|pyproject\.toml",
+    r"cargo": r"Cargo\.toml|\.cargo/config(\.toml)?",
+    r"go": r"go\.(mod|work)",
+}
+STARTS = [(re.compile(rf"(?<![\w./-])({tool})(?![\w./-])"), re.compile(files)) for tool, files in TOOLS.items()]
+MAKES = STARTS[0][1]
+RUNNERS = ("jest", "mocha", "ava", "tap", "c8", "nyc")  # whose settings may be in package.json, beside the scripts
+CRATE = {
+    "package",
+    *(kind + "dependencies" for kind in ("", "dev-", "build-")),
+    "features",
+    "bin",
+}  # what is built, not tested
+MODULES = re.compile(r"\s*(module|go|toolchain|require|//|\)|$|[\w./~-]+ v\d)")  # lines of go.mod that say what is used
+RULE = re.compile(r"(?:export\s+)?([\w./%-]+)\s*(?::|[:?+!]?=)")  # of a makefile: a target, or a variable
+OF_MAKE = {"SHELL", "MAKEFLAGS", ".SHELLFLAGS", ".IGNORE"}
+WORD = re.compile(r"[\w:.-]+")
+INCLUDE = re.compile(r"^[-s]?include\s+(.+)$", re.MULTILINE)
+ON_PATH = re.compile(r"\bPATH=[\"']?([^\s;&|\"']+)")
+
+
+def included(makefile: str) -> list[str]:
+    """The files that a makefile includes by name."""
+    return [name for names in INCLUDE.findall(makefile) for name in names.split()]
+
+
+def eased(file: FilePatch, seen: str, check: str, more: Collection[str] = ()) -> bool:
+    """Whether a check reads this file, which is `seen` from where it runs, by a rule of a tool that it starts, and the change
+    takes something that it may heed. `more`: what its makefile includes."""
+    folders = sorted({"", *(word + "/" for word in file_kinds.words(check))}, reverse=True)
+    name = next(seen.removeprefix(one) for one in folders if seen.startswith(one))
+    tools = [read for tool, read in STARTS if tool.search(check)]
+    if not any(one.fullmatch(name) or (one is MAKES and name in more) for one in tools):
+        return False
+    old, new = (_heeded(name, lines, check) for lines in (file.old, file.new))
+    return any(not value <= new.get(key, set()) for key, value in old.items()) or _takes_over(file, name)
+
+
+def _heeded(name: str, lines: list[str], check: str) -> dict[str, set[str]]:
+    """{section: entries} of what the check may heed of these settings. Of what nothing can read there is none."""
+    if name == "package.json":
+        try:
+            return _scripts(json.loads("\n".join(lines).lstrip("\ufeff")), check)
+        except (ValueError, AttributeError):
+            return {}
+    found, section = dict[str, set[str]](), ""
+    for line in map(str.strip, lines):
+        if line.startswith("[") and name.endswith((".toml", ".ini", ".cfg", "config")):
+            section = line.strip("[] ")
+        elif line and line[0] not in "#;" and not (name.startswith("go.") and MODULES.match(line)):
+            found.setdefault(section, set()).add(line)
+    if name == "Cargo.toml":
+        return {key: value for key, value in found.items() if key.split(".")[0] not in CRATE}
+    mixed = name in ("pyproject.toml", "setup.cfg", "tox.ini")
+    return {key: value for key, value in found.items() if not mixed or "pytest" in key or key.startswith("testenv")}
+
+
+def _scripts(value: dict[str, Any], check: str) -> dict[str, set[str]]:
+    """The scripts that the check starts, those that they start, and the settings of runners."""
+    scripts, started = value.get("scripts", {}), set(WORD.findall(check))
+    for _ in scripts:
+        started |= {word for key in started & {*scripts} for word in WORD.findall(scripts[key])}
+        started |= {before + key for before in ("pre", "post") for key in started & {*scripts}}
+    found = {key: {str(scripts[key])} for key in started & {*scripts}}
+    return found | {key: {json.dumps(value[key])} for key in RUNNERS if key in value}
+
+
+def _takes_over(file: FilePatch, name: str) -> bool:
+    """Whether a new line takes the place of an older one in a makefile, or of a module in go.mod."""
+    if name.startswith("go."):
+        return not all(map(MODULES.match, file.added))
+    if not name.endswith(("akefile", ".mk")):
+        return False
+    old, new = ({found[1] for line in lines if (found := RULE.match(line))} for lines in (file.old, file.added))
+    return bool(new & (old | OF_MAKE) - {".PHONY"})
+
+
+def shadows(path: str, check: str, outside: str) -> bool:
+    """Whether the check finds this file in the place of a program of the machine, since its PATH, or the one `outside`, has a
+    folder of the project."""
+    entries = [entry for text in (outside, *ON_PATH.findall(check)) for entry in text.split(":")]
+    ours = {re.sub(r"^(\$PWD|\$\{PWD\}|\.)/|/$", "", entry) for entry in entries if entry and entry[0] not in "/~"}
+    theirs = (os.path.join(entry, os.path.basename(path)) for entry in entries if entry.startswith("/"))
+    return os.path.dirname(path) in ours and any(os.access(one, os.X_OK) for one in theirs)
