@@ -62,6 +62,7 @@ def interpreter(folder: Path) -> str:
     pytest.skip("no Python of this version is one that other users can run")
 
 
+@pytest.mark.skipif(not crash.TORTURE, reason="takes longer than 3 s: HARNESS_TORTURE=1 runs it")
 @needs_bubblewrap
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
 def test_so_it_is_for_a_user_without_rights(bare: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +100,7 @@ def test_full_trust_opens_keys_and_nothing_else(bare: House, monkeypatch: pytest
     assert "not refused under full trust: read ~/.ssh" in found["note"]
 
 
+@pytest.mark.skipif(not crash.TORTURE, reason="takes longer than 3 s: HARNESS_TORTURE=1 runs it")
 @needs_bubblewrap
 def test_what_gets_through_is_bad(bare: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A glass with a hole in it: the mission's state."""
