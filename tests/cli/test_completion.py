@@ -63,7 +63,7 @@ def test_an_unknown_shell_gets_the_list(house: House) -> None:
 def offered(house: House, words: str, instruction: str = "bash_complete", **more: str) -> list[str]:
     """The candidates for the last word; a trailing blank asks for a new one."""
     env = {"COMP_WORDS": f"run.sh {words}", "COMP_CWORD": str(len(words.split()) + (words[-1:] in ("", " ")))}
-    done = house.run([RUN_SH], env={**env, "_HARNESS_COMPLETE": instruction, **more})
+    done = house.program(**env, _HARNESS_COMPLETE=instruction, **more)
     assert (done.code, done.err) == (0, ""), done
     return [line.partition(",")[2] for line in done.out.split("\n") if line]
 

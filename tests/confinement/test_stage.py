@@ -41,6 +41,7 @@ def test_behind_bubblewrap_everything_is_refused(bare: House, monkeypatch: pytes
     assert (bare.folder / "home" / ".gitconfig").read_text() == "of a person\n"
 
 
+@pytest.mark.skipif(not crash.TORTURE, reason="takes longer than 3 s: HARNESS_TORTURE=1 runs it")
 @needs_bubblewrap
 def test_so_it_is_for_a_user_without_rights(bare: House, nobody: OtherUser, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a user namespace."""
@@ -78,6 +79,7 @@ def test_full_trust_opens_nothing_that_is_forbidden(bare: House, monkeypatch: py
     assert "refused: read ~/.ssh (it is empty)" in found["ok"]
 
 
+@pytest.mark.skipif(not crash.TORTURE, reason="takes longer than 3 s: HARNESS_TORTURE=1 runs it")
 @needs_bubblewrap
 def test_what_gets_through_is_bad(bare: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A glass with a hole in it: the mission's state."""

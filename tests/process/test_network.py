@@ -13,7 +13,10 @@ from tests.honest import needs_glass
 from tests.missions import until
 
 ENV = {"PATH": os.environ["PATH"]}
-SERVE = "import http.server as s; s.HTTPServer(('127.0.0.1', 8731), s.SimpleHTTPRequestHandler).serve_forever()"
+SERVE = (
+    "import http.server as s; h = s.HTTPServer(('127.0.0.1', 8731), s.SimpleHTTPRequestHandler); "
+    "open('ready', 'w'); h.serve_forever()"
+)
 ASK = "exec 3<>/dev/tcp/127.0.0.1/8731 && printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3 && head -1 <&3"
 
 
@@ -41,7 +44,7 @@ def test_programs_of_a_run_reach_each_other_and_nothing_else(tmp_path: Path) -> 
     words = [sys.executable, "-c", SERVE]
     glass = confined(tmp_path, holder)
     with supervise.Child(words, cwd=str(tmp_path), env=ENV, wall_seconds=60, grace_seconds=0.0, confine=glass):
-        until(lambda: answer(tmp_path, holder, ASK)[0] == 0)
+        until((tmp_path / "ready").exists)
         assert b"200 OK" in answer(tmp_path, holder, ASK)[1]
         assert answer(tmp_path, 0, ASK)[0] != 0, "the machine's own loopback does not see it"
         other = network.hold()

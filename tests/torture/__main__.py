@@ -38,6 +38,7 @@ LONG_TESTS = " or ".join(  # rows that the suite samples
         "misbehaves",
         "hunt",
         "gallery",
+        "stage",
         "merged",
         "spec",
         "monorepo",
