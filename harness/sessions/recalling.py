@@ -59,7 +59,7 @@ def _searched(store: Store, of: Keys) -> Iterator[tuple[str, Said]]:
             row = json_lines.value(line)
         except ValueError:  # the first one may be cut
             continue
-        said = row.get("value") if isinstance(row, dict) else None
+        said: Any = row.get("value") if isinstance(row, dict) else None
         if turns.is_message(said) and said["role"] in talk_text.NAMES and talk_text.said(said):
             number += 1
             text = talk_text.shown(said, 10 * LONGEST)
