@@ -550,7 +550,7 @@ def test_one_red_check_is_found_by_the_validators_aim(demo: House) -> None:
 
 
 def test_what_two_workers_found_out_may_go_to_the_identity(demo: House) -> None:
-    """The same lesson in other words on two features goes to all later workers once a person notes it, too."""
+    """The same lesson on two features, in other words, is one that later missions get once a person notes it."""
     assert not (demo.identity / "worker.md").exists()
     said = [row["text"] for row in map(json.loads, (demo.identity / "evidence.jsonl").read_text().splitlines())]
     assert sum("mktemp -d" in text for text in said) == 2

@@ -112,7 +112,7 @@ def is_here(project: str, branch: str) -> bool:
 
 def land(project: str, branch: str, commit: str, *also: str, accepted: bool = False) -> str:
     """The branch is at `commit`; index and files of the project folder too where it is checked out there. The refs `also` move
-    with the branch, all or none. `accepted`: so does a folder that was held.
+    with the branch, all or none. `accepted`: so does the folder, whatever changes, and one that was held.
 
     Returns "", or in one line why nothing changed, or the folder did not, and what to do by hand. Safe to do again after a
     crash. 8-9 calls, 2 where the branch is not checked out.
@@ -132,7 +132,7 @@ def land(project: str, branch: str, commit: str, *also: str, accepted: bool = Fa
                     other, branch, commit, "it is checked out there", f"git -C {encoding.shell_word(other)}"
                 )
             if holders:
-                return _land_here(project, Landing(branch=branch, old=old, new=commit, rows=[]), lock, also)
+                return _land_here(project, Landing(branch=branch, old=old, new=commit, rows=[]), lock, also, accepted)
             _move_branch(project, branch, old, commit, *also)
         return _follow(project, branch, commit, lock, accepted)
 

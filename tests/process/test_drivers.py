@@ -158,7 +158,7 @@ def test_a_module_that_an_agent_leaves_beside_a_filter_is_confined(
             person.commit()
         return person.unharmed(keys=tier == BUBBLEWRAP)
     made = person.commit()
-    assert landing.land(person.project, "main", made) == ""
+    assert landing.land(person.project, "main", made, accepted=True) == ""
     worktrees.ensure(person.project, person.tree, made)
     Path(person.tree, "a.nb").write_text("more\n")
     person.commit()
@@ -237,7 +237,7 @@ def test_a_repository_of_an_agents_own_in_its_tree_starts_nothing(person: Person
     Path(person.tree, ".gitattributes").write_text("* filter=nb diff=nb merge=nb\n")
     (inner / "a.nb").write_text("text\n")
     made = person.commit()
-    assert landing.land(person.project, "main", made) == ""
+    assert landing.land(person.project, "main", made, accepted=True) == ""
     person.clone(made)
     person.unharmed()
 
@@ -403,7 +403,7 @@ def test_large_files_are_kept_by_git_lfs(person: Person, monkeypatch: pytest.Mon
     Path(person.tree, "b.bin").write_text("two " * 1_600_000)  # more than a commit takes of a new file
     made = person.commit()
     assert person.repo.run("show", f"{made}:b.bin").startswith("version https://git-lfs")
-    assert landing.land(person.project, "main", made) == ""
+    assert landing.land(person.project, "main", made, accepted=True) == ""
     assert (person.repo.folder / "b.bin").stat().st_size == 6_400_000
     assert person.repo.run("status", "--porcelain") == ""
     target = person.clone(made)
