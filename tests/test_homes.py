@@ -26,8 +26,8 @@ SPEC = "# A program\n\n## Part\n\nIt works with the tools of this HOME.\n"
 SAMPLE = {("pyenv", BUBBLEWRAP), ("npm", LANDLOCK)}  # of the suite
 TIERS = (BUBBLEWRAP, LANDLOCK)
 READ = """import os, sys
-for name in sys.argv[2:]:
-    for folder in (os.path.expanduser("~"), os.environ["REAL"]):
+for name in sys.argv[3:]:
+    for folder in (os.path.expanduser("~"), sys.argv[2]):
         try:
             if sys.argv[1] in open(f"{folder}/{name}").read():
                 print(name)
@@ -70,12 +70,11 @@ def test_no_place_with_a_login_can_be_read(house: House, monkeypatch: pytest.Mon
         homes.program(Path(folder) / "tool", "#!/bin/sh\n")
     monkeypatch.setenv("PATH", os.pathsep.join([*programs, os.environ["PATH"]]))
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("REAL", str(home))
     found = {}
     for trust in ("workspace", "full"):
         tree = house.folder / trust / "tree-1"
         tree.mkdir(parents=True)
-        check = f"python3 -c '{READ}' {homes.SECRET} {' '.join(homes.LOGINS)}; exit 1"
+        check = f"python3 -c '{READ}' {homes.SECRET} {home} {' '.join(homes.LOGINS)}; exit 1"
         found[trust] = checked(house, str(tree), tier, check, Config(trust=trust))
     read = {trust: [name for name in homes.LOGINS if f"\n{name}\n" in said] for trust, said in found.items()}
     assert (len(homes.LOGINS), read["workspace"], len(read["full"])) == (65, [], 48)

@@ -56,8 +56,6 @@ def next_(words: list[str]) -> int:
         return _lull(here(), int(words[1]), words[2])
     from harness.decision import rules, views  # each quick command loads only what it needs
 
-    if not os.environ.get("HARNESS_LOOP"):  # else `init` has looked, and each run looks
-        check_state(here())
     if words[:1] == ["--told"] and len(words) == 2:
         from harness.commands import status  # only where a person reads it
 

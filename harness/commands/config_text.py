@@ -24,6 +24,7 @@ TABLES: tuple[tuple[str, type[Record], str], ...] = (
         "What the mission may use up, over all its starts. At a cap it stops, and nothing is lost.",
     ),
     ("env", config.EnvTable, "Variables for agents, checks, services and setup."),
+    ("home", config.HomeTable, "Your home folder, of which runs see a list (docs/threat-model.md)."),
     ("checks", config.ChecksTable, "What a project's own checks may write, and need to have."),
     ("workspace", config.WorkspaceTable, "What agents are given besides their task (docs/workspace.md)."),
     (f"roles.{ROLE}", config.RoleTable, "One role, of ours or your own."),
@@ -43,6 +44,7 @@ TAIL = """
 LIVE = (
     "limits",
     "env",
+    "home",
     "checks",
     "workspace",
 )  # an empty table that changes nothing: a line below it needs no second one
@@ -66,6 +68,7 @@ ABOUT = {
     "limits.max_tokens": "tokens of all kinds; no cap unless set",
     "limits.max_log_mb": "MiB of transcripts that one run may keep",
     "env.pass": "names of variables that all of them get besides those that pass anyway; none unless set",
+    "home.show": "paths below it that runs see besides the list, logins included; none unless set",
     "checks.writes": "tracked files that checks may change; none unless set",
     "checks.needs": "variables of a run that the second sweep, in a plain environment, has too; none unless set",
     "workspace.max_tokens": "tokens of all its parts in a prompt together",
@@ -105,6 +108,7 @@ EXAMPLES: dict[str, Any] = {  # where there is no default, or it shows nothing
     "limits.max_cost_usd": 10.0,
     "limits.max_tokens": 50_000_000,
     "env.pass": ["DATABASE_PASSWORD"],
+    "home.show": [".config/tool"],
     "checks.writes": ["Cargo.lock"],
     "checks.needs": ["CI"],
     "workspace.additional_context": ["docs/STYLE.md"],

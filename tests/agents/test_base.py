@@ -66,7 +66,7 @@ def test_an_agent_can_think_twice(tmp_path: Path, name: str) -> None:
 def test_settings_and_desk_are_closed_sets() -> None:
     """Everything that an agent receives is listed here, once."""
     assert Settings.fields[:6] == ("project", "config_path", "role", "feature", "attempt", "table")
-    assert Settings.fields[6:] == ("trust", "model", "mcp", "prices", "allow", "deny")
+    assert Settings.fields[6:] == ("trust", "model", "mcp", "prices", "allow", "deny", "held")
     assert ExecutionContext.fields[:5] == ("directory", "prompt_path", "seconds", "environment", "keep")
     assert ExecutionContext.fields[5:8] == ("idle_seconds", "startup_seconds", "after_result_seconds")
     assert ExecutionContext.fields[8:11] == ("stable_bytes", "cost_left_usd", "tokens_left")

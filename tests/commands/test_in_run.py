@@ -223,6 +223,7 @@ def test_what_a_check_writes_into_its_home_stays_out_of_the_persons(house: House
     """It finds what theirs has, and what the last one left."""
     home = Path(house.env["HOME"])
     (home / ".settings").write_text("theirs")
+    house.config("[home]", 'show = [".settings"]')
     path = Path(house.layout.contract)
     path.write_text(
         path.read_text().replace("test -f 1.txt", "grep theirs ~/.settings; echo x >>~/.log; wc -l <~/.log")

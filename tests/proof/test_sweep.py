@@ -133,10 +133,10 @@ ASKS = {  # how a program may tell that the harness checks it
     "TERM": '[ "$TERM" = dumb ]',
     "PORT": '[ -n "${PORT-}" ]',
     "its tag": '[ -n "${PROCESS_TAG-}" ]',
-    "other variables": "env | grep -q -e GIT_TERMINAL_PROMPT -e DEBIAN_FRONTEND -e GIT_CONFIG_ -e harness",
-    "TMPDIR": 'case "$TMPDIR" in *harness* | *check*) ;; *) false ;; esac',
-    "its folder": 'case "$PWD" in *harness* | *sweep*) ;; *) false ;; esac',
-    "HOME": 'case "$HOME" in *harness*) ;; *) false ;; esac',
+    "other variables": "env | grep -q -e GIT_TERMINAL_PROMPT -e DEBIAN_FRONTEND -e GIT_CONFIG_ -e harness-m-",
+    "TMPDIR": 'case "$TMPDIR" in *harness-m-* | *check*) ;; *) false ;; esac',
+    "its folder": 'case "$PWD" in *harness-m-* | *sweep*) ;; *) false ;; esac',
+    "HOME": 'case "$HOME" in *harness-m-*) ;; *) false ;; esac',
     "the times of files": '[ -z "$(find main.py -mmin +60)" ]',
     "the times of git": '[ -z "$(find .git/HEAD -mmin +60)" ]',
     "the branch": '[ -z "$(git branch --show-current)" ]',
@@ -146,7 +146,7 @@ BY_PROCESS = {  # where it sees those of its check alone
     "its number": "[ $$ -lt 1000 ]",
     "its parent's number": "[ $PPID -lt 1000 ]",
     "the first process": 'tr "\\0" " " </proc/1/cmdline | cat - /proc/1/comm | grep -q -e bwrap -e harness',
-    "mounts": "grep -q -e harness- -e sweep /proc/self/mountinfo",
+    "mounts": "grep -q -e harness-m- -e sweep /proc/self/mountinfo",
 }
 
 

@@ -296,17 +296,6 @@ def test_an_escalation_without_its_file_can_be_answered_too(house: House) -> Non
 # accepting what was refused
 
 
-def test_a_refused_file_is_taken_when_a_person_says_so(unconfined: House) -> None:
-    """The agent's change to the config is applied after all, and the next run uses it."""
-    house = unconfined
-    mine = f'agent = "scripted"\\ncurate_after = 5\\n[agents.scripted]\\npath = "{house.scripts}"\\n'
-    run_id = house.work({"run": f"printf '{mine}' > .harness/config.toml"})["run"]
-    assert "curate_after" not in house.read("config.toml")
-    assert house.harness("accept", run_id, "config.toml").out == f"config.toml is now as the run {run_id} left it\n"
-    assert "curate_after = 5" in house.read("config.toml")
-    assert house.work({"run": "echo 1 > 1.txt"})["refused"] == []
-
-
 def test_refused_features_are_taken_whole_or_not_at_all(unconfined: House) -> None:
     """A file that does not parse is refused again."""
     house = unconfined

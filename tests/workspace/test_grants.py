@@ -91,7 +91,7 @@ def test_no_script_of_a_harness_folder_of_the_repository_runs_before_it_is_accep
         house.git("commit", "-qm", "theirs")
 
     committed()
-    for words in (["--once"], ["planner"], ["doctor"], ["next"]):
+    for words in (["--once"], ["planner"], ["doctor"], ["status"]):
         done = house.run([run_sh, *words], below)
         assert done.code == 69 and ".harness: roles/other.md, roles/planner.py. Look at it" in done.err, (words, done)
     assert "not used until you accept it" in house.run([run_sh, "workspace", "show"], below).out
