@@ -233,7 +233,7 @@ def test_a_command_of_a_conversation_is_refused_where_nothing_confines(house: Ho
             house.config(f'model = "{MODELS["chat"]}"', f'base_url = "{address(server, "chat")}"')
             path = Path(house.layout.config)
             path.write_text(f"{line}\n[agents.builtin]\n" + path.read_text())
-            house.harness("ask", "--session", session, "hi")
+            house.program("ask", "--session", session, "hi")  # whose threads end with it
             house.harness("sessions", "rules", session, "allow", "execute")
             return without_confinement(house, sys.executable, str(PROGRAM), "ask", "--session", session, "go")
 
