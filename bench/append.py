@@ -23,8 +23,8 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.store import journal
-from harness.store.layout import Layout
+from harness.state import journal
+from harness.state.layout import Layout
 
 ENTRY = b"[2026-04-24T10:05:12Z] worker F-001 TRICK: " + b"x" * 176 + b"\n"
 WRITERS = (1, 4, 16)

@@ -32,13 +32,13 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.integrity import confine
-from harness.model import config, contract, receipts
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Check, Claim
+from harness.mission import config, contract, receipts
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Check, Claim
 from harness.process.confine import Confinement
 from harness.proof import fire
-from harness.store.layout import Layout
+from harness.state.layout import Layout
+from harness.workplace import confine
 
 WORDS = HOME / "bench" / "bug_hunt"
 TOOLS = (

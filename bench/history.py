@@ -25,9 +25,9 @@ HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
 from harness.base import encoding
-from harness.model import features, runs
-from harness.store import journal, names, objects
-from harness.store.layout import Layout
+from harness.mission import features, runs
+from harness.state import journal, names, objects
+from harness.state.layout import Layout
 
 RUN_SH = str(HOME / "run.sh")
 SECONDS = 60  # between two runs

@@ -22,12 +22,12 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.model import contract, features
-from harness.model.contract import Check, Claim, Contract
-from harness.model.features import Feature
-from harness.store import names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.mission import contract, features
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.features import Feature
+from harness.state import names
+from harness.state.layout import Layout
+from harness.state.state import State
 
 RUN_SH = str(HOME / "run.sh")
 

@@ -26,12 +26,12 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.model import contract, features
-from harness.model.contract import Check, Claim, Contract
-from harness.model.features import Feature
-from harness.store import names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.mission import contract, features
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.features import Feature
+from harness.state import names
+from harness.state.layout import Layout
+from harness.state.state import State
 
 RUN_SH = str(HOME / "run.sh")
 RAW_ENTRIES = 100_000
@@ -96,7 +96,7 @@ IMPORTS = """
 import os, sys
 sys.path.append(sys.argv[1])
 from harness.run import main
-from harness.settle import worker
+from harness.run.settle import worker
 import harness.agents.command
 os._exit(0)
 """
@@ -136,7 +136,7 @@ sys.path.append(os.environ["HARNESS_HOME"])
 from harness.run import leave, main
 main
 from harness.git import settings
-from harness.settle import worker
+from harness.run.settle import worker
 parts = ("git", "fsync", "replace")
 spent, count = dict.fromkeys(parts, 0.0), dict.fromkeys(parts, 0)
 def time_calls(name, owner, attribute):

@@ -21,9 +21,9 @@ from typing import Any
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.model import replies
-from harness.model.contract import Contract
-from harness.settle import planner
+from harness.mission import replies
+from harness.mission.contract import Contract
+from harness.run.settle import planner
 
 
 def reply(number: int) -> str:

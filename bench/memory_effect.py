@@ -27,12 +27,12 @@ sys.path[:0] = [str(HOME), str(HOME / "bench")]
 
 from memory_corpus import load
 
-from harness.model import contract, features
-from harness.model.contract import Check, Claim, Contract
-from harness.model.features import Feature
-from harness.store import names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.mission import contract, features
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.features import Feature
+from harness.state import names
+from harness.state.layout import Layout
+from harness.state.state import State
 
 RUN_SH = str(HOME / "run.sh")
 NEVER, OTHER_LESSONS, REPORTS = 100_000, 10, 2

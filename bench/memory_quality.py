@@ -35,8 +35,8 @@ from memory_corpus import FRESH, HALVES, OF_CLASS, Corpus, baselines, load, spee
 from memory_corpus.judge import Judge, counter, lay_out, texts_of
 from memory_corpus.streams import Note
 
-from harness.settle import curator
-from harness.store.layout import Layout
+from harness.run.settle import curator
+from harness.state.layout import Layout
 
 PARTS = ("streams", "probes", "identity")
 SIZES, SEEDS, FOLDS = (50, 300, 1000, 3000), (1, 2, 3), (20, 0)

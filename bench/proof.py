@@ -25,14 +25,14 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.integrity import environment
-from harness.model import receipts
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Check, Claim, Contract
+from harness.mission import receipts
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Check, Claim, Contract
 from harness.process import supervise, temporary
 from harness.process.confine import NONE, Confinement, Glass, available
 from harness.proof import fire, services, tampering
-from harness.store import files
+from harness.state import files
+from harness.workplace import environment
 
 PART_ROUNDS = 200
 HERE = available()[0]

@@ -23,11 +23,11 @@ sys.path.insert(0, str(HOME))
 
 from harness.base import encoding
 from harness.decision import doubts
-from harness.model import receipts, runs
-from harness.model.receipts import Receipt
+from harness.mission import receipts, runs
+from harness.mission.receipts import Receipt
 from harness.proof import index
-from harness.store import manifests
-from harness.store.layout import Layout
+from harness.state import manifests
+from harness.state.layout import Layout
 
 PARTS, PART_BYTES, CHECKS = 8, 2500, 5
 WORDS = ("feature", "trigger", "outcome", "reason", "agent", "commit", "head", "mark")

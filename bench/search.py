@@ -26,15 +26,15 @@ HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
 from harness.base import encoding
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 
 NEEDLE = "the okapi crosses"
 WORDS = ("test", "error", "file", "harness", "import", "return", "漢字", "value", "line", "commit")
 SEARCH = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
-from harness.history import matching, search
-from harness.store.layout import Layout
+from harness.replay import matching, search
+from harness.state.layout import Layout
 import time
 begun = time.perf_counter()
 found = search.search(Layout(sys.argv[2]), matching.query([sys.argv[3]], len(sys.argv) > 4), ["runs"], search.Filter(), 20)

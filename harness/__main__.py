@@ -13,9 +13,9 @@ if __name__ == "__main__":
 
 from harness.base import console, errors, exits
 from harness.cli import quick
-from harness.integrity import inside
-from harness.model import roles
-from harness.store import layout
+from harness.mission import roles
+from harness.state import layout
+from harness.workplace import inside
 
 
 def main() -> int:

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from harness.model.features import NOTES, Feature
-from harness.store.layout import Layout
+from harness.mission.features import NOTES, Feature
+from harness.state.layout import Layout
 
 NASTY = (
     "`",

@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.integrity import _home_list, environment, home_layer
 from harness.process import confine, landlock, supervise
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement, Glass
+from harness.workplace import _home_list, environment, home_layer
 
 MANAGERS = ("apt-get", "dnf", "apk", "pacman", "zypper")
 CONTROL = "control"  # the project's git folder and the person's HOME, where a test makes one, are writable as well

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.store import files, journal
-from harness.store.journal import Journal
-from harness.store.layout import Layout
+from harness.state import files, journal
+from harness.state.journal import Journal
+from harness.state.layout import Layout
 from tests.helpers import put
 
 

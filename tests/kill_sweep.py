@@ -26,9 +26,9 @@ import pytest
 
 from harness.git import worktrees
 from harness.memory import archive, pages
-from harness.model import mission, runs
-from harness.store import files
-from harness.store.layout import state_home
+from harness.mission import mission, runs
+from harness.state import files
+from harness.state.layout import state_home
 from tests.missions import CHECKOUT, Done, House, copied, enter, tagged, until
 
 RUN_SH = str(CHECKOUT / "run.sh")

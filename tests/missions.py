@@ -22,13 +22,13 @@ from typing import Any
 import pytest
 
 from harness.__main__ import main
-from harness.integrity import confine, environment, workplace
-from harness.model import config, contract, features, mission, runs
-from harness.model.contract import Check, Claim, Contract
-from harness.model.features import Feature
+from harness.mission import config, contract, features, mission, runs
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.features import Feature
 from harness.process.variables import passing
 from harness.run import starting
-from harness.store.layout import Layout
+from harness.state.layout import Layout
+from harness.workplace import confine, environment, workplace
 from tests import forked
 
 CHECKOUT = Path(__file__).resolve().parent.parent

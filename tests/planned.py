@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from harness.decision import rules, views
-from harness.model import contract, runs
-from harness.model.contract import Check, Claim, Contract
-from harness.model.features import Feature, render
+from harness.mission import contract, runs
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.features import Feature, render
 from harness.run import steps
 from harness.run.opening import Asked, open_run
+from harness.run.settle import planner, validator, worker
 from harness.run.steps import compose
-from harness.settle import planner, validator, worker
-from harness.store import files, journal
+from harness.state import files, journal
 from tests.missions import House
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.model.contract import Claim, Contract
-from harness.settle import planner
+from harness.mission.contract import Claim, Contract
+from harness.run.settle import planner
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.store import files, journal
-from harness.store.journal import Journal
-from harness.store.layout import Layout
+from harness.state import files, journal
+from harness.state.journal import Journal
+from harness.state.layout import Layout
 from tests.crash import TORTURE, contents, lay_out, recorded
 from tests.helpers import mission, put
 from tests.journalled import change, finish, ledger_is_wrong, old_state, state
@@ -103,8 +103,8 @@ def fill_but(layout: Layout, pages: int) -> None:
 SCRIPT = """
 import sys
 sys.path.insert(0, {root!r})
-from harness.store import journal
-from harness.store.layout import Layout
+from harness.state import journal
+from harness.state.layout import Layout
 layout = Layout({project!r})
 changes = journal.Journal(layout)
 changes.replace(layout.features, b"new\\n")

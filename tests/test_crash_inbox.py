@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import STOPPED
-from harness.integrity import workplace
 from harness.memory import raw
-from harness.model import mission
+from harness.mission import mission
 from harness.process import tree
 from harness.process.confine import BUBBLEWRAP, available
-from harness.store import files
+from harness.state import files
+from harness.workplace import workplace
 from tests.crash import TORTURE
 from tests.missions import House, tagged, until
 from tests.test_crash_state import start

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.store import files, journal
-from harness.store.journal import Journal
-from harness.store.layout import Layout
+from harness.state import files, journal
+from harness.state.journal import Journal
+from harness.state.layout import Layout
 from tests.crash import TORTURE, contents, in_child, lay_out, power_cuts, recorded, stop_at, stops
 from tests.helpers import mission, put
 from tests.journalled import change, finish, ledger_is_wrong, old_state, state

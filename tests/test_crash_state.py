@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from harness.decision import views
-from harness.model import runs
-from harness.store import files
+from harness.mission import runs
+from harness.state import files
 from tests.crash import DYING, sampled
 from tests.kill_sweep import Kept, Template
 from tests.missions import CHECKOUT, Done, House, until
@@ -404,7 +404,7 @@ def test_a_person_finds_the_folder_as_it_was_where_nothing_tells_what_is_theirs(
 MEND_AND_DIE = (
     "import sys; sys.path.insert(0, {checkout!r})\n"
     "from harness.run import recover\n"
-    "from harness.store.layout import Layout\n"
+    "from harness.state.layout import Layout\n"
     f"{DYING}"
     "recover.recover_dead(Layout({project!r}))\n"
 )

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.store import files, journal
-from harness.store.journal import Journal
-from harness.store.layout import Layout
+from harness.state import files, journal
+from harness.state.journal import Journal
+from harness.state.layout import Layout
 from tests.crash import TORTURE, end, start
 from tests.helpers import mission
 from tests.journalled import ledger_is_wrong

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.integrity import confine, environment
-from harness.model.check_environment import CheckEnvironment
-from harness.model.config import Config
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.config import Config
 from harness.process import supervise
 from harness.process.confine import BUBBLEWRAP, LANDLOCK
+from harness.workplace import confine, environment
 from tests import homes
 from tests.crash import TORTURE
 from tests.honest import needs_glass

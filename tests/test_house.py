@@ -16,9 +16,10 @@ import pytest
 from harness.base import errors
 from harness.decision import rules
 from harness.memory import raw
-from harness.model import config, replies, roles, runs
-from harness.model.features import STATUSES
-from harness.store import layout
+from harness.mission import config, replies, roles, runs
+from harness.mission.features import STATUSES
+from harness.state import layout
+from tests import architecture_map
 
 HOME = Path(__file__).resolve().parent.parent
 MODULES = sorted([*(HOME / "harness").rglob("*.py"), *(HOME / "roles").glob("*.py")])
@@ -26,24 +27,22 @@ LONGEST_FUNCTION, MEDIAN_FUNCTION, LONGEST_FILE = 50, 10, 400
 
 PACKAGES = {  # lowest first: an import goes down this list only; how many modules each may grow to
     "base": 12,
-    "store": 12,
+    "state": 12,
     "process": 12,
     "git": 13,  # what a commit has below some paths
     "filesystem": 18,  # one place of files a module, and each step of a search; what is read, edited, written is apart
     "memory": 21,  # each format, each step of a compaction, how common a word is, what contrasts, how an identity grows
-    "model": 15,  # orders.jsonl has one: a run looks into it, and loads what carries them out only where one waits
+    "mission": 15,  # orders.jsonl has one: a run looks into it, and loads what carries them out only where one waits
     "workspace": 12,
     "agents": 15,  # one file a vendor, and one for each agent of ours
-    "integrity": 13,  # the turn of a lane
+    "workplace": 13,  # the turn of a lane
     "proof": 12,
     "decision": 12,
     "notice": 12,  # people's own programs and addresses: below the runs and commands whose events they get
-    "settle": 12,
     "run": 16,  # a person's orders are three; what a run is given is one; archiving is above recover, and below starting
-    "history": 12,
-    "replay": 12,
-    "look": 12,
+    "replay": 24,
     "commands": 15,  # the pause of a person, the first config.toml, what was remembered, the workspace: modules of their own
+    "report": 12,
     "tools": 20,  # a tool, or tools of one kind, a module; beside them what all share: arguments, answers, permits, what was seen
     "servers": 12,  # what people offer tools with: below the agent of ours, beside the tools
     "tasks": 12,
@@ -52,8 +51,8 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
     "sessions": 17,  # above the loop that it keeps: each thing that is kept, and each step of a call
     "cli": 23,  # each group of commands: conversations, memory, past runs, schedules, looking in … has a module of its own
 }
-MOST_ARROWS = 182  # forty of them the built-in agent, its servers, subagents and conversations, above what a run uses
-WRITERS = {"store.files", "store.journal"}
+MOST_ARROWS = 164
+WRITERS = {"state.files", "state.journal"}
 OWN_FILES = {
     "filesystem.beneath",  # a tree that is no state: everything by descriptors beneath its root
     "filesystem.replacing",
@@ -65,7 +64,7 @@ OWN_FILES = {
     "base.clock",  # beside a recorded clock, outside any mission
     "git.clones",  # a copy of a partial clone's objects
     "git.dotgit",
-    "integrity.home_layer",
+    "workplace.home_layer",
     "git.repository",
     "git.placing",
     "git.settings",
@@ -98,29 +97,29 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         "git's folders",
     ),
     **dict.fromkeys(
-        ("integrity.confine", "integrity.home_layer", "integrity._home_list", "integrity.inbox", "process.temporary"),
+        ("workplace.confine", "workplace.home_layer", "workplace._home_list", "workplace.inbox", "process.temporary"),
         "folders of a run",
     ),
     **dict.fromkeys(
         (
-            "integrity.lease",
-            "integrity.mission_lock",
-            "integrity.unsettled",
+            "workplace.lease",
+            "workplace.mission_lock",
+            "workplace.unsettled",
             "cli.quick",
             "commands.steering",
-            "model.runs",
+            "mission.runs",
         ),
         "locks, and who holds them",
     ),
-    **dict.fromkeys(("integrity.reconcile", "run.recover", "commands.doctor"), "restores what others overwrote"),
+    **dict.fromkeys(("workplace.reconcile", "run.recover", "commands.doctor"), "restores what others overwrote"),
     **dict.fromkeys(
-        ("memory.archive", "memory.raw", "memory.waiting", "settle.curator"), "streams of what may be large"
+        ("memory.archive", "memory.raw", "memory.waiting", "run.settle.curator"), "streams of what may be large"
     ),
     **dict.fromkeys(
-        ("proof.fire", "proof.services", "run.transcript", "model.receipts"), "what a run appends to as it goes"
+        ("proof.fire", "proof.services", "run.transcript", "mission.receipts"), "what a run appends to as it goes"
     ),
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
-    **dict.fromkeys(("model.mission", "model.roles"), "SPEC.md and roles, which people write"),
+    **dict.fromkeys(("mission.mission", "mission.roles"), "SPEC.md and roles, which people write"),
     **dict.fromkeys(
         ("unattended.schedules", "unattended.schedule_log", "unattended.start"),
         "what belongs to the machine that starts the mission",
@@ -128,18 +127,18 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("unattended.crontab", "unattended.start"), "locks, and who holds them"),
     **dict.fromkeys(("unattended.logins", "unattended.machine"), "files of other programs"),
     **dict.fromkeys(("workspace.reading", "workspace.given"), "skills and subagents outside the project"),
-    "history.export": "copies for another machine",
-    "history.restoring": "what a git that was killed left",
+    "replay.export": "copies for another machine",
+    "replay.restoring": "what a git that was killed left",
     **dict.fromkeys(("replay.then", "replay.staging", "replay.swapping"), "the state of then, in a temporary folder"),
     **dict.fromkeys(("replay.firing", "replay.replays"), "replays, which are no state"),
-    **dict.fromkeys(("history.forgetting", "replay.pruning"), "files of runs, which go"),
+    **dict.fromkeys(("replay.forgetting", "replay.pruning"), "files of runs, which go"),
     "replay.replica": "a mission made again, which is thrown away",
-    **dict.fromkeys(("history.search", "commands.curations"), "identities, which missions share"),
+    **dict.fromkeys(("replay.search", "commands.curations"), "identities, which missions share"),
     "tools.remembering": "identities, which missions share",
     "tools.saving": "the memory of a user outside missions",
     **dict.fromkeys(("builtin.turns", "builtin.hands"), "what a run appends to as it goes"),
     **dict.fromkeys(
-        ("builtin.equipment", "builtin.past", "builtin.worker", "model.tasks"), "folders and records of subagents"
+        ("builtin.equipment", "builtin.past", "builtin.worker", "mission.tasks"), "folders and records of subagents"
     ),
     **dict.fromkeys(
         ("sessions.on_files", "sessions.places", "sessions.agent"), "conversations, which are no mission's"
@@ -148,12 +147,12 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     "workspace.grants": "what a person has accepted, which no repository may say",
     "agents.builtin": "the line of a fault in a person's file",
     "sessions.folder": "a person's rules that are not committed",
-    "history.matching": "streams of what may be large",
+    "replay.matching": "streams of what may be large",
     "cli.help": "the header of run.sh",
-    "look.glance": "streams that grow, and who holds the locks",
-    "look.writing": "a page where a person wants it",
+    "report.glance": "streams that grow, and who holds the locks",
+    "report.writing": "a page where a person wants it",
     "cli.log": "streams that grow",
-    "integrity.workplace": "trees",
+    "workplace.workplace": "trees",
     "notice.hooks": "the standard input of a person's program",
     "run.archiving": "the whole state of a mission, moved",
     "run.starting": "a folder that is no mission yet",
@@ -259,7 +258,7 @@ def test_state_is_reached_through_the_store_alone() -> None:
     for path, tree in trees().items():
         calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
         used = [one.attr for one in calls if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "files"]
-        if set(used) - set(PURE) and not short(path).startswith("store."):
+        if set(used) - set(PURE) and not short(path).startswith("state."):
             found.add(short(path))
     assert found == set(ON_DISK)
 
@@ -385,20 +384,25 @@ def texts(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
+def settles(path: Path) -> bool:
+    """Whether a module is a role's script, or carries out its reply."""
+    return package(dotted(path)) == "roles" or short(path).startswith("run.settle")
+
+
 def test_no_module_but_settle_knows_a_role_by_name() -> None:
     """A role's front matter defines its rights, so a user's own role can have them too; raw.md has one name."""
     named = "|".join(path.stem for path in (HOME / "roles").glob("*.md") if path.stem not in ("common", TALKS))
     found = [
         f"{short(path)}: {text}"
         for path, tree in trees().items()
-        if package(dotted(path)) not in ("settle", "roles") and short(path) != "memory.gates"  # the words of attacks
+        if not settles(path) and short(path) != "memory.gates"  # the words of attacks
         for text in texts(tree)
         if re.search(rf"\b({named})\b", text, re.IGNORECASE)
     ]
     names = [
         f"{short(path)}: {node.id}"
         for path, tree in trees().items()
-        if package(dotted(path)) not in ("settle", "roles")
+        if not settles(path)
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and re.search(named, node.id, re.IGNORECASE)
     ]
@@ -534,31 +538,14 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     assert first_column(text, "Replies") == set(replies.SCHEMAS)
 
 
-def drawn() -> dict[str, set[str]]:
-    """{package: packages that it imports} from the diagram in docs/architecture.md, highest first."""
-    picture = ARCHITECTURE.read_text().split("## The packages\n", 1)[1].split("```")[1]
-    rows = re.findall(r"^(\w+) {2,}\S.*? {2,}(\S.*)$", picture.rsplit("─\n", 1)[1], re.M)
-    order = [name for name, _ in reversed(rows)]
-    below = {name: set(order[: order.index(name)]) for name in order}
-    shared = {name: {"base"} if "(no store)" in words else {"base", "store"} for name, words in rows}
-    return {
-        name: below[name]
-        if words == "all below"
-        else (shared[name] & below[name]) | (set(words.split()) & set(PACKAGES))
-        for name, words in rows
-    }
-
-
-def test_the_picture_of_the_packages_is_what_the_code_imports() -> None:
-    """docs/architecture.md shows every package in its place, and every import between two of them."""
-    shown, found = drawn(), arrows()
-    assert list(shown) == [*reversed(PACKAGES)]
-    assert shown == {name: {target for source, target in found if source == name} for name in shown}
+def test_the_page_of_architecture_lists_what_the_code_has() -> None:
+    """Every package with its imports, and every module with its one line; `python tests/architecture_map.py` writes them."""
+    assert architecture_map.page_with(architecture_map.made(list(PACKAGES), arrows())) == ARCHITECTURE.read_text()
 
 
 def test_every_path_and_name_on_the_page_of_architecture_exists() -> None:
     """A newcomer who follows the page finds the right file; the names after a path in the tables exist in it."""
-    text = ARCHITECTURE.read_text()
+    text = ARCHITECTURE.read_text().split(architecture_map.BEGIN)[0]
     ours = re.compile(r"(harness|roles|tests|docs|bench|examples)/.*|.*\.(py|sh)")
     named = {path for path in re.findall(r"`([^`\s]+)`", text) if ours.fullmatch(path)}
     assert len(named) > len(PACKAGES)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.integrity import lease, turn
-from harness.model import features, mission
-from harness.model.contract import Check, Claim, Contract, Service
-from harness.model.features import Feature
+from harness.mission import features, mission
+from harness.mission.contract import Check, Claim, Contract, Service
+from harness.mission.features import Feature
+from harness.workplace import lease, turn
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, PROGRAM, House, listing, tagged, until
 from tests.planned import accept_all, lay, reply

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.model import features, runs
-from harness.model.features import Feature
-from harness.store import files
-from harness.store.layout import Layout
+from harness.mission import features, runs
+from harness.mission.features import Feature
+from harness.state import files
+from harness.state.layout import Layout
 from tests import bash32
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, House, surroundings, tagged, until
@@ -591,7 +591,7 @@ def entries(house: House) -> set[str]:
 
 def test_every_prompt_that_fired_can_be_rebuilt_byte_for_byte(demo: House) -> None:
     """The parts in the manifest, joined, are the prompt."""
-    from harness.store import objects
+    from harness.state import objects
 
     for run_id in os.listdir(demo.layout.runs):
         paths = demo.layout.run(run_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.model import features
+from harness.mission import features
 from tests.crash import sampled
 from tests.missions import House
 from tests.planned import reply

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.settle import curator
-from harness.store.layout import Layout
+from harness.run.settle import curator
+from harness.state.layout import Layout
 from memory_corpus import HALVES, load, streams
 
 BENCH = Path(__file__).resolve().parent.parent

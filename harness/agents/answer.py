@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.agents.base import Event, Failed, Finished
 from harness.base import encoding, redaction
-from harness.model.usage import MOST, REPORTED, Usage, plus
+from harness.mission.usage import MOST, REPORTED, Usage, plus
 from harness.process.supervise import Ended
 
 LONGEST_REPLY = 8 * 1024 * 1024  # of a plain-text answer; a longer one keeps its end

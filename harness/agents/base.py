@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Protocol
 
 from harness.base.record import Record
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 from harness.process.confine import Confinement
 from harness.process.supervise import Ended
 from harness.process.timeouts import Timeouts

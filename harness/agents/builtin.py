@@ -17,11 +17,11 @@ from harness.agents.base import LOOP, LOOP_KEYS, Event, ExecutionContext, Failed
 from harness.agents.driven import About, Cli, ProgramAgent
 from harness.base import encoding
 from harness.base.errors import BrokenFile, Unavailable
-from harness.model import config, runs
-from harness.model.usage import TABLE, UNKNOWN
+from harness.mission import config, runs
+from harness.mission.usage import TABLE, UNKNOWN
 from harness.process.confine import Confinement
 from harness.process.variables import is_key
-from harness.store import files
+from harness.state import files
 
 LIBRARIES = ("pydantic_ai", "pathspec")
 EXTRA = "pydantic-ai-slim[openai,anthropic,google,mcp]>=2.68"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.agents.base import ExecutionContext, Settings
-from harness.store import files
+from harness.state import files
 
 
 def known(settings: Settings, context: ExecutionContext) -> dict[str, str]:

@@ -21,8 +21,8 @@ from harness.base.record import Record
 from harness.process.supervise import Child, Ended
 from harness.process.timeouts import IDLE, STARTUP, WALL
 from harness.process.variables import is_key
-from harness.store import files
-from harness.store.layout import command
+from harness.state import files
+from harness.state.layout import command
 
 FIRST_WORDS_CHARS = 150
 LAST_LINES = 3

@@ -10,7 +10,7 @@ from harness.agents.answer import Answer, count, mapping, outcome_of
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
 from harness.agents.configs import config_names, in_project, known, parsed, switched_off
 from harness.agents.driven import Cli
-from harness.model.usage import plus
+from harness.mission.usage import plus
 
 RULES = '{"*":"allow","external_directory":"deny","question":"deny"}'
 NAMES = ["opencode.json", "opencode.jsonc", "config.json", ".opencode/opencode.json", ".opencode/opencode.jsonc"]

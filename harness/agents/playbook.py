@@ -9,7 +9,7 @@ from harness.agents.base import LIMITS, Event, ExecutionContext, Failed, Finishe
 from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.process import supervise
-from harness.store import documents, files
+from harness.state import documents, files
 
 
 def names(settings: Settings, ending: str) -> list[str]:

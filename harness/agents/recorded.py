@@ -18,9 +18,9 @@ from harness.agents.base import PLAYED_BACK, Event, ExecutionContext, Failed, Fi
 from harness.agents.playbook import cut_by, find, shell
 from harness.base import encoding
 from harness.base.errors import BrokenFile, Unavailable
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 from harness.process import temporary
-from harness.store import files
+from harness.state import files
 
 PATCH = ".patch"
 ENDED = ("ok", "no_op", "timeout_after_result", "conflict")  # the agent itself had finished

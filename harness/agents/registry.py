@@ -18,9 +18,9 @@ from harness.agents.playbook import Playbook
 from harness.agents.recorded import Recorded
 from harness.agents.scripted import Scripted
 from harness.base.errors import BrokenFile, Unavailable
-from harness.model.config import Config
-from harness.model.features import Feature
-from harness.store import layout
+from harness.mission.config import Config
+from harness.mission.features import Feature
+from harness.state import layout
 
 __all__ = [
     "EMBEDDED",

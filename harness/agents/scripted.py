@@ -15,8 +15,8 @@ from typing import Any
 from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, Thinking, how
 from harness.agents.playbook import cut_by, find, shell
 from harness.base import encoding
-from harness.model.usage import Usage, reported
-from harness.store import files
+from harness.mission.usage import Usage, reported
+from harness.state import files
 
 
 class Scripted:

@@ -12,7 +12,7 @@ from harness.builtin import turns
 from harness.builtin.exchange import AUTH, ModelFault, Request
 from harness.builtin.order import Order
 from harness.builtin.run import key_of
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 
 Report = Callable[[dict[str, Any]], None]
 

@@ -10,7 +10,7 @@ from harness.builtin.hands import Hands, Place, Powers
 from harness.filesystem.local import Mount
 from harness.filesystem.protocol import Filesystem
 from harness.process.variables import passing
-from harness.store import files
+from harness.state import files
 from harness.tasks.crew import Crew
 from harness.workspace.tools import STDIO
 

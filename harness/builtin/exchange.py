@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from harness.base.record import Record
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 
 Message = dict[str, Any]
 Going = Callable[["Sent"], Awaitable[None] | None]

@@ -11,8 +11,8 @@ from harness.filesystem.local import Mount
 from harness.filesystem.protocol import Filesystem
 from harness.filesystem.shell import LocalShell
 from harness.process.confine import Confinement
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 from harness.tools import registry
 from harness.tools.tool import Question, Result, Tool, Workbench
 from harness.workspace.given import Given

@@ -15,8 +15,8 @@ from harness.base.record import Record
 from harness.builtin.conversation import Conversation
 from harness.builtin.exchange import BROKEN, CONFIG, CUT_OFF, LIMIT, NOT_READ, REFUSED, Answer, Call, Model, ModelFault
 from harness.builtin.talk_text import counted, estimate, model_of
-from harness.model import usage
-from harness.model.usage import Usage
+from harness.mission import usage
+from harness.mission.usage import Usage
 from harness.tools.tool import READS, Result, Tool
 
 Report = Callable[[dict[str, Any]], None]

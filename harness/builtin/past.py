@@ -14,13 +14,13 @@ from harness.base.errors import Unavailable, UsageFault
 from harness.base.record import Record
 from harness.builtin import turns
 from harness.builtin.turns import Log, Turn
-from harness.integrity import inside
-from harness.model import config, runs, usage
-from harness.model.usage import Usage
+from harness.mission import config, runs, usage
+from harness.mission.usage import Usage
 from harness.process.supervise import Child
 from harness.replay import firing, replays
-from harness.store import files, names
-from harness.store.layout import Layout
+from harness.state import files, names
+from harness.state.layout import Layout
+from harness.workplace import inside
 
 FIRST_CHARS = 100
 MOST_SECONDS = 900.0

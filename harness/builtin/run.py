@@ -17,10 +17,10 @@ from harness.builtin.loop import Bill, End, Limits, Loop
 from harness.builtin.order import Order
 from harness.builtin.turns import Log
 from harness.builtin.worker import Means, Worker
-from harness.model import runs
-from harness.store import names, objects
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.mission import runs
+from harness.state import names, objects
+from harness.state.layout import Layout
+from harness.state.state import State
 from harness.workspace import given, places
 
 if TYPE_CHECKING:  # of the extra: only their types are meant

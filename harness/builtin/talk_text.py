@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.base import encoding
 from harness.builtin.exchange import Answer, Message, Request
 from harness.memory.tokens import estimated
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 
 NAMES = {"user": "Person", "assistant": "Agent"}
 WHOLE = 10**9  # characters: more than any message has

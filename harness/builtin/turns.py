@@ -16,8 +16,8 @@ from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.builtin.exchange import Message, Request, Sent
-from harness.model.usage import Usage
-from harness.store import files, json_lines
+from harness.mission.usage import Usage
+from harness.state import files, json_lines
 from harness.workspace.tools import Tools_
 
 Row = dict[str, Any]

@@ -52,8 +52,8 @@ from harness.builtin.exchange import (
 )
 from harness.builtin.exchange import Going as Told
 from harness.builtin.outgoing import Going, Out, comes_in
-from harness.model import usage
-from harness.model.usage import Usage
+from harness.mission import usage
+from harness.mission.usage import Usage
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
     from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent

@@ -19,7 +19,7 @@ from harness.builtin.hands import Hands, Place
 from harness.builtin.loop import Bill, End, Limits, Loop
 from harness.filesystem.local import Mount
 from harness.process.confine import Confinement
-from harness.store import files, names
+from harness.state import files, names
 from harness.tasks.crew import MOST_RUNNING, Crew, Job
 from harness.tasks.squad import Squad
 from harness.tools import permits

@@ -17,10 +17,10 @@ from harness.builtin.loop import Limits
 from harness.cli import values
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.integrity import inside
 from harness.sessions import calls, folder, places
 from harness.sessions.agent import HarnessAgent, Reply
-from harness.store.layout import command
+from harness.state.layout import command
+from harness.workplace import inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # its type alone: a session asks it

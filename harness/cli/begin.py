@@ -13,10 +13,10 @@ from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import choose_agent, config_check, try_confine
 from harness.commands import doctor as doctors
-from harness.integrity import inside
-from harness.model import mission
+from harness.mission import mission
 from harness.run import starting
-from harness.store.layout import command
+from harness.state.layout import command
+from harness.workplace import inside
 
 
 def _require_loop(context: click.Context, _: click.Parameter, words: tuple[str, ...]) -> None:

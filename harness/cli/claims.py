@@ -14,11 +14,11 @@ from harness.cli.orders import order
 from harness.cli.quick import here
 from harness.commands import in_run, why
 from harness.decision import views
-from harness.integrity import inside
-from harness.model import contract, contract_log, mission
+from harness.mission import contract, contract_log, mission
 from harness.proof import index
 from harness.run import claim_orders, orders
-from harness.store.layout import command
+from harness.state.layout import command
+from harness.workplace import inside
 
 LONGEST_SECONDS = 24 * 3600
 

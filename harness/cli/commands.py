@@ -12,9 +12,9 @@ from harness.cli import help, quick, show, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import in_run
-from harness.model.issues import SEVERITIES
+from harness.mission.issues import SEVERITIES
 from harness.proof import verify as verifying
-from harness.store.layout import command
+from harness.state.layout import command
 
 
 @click.command(name="next")

@@ -22,9 +22,9 @@ from harness.base.errors import HarnessError
 from harness.cli.help import summaries
 from harness.cli.quick import COMPLETING, here
 from harness.decision import views
-from harness.integrity import lease
-from harness.model import contract, issues, roles, runs
-from harness.store.layout import Layout
+from harness.mission import contract, issues, roles, runs
+from harness.state.layout import Layout
+from harness.workplace import lease
 
 NEWEST = 20  # runs
 

@@ -12,9 +12,9 @@ import click
 from harness.base import console, errors
 from harness.base.errors import HarnessError, UsageFault
 from harness.cli.quick import here
-from harness.model import roles
-from harness.store import files, layout
-from harness.store.layout import Layout, command
+from harness.mission import roles
+from harness.state import files, layout
+from harness.state.layout import Layout, command
 
 GROUPS = {
     "Mission": ("init", "next", "doctor", "snapshot", "gc", "forget", "export", "completion", "help"),

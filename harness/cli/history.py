@@ -11,11 +11,10 @@ from harness.builtin.past import LOOP
 from harness.cli import history_fire, history_show, history_turn
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.history import export as exporting
-from harness.history import matching
-from harness.history import search as searching
-from harness.replay import pruning
-from harness.store.layout import command
+from harness.replay import export as exporting
+from harness.replay import matching, pruning
+from harness.replay import search as searching
+from harness.state.layout import command
 
 PLACES = ("raw", "memory", "identity", "prompts", "runs", "all")
 MOST_HITS = 10_000

@@ -9,13 +9,13 @@ from rich.text import Text
 
 from harness.base import console, errors
 from harness.cli import show, values
-from harness.model import runs
+from harness.mission import runs
 from harness.replay import firing, side_by_side, swapping, then
 from harness.replay.firing import Order, Shot
 from harness.replay.replays import About
 from harness.replay.side_by_side import Compared, Side, Spread
 from harness.run.thinking import NEEDS_HELP
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 
 
 def order(

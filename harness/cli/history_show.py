@@ -11,17 +11,16 @@ from rich.text import Text
 from harness.base import console, errors
 from harness.cli import show, values
 from harness.cli.help import unknown
-from harness.history import explain, past, rebuild
-from harness.history.explain import Explained
-from harness.history.export import Exported
-from harness.history.search import Found
-from harness.model import config
-from harness.replay import playback
+from harness.mission import config
+from harness.replay import explain, past, playback, rebuild
+from harness.replay.explain import Explained
+from harness.replay.export import Exported
 from harness.replay.playback import Played
 from harness.replay.pruning import Pruned
-from harness.store import files, names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.replay.search import Found
+from harness.state import files, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
 
 SHOWN_BEFORE, SHOWN_AFTER = 40, 60  # characters around the place where two texts differ
 

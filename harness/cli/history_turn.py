@@ -11,7 +11,7 @@ from harness.base import console, errors
 from harness.builtin import past
 from harness.builtin.past import Again, Seen
 from harness.cli import show, values
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 
 
 def turn(layout: Layout, where: Layout, run_id: str, number: int, task: str, *, sends: bool, as_json: bool) -> int:

@@ -11,8 +11,8 @@ from harness.base import console, errors
 from harness.cli import help, history_show, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.history import forgetting, restoring, snapshots
-from harness.store.layout import command
+from harness.replay import forgetting, restoring, snapshots
+from harness.state.layout import command
 
 MOST = 100_000
 

@@ -13,13 +13,13 @@ from harness.cli import values
 from harness.cli.help import unknown
 from harness.commands.steering import looping
 from harness.decision import views
-from harness.integrity import lease
-from harness.model import mission, roles, runs
+from harness.mission import mission, roles, runs
 from harness.run import steps, transcript
 from harness.run.transcript import Row
-from harness.store import files, names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.state import files, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import lease
 
 BLOCK = 65536
 POLL_SECONDS = 0.2

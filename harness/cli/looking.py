@@ -12,9 +12,9 @@ from harness.cli.quick import here
 from harness.commands import spending
 from harness.commands import status as statuses
 from harness.commands import why as explaining
-from harness.look import live, screen, writing
-from harness.look.glance import Watcher
 from harness.notice import hooks
+from harness.report import live, screen, writing
+from harness.report.glance import Watcher
 
 MOST_RUNS = 1_000_000
 

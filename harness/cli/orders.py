@@ -13,11 +13,11 @@ from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import status, steering
 from harness.decision import checkpoints, escalations, views
-from harness.model import mission
-from harness.model.contract import Check, Claim
-from harness.model.features import Feature
+from harness.mission import mission
+from harness.mission.contract import Check, Claim
+from harness.mission.features import Feature
 from harness.run import claim_orders, orders
-from harness.store.layout import command
+from harness.state.layout import command
 
 
 def order(verb: str, *words: str) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from harness.base import clock, console, errors
 from harness.base.errors import UsageFault
-from harness.integrity import lease, turn
 from harness.memory import raw
-from harness.model import mission
-from harness.store import files
-from harness.store.layout import Layout, command
+from harness.mission import mission
+from harness.state import files
+from harness.state.layout import Layout, command
+from harness.workplace import lease, turn
 
 MOST_LANES = 32
 LOOP_OPTIONS = ("--once", "--for", "--lanes")  # of run.sh; any other first word that is no command is a role
@@ -27,8 +27,8 @@ def here(upwards: bool = True) -> Layout:
 
 def check_state(layout: Layout) -> None:
     """Raises Unavailable where the repository brings a `.harness` that no person has accepted; not inside a run."""
-    from harness.integrity import inside  # `note` alone needs it otherwise
     from harness.run import given  # 30 ms
+    from harness.workplace import inside  # `note` alone needs it otherwise
 
     if not inside.run_id(layout):
         given.check_state(layout)
@@ -111,14 +111,14 @@ def _say_next(layout: Layout, *, as_json: bool) -> int:
 
 def note(words: list[str]) -> int:
     """`note [--tag TAG] [--] TEXT…`: one line for later runs."""
-    from harness.integrity import inside  # only `note` needs it
+    from harness.workplace import inside  # only `note` needs it
 
     tag, text = _note_words(words)
     layout = here()
     mission.check_format(layout)
     run_id = inside.run_id(layout)
     if run_id:
-        from harness.integrity import inbox  # only inside a run
+        from harness.workplace import inbox  # only inside a run
 
         list(inbox.ask(layout, run_id, "note", tag, text))
     else:
@@ -181,7 +181,7 @@ def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
         else:
             usage = f"{command()} [--once | --lanes 1-{MOST_LANES} | --for TIME, such as 90s, 25m or 8h]"
             raise UsageFault(f"'{' '.join(filter(None, (name, value)))}' is not understood. Usage: {usage}")
-    from harness.model import config  # run.sh asks once a start
+    from harness.mission import config  # run.sh asks once a start
 
     settings = config.load(layout)
     lanes = lanes or settings.lanes

@@ -8,7 +8,7 @@ from harness.base import console, errors
 from harness.cli import help, show, values
 from harness.cli.help import as_json
 from harness.cli.quick import MOST_LANES, here, project_of
-from harness.store.layout import Layout, command
+from harness.state.layout import Layout, command
 from harness.unattended import recipes, report, schedules
 from harness.unattended import start as starting
 from harness.unattended import tonight as preflight

@@ -11,11 +11,11 @@ from harness.base.errors import UsageFault
 from harness.cli import help, history_turn, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.integrity import inside
 from harness.sessions import again, folder, index, interrupts, log, places, recalling, ruling, state
 from harness.sessions.agent import USER
 from harness.sessions.on_files import FileStore
 from harness.sessions.store import Keys, keys
+from harness.workplace import inside
 
 MOST = 50
 of_user = click.option("--user", default="", metavar="U", help="Whose; else as `ask` has it.")

@@ -21,11 +21,11 @@ from harness.commands.status import cost as money
 from harness.commands.try_agent import Finding
 from harness.decision import overview, rules
 from harness.memory import raw
-from harness.model import contract, features, issues, mission, receipts, runs
-from harness.model.usage import COUNTS
+from harness.mission import contract, features, issues, mission, receipts, runs
+from harness.mission.usage import COUNTS
 from harness.run import prompt
-from harness.store import files, json_lines, layout
-from harness.store.layout import Layout, command
+from harness.state import files, json_lines, layout
+from harness.state.layout import Layout, command
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
 ENDLESS = 10**6  # columns

@@ -12,13 +12,13 @@ from harness.base import console, errors
 from harness.base.record import Record
 from harness.commands.try_agent import Finding
 from harness.decision import overview
-from harness.integrity import lease
 from harness.memory import pages, raw
-from harness.model import contract, features, issues, mission, receipts, runs
-from harness.model.receipts import Receipt
-from harness.store import files, layout, names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.mission import contract, features, issues, mission, receipts, runs
+from harness.mission.receipts import Receipt
+from harness.state import files, layout, names
+from harness.state.layout import Layout
+from harness.state.state import State
+from harness.workplace import lease
 
 
 def echo(value: object) -> None:

@@ -11,7 +11,7 @@ from harness.cli import help, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import workspaces
-from harness.store.layout import command
+from harness.state.layout import command
 
 
 @click.group(cls=help.Grouped)

@@ -15,12 +15,12 @@ from harness.base.errors import Unavailable, UsageFault
 from harness.commands import config_text
 from harness.decision import ceiling as most
 from harness.decision import views
-from harness.model import config, roles
-from harness.model.config import Config
+from harness.mission import config, roles
+from harness.mission.config import Config
 from harness.run import starting
-from harness.store import journal, names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.state import journal, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
 
 Ask = Callable[[str, dict[str, str], str], str]
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from harness.agents import registry
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.integrity import confine
-from harness.model import config, features, roles
-from harness.model.config import Config
-from harness.store import files, names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.mission import config, features, roles
+from harness.mission.config import Config
+from harness.state import files, names
+from harness.state.layout import Layout
+from harness.state.state import State
+from harness.workplace import confine
 
 
 class Mention(Record):

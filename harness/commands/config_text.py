@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.agents import registry
 from harness.base.record import Record
-from harness.model import config
+from harness.mission import config
 
 HEAD = """# The settings of this mission. All are optional. Take the # off a line to use it; of a table that is commented out
 # take it off its [name], too. More on each: docs/contract.md. A change counts from the next run on.

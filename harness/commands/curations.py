@@ -10,10 +10,10 @@ from typing import Any
 from harness.base.errors import BrokenFile, UsageFault
 from harness.memory import archive, pages, tokens
 from harness.memory.archive import Archived, Change, Move
-from harness.model import mission, runs
-from harness.store import files, json_lines, names, objects
-from harness.store.layout import Layout, command, identity_folder
-from harness.store.state import State
+from harness.mission import mission, runs
+from harness.state import files, json_lines, names, objects
+from harness.state.layout import Layout, command, identity_folder
+from harness.state.state import State
 
 MOST_LOOKED_AT = 2000  # lines of the archive that `status` reads
 

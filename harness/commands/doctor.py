@@ -15,13 +15,13 @@ from harness.commands import config_check, provenance, try_agent
 from harness.commands.try_agent import Finding
 from harness.decision import doubts
 from harness.git import beginning, repository
-from harness.integrity import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
 from harness.memory import archive, edits, identity, pages, raw, waiting
-from harness.model import config, contract, contract_log, features, issues, mission, order_log, roles, runs
+from harness.mission import config, contract, contract_log, features, issues, mission, order_log, roles, runs
 from harness.run import orders, recover, steps
-from harness.store import files, journal, json_lines, manifests, migrations, names
-from harness.store.layout import Layout, command, home, identity_folder
-from harness.store.state import State
+from harness.state import files, journal, json_lines, manifests, migrations, names
+from harness.state.layout import Layout, command, home, identity_folder
+from harness.state.state import State
+from harness.workplace import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
 
 START_SECONDS = 60
 

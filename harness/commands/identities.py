@@ -6,14 +6,14 @@ from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.commands.provenance import Line, plain, select
-from harness.integrity import inside
 from harness.memory import growth, identity, pages
 from harness.memory.growth import Evidence
 from harness.memory.pages import Item
 from harness.run.prompt import IDENTITY
-from harness.store import names
-from harness.store.layout import Layout, identity_folder
-from harness.store.state import State
+from harness.state import names
+from harness.state.layout import Layout, identity_folder
+from harness.state.state import State
+from harness.workplace import inside
 
 
 def listed(role: str) -> list[dict[str, Any]]:

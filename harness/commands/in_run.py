@@ -6,16 +6,16 @@ import json
 from collections.abc import Iterator
 
 from harness.base.errors import UsageFault
-from harness.integrity import confine, inbox, inside, workplace
-from harness.model import contract, issues, mission
-from harness.model.check_environment import CheckEnvironment
-from harness.model.config import load as load_config
-from harness.model.receipts import Receipt
+from harness.mission import contract, issues, mission
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.config import load as load_config
+from harness.mission.receipts import Receipt
 from harness.process import temporary
 from harness.run import verbs
-from harness.store import files, journal, names
-from harness.store.layout import Layout, command
-from harness.store.state import Changes, State
+from harness.state import files, journal, names
+from harness.state.layout import Layout, command
+from harness.state.state import Changes, State
+from harness.workplace import confine, inbox, inside, workplace
 
 
 def text_of(path: str) -> str:

@@ -13,10 +13,10 @@ from harness.memory import archive, compaction, lessons, pages, raw, rebuild
 from harness.memory.archive import Archived, Change
 from harness.memory.lessons import Lesson, Lessons
 from harness.memory.pages import Curated
-from harness.model import mission
-from harness.store import names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.mission import mission
+from harness.state import names
+from harness.state.layout import Layout
+from harness.state.state import State
 
 AGREED = tuple(name for name in Lesson.fields if name != "evidenced")  # what lessons.jsonl has from the archive alone
 MOST_NAMED = 3  # lines in a fault

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.base import schema
-from harness.model import mission, runs, usage
-from harness.model.usage import COUNTS, UNKNOWN, Usage
+from harness.mission import mission, runs, usage
+from harness.mission.usage import COUNTS, UNKNOWN, Usage
 from harness.replay import replays
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 
 KINDS = ("role", "feature", "day", "model")
 SUMMED = ("cost_usd", *COUNTS, "estimated")

@@ -12,17 +12,17 @@ from harness.decision.rules import View
 from harness.git import refs, repository
 from harness.git.landing import HELD
 from harness.git.repository import BRANCHES
-from harness.integrity import lease, workplace
-from harness.model import contract_log, features, issues, mission, runs
-from harness.model.features import TRIES, TRIES_REPLANNED, Feature
+from harness.mission import contract_log, features, issues, mission, runs
+from harness.mission.features import TRIES, TRIES_REPLANNED, Feature
 from harness.notice import hooks
 from harness.process.confine import LANDLOCK
 from harness.proof import index
 from harness.proof.index import ClaimStatus, Proofs
 from harness.run import given
-from harness.store import names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.state import names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import lease, workplace
 
 ENDING_LINES = 10
 SECRETS_SHOWN = 3

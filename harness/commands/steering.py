@@ -7,12 +7,12 @@ import getpass
 from harness.base import clock
 from harness.base.errors import UsageFault
 from harness.decision import said
-from harness.integrity import inside, lease, mission_lock
-from harness.model import mission, roles
+from harness.mission import mission, roles
 from harness.process import tree
-from harness.store import files, names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.state import files, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import inside, lease, mission_lock
 
 HALTS = {"pause": (names.PAUSE, "Paused"), "stop": (names.STOP, "Stopped")}
 

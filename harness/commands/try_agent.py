@@ -16,15 +16,15 @@ from harness.agents.driven import how_to_pass
 from harness.base.errors import HarnessError, Unavailable
 from harness.base.record import Record
 from harness.git import repository
-from harness.integrity import environment, workplace
-from harness.model import config, contract, features, mission, roles, runs
-from harness.model.config import Config
-from harness.model.contract import Check, Claim, Contract
-from harness.model.features import Feature
+from harness.mission import config, contract, features, mission, roles, runs
+from harness.mission.config import Config
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.features import Feature
 from harness.process import supervise, temporary, tree
 from harness.run import starting
-from harness.store import files, layout
-from harness.store.layout import Layout
+from harness.state import files, layout
+from harness.state.layout import Layout
+from harness.workplace import environment, workplace
 
 VERSION_SECONDS = 30.0
 VERSION_BYTES = 4096

@@ -16,13 +16,13 @@ from harness.base.record import Record
 from harness.commands import try_agent
 from harness.commands.try_agent import Finding
 from harness.git import dotgit
-from harness.integrity import confine, environment, home_layer, inside, workplace
-from harness.model import config, mission
-from harness.model.config import Config
+from harness.mission import config, mission
+from harness.mission.config import Config
 from harness.process import supervise, temporary, tree
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
+from harness.workplace import confine, environment, home_layer, inside, workplace
 
 SECONDS, SHOWN = 30.0, 3
 TRUST = "workspace"  # where config.toml names none

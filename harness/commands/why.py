@@ -8,13 +8,13 @@ from typing import Any
 from harness.base import faults
 from harness.base.errors import UsageFault
 from harness.decision import escalations, views
-from harness.model import contract_log, receipts, runs, tasks
-from harness.model.contract import Check, Claim
-from harness.model.contract_log import Entry
-from harness.model.features import Feature
+from harness.mission import contract_log, receipts, runs, tasks
+from harness.mission.contract import Check, Claim
+from harness.mission.contract_log import Entry
+from harness.mission.features import Feature
 from harness.proof import index
 from harness.proof.index import CheckHistory, ClaimStatus, Proofs
-from harness.store.layout import Layout, command
+from harness.state.layout import Layout, command
 
 RUNS_SHOWN = 8
 MOST_LINES = 8  # of a check, behind its first

@@ -8,11 +8,11 @@ from typing import Any
 
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.git import settings as git_settings
-from harness.integrity import inside, mission_lock, workplace
-from harness.model import config, mission, roles
-from harness.model.config import Config
+from harness.mission import config, mission, roles
+from harness.mission.config import Config
 from harness.run import given as of_run
-from harness.store.layout import Layout
+from harness.state.layout import Layout
+from harness.workplace import inside, mission_lock, workplace
 from harness.workspace import acceptance, given, grants, places, skills
 from harness.workspace.acceptance import Waiting
 from harness.workspace.given import Given

@@ -11,13 +11,13 @@ from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.decision.rules import Ask, Asks
-from harness.integrity import unsettled
-from harness.model import config
-from harness.model.config import Config
-from harness.model.features import Feature
-from harness.store import json_lines, names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.mission import config
+from harness.mission.config import Config
+from harness.mission.features import Feature
+from harness.state import json_lines, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import unsettled
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Word = str

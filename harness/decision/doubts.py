@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 
 from harness.decision.rules import Doubt
-from harness.model import contract_log, runs
-from harness.model.contract import Contract
-from harness.model.contract_log import Entry
+from harness.mission import contract_log, runs
+from harness.mission.contract import Contract
+from harness.mission.contract_log import Entry
 from harness.proof import index
 from harness.proof.index import ClaimStatus
-from harness.store import manifests
-from harness.store.layout import Layout, command
+from harness.state import manifests
+from harness.state.layout import Layout, command
 
 SHOWN = 5
 

@@ -8,14 +8,14 @@ from itertools import islice
 from harness.base import console, faults
 from harness.base.record import Record
 from harness.decision import checkpoints, rules, views
-from harness.model import contract, features, runs
-from harness.model.contract import Claim
-from harness.model.features import Feature
-from harness.model.receipts import Receipt
-from harness.model.runs import Result
-from harness.store import names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.mission import contract, features, runs
+from harness.mission.contract import Claim
+from harness.mission.features import Feature
+from harness.mission.receipts import Receipt
+from harness.mission.runs import Result
+from harness.state import names
+from harness.state.layout import Layout, command
+from harness.state.state import State
 
 WHY = {
     "stuck": "No feature can be worked on any more, and not all have passed.",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.decision.doubts import few
-from harness.model import contract
-from harness.model.features import Feature
-from harness.model.mission import SPEC_CHARS
-from harness.store import documents, files
-from harness.store.layout import Layout
+from harness.mission import contract
+from harness.mission.features import Feature
+from harness.mission.mission import SPEC_CHARS
+from harness.state import documents, files
+from harness.state.layout import Layout
 
 
 def find(layout: Layout, spec: str, planned: Sequence[Feature] = ()) -> list[str]:

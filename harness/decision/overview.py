@@ -9,10 +9,10 @@ from harness.base.record import Record
 from harness.decision import rules, views
 from harness.decision.rules import Decision, View
 from harness.memory import pages, waiting
-from harness.model.features import Feature
+from harness.mission.features import Feature
 from harness.proof import index
 from harness.proof.index import Proofs
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 
 MANY = 10**9
 WAITS = ("needs", "dispute", "person", "reason")  # what notes say that a blocked feature waits for, by precedence

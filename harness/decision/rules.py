@@ -10,10 +10,10 @@ from itertools import takewhile
 
 from harness.base import errors
 from harness.base.record import Record
-from harness.integrity import lease
-from harness.model import features, runs
-from harness.model.features import Feature
-from harness.model.runs import Result, Totals
+from harness.mission import features, runs
+from harness.mission.features import Feature
+from harness.mission.runs import Result, Totals
+from harness.workplace import lease
 
 EQUAL_DECISIONS = 3
 WARN_AT = 80  # percent of a cap

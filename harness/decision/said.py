@@ -11,11 +11,11 @@ from typing import Any
 
 from harness.base import encoding, schema
 from harness.base.record import Record
-from harness.integrity import lease
-from harness.model import runs
-from harness.store import journal, json_lines, names
-from harness.store.layout import Layout
-from harness.store.state import Changes, State
+from harness.mission import runs
+from harness.state import journal, json_lines, names
+from harness.state.layout import Layout
+from harness.state.state import Changes, State
+from harness.workplace import lease
 
 
 class Line(Record):

@@ -9,15 +9,15 @@ from harness.base import encoding, faults
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules
 from harness.decision.rules import Asks, Doubt, View
-from harness.integrity import lease, unsettled
 from harness.memory import pages, waiting
-from harness.model import config, contract, features, issues, mission, receipts, roles, runs
-from harness.model.config import Config
-from harness.model.features import Feature
-from harness.model.runs import Result
-from harness.store import names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.mission import config, contract, features, issues, mission, receipts, roles, runs
+from harness.mission.config import Config
+from harness.mission.features import Feature
+from harness.mission.runs import Result
+from harness.state import names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import lease, unsettled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what `next` need not load
@@ -96,7 +96,7 @@ def _fault(layout: Layout, one: Result) -> str:
 
 def _asks(layout: Layout) -> bool:
     """Whether a SPEC.md that differs from the accepted one is a person's wish, and not that of an older branch."""
-    from harness.integrity import workplace  # only where it differs
+    from harness.workplace import workplace  # only where it differs
 
     asked = workplace.asked_spec(layout)
     return bool(asked and asked.strip()) and asked != State(layout).data(names.SPEC)
@@ -145,7 +145,7 @@ def queue(layout: Layout) -> list[Feature]:
 
 
 def _as_recovered(layout: Layout) -> list[Feature]:
-    from harness.integrity import recovery_plan  # only if a run is open or died
+    from harness.workplace import recovery_plan  # only if a run is open or died
 
     found, steps = recovery_plan.foreseen(layout)
     for step in steps:
@@ -193,7 +193,7 @@ def proof_state(layout: Layout, tree: str) -> dict[str, str]:
 
 
 def _position(layout: Layout) -> repository.Position:
-    from harness.integrity import workplace  # 5 ms of imports, and most decisions need no git
+    from harness.workplace import workplace  # 5 ms of imports, and most decisions need no git
 
     return workplace.position(layout)
 
@@ -215,7 +215,7 @@ def swept(layout: Layout) -> bool:
 def _unlanded(layout: Layout, newest: list[Result], answered: str) -> str | None:
     """Why the work is not on the mission's branch, as the newest run found it; "" where it is, None where nobody has tried
     since a person changed the branch or answered."""
-    from harness.integrity import workplace  # only before DONE
+    from harness.workplace import workplace  # only before DONE
 
     if workplace.landed(layout):
         return ""
@@ -244,7 +244,7 @@ def _has_receipts(layout: Layout, found: Result) -> bool:
 def mark(layout: Layout, pending: Mapping[str, bytes | None] = {}) -> str:
     """The fingerprint of all that decisions depend on, as it will be once the `pending` contents are written: features,
     contract, spec, memory's generation, the mission's position, and its branch."""
-    from harness.integrity import workplace  # as in `_position`
+    from harness.workplace import workplace  # as in `_position`
 
     state, made = State(layout), mission.read(layout)
     wanted = (names.FEATURES, names.CONTRACT, names.SPEC, names.CURATED)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from harness.git import repository, settings
-from harness.store.layout import command
+from harness.state.layout import command
 
 FILES = {  # pattern of a path in lower case behind a slash, where * matches slashes too: who executes it
     "*/.husky": "git, as a hook",  # where it is a link

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from harness.git import dotgit, repository, settings
-from harness.store import files
+from harness.state import files
 
 PATTERNS = "info/sparse-checkout"
 CONFIG = "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = {cone}\n"

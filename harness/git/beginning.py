@@ -6,7 +6,7 @@ import os
 
 from harness.base.errors import Unavailable, UsageFault
 from harness.git import repository, settings
-from harness.store.layout import repository_of
+from harness.state.layout import repository_of
 
 OLDEST = (2, 38)
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 
 from harness.git import _rendering, _sparse, dotgit, repository, settings
 from harness.git.settings import Recorded
-from harness.store import files
+from harness.state import files
 
 SAFE = '[safe]\n\tdirectory = *\n[core]\n\tattributesFile = "{attributes}"\n'
 FORMAT = ("core.repositoryformatversion", "extensions.objectformat", "extensions.partialclone")

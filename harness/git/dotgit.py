@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterable
 
-from harness.store import files
+from harness.state import files
 
 LOCK_SECONDS = 1.0
 _known: dict[str, tuple[str, str]] = {}

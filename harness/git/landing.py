@@ -18,7 +18,7 @@ from harness.git.placing import Fingerprint
 from harness.git.repository import BRANCHES, GitFailed
 from harness.git.worktrees import PREFIX
 from harness.process import temporary
-from harness.store import files
+from harness.state import files
 
 GITLINK = "160000"
 JOURNAL = "harness-landing.json"

@@ -10,7 +10,7 @@ import os
 from harness.base.record import Record
 from harness.git import dotgit, landing, refs, repository, settings
 from harness.git.repository import BRANCHES, GitFailed
-from harness.store import files, names
+from harness.state import files, names
 
 SHOWN = 3
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from harness.base import redaction
 from harness.base.record import Record
 from harness.git import repository, settings, worktrees
-from harness.store import files
+from harness.state import files
 
 LARGEST_BYTES = 2 * 1024 * 1024  # of each file, from its beginning
 MOST_BYTES = 32 * 1024 * 1024  # of all files

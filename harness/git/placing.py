@@ -11,7 +11,7 @@ import stat
 
 from harness.git.contents import LINK
 from harness.process import temporary
-from harness.store import files
+from harness.state import files
 
 Fingerprint = list[int]  # inode, size, mtime_ns, mode: the same after a rename, another after every save
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from harness.base.errors import NeedsPerson
 from harness.base.record import Record
 from harness.git import commit_excludes, dotgit, settings
-from harness.store import files
+from harness.state import files
 
 AUTHOR = ("harness", "harness@localhost")
 EMPTY_TREE = {

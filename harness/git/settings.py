@@ -16,9 +16,9 @@ from harness.base.errors import Busy, NeedsPerson
 from harness.base.record import Record
 from harness.git import _rendering, dotgit
 from harness.process import drivers, spawn, supervise
-from harness.store import files
-from harness.store.folder_lock import FolderLock
-from harness.store.layout import state_home
+from harness.state import files
+from harness.state.folder_lock import FolderLock
+from harness.state.layout import state_home
 
 SETTINGS = (
     "core.hooksPath=/dev/null core.fsync=all core.fsyncMethod=fsync core.quotePath=false commit.gpgSign=false "

@@ -14,7 +14,7 @@ from harness.base import encoding
 from harness.git import _sparse, commit_excludes, dotgit, placing, repository, settings
 from harness.git.repository import GitFailed
 from harness.process import temporary
-from harness.store import files
+from harness.state import files
 
 LENGTHS, DIGITS = (40, 64), frozenset("0123456789abcdef")  # of a commit's id
 PREFIX = "harness-"  # of the git folders of our trees

@@ -15,7 +15,7 @@ from harness.base.passwords import MASKED
 from harness.base.record import Record
 from harness.memory import gates, raw
 from harness.memory.raw import CURATOR, Entry
-from harness.store import files, json_lines
+from harness.state import files, json_lines
 
 # The disposition of an entry: a new lesson in MEMORY.md, in the summary, too, or in an identity; one more occurrence of a lesson;
 # replaced by a newer one; gated, or dropped, with the reason. Then those of older versions,

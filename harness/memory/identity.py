@@ -20,8 +20,8 @@ from harness.base.errors import Busy, UsageFault
 from harness.memory import growth, pages
 from harness.memory.growth import Evidence, Graduation
 from harness.memory.pages import Item, Page
-from harness.store import files, json_lines
-from harness.store.layout import evidence_file, identity_file
+from harness.state import files, json_lines
+from harness.state.layout import evidence_file, identity_file
 
 LINES = pages.IDENTITY_LINES
 MOST_EVIDENCE = 10_000  # occurrences of one mission: its loop or its flood must not fill what all missions read

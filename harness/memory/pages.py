@@ -16,9 +16,9 @@ from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
 from harness.base.schema import Whole
 from harness.memory.raw import WINDOW
-from harness.store import names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.state import names
+from harness.state.layout import Layout
+from harness.state.state import State
 
 DECISIONS, CONTEXT, HISTORY, LESSONS = "Decisions", "Context", "History", "Lessons"
 CURRENT, AVOID = "Decisions (current)", "Avoid"

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from harness.base import clock, redaction
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.store import files, names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.state import files, names
+from harness.state.layout import Layout
+from harness.state.state import State
 
 TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
 MARKS = {f"{tag}:": tag for tag in TAGS} | {"-": "-"}  # an untagged entry is read with a colon, and written without

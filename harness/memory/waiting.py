@@ -16,8 +16,8 @@ from harness.base.record import Record
 from harness.memory import raw
 from harness.memory.pages import Curated
 from harness.memory.raw import Entry
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 
 CHECKED = 4096  # bytes before the offset that the checksum covers: the time of each entry makes them unique
 COPIED = 1 << 20  # bytes of a block, where the file is read or copied and no line is looked at

@@ -8,9 +8,9 @@ from typing import Any
 from harness.base import encoding, faults
 from harness.base.record import Record
 from harness.decision import checkpoints, escalations, rules, views
-from harness.model import runs
-from harness.model.runs import Result
-from harness.store.layout import Layout
+from harness.mission import runs
+from harness.mission.runs import Result
+from harness.state.layout import Layout
 
 NEEDS_HELP = ("auth", "config")  # outcomes of an agent that cannot answer
 RUN_FIELDS = ("run", "role", "feature", "outcome", "verdict", "reason", "agent", "commit", "at", "seconds")

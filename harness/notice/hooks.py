@@ -13,17 +13,17 @@ from itertools import islice
 from typing import Any
 
 from harness.base import clock, console, encoding, errors, redaction
-from harness.integrity import environment, inside
-from harness.model import config, mission, runs
-from harness.model.config import Config
-from harness.model.runs import Result
+from harness.mission import config, mission, runs
+from harness.mission.config import Config
+from harness.mission.runs import Result
 from harness.notice import events, notices
 from harness.notice.events import Event
 from harness.notice.notices import BEGUN, DONE, FAILED, SEEN, Line
 from harness.process import supervise, temporary
-from harness.store import files
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.state import files
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import environment, inside
 
 MOST_OUTPUT = 4096
 REASON_CHARS = 200

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.store import documents, json_lines, names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.state import documents, json_lines, names
+from harness.state.layout import Layout
+from harness.state.state import State
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Word = str

@@ -27,7 +27,7 @@ NOT_RUN = (
     'confine = "off" in .harness/config.toml; see docs/confinement.md.'
 )
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-START = f"import sys; sys.path.insert(0, {ROOT!r}); from harness.integrity import confine as c; c.start_driver(*sys.argv[1:])"
+START = f"import sys; sys.path.insert(0, {ROOT!r}); from harness.workplace import confine as c; c.start_driver(*sys.argv[1:])"
 
 
 def is_driver(key: str | None) -> bool:

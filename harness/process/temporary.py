@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from harness.process import tree
-from harness.store import files
+from harness.state import files
 
 
 def create(what: str, tag: str = "", *, ordinary: bool = False) -> str:

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.base import clock
-from harness.integrity import environment
-from harness.model import receipts
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Check, Claim, Contract
-from harness.model.receipts import Receipt
+from harness.mission import receipts
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.receipts import Receipt
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP
-from harness.store import documents, files
-from harness.store.layout import Layout
+from harness.state import documents, files
+from harness.state.layout import Layout
+from harness.workplace import environment
 
 GRACE_SECONDS = 1.0
 EMPTY_FOLDER_SECONDS = 20.0

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from harness.git import clones, repository, settings
 from harness.git.settings import Recorded
-from harness.integrity import confine, home_layer
-from harness.model import receipts
-from harness.model.check_environment import CheckEnvironment
+from harness.mission import receipts
+from harness.mission.check_environment import CheckEnvironment
 from harness.process import temporary
 from harness.process.confine import BUBBLEWRAP, Confinement
-from harness.store.layout import Layout, state_home
+from harness.state.layout import Layout, state_home
+from harness.workplace import confine, home_layer
 
 SHOWN = 3
 

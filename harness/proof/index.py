@@ -18,15 +18,15 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.base.schema import Whole
 from harness.git import repository
-from harness.integrity import workplace
-from harness.model import contract, contract_log, mission, receipts, runs
-from harness.model.contract import Claim, Contract
-from harness.model.contract_log import Entry
-from harness.model.features import Feature
-from harness.model.receipts import Receipt
-from harness.store import documents, json_lines, names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.mission import contract, contract_log, mission, receipts, runs
+from harness.mission.contract import Claim, Contract
+from harness.mission.contract_log import Entry
+from harness.mission.features import Feature
+from harness.mission.receipts import Receipt
+from harness.state import documents, json_lines, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import workplace
 
 NAME = "proofs"
 GREENS_KEPT = 20

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 
-from harness.model.contract import Claim
+from harness.mission.contract import Claim
 from harness.proof import file_kinds, inputs, patches
 from harness.proof.file_kinds import CHECK_FILE, PROGRAM, SHELL, TEST_FILE
 from harness.proof.index import NAMES as NAMED

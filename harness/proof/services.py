@@ -7,13 +7,13 @@ import shlex
 import time
 from types import TracebackType
 
-from harness.integrity import environment
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Service
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Service
 from harness.process import supervise, temporary, tree
 from harness.proof import fire
 from harness.proof.fire import Output
-from harness.store import files
+from harness.state import files
+from harness.workplace import environment
 
 POLL_SECONDS = 0.1
 ASK_SECONDS = 5.0

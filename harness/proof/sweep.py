@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from harness.git import repository
 from harness.git.settings import Recorded
-from harness.model import receipts
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Contract
-from harness.model.receipts import Receipt
+from harness.mission import receipts
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Contract
+from harness.mission.receipts import Receipt
 from harness.proof import fire, fresh, services, tampering
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 
 SHOWN = 12
 OUTSIDE_SETUP = "it passes only inside the harness, and with a plain environment "

@@ -11,9 +11,9 @@ import os
 from collections.abc import Collection, Iterator
 
 from harness.git import contents, placing, worktrees
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Contract
-from harness.model.receipts import REWRITTEN, WARNING, Receipt
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Contract
+from harness.mission.receipts import REWRITTEN, WARNING, Receipt
 from harness.proof import file_kinds
 
 Look = tuple[int, ...]  # size, inode, times of the content and of any change, which no program can set; () for no file

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from harness.base.errors import Refused, UsageFault
 from harness.git import beginning, clones, repository
 from harness.git.settings import Recorded
-from harness.integrity import confine
-from harness.model import contract
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Contract
-from harness.model.receipts import Receipt
+from harness.mission import contract
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Contract
+from harness.mission.receipts import Receipt
 from harness.process import temporary
 from harness.proof import fire, fresh, services, tampering
-from harness.store import files
-from harness.store.layout import Layout, command, repository_of
+from harness.state import files
+from harness.state.layout import Layout, command, repository_of
+from harness.workplace import confine
 
 LOCAL = "this folder's own git has what no clone has, so also try --at HEAD: "
 

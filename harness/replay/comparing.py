@@ -11,15 +11,15 @@ from harness.base.record import Record
 from harness.decision import rules, views
 from harness.decision.rules import Decision
 from harness.git import repository
-from harness.history.rebuild import CHANGED
-from harness.integrity import workplace
-from harness.model import features, receipts, runs
-from harness.model.receipts import Receipt
+from harness.mission import features, receipts, runs
+from harness.mission.receipts import Receipt
+from harness.replay.rebuild import CHANGED
 from harness.replay.records import Past, Records, left_by
 from harness.replay.replica import Replica
-from harness.store import names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.state import names
+from harness.state.layout import Layout
+from harness.state.state import State
+from harness.workplace import workplace
 
 SHOWN = 12  # digits of a tree
 TEXTS = (names.CONTRACT, names.SPEC, names.SUMMARY, names.MEMORY)

@@ -16,13 +16,11 @@ from harness.base.errors import GuardianKilled, HarnessError, Interrupted, Needs
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git import clones
-from harness.integrity import confine, inside, lease, reconcile, workplace
-from harness.integrity.lease import Lease, Terms
-from harness.model import config, contract, features, mission, roles, runs
-from harness.model.config import Config
-from harness.model.contract import Claim
-from harness.model.features import Feature
-from harness.model.open_run import OpenRun, Outcome, Run
+from harness.mission import config, contract, features, mission, roles, runs
+from harness.mission.config import Config
+from harness.mission.contract import Claim
+from harness.mission.features import Feature
+from harness.mission.open_run import OpenRun, Outcome, Run
 from harness.process import supervise, temporary, tree
 from harness.proof import fire
 from harness.replay import replays, staging, swapping, then
@@ -32,9 +30,11 @@ from harness.replay.swapping import Swap
 from harness.replay.then import Past
 from harness.run import closing, given, prompt, reservations, steps, thinking, verbs
 from harness.run.opening import Opened
-from harness.store import files, journal, names
-from harness.store.layout import Layout, command
-from harness.store.state import Changes, State
+from harness.state import files, journal, names
+from harness.state.layout import Layout, command
+from harness.state.state import Changes, State
+from harness.workplace import confine, inside, lease, reconcile, workplace
+from harness.workplace.lease import Lease, Terms
 
 PATCH = "work.patch"
 GONE = "what the agent left of the place cannot be looked at"

@@ -13,13 +13,13 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git.repository import GitFailed
-from harness.history import past as pasts
-from harness.integrity import inside, workplace
-from harness.model import mission, runs
+from harness.mission import mission, runs
+from harness.replay import past as pasts
 from harness.replay.comparing import Difference, after_run, at_end, at_open, due_at_end
 from harness.replay.records import UNKNOWN, Past, Records
 from harness.replay.replica import Replica
-from harness.store.layout import Layout, command
+from harness.state.layout import Layout, command
+from harness.workplace import inside, workplace
 
 BY_HAND = ("hand", "again")
 

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from harness.base import clock
 from harness.base.record import Record
 from harness.git import refs, worktrees
-from harness.history import export, forgetting, past
-from harness.integrity import inside, lease, mission_lock, unsettled, workplace
-from harness.model import mission, runs
+from harness.mission import mission, runs
 from harness.process import temporary
-from harness.replay import replays
-from harness.store import files, names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.replay import export, forgetting, past, replays
+from harness.state import files, names
+from harness.state.layout import Layout
+from harness.state.state import State
+from harness.workplace import inside, lease, mission_lock, unsettled, workplace
 
 DAY = 86400
 PRUNED = (names.STREAM, names.STDERR, names.TURNS, names.RESULTS, names.REFUSED)

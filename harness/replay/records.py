@@ -14,17 +14,17 @@ from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, Refused
 from harness.base.record import Record
 from harness.git import clones, refs, repository
-from harness.history import state_then
-from harness.history.state_then import Source
-from harness.integrity import unsettled
 from harness.memory import raw
-from harness.model import issues, mission, replies, roles, runs
-from harness.model.mission import Mission
-from harness.model.runs import Context, Result
+from harness.mission import issues, mission, replies, roles, runs
+from harness.mission.mission import Mission
+from harness.mission.runs import Context, Result
+from harness.replay import state_then
+from harness.replay.state_then import Source
 from harness.run import recover
-from harness.store import json_lines, names, objects
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.state import json_lines, names, objects
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import unsettled
 
 UNKNOWN = "unknown"  # the role of a run that died and left nothing
 PATCH = "working-folder.patch"  # in refused/ of a run: what it changed and was put back

@@ -12,13 +12,13 @@ from typing import Any
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.model import usage
-from harness.model.usage import Usage
+from harness.mission import usage
+from harness.mission.usage import Usage
 from harness.process import temporary
 from harness.run import transcript
-from harness.store import files, names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.state import files, names
+from harness.state.layout import Layout
+from harness.state.state import State
 
 REPLAYS = "replays"
 ABOUT = "replay.json"

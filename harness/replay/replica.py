@@ -17,16 +17,16 @@ from harness.base import clock, encoding
 from harness.base.errors import HarnessError
 from harness.git import clones, refs, repository
 from harness.git.repository import BRANCHES
-from harness.history import rebuild, restoring
-from harness.integrity import workplace
 from harness.memory import raw
-from harness.model import issues, mission, receipts, roles
+from harness.mission import issues, mission, receipts, roles
 from harness.process import spawn, supervise, temporary
+from harness.replay import rebuild, restoring
 from harness.replay.records import PERSON, RESTORE, UNKNOWN, Act, Past, Records, length_of
 from harness.run import orders, starting, verbs
-from harness.store import files, names, objects
-from harness.store.layout import Layout, home
-from harness.store.state import State
+from harness.state import files, names, objects
+from harness.state.layout import Layout, home
+from harness.state.state import State
+from harness.workplace import workplace
 
 OURS = ("HARNESS_", "FEATURE_ID", "TRIGGER", "REASON", "PROCESS_TAG")
 KEPT = ("HARNESS_HOME", "HARNESS_PYTHON", "HARNESS_DEBUG", "HARNESS_CALLED")

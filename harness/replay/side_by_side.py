@@ -9,17 +9,17 @@ from typing import Any
 from harness.base.record import Record
 from harness.git import clones
 from harness.git.repository import GitFailed
-from harness.integrity import workplace
-from harness.model import receipts, runs
-from harness.model.runs import Result
-from harness.model.usage import Usage
+from harness.mission import receipts, runs
+from harness.mission.runs import Result
+from harness.mission.usage import Usage
 from harness.replay import staging, swapping
 from harness.replay.firing import Shot
 from harness.replay.replays import Sample
 from harness.replay.then import Past
-from harness.store import names
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.state import names
+from harness.state.layout import Layout
+from harness.state.state import State
+from harness.workplace import workplace
 
 UNKNOWN = "not known"
 GREEN = "green"

@@ -15,9 +15,8 @@ from harness.base.record import Record
 from harness.git import clones, refs, worktrees
 from harness.git.repository import GitFailed, Position
 from harness.git.settings import Recorded
-from harness.integrity import confine, workplace
-from harness.model import roles, runs
-from harness.model.config import Config
+from harness.mission import roles, runs
+from harness.mission.config import Config
 from harness.process import temporary
 from harness.process.confine import BUBBLEWRAP, PRIVATE, Confinement
 from harness.proof import fresh
@@ -25,8 +24,9 @@ from harness.replay import then
 from harness.replay.then import Past
 from harness.run import prompt, starting
 from harness.run.prompt import Part
-from harness.store import files, names, objects
-from harness.store.layout import Layout, identity_folder, state_home
+from harness.state import files, names, objects
+from harness.state.layout import Layout, identity_folder, state_home
+from harness.workplace import confine, workplace
 
 REPOSITORY, TREE, IDENTITIES = "clone", "tree-1", "identity"
 WORKS, STATE_AT = "- Working directory: ", "- State directory: "

@@ -13,13 +13,13 @@ from harness.base.record import Record
 from harness.memory import archive, lessons, pages, raw, rebuild
 from harness.memory.archive import Archived
 from harness.memory.lessons import Lesson, Lessons
-from harness.model import features
+from harness.mission import features
 from harness.replay.then import Past
 from harness.run import prompt
 from harness.run.prompt import Part
-from harness.store import documents, files, journal, names
-from harness.store.layout import Layout, identity_file
-from harness.store.state import State
+from harness.state import documents, files, journal, names
+from harness.state.layout import Layout, identity_file
+from harness.state.state import State
 
 ITEMS = ("role", "summary", "identity", "spec")
 WITHOUT = "without:"

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 
 from harness.base.record import Record
-from harness.history import rebuild, state_then
-from harness.history.rebuild import Rows
-from harness.model import features, runs
-from harness.model.runs import Context
+from harness.mission import features, runs
+from harness.mission.runs import Context
+from harness.replay import rebuild, state_then
+from harness.replay.rebuild import Rows
 from harness.run.prompt import Part
-from harness.store import files, journal, migrations, names, objects
-from harness.store.layout import Layout, identity_file
-from harness.store.state import State
+from harness.state import files, journal, migrations, names, objects
+from harness.state.layout import Layout, identity_file
+from harness.state.state import State
 
 RUNS_KEPT = 50  # the newest runs of then, whose files are there
 LEFT = (

@@ -9,7 +9,7 @@ import sys
 from harness.base import errors
 from harness.base.exits import guarded
 from harness.run import given
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 
 
 def main() -> int:

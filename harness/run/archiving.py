@@ -13,13 +13,13 @@ from harness.base import clock, encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, Busy, NeedsPerson, UsageFault
 from harness.decision import overview, views
 from harness.git import dotgit, refs, worktrees
-from harness.integrity import lease, mission_lock, workplace
-from harness.model import features, mission
-from harness.model.mission import Mission
+from harness.mission import features, mission
+from harness.mission.mission import Mission
 from harness.process import temporary
 from harness.run import recover
-from harness.store import files, names
-from harness.store.layout import Layout, command
+from harness.state import files, names
+from harness.state.layout import Layout, command
+from harness.workplace import lease, mission_lock, workplace
 
 STAYS = (
     ".git",

@@ -14,21 +14,21 @@ from harness.base.errors import Refused, UsageFault
 from harness.base.record import Record
 from harness.git import refs, worktrees
 from harness.git.repository import Position
-from harness.integrity import confine, inside, workplace
-from harness.model import config, contract, contract_log, features, mission, runs
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Check, Claim, Contract
-from harness.model.contract_log import PERSON, Entry
-from harness.model.features import Feature
-from harness.model.order_log import OrderContext
-from harness.model.receipts import Receipt
+from harness.mission import config, contract, contract_log, features, mission, runs
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.contract_log import PERSON, Entry
+from harness.mission.features import Feature
+from harness.mission.order_log import OrderContext
+from harness.mission.receipts import Receipt
 from harness.process import supervise, temporary
 from harness.proof import fire, fresh, index, services, tampering
 from harness.run import recover
-from harness.settle import planner
-from harness.store import names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.run.settle import planner
+from harness.state import names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import confine, inside, workplace
 
 
 class Swap(Record):

@@ -11,18 +11,18 @@ from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, Changed
 from harness.decision import escalations, rules, views
 from harness.git import dotgit, refs
-from harness.integrity import inbox
-from harness.integrity.lease import Lease
 from harness.memory import pages
-from harness.model import contract, features, issues, runs, tasks, usage
-from harness.model.config import Config
-from harness.model.open_run import Begun, OpenRun, Outcome
-from harness.model.runs import Result, Totals
-from harness.model.usage import Usage
+from harness.mission import contract, features, issues, runs, tasks, usage
+from harness.mission.config import Config
+from harness.mission.open_run import Begun, OpenRun, Outcome
+from harness.mission.runs import Result, Totals
+from harness.mission.usage import Usage
 from harness.run import given, reservations
-from harness.store import journal, json_lines, names, objects
-from harness.store.layout import Layout, identity_folder
-from harness.store.state import ABSENT, State
+from harness.state import journal, json_lines, names, objects
+from harness.state.layout import Layout, identity_folder
+from harness.state.state import ABSENT, State
+from harness.workplace import inbox
+from harness.workplace.lease import Lease
 
 TAKEN = (
     "reason",

@@ -8,12 +8,12 @@ from collections.abc import Collection, Sequence
 from harness.agents import registry
 from harness.base import console
 from harness.git import dotgit, repository
-from harness.integrity import workplace
-from harness.model.config import Config
-from harness.model.open_run import Begun, Outcome
-from harness.store import names
-from harness.store.layout import Layout, command
-from harness.store.state import State
+from harness.mission.config import Config
+from harness.mission.open_run import Begun, Outcome
+from harness.state import names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import workplace
 from harness.workspace import acceptance, given, grants, places
 from harness.workspace.given import Given
 

@@ -7,17 +7,17 @@ from itertools import islice
 from harness.base import encoding
 from harness.decision import checkpoints, said
 from harness.git import dotgit, merging, repository
-from harness.integrity import workplace
 from harness.memory import archive, pages, waiting
-from harness.model import contract_log, issues, runs
-from harness.model.features import Feature
-from harness.model.open_run import OpenRun, Outcome
-from harness.model.receipts import Receipt
-from harness.model.runs import Result
+from harness.mission import contract_log, issues, runs
+from harness.mission.features import Feature
+from harness.mission.open_run import OpenRun, Outcome
+from harness.mission.receipts import Receipt
+from harness.mission.runs import Result
 from harness.run.prompt import Material, cut, runtime
-from harness.store import files, names
-from harness.store.layout import identity_file, identity_folder
-from harness.store.state import State
+from harness.state import files, names
+from harness.state.layout import identity_file, identity_folder
+from harness.state.state import State
+from harness.workplace import workplace
 
 RAW_ENTRIES = 200
 SIDE_CHARS = 6000

@@ -14,26 +14,26 @@ from harness.base.errors import Busy, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
 from harness.git import worktrees
-from harness.integrity import confine, inside, lease, mission_lock, reconcile, turn, workplace
-from harness.integrity.lease import Lease, Terms
-from harness.integrity.workplace import Tree
 from harness.memory import pages
-from harness.model import config, contract, contract_log, features, issues, mission, order_log, roles, runs
-from harness.model.config import Config
-from harness.model.contract import Claim
-from harness.model.features import Feature
-from harness.model.mission import Mission
-from harness.model.open_run import OpenRun, Outcome, Run
-from harness.model.roles import Role
-from harness.model.runs import Context
+from harness.mission import config, contract, contract_log, features, issues, mission, order_log, roles, runs
+from harness.mission.config import Config
+from harness.mission.contract import Claim
+from harness.mission.features import Feature
+from harness.mission.mission import Mission
+from harness.mission.open_run import OpenRun, Outcome, Run
+from harness.mission.roles import Role
+from harness.mission.runs import Context
 from harness.notice import hooks
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
 from harness.run import given, orders, recover, reservations, starting
-from harness.store import journal, names, objects
-from harness.store.files import PRIVATE
-from harness.store.layout import Layout, command
-from harness.store.state import Changes, State
+from harness.state import journal, names, objects
+from harness.state.files import PRIVATE
+from harness.state.layout import Layout, command
+from harness.state.state import Changes, State
+from harness.workplace import confine, inside, lease, mission_lock, reconcile, turn, workplace
+from harness.workplace.lease import Lease, Terms
+from harness.workplace.workplace import Tree
 
 UNCONFINED = "not confined: programs of this run can read and write all that you can (docs/confinement.md)"
 

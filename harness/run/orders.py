@@ -12,16 +12,16 @@ from typing import Any
 from harness.base import clock, encoding, schema
 from harness.base.errors import HarnessError, UsageFault
 from harness.decision import doubts, rules, views
-from harness.integrity import inside, lease, mission_lock, reconcile, workplace
-from harness.model import contract, contract_log, features, order_log, runs
-from harness.model.contract_log import Entry
-from harness.model.features import Feature
-from harness.model.order_log import Applied, Order, OrderContext, Waits
+from harness.mission import contract, contract_log, features, order_log, runs
+from harness.mission.contract_log import Entry
+from harness.mission.features import Feature
+from harness.mission.order_log import Applied, Order, OrderContext, Waits
 from harness.proof import index
 from harness.run import claim_orders, person_orders, recover
-from harness.store import names
-from harness.store.layout import Layout, command
-from harness.store.state import Changes, State
+from harness.state import names
+from harness.state.layout import Layout, command
+from harness.state.state import Changes, State
+from harness.workplace import inside, lease, mission_lock, reconcile, workplace
 
 SETTABLE = ("title", "description", "priority")
 RETRY_ANSWERS = ("stuck", "stalled", "plan")  # the kinds that are about features

@@ -7,15 +7,15 @@ import json
 from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.decision import checkpoints, views
-from harness.model import contract, contract_log, features
-from harness.model.contract import Claim, Contract
-from harness.model.contract_log import PERSON, Entry
-from harness.model.features import Feature
-from harness.model.order_log import OrderContext
-from harness.model.receipts import Receipt
-from harness.settle import planner
-from harness.store import names
-from harness.store.layout import command
+from harness.mission import contract, contract_log, features
+from harness.mission.contract import Claim, Contract
+from harness.mission.contract_log import PERSON, Entry
+from harness.mission.features import Feature
+from harness.mission.order_log import OrderContext
+from harness.mission.receipts import Receipt
+from harness.run.settle import planner
+from harness.state import names
+from harness.state.layout import command
 
 
 def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> str:

@@ -10,14 +10,14 @@ from typing import Any
 
 from harness.base import encoding
 from harness.base.record import Record
-from harness.model import contract, features
-from harness.model.contract import Claim, Contract
-from harness.model.features import Feature
-from harness.model.issues import Issue
-from harness.model.mission import SPEC_CHARS
-from harness.model.receipts import Receipt
-from harness.model.roles import Role
-from harness.store import documents
+from harness.mission import contract, features
+from harness.mission.contract import Claim, Contract
+from harness.mission.features import Feature
+from harness.mission.issues import Issue
+from harness.mission.mission import SPEC_CHARS
+from harness.mission.receipts import Receipt
+from harness.mission.roles import Role
+from harness.state import documents
 from harness.workspace.budget import Section
 
 ROLE_CHARS = IDENTITY_CHARS = 6_000

@@ -10,7 +10,19 @@ from harness.agents import registry
 from harness.base import clock, encoding
 from harness.base.record import Record
 from harness.git import refs, worktrees
-from harness.integrity import (
+from harness.memory import identity
+from harness.mission import config, features, mission
+from harness.mission.config import Config
+from harness.mission.open_run import Begun, Outcome
+from harness.mission.runs import Context
+from harness.mission.usage import Usage
+from harness.process import supervise, temporary
+from harness.run import closing, transcript
+from harness.run.settle import worker
+from harness.state import committed, files, journal, manifests, migrations, names
+from harness.state.layout import Layout, identity_folder
+from harness.state.state import Changes, State
+from harness.workplace import (
     inbox,
     lease,
     mission_lock,
@@ -20,19 +32,7 @@ from harness.integrity import (
     unsettled,
     workplace,
 )
-from harness.integrity.recovery_plan import Died, Step
-from harness.memory import identity
-from harness.model import config, features, mission
-from harness.model.config import Config
-from harness.model.open_run import Begun, Outcome
-from harness.model.runs import Context
-from harness.model.usage import Usage
-from harness.process import supervise, temporary
-from harness.run import closing, transcript
-from harness.settle import worker
-from harness.store import committed, files, journal, manifests, migrations, names
-from harness.store.layout import Layout, identity_folder
-from harness.store.state import Changes, State
+from harness.workplace.recovery_plan import Died, Step
 
 UNKNOWN = "unknown"
 DIED = "the run died before it closed"

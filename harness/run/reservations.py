@@ -14,13 +14,13 @@ from typing import Any
 from harness.agents import registry
 from harness.base.errors import Busy
 from harness.decision import rules, views
-from harness.integrity import lease
-from harness.integrity.lease import Terms
-from harness.model import runs
-from harness.model.config import Config
-from harness.model.runs import Result, Totals
-from harness.model.usage import Usage
-from harness.store.layout import Layout
+from harness.mission import runs
+from harness.mission.config import Config
+from harness.mission.runs import Result, Totals
+from harness.mission.usage import Usage
+from harness.state.layout import Layout
+from harness.workplace import lease
+from harness.workplace.lease import Terms
 
 LOOKED_BACK = 50  # runs
 

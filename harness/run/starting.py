@@ -14,14 +14,14 @@ from harness.decision import gaps, rules
 from harness.git import beginning, commit_excludes, dotgit, repository
 from harness.git.landing import HELD
 from harness.git.repository import Position
-from harness.integrity import environment, mission_lock, unsettled, workplace
-from harness.model import config, mission, roles, runs, usage
-from harness.model.mission import Mission
+from harness.mission import config, mission, roles, runs, usage
+from harness.mission.mission import Mission
 from harness.process import temporary
 from harness.run import archiving, recover
-from harness.store import documents, files, migrations, names
-from harness.store.layout import Layout, command, home, repository_of
-from harness.store.state import Changes, State
+from harness.state import documents, files, migrations, names
+from harness.state.layout import Layout, command, home, repository_of
+from harness.state.state import Changes, State
+from harness.workplace import environment, mission_lock, unsettled, workplace
 
 LAST_RUNS = 20  # in which an agent may have said its model
 ANNOUNCED = "announced"  # in the cache: the notes that were shown, those about money without their numbers

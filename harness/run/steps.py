@@ -12,19 +12,19 @@ from harness.base.errors import Changed, GuardianKilled, Interrupted, Refused, U
 from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
 from harness.decision import checkpoints, gaps
-from harness.integrity import mission_lock, reconcile, workplace
-from harness.model import contract, order_log, replies, runs
-from harness.model.open_run import OpenRun, Outcome, Run, add_notes
-from harness.model.runs import Result
+from harness.mission import contract, order_log, replies, runs
+from harness.mission.open_run import OpenRun, Outcome, Run, add_notes
+from harness.mission.runs import Result
 from harness.notice import hooks
 from harness.process import supervise
 from harness.proof import fire
 from harness.run import closing, given, inputs, opening, orders, prompt, thinking
 from harness.run.opening import Opened
-from harness.settle import worker
-from harness.store import manifests, names
-from harness.store.files import PRIVATE
-from harness.store.state import State
+from harness.run.settle import worker
+from harness.state import manifests, names
+from harness.state.files import PRIVATE
+from harness.state.state import State
+from harness.workplace import mission_lock, reconcile, workplace
 
 LANE = "HARNESS_LANE"  # the number of the run.sh that started this run, where several work on the mission
 LOOP = "HARNESS_LOOP"

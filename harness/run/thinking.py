@@ -9,19 +9,19 @@ from itertools import islice
 from harness.agents.base import Agent, Event, ExecutionContext, Finished
 from harness.base import clock, console, redaction
 from harness.base.record import Record
-from harness.integrity import confine, environment, home_layer
-from harness.integrity.inbox import Inbox
-from harness.integrity.lease import Lease
 from harness.memory import tables
-from harness.model import features, runs
-from harness.model.open_run import OpenRun, Outcome
-from harness.model.usage import Usage
+from harness.mission import features, runs
+from harness.mission.open_run import OpenRun, Outcome
+from harness.mission.usage import Usage
 from harness.process import temporary
 from harness.process.confine import Confinement
 from harness.run import closing, verbs
 from harness.run.opening import Opened
 from harness.run.transcript import MIB, Recent, Transcript
-from harness.store import names
+from harness.state import names
+from harness.workplace import confine, environment, home_layer
+from harness.workplace.inbox import Inbox
+from harness.workplace.lease import Lease
 
 NEEDS_HELP = ("auth", "config")
 RETRYABLE = ("limit", *NEEDS_HELP)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from harness.base import encoding, redaction, schema
 from harness.base.record import Record
-from harness.model import usage
-from harness.model.usage import Usage
-from harness.store import files, json_lines
+from harness.mission import usage
+from harness.mission.usage import Usage
+from harness.state import files, json_lines
 
 MIB = 1024 * 1024
 LONGEST_LINE = MIB

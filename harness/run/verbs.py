@@ -9,16 +9,16 @@ from typing import Any
 
 from harness.base import clock, encoding, errors, redaction, schema
 from harness.base.errors import HarnessError, Refused, UsageFault
-from harness.model import contract, features, issues, mission, open_run, replies
-from harness.model.check_environment import CheckEnvironment
-from harness.model.open_run import OpenRun
-from harness.model.receipts import Receipt
+from harness.mission import contract, features, issues, mission, open_run, replies
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.open_run import OpenRun
+from harness.mission.receipts import Receipt
 from harness.proof import fire, services
-from harness.settle import planner
-from harness.store import documents, journal, names
-from harness.store.files import PRIVATE
-from harness.store.layout import Layout
-from harness.store.state import Changes, State
+from harness.run.settle import planner
+from harness.state import documents, journal, names
+from harness.state.files import PRIVATE
+from harness.state.layout import Layout
+from harness.state.state import Changes, State
 
 LONGEST_FAULT = 20_000  # characters of a refusal that are kept
 LONGEST_ASKED = 1024 * 1024  # characters of what an agent asked that are recorded

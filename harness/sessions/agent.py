@@ -23,8 +23,8 @@ from harness.sessions.compaction import Compact
 from harness.sessions.log import Result
 from harness.sessions.on_files import FileStore
 from harness.sessions.store import Keys, Store, keys
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 from harness.workspace import grants
 from harness.workspace.rules import Rules
 

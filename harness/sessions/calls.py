@@ -18,7 +18,7 @@ from harness.builtin.loop import Bill, End, Limits, Loop, Report
 from harness.builtin.worker import Means, Worker
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import Filesystem, Shell
-from harness.model import runs
+from harness.mission import runs
 from harness.sessions import compaction, index, log, places, session, store, talk
 from harness.sessions.compaction import Compact
 from harness.sessions.interrupts import Interrupt, Watch, Watched

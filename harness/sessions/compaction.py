@@ -11,7 +11,7 @@ from typing import Any
 from harness.base.record import Record
 from harness.builtin.exchange import REFUSED, Message, Model, ModelFault
 from harness.builtin.talk_text import counted, shown, tokens
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 from harness.sessions.log import Writer
 from harness.sessions.talk import Kept, Talk
 

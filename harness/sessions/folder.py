@@ -10,14 +10,14 @@ from harness.agents.base import LOOP
 from harness.base.errors import UsageFault
 from harness.builtin.loop import Limits
 from harness.git import contents
-from harness.model import config
+from harness.mission import config
 from harness.run.given import commit_of
 from harness.sessions import places
 from harness.sessions.agent import USER, HarnessAgent
 from harness.sessions.calls import Ask
 from harness.sessions.words import ROLE, Source
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 from harness.tools.tool import ALWAYS, NO, YES
 from harness.workspace import grants
 from harness.workspace.places import TOOLS, user_of

@@ -11,7 +11,7 @@ from harness.sessions import log, state
 from harness.sessions.log import Result
 from harness.sessions.state import AgentState
 from harness.sessions.store import INDEX, LOG, STATE, Keys, Store
-from harness.store import json_lines
+from harness.state import json_lines
 
 WORDS_CHARS = 120
 

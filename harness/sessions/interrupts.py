@@ -14,7 +14,7 @@ from harness.base import encoding
 from harness.base.record import Record
 from harness.sessions.log import now
 from harness.sessions.store import Keys, Store
-from harness.store import json_lines
+from harness.state import json_lines
 
 LOOK_SECONDS = 0.2
 LONGEST = 4000  # characters of the words

@@ -15,7 +15,7 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.builtin import turns
 from harness.builtin.turns import Log, Row
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 from harness.sessions.state import AgentState
 from harness.sessions.store import Keys, Place, Store
 

@@ -9,7 +9,7 @@ import os
 from harness.base import encoding
 from harness.base.errors import Busy, Changed
 from harness.sessions.store import Item
-from harness.store import files
+from harness.state import files
 
 LOCK = "lock"  # beside the places of a queue; it names the last one
 DIGITS, LONGEST = 12, 200

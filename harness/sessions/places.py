@@ -10,13 +10,13 @@ from harness.builtin.hands import STATE, Place
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import Filesystem, Shell
 from harness.filesystem.shell import LocalShell
-from harness.integrity import confine
-from harness.model import config
+from harness.mission import config
 from harness.sessions import state
 from harness.sessions.on_files import FileStore
 from harness.sessions.store import keys
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
+from harness.workplace import confine
 from harness.workspace import budget
 from harness.workspace.budget import Section
 from harness.workspace.given import Given

@@ -7,10 +7,10 @@ from typing import Any
 
 from harness.base.record import Record
 from harness.builtin import talk_text, turns
-from harness.history import ranking
+from harness.replay import ranking
 from harness.sessions import index, log
 from harness.sessions.store import Keys, Store, keys
-from harness.store import json_lines
+from harness.state import json_lines
 from harness.tools.answers import failed, left_out
 from harness.tools.tool import READS, Result, Tool, Workbench
 

@@ -13,7 +13,7 @@ from harness.builtin.hands import Hands
 from harness.builtin.loop import Report
 from harness.builtin.talk_text import estimate
 from harness.builtin.worker import Means
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 from harness.sessions import compaction, log, talk
 from harness.sessions import state as states
 from harness.sessions.compaction import Compact

@@ -10,7 +10,7 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.base.schema import Whole
 from harness.builtin.turns import STATE as TOOL_STATE
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 from harness.sessions.store import Item, Keys, Store, keys
 
 FORMAT = 1

@@ -10,11 +10,11 @@ from typing import Any
 from harness.base import encoding
 from harness.base.record import Record
 from harness.git import contents
-from harness.model import config, roles
+from harness.mission import config, roles
 from harness.run import prompt
 from harness.run.given import commit_of
 from harness.sessions import places as of_sessions
-from harness.store.layout import Layout, home
+from harness.state.layout import Layout, home
 from harness.workspace import given, grants, on_disk, places
 from harness.workspace.given import Given
 

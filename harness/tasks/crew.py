@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from harness.base import clock
 from harness.base.errors import UsageFault
-from harness.model import tasks as record
-from harness.model.tasks import CANCELLED, ENDED, RUNNING, Task
-from harness.model.usage import Usage
+from harness.mission import tasks as record
+from harness.mission.tasks import CANCELLED, ENDED, RUNNING, Task
+from harness.mission.usage import Usage
 from harness.tools.tool import Workbench
 
 TYPE_CHECKING = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.base.errors import UsageFault
-from harness.model import tasks as record
+from harness.mission import tasks as record
 from harness.tasks.crew import DEEPEST, Crew, Job
 from harness.tools.answers import failed
 from harness.tools.tool import Result, Workbench

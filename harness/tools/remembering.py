@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 from harness.base.errors import UsageFault
-from harness.history import matching, search
 from harness.memory import raw
-from harness.store import files, json_lines, names
-from harness.store.layout import Layout, identity_folder
-from harness.store.state import State
+from harness.replay import matching, search
+from harness.state import files, json_lines, names
+from harness.state.layout import Layout, identity_folder
+from harness.state.state import State
 from harness.tools.answers import failed, left_out
 from harness.tools.tool import MISSION, READS, Result, Tool, Workbench
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from harness.base import clock, redaction
 from harness.memory import gates, raw
-from harness.store import files
-from harness.store.folder_lock import FolderLock
+from harness.state import files
+from harness.state.folder_lock import FolderLock
 from harness.tools import verbs
 from harness.tools.answers import failed
 from harness.tools.tool import NOTES, WRITES, Result, Tool, Workbench

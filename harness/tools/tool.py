@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from harness.base.record import Record
 from harness.filesystem.protocol import Filesystem
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from harness.workspace.given import Given
 from harness.workspace.rules import Rules
 

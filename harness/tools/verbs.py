@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from harness.commands import in_run
-from harness.integrity import inbox
 from harness.memory import raw
-from harness.model import issues
-from harness.model.receipts import Receipt
-from harness.store.layout import Layout
+from harness.mission import issues
+from harness.mission.receipts import Receipt
+from harness.state.layout import Layout
 from harness.tools.answers import failed
 from harness.tools.tool import RUN, RUNS, WRITES, Result, Tool, Workbench
+from harness.workplace import inbox
 
 LONGEST_OUTPUT = 4000  # characters of a check's output that are shown: its end
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from harness.base.errors import BrokenFile, Unavailable, UsageFault
 from harness.base.record import Record
 from harness.process import spawn
-from harness.store import files, layout
+from harness.state import files, layout
 
 BEGIN = "# harness schedules: begin. Written by `harness schedule`, which replaces what stands here."
 END = "# harness schedules: end"

@@ -12,10 +12,10 @@ from harness.agents.clis import ABOUT
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.model.config import Config
+from harness.mission.config import Config
 from harness.process.variables import matches
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 
 MILLISECONDS_FROM = 10**11  # a time above that is in milliseconds, as JavaScript has it
 

@@ -7,7 +7,7 @@ import sys
 
 from harness.agents import registry
 from harness.process import spawn
-from harness.store import files
+from harness.state import files
 
 SECONDS = 10.0
 DAEMONS = ("cron", "crond", "fcron", "cronie", "bcron-sched", "dcron", "busybox-crond")

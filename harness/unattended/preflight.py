@@ -9,10 +9,10 @@ from harness.agents import registry
 from harness.agents.clis import ABOUT
 from harness.base import clock
 from harness.base.errors import Unavailable, UsageFault
-from harness.model import config, roles, runs
-from harness.model.config import Config
-from harness.store import layout
-from harness.store.layout import Layout, command
+from harness.mission import config, roles, runs
+from harness.mission.config import Config
+from harness.state import layout
+from harness.state.layout import Layout, command
 from harness.unattended import logins
 from harness.unattended.schedule_log import Seen
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.base import clock
 from harness.base.errors import BrokenFile
-from harness.store.layout import Layout, command
+from harness.state.layout import Layout, command
 from harness.unattended import crontab, machine, schedules, times
 from harness.unattended.schedules import CRON, Schedule
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from harness.base import clock, console, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 
 MOST_BYTES = 512 * 1024
 LONGEST_LINE = 2000

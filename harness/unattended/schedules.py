@@ -12,14 +12,14 @@ from harness.agents import registry
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile, Unavailable, UsageFault
 from harness.base.record import Record
-from harness.integrity import inside
-from harness.model import mission
+from harness.mission import mission
 from harness.process.variables import holds_login
-from harness.store import files, layout
-from harness.store.layout import Layout, command
+from harness.state import files, layout
+from harness.state.layout import Layout, command
 from harness.unattended import crontab
 from harness.unattended import times as cron_times
 from harness.unattended.crontab import Entry
+from harness.workplace import inside
 
 CRON = "cron"
 PLACES = (CRON, "systemd", "launchd")

@@ -19,14 +19,14 @@ from harness.base.errors import HarnessError, Interrupted
 from harness.base.record import Record
 from harness.commands import status, steering
 from harness.decision import rules, views
-from harness.integrity import inside, lease, unsettled
-from harness.model import order_log, runs
+from harness.mission import order_log, runs
 from harness.notice import hooks
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 from harness.unattended import preflight, schedules, times
 from harness.unattended.schedule_log import ScheduleLog, Seen
 from harness.unattended.schedules import Schedule
+from harness.workplace import inside, lease, unsettled
 
 QUIET = "Nothing more is written here until that changes."
 FAULTS = (errors.NEEDS_PERSON, errors.USAGE, errors.BROKEN, errors.UNAVAILABLE, errors.INTERNAL)

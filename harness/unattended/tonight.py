@@ -12,10 +12,10 @@ from harness.base.errors import HarnessError
 from harness.commands import doctor, status, steering, try_agent
 from harness.commands.try_agent import Finding
 from harness.decision import rules, views
-from harness.model import config, contract, roles, runs
-from harness.model.config import Config
+from harness.mission import config, contract, roles, runs
+from harness.mission.config import Config
 from harness.run import starting
-from harness.store.layout import Layout, command
+from harness.state.layout import Layout, command
 from harness.unattended import crontab, machine, preflight, programs, schedules, times
 from harness.unattended.schedules import CRON, Schedule
 

@@ -14,9 +14,9 @@ from harness.base import clock, encoding, schema
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.git import contents
-from harness.store import json_lines, names, objects
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.state import json_lines, names, objects
+from harness.state.layout import Layout
+from harness.state.state import State
 from harness.workspace import places
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field

@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.model.config import Config, WorkspaceTable
-from harness.store import files, names, objects
-from harness.store.files import PRIVATE
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.mission.config import Config, WorkspaceTable
+from harness.state import files, names, objects
+from harness.state.files import PRIVATE
+from harness.state.layout import Layout
+from harness.state.state import State
 from harness.workspace import acceptance, budget, grants, places, skills, subagents, tools
 from harness.workspace.acceptance import Line, Waiting
 from harness.workspace.budget import Section

@@ -15,8 +15,8 @@ from harness.base import encoding, schema
 from harness.base.errors import Unavailable
 from harness.base.record import Record
 from harness.git import dotgit, repository, settings
-from harness.store import files
-from harness.store.layout import Layout, command, state_home
+from harness.state import files
+from harness.state.layout import Layout, command, state_home
 from harness.workspace.reading import Reader
 from harness.workspace.skills import Skill
 from harness.workspace.tools import STDIO, McpServer

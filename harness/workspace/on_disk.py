@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.git import contents
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 from harness.workspace import places
 from harness.workspace.acceptance import Accepted, File, Line
 from harness.workspace.reading import Reader

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.base import ids
-from harness.store.layout import Layout, home
+from harness.state.layout import Layout, home
 
 USER = "HARNESS_USER"  # who starts the runs, where `user` of config.toml does not say it
 INSTRUCTIONS, TOOLS = "AGENTS.md", "tools.json"

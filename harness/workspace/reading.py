@@ -9,8 +9,8 @@ from typing import Any
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.git import contents
-from harness.store import documents, files
-from harness.store.layout import Layout
+from harness.state import documents, files
+from harness.state.layout import Layout
 from harness.workspace import acceptance, places
 from harness.workspace.acceptance import Accepted, Line, Waiting
 

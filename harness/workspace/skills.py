@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.store import documents
+from harness.state import documents
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 LONGEST = {"name": 64, "description": 1024, "compatibility": 500}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.store import documents
+from harness.state import documents
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Mode = str

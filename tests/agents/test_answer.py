@@ -15,7 +15,7 @@ from harness.agents.answer import Answer, clean, count, local_time, plain, sums,
 from harness.agents.base import Event, Finished
 from harness.agents.clis import CLIS
 from harness.agents.driven import _line_events
-from harness.store import files
+from harness.state import files
 from tests.agents.agent_desk import TRANSCRIPTS
 from tests.helpers import growth
 

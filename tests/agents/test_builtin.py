@@ -10,7 +10,7 @@ import pytest
 from harness.agents import builtin, registry
 from harness.agents.answer import Answer
 from harness.agents.base import Failed, Finished
-from harness.model.usage import TABLE
+from harness.mission.usage import TABLE
 from harness.process.confine import Confinement, Glass
 from tests.agents.agent_desk import desk, project, settings
 from tests.missions import House

@@ -16,7 +16,7 @@ from harness.agents.answer import outcome_of
 from harness.agents.base import ExecutionContext, Failed, Finished
 from harness.agents.command import Command
 from harness.agents.driven import LONGEST_LINE, Lines
-from harness.model.runs import OUTCOMES
+from harness.mission.runs import OUTCOMES
 from harness.process import tree
 from tests.agents import badcli
 from tests.agents.agent_desk import Observed, desk, listen, project, settings

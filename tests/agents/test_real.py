@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import config
+from harness.mission import config
 from tests.agents import real, small_mission
 from tests.agents.modelserver import Server, serving
 from tests.missions import CHECKOUT, House, differences, listing, surroundings

@@ -12,7 +12,7 @@ import pytest
 from harness.agents.base import Failed, Finished
 from harness.agents.scripted import Scripted
 from harness.base.errors import Unavailable
-from harness.model.usage import parse, reported
+from harness.mission.usage import parse, reported
 from tests.agents.agent_desk import Observed, desk, listen, project, settings
 
 

@@ -11,9 +11,9 @@ from harness.builtin import turns
 from harness.builtin.order import Order
 from harness.builtin.run import run
 from harness.builtin.turns import Log
-from harness.model import tasks
-from harness.model.tasks import Task
-from harness.store.layout import Layout
+from harness.mission import tasks
+from harness.mission.tasks import Task
+from harness.state.layout import Layout
 from harness.workspace import given
 from harness.workspace.given import Given
 from harness.workspace.skills import Skill

@@ -24,7 +24,7 @@ from harness.builtin.hands import Hands, Place
 from harness.builtin.loop import End, Limits, Loop
 from harness.builtin.turns import Log
 from harness.process import supervise
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from tests.agents.modelserver import Brain, Reply, Seen, Server
 from tests.agents.wires import Call, Exchange
 from tests.crash import TORTURE

@@ -17,7 +17,7 @@ import pytest
 from harness.base.encoding import digest
 from harness.builtin import turns
 from harness.builtin.turns import Log
-from harness.model import runs, tasks
+from harness.mission import runs, tasks
 from tests.agents import small_mission, todo_mission
 from tests.agents.modelserver import Handler, Reply, Server
 from tests.agents.wires import Exchange

@@ -9,7 +9,7 @@ import pytest
 from harness.base import encoding
 from harness.builtin.order import Order
 from harness.builtin.run import WHY, before, key_of
-from harness.model import runs
+from harness.mission import runs
 from tests.builtin.talking import RUN, Bench, serving, steps
 
 

@@ -13,7 +13,7 @@ import pytest
 from harness.base import encoding
 from harness.builtin import past
 from harness.process.confine import BUBBLEWRAP, Glass, available
-from harness.store import files
+from harness.state import files
 from harness.workspace.tools import Tools
 from tests.agents.modelserver import Reply
 from tests.agents.wires import PROMPT, TOKENS, Exchange

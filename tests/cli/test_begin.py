@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import mission
+from harness.mission import mission
 from tests.missions import PROGRAM, House, heard
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.store import layout
+from harness.state import layout
 from tests.missions import House, differences, listing
 from tests.planned import contract_of, log_of, reply
 

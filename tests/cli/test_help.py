@@ -7,7 +7,7 @@ import pytest
 
 from harness.cli import help
 from harness.cli.main import cli
-from harness.model import roles
+from harness.mission import roles
 from tests.missions import CHECKOUT, House
 
 RUN_SH = str(CHECKOUT / "run.sh")

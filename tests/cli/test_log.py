@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import runs
+from harness.mission import runs
 from tests.missions import PROGRAM, House, until
 
 WORK = {"run": "echo 1 > 1.txt; echo out"}

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from harness.model import mission
-from tests.look import many
+from harness.mission import mission
 from tests.missions import PROGRAM, House
+from tests.report import many
 
 
 @pytest.mark.parametrize("words", [("watch",), ("watch", "--once")])

@@ -10,7 +10,7 @@ import pytest
 
 from harness.memory import identity
 from harness.memory.growth import Evidence, Graduation
-from harness.settle import curator
+from harness.run.settle import curator
 from tests.missions import House
 
 TODAY = "2026-04-24"

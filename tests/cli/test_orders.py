@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harness.model import order_log
+from harness.mission import order_log
 from tests.missions import House
 
 

@@ -23,8 +23,8 @@ LOADED_BY_ALL = {  # the modules of ours that `next`, `note` and `hold` load; ea
     *(f"store.{name}" for name in ("layout", "migrations", "names", "state")),
 }
 LOADED_BY_NEXT = {
-    *("decision.rules", "decision.views", "integrity.unsettled", "memory.pages", "memory.waiting"),
-    *("model.contract", "model.features", "model.issues", "store.objects"),
+    *("decision.rules", "decision.views", "workplace.unsettled", "memory.pages", "memory.waiting"),
+    *("mission.contract", "mission.features", "mission.issues", "state.objects"),
 }
 LARGE = {"asyncio", "http.client", "multiprocessing", "subprocess", "urllib.request"}  # of Python's own
 LOADED = """

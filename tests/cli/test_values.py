@@ -11,7 +11,7 @@ import pytest
 
 from harness.memory import identity
 from harness.memory.growth import Graduation
-from harness.settle import curator
+from harness.run.settle import curator
 from tests.kill_sweep import Kept
 from tests.missions import CHECKOUT, House
 

@@ -14,7 +14,7 @@ import pytest
 from harness.agents import registry
 from harness.base.errors import BrokenFile, UsageFault
 from harness.commands import choose_agent
-from harness.model import config
+from harness.mission import config
 from tests.missions import PROGRAM, House, differences, listing
 
 LOOP = [registry.LOOP] if registry.installed(registry.LOOP) else []  # offered where its packages are

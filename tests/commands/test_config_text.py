@@ -10,8 +10,8 @@ import pytest
 
 from harness.base.record import Record
 from harness.commands import config_text
-from harness.model import config
-from harness.model.config import Config
+from harness.mission import config
+from harness.mission.config import Config
 
 TEXT = config_text.commented("worker")
 SETTING = re.compile(r"^#(?! )", re.M)

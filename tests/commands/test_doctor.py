@@ -11,9 +11,9 @@ import pytest
 
 from harness.base.errors import Busy, UsageFault
 from harness.commands import doctor
-from harness.model import runs
-from harness.settle import curator
-from harness.store import files
+from harness.mission import runs
+from harness.run.settle import curator
+from harness.state import files
 from tests.missions import CHECKOUT, DISPOSABLE, House, differences, listing, until
 from tests.run.test_recover import killed
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness.base.errors import Refused, UsageFault
 from harness.commands import in_run
-from harness.model import issues, mission, runs
+from harness.mission import issues, mission, runs
 from tests.missions import DISPOSABLE, PROGRAM, House, differences, listing, tagged, until
 
 GOOD = '{"status": "implemented", "summary": "done"}'

@@ -11,8 +11,8 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.commands import spending
-from harness.model.usage import reported
-from harness.store import files
+from harness.mission.usage import reported
+from harness.state import files
 from tests.missions import House
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from harness.commands import status
 from harness.decision.rules import Decision
-from harness.model import mission, receipts, runs
-from harness.model.features import Feature
-from harness.model.issues import Issue
+from harness.mission import mission, receipts, runs
+from harness.mission.features import Feature
+from harness.mission.issues import Issue
 from harness.run import orders
 from tests.missions import House, until
 from tests.planned import reseal, role

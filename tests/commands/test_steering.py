@@ -10,8 +10,8 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.commands import steering
-from harness.integrity import lease
-from harness.store.layout import Layout
+from harness.state.layout import Layout
+from harness.workplace import lease
 from tests.missions import House, until
 
 

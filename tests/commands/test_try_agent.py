@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.integrity import environment
-from harness.model import mission
+from harness.mission import mission
+from harness.workplace import environment
 from tests.missions import House, tagged
 
 ABLE = r"""#!/bin/bash

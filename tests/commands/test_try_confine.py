@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.commands import try_confine
-from harness.integrity import confine
-from harness.model import config
+from harness.mission import config
 from harness.process import landlock
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, available
+from harness.workplace import confine
 from tests.missions import Done, House
 
 needs_bubblewrap = pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")

@@ -9,7 +9,7 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.commands import why
-from harness.model.contract import Check
+from harness.mission.contract import Check
 from tests.missions import House
 from tests.planned import contract_of, lay, reply, role, worked
 

@@ -13,8 +13,8 @@ from harness.base.record import Record
 from harness.git import dotgit
 from harness.process import tree
 from harness.process.confine import BUBBLEWRAP, LANDLOCK
-from harness.store import files
-from harness.store.layout import Layout, RunLayout, home, identity_folder
+from harness.state import files
+from harness.state.layout import Layout, RunLayout, home, identity_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

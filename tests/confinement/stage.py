@@ -23,16 +23,16 @@ from harness.base.record import Record
 from harness.commands import try_agent
 from harness.commands.try_agent import Finding
 from harness.git import dotgit, repository, worktrees
-from harness.integrity import confine, environment, home_layer, inbox, workplace
 from harness.memory import raw
-from harness.model import config, mission, runs
-from harness.model.contract import Claim
-from harness.model.features import Feature
+from harness.mission import config, mission, runs
+from harness.mission.contract import Claim
+from harness.mission.features import Feature
 from harness.process import supervise, temporary, tree
 from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.run import verbs
-from harness.store import files
-from harness.store.layout import Layout, identity_file
+from harness.state import files
+from harness.state.layout import Layout, identity_file
+from harness.workplace import confine, environment, home_layer, inbox, workplace
 from tests.confinement import attempts, forbidden
 from tests.confinement.forbidden import Attempt, Stage
 

@@ -13,8 +13,8 @@ import pytest
 
 from harness.base import clock
 from harness.decision import checkpoints
-from harness.model.contract import Check, Claim, Contract
-from harness.model.features import Feature
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.features import Feature
 from harness.notice import events
 from tests.missions import CHECKOUT, House, until
 from tests.planned import accept_all, lay

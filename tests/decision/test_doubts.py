@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.decision import doubts, views
-from harness.model import contract_log, runs
-from harness.model.contract import Check, Claim, Contract
+from harness.mission import contract_log, runs
+from harness.mission.contract import Check, Claim, Contract
 from tests.missions import CHECKOUT, House
 from tests.planned import contract_of, due, feature, lay, log_of, planned_from, role
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import COMMANDS
-from harness.model.contract import Check, Claim, Contract
+from harness.mission.contract import Check, Claim, Contract
 from tests.missions import House
 from tests.planned import lay, reply, role
 

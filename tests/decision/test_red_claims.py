@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.model import receipts
+from harness.mission import receipts
 from tests.missions import House
 from tests.planned import reseal, role
 

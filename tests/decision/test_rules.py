@@ -10,10 +10,10 @@ import pytest
 from harness.base import errors
 from harness.decision import rules
 from harness.decision.rules import Ask, Asks, Decision, Limits, View
-from harness.integrity import lease
-from harness.model import features
-from harness.model.features import Feature
-from harness.model.runs import Result, Totals
+from harness.mission import features
+from harness.mission.features import Feature
+from harness.mission.runs import Result, Totals
+from harness.workplace import lease
 from tests.helpers import noted
 
 NOW = 5_000

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from harness.integrity import mission_lock
-from harness.model import features, runs
-from harness.store import files, journal, migrations
+from harness.mission import features, runs
+from harness.state import files, journal, migrations
+from harness.workplace import mission_lock
 from tests.crash import contents, lay_out, sampled, stops
 from tests.formats.golden import Golden as Mission
 from tests.missions import CHECKOUT

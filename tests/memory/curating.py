@@ -9,10 +9,10 @@ from typing import Any
 
 from harness.memory import archive, identity, pages, raw, waiting
 from harness.memory.archive import Archived
-from harness.settle import curator
-from harness.settle.curator import CurationPlan
-from harness.store import files, journal
-from harness.store.layout import Layout
+from harness.run.settle import curator
+from harness.run.settle.curator import CurationPlan
+from harness.state import files, journal
+from harness.state.layout import Layout
 from tests.helpers import mission, put
 
 TODAY = "2026-04-24"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.memory import archive, compaction, lessons, pages
-from harness.settle import curator
-from harness.store import files
+from harness.run.settle import curator
+from harness.state import files
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, TODAY, Mission
 

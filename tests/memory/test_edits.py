@@ -12,7 +12,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.memory import pages
 from harness.memory.edits import PINNED
-from harness.store import files
+from harness.state import files
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission
 

@@ -10,8 +10,8 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.memory import identity
-from harness.store import files
-from harness.store.layout import identity_file
+from harness.state import files
+from harness.state.layout import identity_file
 from tests import crash
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission

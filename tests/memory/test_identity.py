@@ -13,7 +13,7 @@ import pytest
 from harness.base.errors import BrokenFile, Busy
 from harness.memory import identity
 from harness.memory.growth import Evidence, Graduation
-from harness.store import files
+from harness.state import files
 from tests import crash
 from tests.helpers import nasty
 

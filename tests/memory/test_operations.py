@@ -11,8 +11,8 @@ import pytest
 from harness.memory import operations, raw
 from harness.memory.archive import OF_ITS_OWN, Change
 from harness.memory.compaction import Compaction
-from harness.settle import curator
-from harness.store.layout import Layout
+from harness.run.settle import curator
+from harness.state.layout import Layout
 from tests.helpers import mission
 from tests.missions import House
 from tests.planned import reply

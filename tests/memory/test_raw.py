@@ -11,7 +11,7 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.memory import raw
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from tests.helpers import mission, nasty, put
 
 AT = "2026-04-24T10:05:12Z"

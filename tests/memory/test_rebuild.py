@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from harness.memory import identity, lessons, pages, rebuild, tokens
-from harness.settle import curator
-from harness.store import files
+from harness.run.settle import curator
+from harness.state import files
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.memory import pages, tokens
-from harness.store import files
+from harness.state import files
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission
 

@@ -12,8 +12,8 @@ from harness.memory import raw, waiting
 from harness.memory.pages import Curated
 from harness.memory.raw import Entry
 from harness.memory.waiting import Bound
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 from tests.helpers import mission, put
 
 AT = "2026-04-24T10:05:12Z"

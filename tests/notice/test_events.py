@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.base import clock
-from harness.model import runs
+from harness.mission import runs
 from harness.notice import events
 from tests.missions import House
 

@@ -11,8 +11,8 @@ from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.notice import notices
 from harness.notice.notices import Known, Line
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 from tests.missions import House
 
 MANY = 20_000

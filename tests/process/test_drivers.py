@@ -15,13 +15,13 @@ import pytest
 
 from harness.base.errors import HarnessError
 from harness.git import clones, landing, merging, repository, settings, worktrees
-from harness.model.contract import Contract
+from harness.mission.contract import Contract
 from harness.process import confine, drivers
 from harness.process.confine import BUBBLEWRAP, LANDLOCK
 from tests.git_repository import new
-from tests.integrity.test_confine import WITHOUT_LANDLOCK
 from tests.missions import CHECKOUT, House
 from tests.planned import accept_all, claim, feature, lay, reply
+from tests.workplace.test_confine import WITHOUT_LANDLOCK
 
 ATTACK = """import os, pathlib, socket, sys
 

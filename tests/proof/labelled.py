@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 from harness.base.record import Record
-from harness.model.contract import Claim
+from harness.mission.contract import Claim
 from harness.proof import file_kinds, patches, reward_hacking
 from tests.planned import claim
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness.base import faults
-from harness.model import contract, receipts
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Check, Contract
-from harness.model.receipts import Receipt
+from harness.mission import contract, receipts
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Check, Contract
+from harness.mission.receipts import Receipt
 from harness.process import tree
 from harness.proof import fire
 from tests.helpers import passable

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.git import settings
-from harness.integrity import confine
-from harness.model import receipts
-from harness.model.check_environment import CheckEnvironment
+from harness.mission import receipts
+from harness.mission.check_environment import CheckEnvironment
 from harness.process.confine import Confinement
 from harness.proof import fire, fresh
-from harness.store.layout import state_home
+from harness.state.layout import state_home
+from harness.workplace import confine
 from tests.missions import House
 
 

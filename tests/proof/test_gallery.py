@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.commands import why
-from harness.model import contract_log, mission, receipts
+from harness.mission import contract_log, mission, receipts
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, Done, House, surroundings, tagged
 from tests.proof.cheats import CHEATS, UNCONFINED, Cheat

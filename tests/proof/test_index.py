@@ -13,12 +13,12 @@ import pytest
 
 from harness.base import schema
 from harness.base.errors import BrokenFile
-from harness.model import contract_log, receipts, runs
-from harness.model.contract import Check, Claim
-from harness.model.receipts import Receipt
+from harness.mission import contract_log, receipts, runs
+from harness.mission.contract import Check, Claim
+from harness.mission.receipts import Receipt
 from harness.proof import index
 from harness.proof.index import ClaimStatus
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from tests.helpers import mission, put
 from tests.planned import claim
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Check, Service
-from harness.model.receipts import Receipt
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Check, Service
+from harness.mission.receipts import Receipt
 from harness.process import tree
 from harness.proof import fire
 from harness.proof import services as serving

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from harness.integrity import confine
-from harness.model import receipts
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Contract, Service
-from harness.model.receipts import Receipt
+from harness.mission import receipts
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Contract, Service
+from harness.mission.receipts import Receipt
 from harness.process import landlock, supervise, temporary
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, Confinement, Glass, available
 from harness.proof import sweep as sweeping
+from harness.workplace import confine
 from tests.missions import House
 from tests.planned import claim, contract_of, feature, lay
 

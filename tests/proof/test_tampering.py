@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from harness.model.check_environment import CheckEnvironment
-from harness.model.contract import Contract
-from harness.model.receipts import Receipt
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Contract
+from harness.mission.receipts import Receipt
 from harness.proof import fire, services, tampering
 from tests.missions import House
 from tests.planned import claim

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import Refused
-from harness.model import contract
-from harness.model.contract import Check, Contract, Service
+from harness.mission import contract
+from harness.mission.contract import Check, Contract, Service
 from harness.proof import verify
 from tests.missions import PROGRAM, Done, House, differences, listing
 from tests.planned import claim

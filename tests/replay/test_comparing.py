@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.model import features
-from harness.model.receipts import Receipt
+from harness.mission import features
+from harness.mission.receipts import Receipt
 from harness.replay import comparing
 from harness.replay.replica import Replica
-from harness.store import names
+from harness.state import names
 from tests.planned import feature
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from tests.missions import CHECKOUT, House
 from tests.planned import reply
 from tests.replay.test_playback import PLAN, finished, nth, play, played, step, until_it_ends

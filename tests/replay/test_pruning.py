@@ -9,9 +9,9 @@ from typing import Any
 
 from harness.base import clock
 from harness.git import worktrees
-from harness.integrity import workplace
-from harness.model import mission
-from harness.store import journal
+from harness.mission import mission
+from harness.state import journal
+from harness.workplace import workplace
 from tests.missions import House, listing
 
 OLD = clock.stamp(clock.now() - 40 * 86400)

@@ -9,7 +9,7 @@ from harness.base import clock
 from harness.git import repository
 from harness.replay.records import Records
 from harness.replay.replica import Replica
-from harness.store.layout import identity_folder, state_home
+from harness.state.layout import identity_folder, state_home
 from tests.missions import House
 
 

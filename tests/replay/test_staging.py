@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from harness.base import encoding
-from harness.model import config
+from harness.mission import config
 from harness.process import confine
 from harness.process.confine import BUBBLEWRAP
 from harness.replay import staging, then
-from harness.store import objects
+from harness.state import objects
 from tests.missions import CHECKOUT, House
 
 SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n```'}

@@ -10,7 +10,7 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.replay import swapping
-from harness.store import names
+from harness.state import names
 from tests.missions import House
 from tests.replay.test_then import SAYS, noted
 

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from harness.replay import then
-from harness.store import names
-from harness.store.layout import Layout
+from harness.state import names
+from harness.state.layout import Layout
 from tests.missions import House
 
 SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n```'}

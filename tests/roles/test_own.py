@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.integrity import workplace
-from harness.model import mission, runs
-from harness.model.features import Feature
+from harness.mission import mission, runs
+from harness.mission.features import Feature
+from harness.workplace import workplace
 from tests.missions import CHECKOUT, House, tagged, until
 
 SCRIPT = """import sys
@@ -17,7 +17,7 @@ SCRIPT = """import sys
 sys.path.append({checkout!r})
 
 from harness.run import main
-from harness.settle import curator, planner, validator, worker
+from harness.run.settle import curator, planner, validator, worker
 
 
 def nothing(run):

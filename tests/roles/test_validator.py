@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.model.features import Feature
+from harness.mission.features import Feature
 from tests.missions import House
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.integrity import workplace
-from harness.model import contract, features, mission, runs
-from harness.model.contract import Contract
-from harness.model.mission import Mission
+from harness.mission import contract, features, mission, runs
+from harness.mission.contract import Contract
+from harness.mission.mission import Mission
 from harness.run import starting
-from harness.store import objects
-from harness.store.layout import Layout
+from harness.state import objects
+from harness.state.layout import Layout
+from harness.workplace import workplace
 from tests import crash
 from tests.missions import CHECKOUT, House, listing, until
 from tests.planned import accept_all, claim, due, feature, lay, reply

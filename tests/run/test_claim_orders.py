@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.model import contract_log, mission
-from harness.model.contract import Check, Claim
+from harness.mission import contract_log, mission
+from harness.mission.contract import Check, Claim
 from harness.run import claim_orders, orders
 from harness.run.claim_orders import Edit, Swap
 from tests.helpers import noted

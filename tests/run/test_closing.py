@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import features, runs
-from harness.model.features import Feature
+from harness.mission import features, runs
+from harness.mission.features import Feature
 from harness.run import closing
-from harness.store import files, objects
+from harness.state import files, objects
 from tests.missions import House
 from tests.planned import stalled
 

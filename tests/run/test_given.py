@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.agents import registry
 from harness.agents.clis import ABOUT
 from harness.agents.playbook import Playbook
-from harness.model import config
+from harness.mission import config
 from harness.run import given
 from tests.missions import House
 from tests.workspace.workspaces import RULES, person, ran, skill

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from harness.memory import pages, raw
-from harness.model import issues
-from harness.model.contract import Contract
+from harness.mission import issues
+from harness.mission.contract import Contract
 from harness.run import inputs, opening
 from harness.run.opening import Asked
 from harness.run.prompt import Material
-from harness.store import files, journal
+from harness.state import files, journal
 from tests.missions import House
 from tests.planned import claim, feature, lay, prompt_of, reply, role, worked
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.integrity import workplace
-from harness.model import mission, order_log, runs
-from harness.model.features import Feature
-from harness.store import files
+from harness.mission import mission, order_log, runs
+from harness.mission.features import Feature
+from harness.state import files
+from harness.workplace import workplace
 from tests.missions import CHECKOUT, DISPOSABLE, House, differences, listing, until
 from tests.run.test_recover import killed
 

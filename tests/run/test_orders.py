@@ -13,9 +13,9 @@ import pytest
 
 from harness.base.errors import BrokenFile, HarnessError, UsageFault
 from harness.decision import views
-from harness.model import features, order_log, runs
+from harness.mission import features, order_log, runs
 from harness.run import orders
-from harness.store import files
+from harness.state import files
 from tests.missions import PROGRAM, House, differences, listing, until
 from tests.planned import stalled
 
@@ -182,8 +182,8 @@ PLACE_AND_DIE = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from harness.run import orders
-from harness.store import files
-from harness.store.layout import Layout
+from harness.state import files
+from harness.state.layout import Layout
 layout = Layout(sys.argv[2])
 count, real = 0, os.replace
 def replace(*args):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harness.model import contract, contract_log
+from harness.mission import contract, contract_log
 from tests.missions import House
 
 

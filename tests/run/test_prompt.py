@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from harness.model import features, runs
-from harness.model.contract import Contract
-from harness.model.features import Feature
-from harness.model.issues import Issue
-from harness.model.receipts import Receipt
-from harness.model.roles import READS, Role
+from harness.mission import features, runs
+from harness.mission.contract import Contract
+from harness.mission.features import Feature
+from harness.mission.issues import Issue
+from harness.mission.receipts import Receipt
+from harness.mission.roles import READS, Role
 from harness.run import prompt
 from harness.run.prompt import Material
-from harness.store import documents, objects
+from harness.state import documents, objects
 from harness.workspace.given import WORDS
 from tests.helpers import nasty
 from tests.missions import House

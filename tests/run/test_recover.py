@@ -16,11 +16,11 @@ import pytest
 
 from harness.commands import doctor
 from harness.git import landing
-from harness.integrity import workplace
-from harness.model import mission, runs
+from harness.mission import mission, runs
 from harness.process import temporary, tree
 from harness.run import recover
-from harness.store import files, objects
+from harness.state import files, objects
+from harness.workplace import workplace
 from tests.crash import DYING, sampled
 from tests.kill_sweep import Kept
 from tests.missions import CHECKOUT, Done, House, differences, listing, tagged, until

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.integrity import workplace
-from harness.model import mission
-from harness.model.contract import Contract
+from harness.mission import mission
+from harness.mission.contract import Contract
+from harness.workplace import workplace
 from tests.crash import sampled
 from tests.missions import CHECKOUT, Done, House, until
 from tests.planned import accept_all, claim, due, feature, lay, reply

@@ -13,9 +13,9 @@ import pytest
 
 import harness
 from harness.base.errors import BrokenFile, NeedsPerson, UsageFault
-from harness.model import mission
+from harness.mission import mission
 from harness.run import starting
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from tests.helpers import passable
 from tests.missions import CHECKOUT, House, differences, listing
 from tests.other_user import OtherUser

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.model import mission, runs
-from harness.store import files, objects
+from harness.mission import mission, runs
+from harness.state import files, objects
 from tests.missions import House, tagged, until
 from tests.planned import reply
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 from harness.run import transcript
 from harness.run.transcript import MIB, Lines, Recent, Reported, Row, Transcript, reported
 

@@ -6,8 +6,8 @@ import json
 import signal
 from pathlib import Path
 
-from harness.integrity.inbox import GONE
-from harness.model import receipts, runs
+from harness.mission import receipts, runs
+from harness.workplace.inbox import GONE
 from tests.commands.test_in_run import tried
 from tests.missions import House, until
 from tests.planned import raw_of

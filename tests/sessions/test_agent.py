@@ -16,7 +16,7 @@ from harness.base.errors import UsageFault
 from harness.builtin.loop import Limits
 from harness.sessions import places
 from harness.sessions.agent import HarnessAgent
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.talking import bodies, calling, steps

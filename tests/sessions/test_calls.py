@@ -124,7 +124,7 @@ def test_a_cancelled_call_leaves_a_conversation_that_goes_on(tmp_path: Path) -> 
 
         async def cancelled() -> None:
             from harness.sessions import places
-            from harness.store.layout import Layout
+            from harness.state.layout import Layout
 
             here = Layout(str(tmp_path))
             async with agent(tmp_path, server, filesystem=lambda user, name: places.of_folder(here, user, name)) as one:

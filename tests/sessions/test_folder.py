@@ -8,7 +8,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.sessions import folder
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from harness.tools.tool import ALWAYS, NO, YES
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.sessions import interrupts, places
 from harness.sessions.store import keys
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.talking import bodies, calling, steps

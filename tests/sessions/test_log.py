@@ -11,7 +11,7 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.builtin import talk_text, turns
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 from harness.sessions import log, recalling, ruling, session
 from harness.sessions.log import Result, Syncs, Writer
 from harness.sessions.on_files import FileStore

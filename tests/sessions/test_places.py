@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.builtin.hands import Hands
 from harness.sessions import places
 from harness.sessions.store import keys
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 
 
 def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.base.errors import UsageFault
-from harness.model.usage import Usage
+from harness.mission.usage import Usage
 from harness.sessions import session, state
 from harness.sessions.log import Result
 from harness.sessions.on_files import FileStore

@@ -10,7 +10,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.sessions import words
 from harness.sessions.words import Source
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.model import tasks
+from harness.mission import tasks
 from harness.tasks.crew import MOST_RUNNING
 from tests.tasks.workers import Answering, crewed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.model import tasks
+from harness.mission import tasks
 from harness.tasks.crew import DEEPEST
 from harness.tasks.squad import Squad
 from tests.tasks.workers import SCOUT, Answering, crewed

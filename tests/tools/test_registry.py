@@ -13,7 +13,7 @@ import pytest
 from harness.base.encoding import digest
 from harness.base.errors import Busy
 from harness.memory import tokens
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from harness.tools import registry
 from harness.tools.tool import READS, TEAM, Result
 from tests.missions import CHECKOUT

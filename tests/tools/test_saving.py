@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.store import files
+from harness.state import files
 from tests.tools.benches import Bench
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from harness.workspace.given import Given
 from harness.workspace.skills import Skill
 from tests.tools.benches import Bench

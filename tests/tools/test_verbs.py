@@ -16,7 +16,7 @@ from tests.planned import raw_of
 CALLS = """import json, os, sys
 sys.path.insert(0, {checkout!r})
 from harness.filesystem.local import Local
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from harness.tools import registry
 from harness.tools.tool import Workbench
 

@@ -40,12 +40,12 @@ FIRST = {  # which sweep is asked first
 NOT_ITS_OWN = ["-k", "not find and not planted"]  # the planted bugs of these files themselves
 MUTANTS = {
     "no lock": Mutant(
-        "harness/store/files.py",
+        "harness/state/files.py",
         "            fcntl.flock(self.descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))\n",
         "            pass\n",
     ),
     "no inode check": Mutant(  # ours is the order: the file is opened under the lock
-        "harness/store/journal.py",
+        "harness/state/journal.py",
         """    with files.Lock(layout.state_lock):
         finish_journal(layout)
         descriptor = files.open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
@@ -56,47 +56,47 @@ MUTANTS = {
 """,
     ),
     "no fsync": Mutant(
-        "harness/store/journal.py",
+        "harness/state/journal.py",
         "    try:\n        os.fsync(descriptor)\n    finally:\n        os.close(descriptor)\n    return offset\n",
         "    os.close(descriptor)\n    return offset\n",
     ),
     "no folder fsync": Mutant(
-        "harness/store/files.py",
+        "harness/state/files.py",
         "    descriptor = os.open(path, os.O_RDONLY)\n    try:\n        os.fsync(descriptor)\n",
         "    descriptor = os.open(path, os.O_RDONLY)\n    try:\n        pass\n",
     ),
     "rewrite in place": Mutant(
-        "harness/store/files.py",
+        "harness/state/files.py",
         "        stage(temporary, data, mode, quickly=quickly)\n        os.replace(temporary, path)\n",
         "        stage(path, data, mode, quickly=quickly)\n",
     ),
     "stale write-back": Mutant(
-        "harness/settle/curator.py",
+        "harness/run/settle/curator.py",
         "changes.put_blocks(names.RAW, chain(kept.blocks(), rest))",
         "changes.put_blocks(names.RAW, chain(kept.blocks(), [] if rest else []))",
     ),
     "no tail repair": Mutant(
-        "harness/store/files.py",
+        "harness/state/files.py",
         '        if size and os.pread(descriptor, 1, size - 1) != b"\\n":\n            data = b"\\n" + data\n',
         "",
     ),
     "archive synced late": Mutant(
-        "harness/store/journal.py",
+        "harness/state/journal.py",
         "        files.stage(staged, data)\n        steps.append([verb, path, staged, offset])\n",
         '        files.stage(staged, data, quickly=verb == "append")\n        steps.append([verb, path, staged, offset])\n',
     ),
     "no generation check": Mutant(
-        "harness/settle/curator.py",
+        "harness/run/settle/curator.py",
         "    if now.generation != before.curated.generation:\n",
         "    if now.generation < before.curated.generation:\n",
     ),
     "lease not rechecked": Mutant(
-        "harness/integrity/lease.py",
+        "harness/workplace/lease.py",
         "    found = holder(live, claim)\n    if found:\n",
         "    found = holder(live, claim)\n    if found and not found.claims:\n",
     ),
     "compare without swap": Mutant(
-        "harness/store/state.py",
+        "harness/state/state.py",
         """        if locked:
             self._commit(changes)
         else:

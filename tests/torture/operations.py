@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.base.encoding import decode
-from harness.history import snapshots
-from harness.store import files
+from harness.replay import snapshots
+from harness.state import files
 from tests import kill_sweep
 from tests.kill_sweep import RUN_SH
 from tests.missions import CHECKOUT, Done, House, until
@@ -21,8 +21,8 @@ APPENDED = "the port is 8123"
 COMPACTING = """import sys; sys.path.insert(0, {checkout!r})
 from harness.base.exits import guarded
 from harness.memory.waiting import Bound
-from harness.settle import curator
-from harness.store.layout import Layout
+from harness.run.settle import curator
+from harness.state.layout import Layout
 def work():
     curator.compact_all(Layout({project!r}), {identity!r}, "m-1", "run-9", "2026-04-24", bound=Bound(entries=6, bytes=10**6))
     return 0

@@ -25,12 +25,12 @@ import pytest
 
 from harness.base.errors import Busy
 from harness.memory import raw
-from harness.model import mission
-from harness.settle import curator
-from harness.store import files, journal, names
-from harness.store.journal import Journal
-from harness.store.layout import Layout
-from harness.store.state import State
+from harness.mission import mission
+from harness.run.settle import curator
+from harness.state import files, journal, names
+from harness.state.journal import Journal
+from harness.state.layout import Layout
+from harness.state.state import State
 from tests import kill_sweep
 from tests.crash import end, start
 from tests.journalled import ledger_is_wrong

@@ -16,12 +16,12 @@ from harness.base.errors import Busy, Changed
 from harness.decision import doubts
 from harness.memory import archive, pages, raw
 from harness.memory.waiting import Bound
-from harness.model.contract import Check, Claim, Contract
-from harness.model.features import Feature
-from harness.settle import curator
-from harness.store import files, names
-from harness.store.layout import Layout
-from harness.store.state import Changes, State
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.features import Feature
+from harness.run.settle import curator
+from harness.state import files, names
+from harness.state.layout import Layout
+from harness.state.state import Changes, State
 from tests import kill_sweep
 from tests.crash import end, start
 from tests.helpers import mission
@@ -186,7 +186,7 @@ def house_features(house: House) -> list[Feature]:
 
 def doubts_of(house: House) -> list[str]:
     """Claims whose log does not say what they are."""
-    from harness.model import contract, contract_log
+    from harness.mission import contract, contract_log
 
     return list(doubts.edited(contract.load(house.layout), contract_log.load(house.layout)))
 

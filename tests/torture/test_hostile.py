@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BROKEN, DONE, EXIT_CODES, NEEDS_PERSON, STOPPED, USAGE
-from harness.store import files
+from harness.state import files
 from tests.crash import TORTURE
 from tests.helpers import passable
 from tests.missions import CHECKOUT, Done, House, listing

@@ -18,18 +18,18 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from harness.base.errors import Busy, Changed, UsageFault
 from harness.commands import doctor
-from harness.integrity import lease
-from harness.integrity.lease import Lease, Terms
 from harness.memory import lessons, pages, rebuild
 from harness.memory.waiting import Bound
-from harness.model import contract, features, runs
-from harness.model.contract import Check, Claim, Contract
-from harness.model.features import Feature
-from harness.settle import curator
-from harness.settle.curator import CurationPlan, Place
-from harness.store import files, journal, names
-from harness.store.layout import Layout
-from harness.store.state import Changes, State
+from harness.mission import contract, features, runs
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.features import Feature
+from harness.run.settle import curator
+from harness.run.settle.curator import CurationPlan, Place
+from harness.state import files, journal, names
+from harness.state.layout import Layout
+from harness.state.state import Changes, State
+from harness.workplace import lease
+from harness.workplace.lease import Lease, Terms
 from tests import crash
 from tests.crash import TORTURE
 from tests.helpers import mission, put

@@ -14,9 +14,9 @@ import pytest
 from harness.memory import identity, raw
 from harness.memory.waiting import Bound
 from harness.run import archiving
-from harness.settle import curator
-from harness.store import files, journal
-from harness.store.layout import Layout
+from harness.run.settle import curator
+from harness.state import files, journal
+from harness.state.layout import Layout
 from tests.crash import TORTURE, contents, lay_out, power_cuts, recorded
 from tests.helpers import mission, put
 from tests.memory.curating import TODAY, accounted

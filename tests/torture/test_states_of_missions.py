@@ -8,13 +8,13 @@ import os
 import re
 from pathlib import Path
 
-from harness.history import restoring, snapshots, state_then
-from harness.integrity import lease
-from harness.integrity.lease import Lease, Terms
-from harness.model import mission, runs
+from harness.mission import mission, runs
+from harness.replay import restoring, snapshots, state_then
 from harness.run import closing, starting
-from harness.store import files, journal
-from harness.store.state import State
+from harness.state import files, journal
+from harness.state.state import State
+from harness.workplace import lease
+from harness.workplace.lease import Lease, Terms
 from tests.crash import TORTURE, contents
 from tests.missions import House
 from tests.torture.test_states import disks

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.memory import raw
-from harness.model import runs
-from harness.settle import curator
-from harness.store import files
-from harness.store.layout import Layout
+from harness.mission import runs
+from harness.run.settle import curator
+from harness.state import files
+from harness.state.layout import Layout
 from tests import kill_sweep
 from tests.kill_sweep import RUN_SH, Template
 from tests.missions import House, differences, listing, until

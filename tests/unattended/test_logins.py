@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.model import config
+from harness.mission import config
 from harness.unattended import logins
 from tests.missions import House
 

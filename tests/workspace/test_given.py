@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.model import config, roles
+from harness.mission import config, roles
 from harness.run import given as of_run
 from harness.workspace import given, places
 from harness.workspace.given import OwnReading

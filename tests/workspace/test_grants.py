@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import Unavailable
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from harness.workspace import grants
 from tests.missions import CHECKOUT, House
 from tests.workspace.workspaces import accepted, person, ran, shown, skill

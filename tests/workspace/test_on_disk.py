@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.model.config import Config
-from harness.store.layout import Layout
+from harness.mission.config import Config
+from harness.state.layout import Layout
 from harness.workspace import given, on_disk
 
 

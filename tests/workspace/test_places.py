@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from harness.workspace import places
 from tests.missions import House
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.base.errors import BrokenFile
 from harness.commands import workspaces
-from harness.store.layout import Layout
+from harness.state.layout import Layout
 from tests.missions import House
 from tests.planned import role
 

@@ -1,1 +1,0 @@
-"""Past runs looked at: prompts rebuilt and explained, the state as it was, search, export; and a way back to it."""

@@ -1,0 +1,343 @@
+"""config.toml: optional, a closed set of keys. docs/contract.md documents every key; a test compares the two."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from harness.base import schema
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.base.schema import Fault
+from harness.state import documents, names
+from harness.state.layout import Layout
+from harness.state.state import State
+
+MOST = 1e15
+TRUSTS = ("workspace", "full")
+WORKPLACES = ("tree", "project")
+CONFINES = ("auto", "required", "off")
+EVENTS = ("done", "escalated", "checkpoint", "budget", "stuck", "auth", "passed", "failed", "run")
+FEATURE, COST = "before-feature:", "every-cost-usd:"
+WHENS = f"after-plan, before-done, {FEATURE}F-001 or {COST}5"
+
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
+    Agents = Any
+    Trust = str
+    Workplace = str
+    Confine = str
+    Network = bool | str
+    Inside = list[str]
+    Variables = list[str]
+    Shown = list[str]
+    Most = int
+    MostNumber = float
+    Price = float
+    Event = str
+    Address = str
+    Name = str
+    When = str
+else:
+    LIMIT = ("above 0, and a number with an end", lambda value: 0 < value < MOST)
+    Most, MostNumber = schema.WHOLE.part(*LIMIT, bound=True), schema.NUMBER.part(*LIMIT, bound=True)
+    Price = schema.NUMBER.part("a price, 0 or above", lambda value: 0 <= value < float("inf"), bound=True)
+    Trust, Workplace, Confine = schema.one_of(TRUSTS), schema.one_of(WORKPLACES), schema.one_of(CONFINES)
+    Network = schema.Kind('true, false or "loopback"', lambda value: type(value) is bool or value == "loopback")
+    Inside = schema.listed(
+        schema.TEXT.part("a path in the project", lambda path: _is_inside(path)),
+        'a list of paths in the project, such as [".env"]',
+    )
+    Variables = schema.listed(
+        schema.TEXT.part("a name", lambda name: name.isascii() and name.isidentifier()),
+        'a list of names of variables, such as ["DATABASE_PASSWORD"]',
+    )
+    Shown = schema.listed(
+        schema.TEXT.part("", lambda path: _is_inside(path) and path[0] != "~" and bool(path.strip("./"))),
+        'a list of paths below your home folder, such as [".config/tool"]',
+    )
+    Event = schema.one_of(EVENTS)
+    Address = schema.TEXT.part(
+        "https://… or http://…, in ASCII, without a space", lambda url: not url or _is_address(url)
+    )
+    Name = schema.TEXT.part("a name, ASCII letters, digits, '.', '_' and '-', such as look-1", schema.is_name)
+    When = schema.TEXT.part(WHENS, lambda text: _is_when(text))
+    Agents = schema.Kind("a name or a list of names", lambda value: bool(agent_names(value)) or value in ("", []))
+
+
+class Top(Record):
+    """The keys before the first table. Names give the unit of times."""
+
+    agent: Agents = ""
+    user: str = ""
+    trust: Trust = ""
+    mcp: bool = False
+    workplace: Workplace = "tree"
+    confine: Confine = "auto"
+    network: Network = True
+    carry: Inside = []
+    lanes: Most = 1
+    check_seconds: Most = 600
+    sweep_seconds: Most = 300
+    curate_after: Most = 20
+
+
+class Limits(Record):
+    """[limits]; None means no limit."""
+
+    max_runs: Most = 200
+    max_hours: MostNumber = 48
+    stall_after: Most = 3
+    max_cost_usd: MostNumber | None = None
+    max_tokens: Most | None = None
+    max_log_mb: Most = 64
+
+
+class WorkspaceTable(Record):
+    """[workspace]: what agents are given besides their task. `additional_context`: files of the project whose text goes with
+    AGENTS.md; `max_tokens`: of all sections together; the others turn a part off."""
+
+    max_tokens: Most = 8000
+    additional_context: Inside = []
+    instructions: bool = True
+    knowledge: bool = True
+    skills: bool = True
+    memory: bool = True
+    subagents: bool = True
+    tools: bool = True
+
+
+class EnvTable(Record):
+    """[env]; the only key, `pass`, is a keyword of Python."""
+
+    __annotations__ = {"pass": "Variables"}
+    vars()["pass"] = []
+
+
+class ChecksTable(Record):
+    """[checks]. `writes`: tracked files that a check may write; `needs`: variables that a project's own tests require."""
+
+    writes: Inside = []
+    needs: Variables = []
+
+
+class HomeTable(Record):
+    """[home]: what of a person's HOME is there besides the list, as paths below it."""
+
+    show: Shown = []
+
+
+class Tables(Record):
+    """Tables with a table for each name. `on` and `checkpoint`: a table for each time they are written. `prices`: USD per
+    million tokens, by model."""
+
+    on: list[Any] = []
+    checkpoint: list[Any] = []
+    roles: dict[str, dict[str, Any]] = {}
+    agents: dict[str, dict[str, Any]] = {}
+    prices: dict[str, dict[str, float]] = {}
+
+
+class RoleTable(Record):
+    """[roles.NAME]"""
+
+    agent: Agents = ""
+    model: str = ""
+    minutes: MostNumber = 60
+    idle_minutes: MostNumber = 10
+
+
+class AgentTable(Record):
+    """[agents.NAME]"""
+
+    path: str = ""
+    args: list[str] = []
+    env: dict[str, str] = {}
+    model: str = ""
+    command: list[str] = []
+    format: str = ""
+    writable: list[str] = []
+    base_url: Address = ""
+    api_key_env: str = ""
+    temperature: Price | None = None
+    max_steps: Most = 200
+    request_seconds: MostNumber = 600
+
+
+class PriceTable(Record):
+    """[prices.MODEL]"""
+
+    input: Price
+    output: Price
+    cache_read: Price = 0
+    cache_write: Price = 0
+
+
+class OnTable(Record):
+    """[[on]]: a program, or an address, that gets the event. `before`: the program may refuse a run."""
+
+    event: Event
+    run: list[str] = []
+    url: Address = ""
+    before: bool = False
+    seconds: Most = 60
+
+
+class CheckpointTable(Record):
+    """[[checkpoint]]"""
+
+    name: Name
+    when: When
+
+
+class File(Tables, Top):
+    """The whole file."""
+
+    limits: dict[str, Any] = {}
+    env: dict[str, Any] = {}
+    home: dict[str, Any] = {}
+    workspace: dict[str, Any] = {}
+    checks: dict[str, Any] = {}
+
+
+class Config(Tables, Limits, Top):
+    """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `shown`: the paths of
+    `[home] show`; `writes` and `needs`: the keys of `[checks]`; `workspace`: its table."""
+
+    agent: list[str] = []
+    passed: list[str] = []
+    shown: list[str] = []
+    writes: list[str] = []
+    needs: list[str] = []
+    workspace: dict[str, Any] = {}
+
+    @property
+    def home(self) -> list[str]:
+        """What of a person's HOME is there besides the list; `/` is all but keys."""
+        return ["/", *self.shown] if self.trust == "full" else self.shown
+
+
+REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
+SINGLE = ("limits", "env", "home", "workspace", "checks")  # tables without a name of their own
+TABLES = {"limits": Limits, "env": EnvTable, "workspace": WorkspaceTable, "roles": RoleTable, "agents": AgentTable}
+TABLES |= {"home": HomeTable, "prices": PriceTable, "checks": ChecksTable}
+
+
+def load(layout: Layout) -> Config:
+    """The configuration of the mission; defaults if there is no file. BrokenFile names file, line and remedy."""
+    path, text = layout.config, State(layout).text(names.CONFIG)
+    if text is None:
+        return Config()
+    value = documents.cached(layout.cache, "config", text, lambda text: parse(text, path).asdict(), Config.fields)
+    return Config(**value)
+
+
+def require(layout: Layout) -> Config:
+    """`load`, for a run that begins: BrokenFile where a key says what no run does any more."""
+    found = load(layout)
+    if found.workplace != "tree":
+        line = line_of(State(layout).text(names.CONFIG) or "", "", "workplace")
+        fault = "runs no longer work in the project folder; each has a tree of its own"
+        raise BrokenFile(layout.config, fault, line=line, remedy=f'Remove the line workplace = "{found.workplace}".')
+    return found
+
+
+def parse(text: str, path: str) -> Config:
+    """The configuration in a TOML text; raises BrokenFile."""
+    try:
+        value = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        place = re.search(r"line (\d+)", str(fault))
+        bad = int(place[1]) if place else text.count("\n") + 1
+        raise BrokenFile(path, f"not TOML ({fault})", line=bad, remedy="Correct that line.") from None
+    found = _faults(value)
+    if found:
+        first = found[0]
+        line = line_of(text, first.where.strip("[]") if first.where[0] == "[" else "", first.key, first.row)
+        raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
+    limits, passed = value.pop("limits", {}), value.pop("env", {}).get("pass", [])
+    shown = [os.path.normpath(path) for path in value.pop("home", {}).get("show", [])]
+    named = {"agent": agent_names(value.get("agent")), "passed": passed, "shown": shown, **value.pop("checks", {})}
+    return Config(**{**value, **limits, **named})
+
+
+def _faults(value: dict[str, Any]) -> list[Fault]:
+    there = {name: table for name, table in value.items() if name in TABLES and type(table) is dict}
+    rows = {name: value[name] for name in REPEATED if type(value.get(name)) is list}
+    top = {**value, **{name: {} for name in there}, **{name: [] for name in rows}}
+    tables: list[tuple[str, Any, type[Record]]] = [("config.toml", top, File)]
+    for kind, named in there.items():
+        of_kind = {"": named} if kind in SINGLE else {f".{name}": table for name, table in named.items()}
+        tables += [(f"[{kind}{name}]", table, TABLES[kind]) for name, table in of_kind.items()]
+    found = [fault for where, table, shape in tables for fault in schema.faults(table, where, shape)]
+    found += [fault for name, known in rows.items() for fault in _row_faults(name, known)]
+    return found or [*_hook_faults(rows.get("on", [])), *_name_faults(rows.get("checkpoint", []))]
+
+
+def _row_faults(name: str, rows: list[Any]) -> Iterator[Fault]:
+    """What is wrong with the tables of a name that is repeated."""
+    for number, row in enumerate(rows):
+        for fault in schema.faults(row, f"[[{name}]]", REPEATED[name]):
+            fault.row = number
+            yield fault
+
+
+def _hook_faults(rows: list[dict[str, Any]]) -> Iterator[Fault]:
+    """What is wrong with a hook whose keys are valid each."""
+    for number, row in enumerate(rows):
+        fault = None
+        if bool(row.get("run")) == bool(row.get("url")):
+            fault = Fault.of("[[on]] needs one of 'run' and 'url'", "[[on]]")
+        elif row.get("before") and (row["event"] != "run" or row.get("url")):
+            fault = Fault.of("[[on]] 'before' is for event = \"run\" and a program", "[[on]]", "before")
+        if fault:
+            fault.row = number
+            yield fault
+
+
+def _name_faults(rows: list[dict[str, Any]]) -> list[Fault]:
+    names = (row["name"] for row in rows)
+    return [Fault.of(text, "[[checkpoint]]", "name") for text in schema.name_faults(names, "checkpoint")]
+
+
+def _is_address(url: str) -> bool:
+    return url.startswith(("https://", "http://")) and url.isascii() and url.isprintable() and " " not in url
+
+
+def _is_when(text: str) -> bool:
+    """Whether a text says when a checkpoint is due."""
+    if text.startswith(FEATURE):
+        return schema.is_name(text.removeprefix(FEATURE))
+    if text.startswith(COST):
+        step = text.removeprefix(COST)
+        return step.replace(".", "", 1).isdecimal() and float(step) > 0
+    return text in ("after-plan", "before-done")
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path from config.toml is relative and stays in the project's folder."""
+    return bool(path) and not path.startswith("/") and "\0" not in path and ".." not in path.split("/")
+
+
+def line_of(text: str, table: str, key: str = "", row: int = 0) -> int | None:
+    """The 1-based line of a key in its table, or of the table's header without a key; else the first line with that word
+    (`a.b = 1`), else None. `row`: which one of the tables of that name, from 0."""
+    word = key or table.partition(".")[2] or table
+    inside, first, before = "", None, 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if header := re.match(r"\s*\[+([^\]]+)\]", line):
+            before += bool(table) and inside == table
+            inside = re.sub(r"[\"'\s]", "", header[1])
+        if before >= row and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line.partition("#")[0]):
+            if inside == table or (not (table and key) and f"{inside}.".startswith(word + ".")):
+                return number
+            first = first or number
+    return first or (line_of(text, table, key) if row else None)
+
+
+def agent_names(agent: object) -> list[str]:
+    """The name of an agent or a list of names, as a list; [] for any other value."""
+    found = [agent] if isinstance(agent, str) and agent else agent
+    return [*found] if isinstance(found, list) and all(isinstance(name, str) for name in found) else []

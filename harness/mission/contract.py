@@ -1,0 +1,258 @@
+"""validation-contract.md: the claims that must be true, and the checks that decide them.
+
+```sh setup                                     ```sh service name=web ready="curl …" seconds=60
+### VAL-AUTH-001: one observable sentence       then ```sh check [guard] [seconds=900] blocks, or the line `manual`
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from harness.base import schema
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.base.schema import Line, PlainText, Positive
+from harness.mission.features import Feature, find
+from harness.state import documents, names
+from harness.state.layout import Layout, restoring
+from harness.state.state import State
+
+PREAMBLE = """# Validation contract
+
+Each claim is decided by its checks, run with `bash -euo pipefail -c` in the working folder; the exit status decides.
+"""
+MANUAL = "manual"
+
+
+class Check(Record):
+    """One command; `seconds` None means check_seconds of the config; a `guard` may be green before the work."""
+
+    run: PlainText
+    seconds: Positive | None = None
+    guard: bool = False
+
+
+class Claim(Record):
+    """One sentence and its checks; a manual claim has no checks: a person decides it."""
+
+    id: str
+    text: str
+    checks: list[Check] = []
+    manual: bool = False
+
+
+class Service(Record):
+    """A server that checks need; `ready` is a command that succeeds within `seconds` once the server answers."""
+
+    name: str
+    run: PlainText
+    ready: Line
+    seconds: Positive = 60
+
+
+class Contract(Record):
+    """The whole contract; `setup` is "" if there is none."""
+
+    setup: str = ""
+    services: list[Service] = []
+    claims: list[Claim] = []
+
+    def claim(self, claim_id: str) -> Claim:
+        """The claim with this id; raises UsageFault, with the known ids, if there is none."""
+        return find(self.claims, claim_id, "claim")
+
+    def of(self, claim_ids: list[str]) -> list[Claim]:
+        """The claims with these ids that exist, in the order asked."""
+        known = {claim.id: claim for claim in self.claims}
+        return [known[claim_id] for claim_id in claim_ids if claim_id in known]
+
+
+_last: dict[str, tuple[str, dict[str, Any]]] = {}  # of each contract the text and its values
+FIELDS = ("rows", *Contract.fields, *Claim.fields, *Check.fields, *Service.fields)
+
+
+def load(layout: Layout) -> Contract:
+    """The contract of the mission, empty before the first plan; raises BrokenFile if it is malformed."""
+    value = _value(layout)
+    if not value:
+        return Contract()
+    services = [schema.trusted(Service, row) for row in value["services"]]
+    return Contract(setup=value["setup"], services=services, claims=[_unpacked(row) for row in value["claims"]])
+
+
+def load_some(layout: Layout, claim_ids: list[str]) -> list[Claim]:
+    """Only the claims with these ids that exist, in the order asked; cheap for a large contract."""
+    value = _value(layout)
+    known = {row[0]: row for row in value["claims"]} if value and claim_ids else {}
+    return [_unpacked(known[claim_id]) for claim_id in claim_ids if claim_id in known]
+
+
+def setup(layout: Layout) -> str:
+    """Only the setup, "" if there is none; cheap for a large contract."""
+    value = _value(layout)
+    return str(value["setup"]) if value else ""
+
+
+def require(layout: Layout, found: list[Feature]) -> None:
+    """Raises BrokenFile if the contract lacks a claim of a feature: with no check, the feature would pass."""
+    value = _value(layout) if found else None
+    known = {row[0] for row in value["claims"]} if value else set()
+    for feature in found:
+        missing = [claim for claim in feature.claims if claim not in known]
+        if missing or not feature.claims:
+            fault = f"it lacks {', '.join(missing) or 'every claim'} of {feature.id}"
+            raise BrokenFile(layout.contract, fault, remedy=f"Put the claim back. {restoring()}")
+
+
+def _packed(contract: Contract) -> dict[str, Any]:
+    """The contract as plain values for the cache, a claim as a short list: JSON with the names of fields loads much slower."""
+    claims = [[one.id, one.text, [_packed_check(check) for check in one.checks], one.manual] for one in contract.claims]
+    return {"setup": contract.setup, "services": schema.plain(contract.services), "claims": claims}
+
+
+def _packed_check(check: Check) -> str | list[Any]:
+    plain = check.seconds is None and not check.guard
+    return check.run if plain else [check.run, check.seconds, check.guard]
+
+
+def _unpacked(row: list[Any]) -> Claim:
+    """The claim that `_packed` made the row of."""
+    claim_id, text, checks, manual = row
+    return Claim(id=claim_id, text=text, checks=[_unpacked_check(check) for check in checks], manual=manual)
+
+
+def _unpacked_check(value: str | list[Any]) -> Check:
+    if isinstance(value, str):
+        return Check(run=value)
+    run, seconds, guard = value
+    return Check(run=run, seconds=seconds, guard=guard)
+
+
+def _value(layout: Layout) -> dict[str, Any] | None:
+    """The contract as `_packed` values, which nobody changes; a process parses the same text once."""
+    path, text = layout.contract, State(layout).text(names.CONTRACT)
+    if text is None:
+        return None
+    if path not in _last or _last[path][0] != text:
+        read = documents.cached(layout.cache, "contract", text, lambda text: _packed(parse(text, path)), FIELDS)
+        _last[path] = text, dict(read)
+    return _last[path][1]
+
+
+def remember(layout: Layout, text: str, contract: Contract) -> None:
+    """Put a contract that was just written as `text` into the cache."""
+    documents.keep(layout.cache, "contract", text, _packed(contract), FIELDS)
+
+
+def parse(text: str, path: str) -> Contract:
+    """The contract in a Markdown text; raises BrokenFile with the line of the first fault."""
+    contract = Contract()
+    lines: list[int] = []
+    for block in documents.blocks(text):
+        if block.kind == "heading" and block.level == 3:
+            contract.claims.append(_claim(block, path))
+            lines.append(block.line)
+        elif block.kind == "fence":
+            _take_fence(contract, block, path)
+        elif block.kind == "paragraph" and contract.claims and block.text.strip() == MANUAL:
+            contract.claims[-1].manual = True
+        elif contract.claims or (block.kind == "heading" and block.level != 1):
+            fault = f"'{block.text[:60].strip()}' is no part of a contract"
+            raise BrokenFile(path, fault, line=block.line, remedy=HELP)
+    _check_claims(contract.claims, lines, path)
+    return contract
+
+
+def _check_claims(claims: list[Claim], lines: list[int], path: str) -> None:
+    known: set[str] = set()
+    for claim, line in zip(claims, lines, strict=True):
+        if claim.manual == bool(claim.checks):
+            fault = f"{claim.id} needs either checks or the line '{MANUAL}', not both or neither"
+            raise BrokenFile(path, fault, line=line, remedy=HELP)
+        if claim.id.lower() in known:
+            fault = f"claim '{claim.id}' appears twice"
+            raise BrokenFile(path, fault, line=line, remedy="Give every claim an id of its own.")
+        known.add(claim.id.lower())
+
+
+HELP = "A claim is '### ID: sentence' with ```sh check blocks, or the line 'manual'; see docs/contract.md."
+
+
+def _claim(block: documents.Block, path: str) -> Claim:
+    name, colon, text = block.text.partition(":")
+    if not colon or not schema.is_name(name) or not text.strip():
+        raise BrokenFile(path, f"the heading '{block.text[:60]}' is not 'ID: sentence'", line=block.line, remedy=HELP)
+    return Claim(id=name, text=text.strip())
+
+
+def _take_fence(contract: Contract, block: documents.Block, path: str) -> None:
+    if not block.closed:
+        raise BrokenFile(path, f"the block '{block.info}' is not closed", line=block.line, remedy=HELP)
+    kind, options = _options(block, path)
+    command = block.text.removesuffix("\n")
+    if kind == "setup" and not options and not contract.claims and not contract.setup:
+        contract.setup = command
+    elif kind == "service" and {"name", "ready"} <= options.keys() <= {"name", "ready", "seconds"}:
+        bad = schema.name_faults([*(service.name for service in contract.services), options["name"]], "service")
+        if bad:
+            raise BrokenFile(path, bad[0], line=block.line, remedy=HELP)
+        service = Service(name=options["name"], run=command, ready=options["ready"])
+        contract.services.append(service.replace(seconds=int(options.get("seconds", 60))))
+    elif kind == "check" and contract.claims and options.keys() <= {"guard", "seconds"}:
+        seconds = int(options["seconds"]) if "seconds" in options else None
+        contract.claims[-1].checks.append(Check(run=command, seconds=seconds, guard="guard" in options))
+    else:
+        raise BrokenFile(path, f"the block '{block.info}' is not understood here", line=block.line, remedy=HELP)
+
+
+def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:
+    words = _words(block.info)
+    if len(words) < 2 or words[0] != "sh":
+        raise BrokenFile(path, f"the block '{block.info}' is not understood", line=block.line, remedy=HELP)
+    options = {key: value for key, _, value in (word.partition("=") for word in words[2:])}
+    seconds = options.get("seconds", "1")
+    if not seconds.isdecimal() or seconds[0] not in "123456789":
+        raise BrokenFile(path, "'seconds' must be a whole number above 0", line=block.line, remedy=HELP)
+    return words[1], options
+
+
+_split: dict[str, tuple[str, ...]] = {}  # a few info strings are shared by all checks of a contract
+
+
+def _words(info: str) -> tuple[str, ...]:
+    """The words of an info string, none if it is not shell."""
+    if info not in _split:
+        try:
+            _split[info] = tuple(shlex.split(info))
+        except ValueError:
+            _split[info] = ()
+    return _split[info]
+
+
+def render(contract: Contract) -> str:
+    """The Markdown text of a contract; `parse` is the inverse."""
+    parts = [PREAMBLE]
+    if contract.setup:
+        parts.append(setup_block(contract))
+    parts += map(service_block, contract.services)
+    for claim in contract.claims:
+        end = " #" if claim.text.endswith("#") else ""  # Markdown strips closing marks from a heading, once
+        parts.append(f"### {claim.id}: {claim.text}{end}\n")
+        for check in () if claim.manual else claim.checks:
+            seconds = f" seconds={check.seconds}" if check.seconds is not None else ""
+            parts.append(documents.fenced(check.run + "\n", f"sh check{' guard' if check.guard else ''}{seconds}"))
+        parts += [MANUAL + "\n"] if claim.manual else []
+    return "\n".join(parts)
+
+
+def setup_block(contract: Contract) -> str:
+    """The block of the setup."""
+    return documents.fenced(contract.setup + "\n", "sh setup")
+
+
+def service_block(service: Service) -> str:
+    """The block of a service."""
+    ready = service.ready.replace("\\", "\\\\").replace('"', '\\"')
+    info = f'sh service name={service.name} ready="{ready}" seconds={service.seconds}'
+    return documents.fenced(service.run + "\n", info)

@@ -1,0 +1,85 @@
+"""mission.json and the format file: the identity of the mission, and whether this version can read its folder; and SPEC.md,
+which a person writes in theirs."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from harness.base import schema
+from harness.base.errors import RESTORE, BrokenFile, UsageFault
+from harness.base.record import Record
+from harness.state import files, migrations, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+
+AT = "-at-"  # in the name of a branch: what follows is the snapshot at which a restore began it
+SPEC_CHARS = 24_000  # of SPEC.md that a prompt shows
+
+
+class Mission(Record):
+    """`id` is the slug of the folder and 6 hex digits; `branch` has the work, which began at `base_commit`."""
+
+    id: str
+    created: str
+    host: str
+    branch: str
+    base_commit: str
+
+
+def exists(layout: Layout) -> bool:
+    """Whether this folder has a mission."""
+    return os.path.exists(layout.format)
+
+
+def check_format(layout: Layout) -> None:
+    """Raises UsageFault if there is no mission, BrokenFile if its format is older, or unknown."""
+    text, start = State(layout).text(names.FORMAT), f"start {command()}, or: {command('init')}"
+    if text is None:
+        raise UsageFault(f"There is no mission in {layout.project}. Write SPEC.md there and {start}")
+    if migrations.is_due(layout):
+        remedy = f"The next start migrates it to format {migrations.FORMAT}: {start}"
+        raise BrokenFile(layout.format, f"format {text.strip()} is that of an older harness", line=1, remedy=remedy)
+    if text.strip() != str(migrations.FORMAT):
+        remedy = (
+            f"This harness reads format {migrations.FORMAT}: use the version that wrote the folder, or a newer one."
+        )
+        raise BrokenFile(layout.format, f"unknown format '{text.strip()[:40]}'", line=1, remedy=remedy)
+
+
+def load(layout: Layout) -> Mission:
+    """The mission in this folder; raises as `check_format`, and BrokenFile if mission.json is malformed."""
+    check_format(layout)
+    return read(layout)
+
+
+def read(layout: Layout) -> Mission:
+    """mission.json, which has the same fields in every format."""
+    value = State(layout).json(names.MISSION)
+    found = schema.faults(value, "the mission", Mission)
+    if found:
+        fault = f"not a mission's id, created, host, branch, base_commit ({'; '.join(found)})"
+        raise BrokenFile(layout.mission, fault, remedy=RESTORE)
+    return Mission(**(value or {}))
+
+
+def new_id(project: str) -> str:
+    """An id for a new mission: the folder's name as a slug, a dash, 6 random hex digits."""
+    slug = re.sub(r"[^a-z0-9]+", "-", os.path.basename(project).lower()).strip("-")[:40] or "mission"
+    return f"{slug}-{os.urandom(3).hex()}"
+
+
+def asked_spec(layout: Layout) -> bytes | None:
+    """The person's SPEC.md; None where it is absent."""
+    return files.read(layout.asked_spec)
+
+
+def asked_spec_text(layout: Layout) -> str | None:
+    """The person's SPEC.md as text; None where it is absent, BrokenFile where it is no UTF-8."""
+    return files.read_text(layout.asked_spec)
+
+
+def spec_changed(layout: Layout) -> bool:
+    """Whether the person's SPEC.md differs from the accepted copy; an absent or empty one asks for nothing."""
+    found = asked_spec(layout)
+    return bool(found and found.strip()) and found != State(layout).data(names.SPEC)

@@ -1,0 +1,250 @@
+"""A run in progress: its opening, which does not change, and its outcome, which it writes when it closes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.base import clock, encoding
+from harness.base.errors import UsageFault
+from harness.base.record import Record
+from harness.memory import raw
+from harness.mission import contract, features
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.config import Config
+from harness.mission.contract import Claim, Contract
+from harness.mission.features import Feature
+from harness.mission.mission import Mission
+from harness.mission.receipts import Receipt
+from harness.mission.roles import Role
+from harness.mission.runs import Context
+from harness.mission.usage import Usage
+from harness.process.confine import BUBBLEWRAP, Confinement
+from harness.state import names
+from harness.state.layout import Layout, RunLayout
+from harness.state.state import Changes, State
+
+MOST_NOTES = 10
+
+
+class Begun(Record, frozen=True):
+    """A run that has begun, alive or dead: the folder of its mission, and its context."""
+
+    layout: Layout
+    context: Context
+
+    @property
+    def id(self) -> str:
+        """The id of the run."""
+        return self.context.run
+
+    @property
+    def paths(self) -> RunLayout:
+        """The files of the run."""
+        return self.layout.run(self.context.run)
+
+    @property
+    def capability(self) -> str:
+        """Recovery reads the tree of a dead run only if its feature is in progress, as a role that commits leaves it."""
+        return "commits"
+
+    @property
+    def sealed(self) -> bool:
+        """Whether nothing that the run started can have changed the mission's state."""
+        return self.context.confined == BUBBLEWRAP
+
+    @property
+    def checkout(self) -> str:
+        """The working folder of git that the run works in: its tree; of an older harness, perhaps the project's repository."""
+        return self.context.folder or self.layout.top
+
+    @property
+    def workplace(self) -> str:
+        """The folder where the run's agent works and its checks run: the project's place in the checkout."""
+        return self.layout.within(self.checkout)
+
+    @property
+    def changes_tree(self) -> bool:
+        """Whether the role may change the working directory."""
+        return self.capability == "commits"
+
+
+class OpenRun(Begun, frozen=True):
+    """A live run and its inputs. `claims` are those of the feature at opening. Its guardians inherit the descriptors of its
+    lease, `keep`. `started` is on the monotonic clock. `confinement`: what checks and services may touch besides their folders,
+    None for all; `home`: their HOME, "" for the user's. `given`: what its agents get of the workspace, None for nothing.
+    `transcripts`: the folder of its transcripts, "" for that of the run. `mark`: of its processes, "" for its id."""
+
+    mission: Mission
+    settings: Config
+    role: Role
+    claims: list[Claim]
+    keep: list[int]
+    started: float
+    confinement: Confinement | None = None
+    home: str = ""
+    given: Any = None
+    transcripts: str = ""
+    mark: str = ""
+
+    @property
+    def tag(self) -> str:
+        """The mark of every process that this run starts."""
+        return self.mark or f"{self.mission.id}/{self.id}"
+
+    @property
+    def capability(self) -> str:
+        """The capability of its role, one of roles.CAPABILITIES or ""."""
+        return self.role.capability
+
+    def place(self) -> CheckEnvironment:
+        """The working folder as the check environment of this run."""
+        made = place_of(self.layout, self.context, self.tag, self.settings, self.keep)
+        return made.replace(confinement=self.confinement, home=self.home)
+
+    def note(self, outcome: Outcome, tag: str, text: str, feature: str = "") -> None:
+        """One entry of this role for raw.md, which lands with the outcome; a line that is too long is shortened."""
+        text = raw.one_line(text)
+        if len(text) > raw.LONGEST:
+            text = text[: raw.LONGEST - 1] + "…"
+        entry = raw.rendered(self.role.name, feature or self.context.feature, [(tag, text)])
+        outcome.changes.append(names.RAW, entry)
+
+    def seconds(self) -> float:
+        """The duration of the run so far."""
+        return clock.elapsed(self.started)
+
+
+class Outcome(Record):
+    """The outcome of a run, alive or dead. All changes land with the result, in `changes`: `features` (`feature` is the one of
+    this run) by `save`, the contract when it is assigned, `issues` with their numbers. While the agent works, `features` are
+    those at opening; `begin_changes` takes them as they are when the run settles. `offer`: what its agent is asked, too.
+
+    `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when the
+    vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the agent;
+    `reply_fault`: why the only reply was refused; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red)
+    from checks; `examined` is what a role found out before it settles; `idle`: it died before anything ran, so it is none of
+    the runs that are capped. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed there, and
+    runs too; `clashes`: paths of this run's work that conflict with what landed since it opened. `spec`: the SPEC.md that the
+    prompt has; `said`: ids of what it has of people that a plan answers. `changed`: the paths that its commit changed, None where
+    that is not known; `unaccepted`: those of the workspace that a person must accept. `not_passed`: the variables that the
+    agent's output mentions and that it did not get, in words."""
+
+    layout: Layout
+    changes: Changes
+    features: list[Feature] = []
+    feature: Feature | None = None
+    ended: str = "ok"
+    reason: str = ""
+    offer: str = ""
+    verdict: str = ""
+    commit: str = ""
+    newly_green: int = 0
+    accepted: bool | None = None
+    sweep: dict[str, str] | None = None
+    usages: list[Usage] = []
+    until: int = 0
+    waits: dict[str, int] = {}
+    kept_out: list[str] = []
+    secrets: list[str] = []
+    refused: list[str] = []
+    tree: str = ""
+    issues: list[dict[str, Any]] = []
+    messages: list[str] = []
+    reply: dict[str, Any] | None = None
+    reply_fault: str = ""
+    receipts: list[Receipt] = []
+    signs: list[str] = []
+    setup_fault: str = ""
+    idle: bool = False
+    unlanded: str = ""
+    conflicts: list[str] = []
+    clashes: list[str] = []
+    spec: str = ""
+    said: list[str] = []
+    changed: list[str] | None = None
+    unaccepted: list[str] = []
+    not_passed: str = ""
+    examined: Any = None
+    _contract: Contract | None = None
+    _at: str = ""
+    _queue_version: str = ""
+
+    @property
+    def agent(self) -> str:
+        """The last agent; "" if there was none."""
+        return self.usages[-1].agent if self.usages else ""
+
+    @property
+    def contract(self) -> Contract:
+        """The current contract, read once."""
+        if self._contract is None:
+            self._contract = contract.load(self.layout)
+        return self._contract
+
+    @contract.setter
+    def contract(self, value: Contract) -> None:
+        """The contract after the run has closed."""
+        self._contract = value
+        self.changes.put(names.CONTRACT, contract.render(value).encode())
+
+    def take_not_passed(self) -> None:
+        """The first line of the reason says `not_passed`."""
+        if self.not_passed not in self.reason:
+            first, *rest = self.reason.split("\n")
+            self.reason = "\n".join(["; ".join(filter(None, [first, self.not_passed])), *rest])
+
+    def begin_changes(self) -> None:
+        """No change yet; queue and contract are as they are on disk now."""
+        self.changes, self._contract, self._at = Changes(), None, clock.stamp(clock.now())
+        found = State(self.layout).read(names.FEATURES)
+        self._queue_version = found.version
+        self.take_queue(features.parse(found.data, self.layout.features), self.feature.id if self.feature else "")
+
+    @property
+    def at(self) -> str:
+        """The time as a timestamp; all that one settle writes has the same, as a playback has."""
+        return self._at or clock.stamp(clock.now())
+
+    def take_queue(self, queue: list[Feature], feature: str) -> None:
+        """Use these features, and the one with this id, if there is one, as the feature of the run."""
+        self.features, self.feature = queue, next((one for one in queue if one.id == feature), None)
+
+    def save(self) -> None:
+        """The current features are a change; it does not land where somebody else changed them since `begin_changes`."""
+        self.changes.put(names.FEATURES, features.render(self.features), expect=self._queue_version or None)
+
+
+class Run(Record, frozen=True):
+    """The argument of a role's script: the open run, and the outcome that the script decides."""
+
+    opened: OpenRun
+    outcome: Outcome
+
+    @property
+    def reply(self) -> dict[str, Any] | None:
+        """The reply of the agent; None if there is none."""
+        return self.outcome.reply
+
+
+def place_of(layout: Layout, context: Context, tag: str, settings: Config, keep: list[int]) -> CheckEnvironment:
+    """The working folder as the check environment of the run with this context, as it was at opening."""
+    run = Begun(layout=layout, context=context)
+    environment = CheckEnvironment(directory=run.workplace, tag=tag, seconds=settings.check_seconds, keep=keep)
+    environment.checkout = run.checkout if layout.prefix else ""
+    environment.passed, environment.writes, environment.needs = settings.passed, settings.writes, settings.needs
+    return environment.replace(head=context.head, tree=context.tree, by=context.run, shown=settings.home)
+
+
+def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:
+    """Append notes of an agent to raw.md, and to the list of the run, which limits their number."""
+    if not notes:
+        return
+    state, name = State(layout), names.of_run(context.run, names.NOTES)
+    with state.lock_of(name):  # agents may note in parallel, and every note counts
+        before = (state.data(name) or b"").count(b"\n")
+        if before + len(notes) > MOST_NOTES:
+            limit = f"A run may note {MOST_NOTES} entries; {before} are noted"
+            raise UsageFault(f"{limit}. Keep what the next stranger needs most.")
+        checked = [(tag, raw.checked(tag, text, in_run=True)) for tag, text in notes]
+        raw.append(layout, context.role, context.feature, checked)
+        state.add(name, b"".join(encoding.dump_json({"tag": tag, "text": text}) for tag, text in checked))

@@ -1,0 +1,72 @@
+"""orders.jsonl: what a person ordered, and what came of it. Each order has a line, and one more once it is applied or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.base import schema
+from harness.base.record import Record
+from harness.mission import features
+from harness.mission.features import Feature
+from harness.state import json_lines, names
+from harness.state.layout import Layout
+from harness.state.state import Changes, State
+
+
+class Applied(Record):
+    """The result of an order: `state` is applied or refused, `said` the message for the person."""
+
+    id: str
+    at: str
+    state: str
+    said: str
+
+
+class Order(Record):
+    """One order: `verb` is a key of VERBS in `harness/run/orders.py`, `args` its arguments."""
+
+    id: str
+    at: str
+    by: str
+    verb: str
+    args: list[str]
+
+
+class Waits(Exception):
+    """The order waits until this run has ended."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"noted; it is applied when the run that is under way ends ({run_id})")
+
+
+class OrderContext(Record):
+    """What an order changes, before it is written: features and other changes. `busy`: {feature: the live run that claims it}."""
+
+    layout: Layout
+    features: list[Feature]
+    changes: Changes
+    at: str
+    busy: dict[str, str]
+
+    def free(self, feature_id: str) -> Feature:
+        """The feature, for a change of its status; raises Waits where a live run claims it."""
+        feature = features.find(self.features, feature_id)
+        if feature_id in self.busy:
+            raise Waits(self.busy[feature_id])
+        return feature
+
+
+def pending(layout: Layout) -> list[Order]:
+    """Orders that are not applied yet, oldest first. Raises BrokenFile."""
+    waiting: dict[str, Order] = {}
+
+    def take(row: Any) -> None:
+        if "state" in row:
+            waiting.pop(schema.record(Applied, row, "an order has").id, None)
+        else:
+            order = schema.record(Order, row, "an order has")
+            waiting[order.id] = order
+
+    data = State(layout).data(names.ORDERS)
+    json_lines.parse(data, layout.orders, take, "the line is no order", "Remove that line.")
+    return list(waiting.values())

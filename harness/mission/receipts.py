@@ -1,0 +1,109 @@
+"""Receipts: the result of a check, with its time and commit. One JSON line each, in receipts.jsonl of the run."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from harness.base import encoding, faults, redaction, schema
+from harness.base.record import Record
+from harness.state import files, json_lines
+from harness.state.layout import Layout, command
+
+HEAD_BYTES = 1024
+TAIL_BYTES = 3072
+FLAKY = "flaky: "
+NOT_FIRED = 69  # exit of a check that could not be run; its output begins with why
+OWN_FOLDER = "names a folder of the mission: "
+REWRITTEN = " while a check ran, and it is again as it was"  # how a sign about a file that decides ends
+WARNING = "warning: "  # how a note begins that is no sign
+OUTSIDE = "outside"  # the phase of the second sweep, in a plain environment
+INSIDE_ONLY = (  # behind "VAL-001 is red (exit 1)"
+    "with a plain environment in a fresh clone, so it passes only inside the harness ([checks] needs in config.toml names "
+    "variables that a project's own tests require)"
+)
+
+if TYPE_CHECKING:  # a type here, at run time the kind of a field
+    Seconds = float
+else:
+    Seconds = schema.NUMBER.part("a number of seconds, 0 or above", lambda value: 0 <= value < 1e15)
+
+
+class Receipt(Record):
+    """One run of one check. `phase`: before, after, blame, sweep or outside; `exit` None: a timeout. `flaky`: red at first, green
+    when run again. `notes`: context such as reward-hacking signals in the diff, or what a fresh clone lacks. `reason`: why it is
+    red whatever its exit, "" where its exit decides."""
+
+    claim: str
+    command: str
+    phase: str
+    exit: int | None
+    seconds: Seconds
+    output: str
+    output_sha256: str
+    head: str
+    tree: str
+    by: str
+    host: str
+    at: str
+    guard: bool = False
+    flaky: bool = False
+    notes: list[str] = []
+    reason: str = ""
+
+    @property
+    def green(self) -> bool:
+        """Whether the check passed."""
+        return self.exit == 0 and not self.reason
+
+    @property
+    def signs(self) -> list[str]:
+        """The reward-hacking signals among the notes: a validation of the claim's own feature saw them in the diff."""
+        own = self.notes[:-1] if self.flaky else self.notes  # the last note of a flaky one says how it was flaky
+        if self.phase == "after":
+            return [note for note in own if not note.startswith(WARNING)]
+        return [
+            note for note in own if note.startswith(OWN_FOLDER) or note.endswith(REWRITTEN)
+        ]  # others: what a clone lacks
+
+    @property
+    def verdict(self) -> str:
+        """`green`, `red (exit 1)`, `red (timed out)` or `red (changed files)`."""
+        if self.green:
+            return "green (flaky)" if self.flaky else "green"
+        if self.exit == 0:
+            return "red (changed files)"
+        return "red (timed out)" if self.exit is None else f"red (exit {self.exit})"
+
+    @property
+    def fault(self) -> str:
+        """What was wrong in a red check, on one line: what its output says, or the check where that says nothing, or no more
+        than the name of an exception."""
+        if self.reason or self.exit == NOT_FIRED:
+            return self.reason or faults.first(self.output)
+        said, check = faults.of_output(self.output), " ".join(self.command.split())
+        bare = said.replace(".", "").isidentifier()
+        return f"{said}, in {check}" if said and bare else said or check
+
+
+def shortened(head: bytes, tail: bytes, length: int) -> str:
+    """Head and tail of an output of `length` bytes as text that may be kept, with the number of bytes left out between them."""
+    left_out = length - len(head) - len(tail)
+    gap = f"\n[… {left_out} bytes left out …]\n".encode() if left_out else b""
+    return redaction.received((head + gap + tail).decode("utf-8", "replace"))
+
+
+def load(path: str) -> list[Receipt]:
+    """The receipts of one run; [] if it has none. A torn last line is skipped; BrokenFile names any other bad line."""
+    make = partial(schema.record, Receipt, wrote="a check leaves")
+    return json_lines.parse(files.read(path), path, make, "the line is no receipt", f"See: {command('doctor')}")
+
+
+def of_run(layout: Layout, run_id: str) -> list[Receipt]:
+    """The receipts of a run, as `load`."""
+    return load(layout.run(run_id).receipts)
+
+
+def render(receipts: list[Receipt]) -> bytes:
+    """The bytes of receipts.jsonl."""
+    return b"".join(encoding.dump_json(receipt.asdict()) for receipt in receipts)

@@ -1,0 +1,132 @@
+"""What a search looks for in a file: its candidate lines by a literal that each hit must have, then the whole query on each.
+
+No index: the bytes of a file are searched block by block. That only leaves lines out; what is a hit is decided on decoded text.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.base import encoding
+from harness.base.errors import UsageFault
+from harness.base.record import Record
+from harness.state import files
+
+BLOCK = 256 * 1024
+TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[\d,]+\}|.", re.DOTALL)  # of a regular expression
+REPEAT = re.compile(r"\{[\d,]+\}")
+CODED = re.compile(r"\\[xuUN\d]|\(\?#")  # characters by number or name, and comments
+QUANTIFIERS, NOT_LITERAL = "*+?", "*+?().|"
+LONGEST = 4 * 1024 * 1024  # a line that goes on longer is taken in pieces of that size
+
+
+class Query(Record):
+    """Words that a line must all have, as they are written, or a regular expression. `literal`: the longest text that each hit
+    must have, "" where there is none."""
+
+    words: list[str]
+    pattern: re.Pattern[str] | None = None
+    literal: str = ""
+
+    def at(self, text: str) -> int:
+        """Where the hit begins in a line of text; -1 if it is none."""
+        if self.pattern:
+            found = self.pattern.search(text)
+            return found.start() if found else -1
+        return text.find(self.words[0]) if all(word in text for word in self.words) else -1
+
+    def needles(self, escaped: bool) -> list[bytes]:
+        """The bytes of which a candidate line has at least one; [] where every line is one. `escaped`: the text is in JSON, whose
+        writers may escape what is not ASCII."""
+        if not self.literal:
+            return []
+        if not escaped:
+            return [self.literal.encode("utf-8", "surrogateescape")]
+        forms = (encoding.compact(self.literal, ascii_only=only)[1:-1] for only in (False, True))
+        return [*dict.fromkeys(form.encode("utf-8", "surrogatepass") for form in forms)]
+
+
+def query(words: Sequence[str], regex: bool) -> Query:
+    """The query of a command line; raises UsageFault for none, and for a regular expression that is not one."""
+    given = [word for word in words if word]
+    if not given:
+        raise UsageFault("Say what to search for: words that a line must all have, or -e and a regular expression.")
+    if not regex:
+        return Query(words=given, literal=max(given, key=len))
+    try:
+        pattern = re.compile(" ".join(given))
+    except (re.error, RecursionError, OverflowError) as fault:
+        raise UsageFault(f"'{' '.join(given)}' is no regular expression: {fault}.") from None
+    return Query(words=given, pattern=pattern, literal=_mandatory(pattern))
+
+
+def _mandatory(pattern: re.Pattern[str]) -> str:
+    """The longest literal that each match has, outside groups; "" where case does not count, or none is found."""
+    source = pattern.pattern
+    if pattern.flags & (re.IGNORECASE | re.VERBOSE) or CODED.search(source):
+        return ""
+    found, depth = [""], 0
+    for token in TOKENS.findall(source):
+        depth += (token == "(") - (token == ")")
+        if token == "|" and not depth:
+            return ""
+        if token in QUANTIFIERS or REPEAT.fullmatch(token):
+            found[-1] = found[-1][:-1]
+        literal = token[-1] if len(token) == 1 or not token[1].isalnum() else ""
+        if depth or len(token) > 2 or not literal or token in NOT_LITERAL:
+            found.append("")
+        elif token not in ("^", "$"):
+            found[-1] += literal
+    return max(found, key=len)
+
+
+def lines(path: str, asked: Query, escaped: bool) -> Iterator[tuple[int, bytes]]:
+    """(offset, line) of each candidate line, in order; a last line without a newline is one too. Memory is bounded: the file is
+    read into one buffer, behind what is left of its last line there."""
+    try:
+        descriptor = files.open_regular(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    needles, buffer, kept, offset = asked.needles(escaped), bytearray(BLOCK), 0, 0
+    with open(descriptor, "rb", buffering=0) as file:
+        while size := file.readinto(memoryview(buffer)[kept:]):
+            end = kept + size
+            whole = buffer.rfind(b"\n", 0, end) + 1 or (end if end >= LONGEST else 0)
+            yield from _candidates(buffer, whole, needles, offset)
+            rest = bytes(buffer[whole:end])
+            offset, kept = offset + whole, len(rest)
+            if kept * 2 > len(buffer):
+                buffer = bytearray(len(buffer) * 2)
+            buffer[:kept] = rest
+    yield from _candidates(buffer, kept, needles, offset)
+
+
+def _candidates(data: bytearray, end: int, needles: list[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
+    """The candidate lines in data[:end]."""
+    at, places = 0, dict.fromkeys(needles, -1)
+    while at < end:
+        for needle, place in list(places.items()):
+            if place < at and (place := data.find(needle, at, end)) < 0:
+                del places[needle]  # nor is it in what follows
+            else:
+                places[needle] = place
+        if needles and not places:
+            return
+        first = min(places.values(), default=at)
+        begin = data.rfind(b"\n", at, first) + 1 or at
+        stop = data.find(b"\n", first, end)
+        stop = end if stop < 0 else stop
+        yield offset + begin, bytes(data[begin:stop])
+        at = stop + 1
+
+
+def number_of(path: str, offset: int) -> int:
+    """The number of the line that begins at this offset."""
+    number, at = 1, 0
+    for block in files.blocks(path, 0, BLOCK):
+        if at + len(block) >= offset:
+            return number + block.count(b"\n", 0, offset - at)
+        number, at = number + block.count(b"\n"), at + len(block)
+    return number

@@ -1,0 +1,69 @@
+"""Where past runs are: in the mission, and in the missions that were put away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.base import encoding
+from harness.base.errors import UsageFault
+from harness.mission import mission, runs
+from harness.state import json_lines, migrations, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+
+
+def require(layout: Layout) -> None:
+    """Raises UsageFault where there is no mission, BrokenFile where its format is not known; an older one will do."""
+    if not migrations.is_due(layout):
+        mission.check_format(layout)
+
+
+def missions(layout: Layout) -> list[Layout]:
+    """The mission, and those of its archive."""
+    state = State(layout)
+    archived = [layout.archive_of(name) for name in state.list(names.ARCHIVED)]
+    found = [Layout(layout.project, path) for path in archived]
+    return [layout, *(one for one in found if mission.exists(one))]
+
+
+def find(layout: Layout, name: str, *, forgotten: bool = False) -> tuple[Layout, str]:
+    """The mission that has the run, and the run's id. `name` is an id, or `MISSION/RUN` for one of an archived mission. Raises
+    UsageFault where there is no such run, where several archived missions have one, and, unless `forgotten`, where a person
+    removed it."""
+    require(layout)
+    above, _, run_id = name.rpartition("/")
+    found = [one for one in missions(layout) if _has(one, run_id) and above in ("", mission.read(one).id)]
+    if len(found) > 1 and found[0] is not layout:
+        which = " or ".join(f"{mission.read(one).id}/{run_id}" for one in found)
+        raise UsageFault(f"Several archived missions have a run '{run_id}'. Say: {which}")
+    if not found:
+        raise UsageFault(f"There is no run '{name}'. See: {command('runs list')}")
+    require(found[0])
+    gone = None if forgotten else runs.forgotten(found[0]).get(run_id)
+    if gone:
+        raise UsageFault(f"The run {name} was {gone.words}. What is left: {command('runs show')} {name}")
+    return found[0], run_id
+
+
+def _has(layout: Layout, run_id: str) -> bool:
+    return runs.is_id(run_id) and State(layout).exists(f"{names.RUNS}/{run_id}")
+
+
+def title(layout: Layout, run_id: str) -> str:
+    """The run as `find` takes it: of an archived mission with the mission's id."""
+    return f"{mission.read(layout).id}/{run_id}" if layout.state != Layout(layout.project).state else run_id
+
+
+def before(layout: Layout, run_id: str, role: str) -> Iterator[str]:
+    """The ids of the finished runs of a role before this run, the newest first, without those that were forgotten. A line is
+    parsed only where it may be one."""
+    own, same = (f'"{key}":{encoding.compact(text)}'.encode() for key, text in (("run", run_id), ("role", role)))
+    passed, gone = not State(layout).exists(names.of_run(run_id, names.RESULT)), runs.forgotten(layout)
+    for start, line in json_lines.backwards(layout.run_log):
+        if passed and same in line:
+            found, fault = runs.parse(line)
+            if found is None:
+                raise runs.misread(layout, start, fault)
+            if found.role == role and found.run not in gone:
+                yield found.run
+        passed = passed or own in line

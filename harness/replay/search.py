@@ -1,0 +1,225 @@
+"""Searches what a mission has: runs and prompts newest first, memory best first. Bounded, and without an index."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from harness.base import clock
+from harness.base.errors import BrokenFile, UsageFault
+from harness.base.record import Record
+from harness.memory import raw
+from harness.mission import runs
+from harness.replay import matching, past, ranking
+from harness.replay.matching import Query
+from harness.run import transcript
+from harness.state import files, json_lines, names
+from harness.state.layout import Layout, identity_folder
+from harness.state.state import State
+
+RUN_FILES = {
+    "prompts": ("prompt.md",),
+    "runs": ("stream.jsonl", "reply.md", "receipts.jsonl", "stderr.log"),
+}
+REMEMBERED = ("raw", "memory", "identity")
+PER_FILE = 3
+SHOWN, BEFORE = 160, 50  # characters of a hit, and how many of them before it
+LONGEST_LINE = 1024 * 1024
+UNITS = {"m": 60, "h": 3600, "d": 86400}
+
+
+class Filter(Record):
+    """Which runs and notes count: of a role, of a feature, `since` a stamp or the beginning of one; "" for all."""
+
+    role: str = ""
+    feature: str = ""
+    since: str = ""
+
+    def counts(self, role: str, feature: str, at: str) -> bool:
+        """Whether something of that role and feature, made then, counts."""
+        return self.role in ("", role) and self.feature in ("", feature) and at >= self.since
+
+
+class Hit(Record):
+    """A line: in which file (below `.harness`, or the path of an identity), which run wrote it if one is known."""
+
+    place: str
+    file: str
+    line: int
+    text: str
+    run: str = ""
+    at: str = ""
+
+
+class Found(Record):
+    """The best hits of memory, then the newest of runs. `more`: there are more; `faults`: what could not be searched."""
+
+    memory: list[Hit] = []
+    runs: list[Hit] = []
+    more: bool = False
+    faults: list[str] = []
+
+
+class _Ran(Record):
+    """A run that may be searched."""
+
+    run: str
+    at: str
+
+
+def since(text: str) -> str:
+    """The beginning of a stamp from a date, a time in UTC (`2026-04-24`, `2026-04-24T10:05`), or an age (`30m`, `12h`, `3d`);
+    raises UsageFault for anything else."""
+    if not text:
+        return ""
+    if (age := re.fullmatch(r"(\d{1,6})([mhd])", text)) is not None:
+        return clock.stamp(max(0, clock.now() - int(age[1]) * UNITS[age[2]]))
+    if re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\dZ?)?)?)?", text):
+        return text.replace(" ", "T")
+    raise UsageFault(f"'{text}' is no time. Say a date or a time in UTC (2026-04-24T10:05), or an age: 30m, 12h, 3d.")
+
+
+def search(layout: Layout, asked: Query, places: Iterable[str], only: Filter, most: int) -> Found:
+    """At most `most` hits of memory and as many of runs."""
+    past.require(layout)
+    wanted, found = set(places), Found()
+    if "all" in wanted:
+        wanted = {*REMEMBERED, *RUN_FILES}
+    kinds = wanted.intersection(REMEMBERED)
+    if kinds:
+        found.memory = _ranked(layout, asked, kinds, only, most + 1)
+    kept = [name for place, listed in RUN_FILES.items() if place in wanted for name in listed]
+    if kept:
+        found.runs = list(islice(_in_runs(layout, asked, kept, only, found.faults), most + 1))
+    found.more = len(found.memory) > most or len(found.runs) > most
+    found.memory, found.runs = found.memory[:most], found.runs[:most]
+    return found
+
+
+# memory
+
+
+def _ranked(layout: Layout, asked: Query, kinds: set[str], only: Filter, most: int) -> list[Hit]:
+    """By BM25; for a regular expression, and for signs alone, the last lines that have it, the last first."""
+    wanted = " ".join(asked.words)
+    if not asked.pattern and ranking.terms(wanted):
+        return ranking.best(lambda: ((hit.text, hit) for hit in _remembered(layout, kinds, only)), wanted, most)
+    hits = deque((hit for hit in _remembered(layout, kinds, only) if asked.at(hit.text) >= 0), maxlen=most)
+    return list(hits)[::-1]
+
+
+def _remembered(layout: Layout, kinds: set[str], only: Filter) -> Iterator[Hit]:
+    """Every line of memory that counts, the raw notes last. A line of a page counts by the date and the features in it."""
+    if "identity" in kinds:
+        for name in files.names(identity_folder()):
+            if name.endswith(".md") and name != "README.md":
+                yield from _page(f"{identity_folder()}/{name}", "identity", only, name[:-3])
+    if "memory" in kinds:
+        for name in (names.MEMORY, names.SUMMARY):
+            yield from _page(State(layout).path(name), "memory", only, "", name)
+    if "raw" in kinds:
+        for number, (line, _) in enumerate(raw.lines(layout.archive), start=1):
+            row = _row(line)
+            yield from _entry(names.ARCHIVE, number, str(row.get("entry", "")), only, str(row.get("run", "")))
+        for number, (line, size) in enumerate(raw.lines(layout.raw), start=1):
+            yield from _entry(names.RAW, number, raw.parse_bytes(line, size, 0).line(), only)
+
+
+def _page(path: str, place: str, only: Filter, role: str, name: str = "") -> Iterator[Hit]:
+    for number, line in enumerate((files.read_text(path) or "").split("\n"), start=1):
+        day = line[3:13] if line.startswith("- [") else ""
+        features = [only.feature] if only.feature and re.search(rf"\b{re.escape(only.feature)}\b", line) else [""]
+        if line.strip() and only.counts(role, features[0], day if only.since else ""):
+            yield Hit(place=place, file=name or path, line=number, text=line, at=day)
+
+
+def _entry(name: str, number: int, text: str, only: Filter, run: str = "") -> Iterator[Hit]:
+    entry = raw.parse_line(text, 0)
+    if text and only.counts(entry.role, entry.feature, entry.at):
+        yield Hit(place="raw", file=name, line=number, text=text, run=run, at=entry.at)
+
+
+def _row(line: bytes) -> dict[str, Any]:
+    try:
+        value = json_lines.value(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+# runs
+
+
+def _in_runs(layout: Layout, asked: Query, kept: list[str], only: Filter, faults: list[str]) -> Iterator[Hit]:
+    """Hits in the files of runs, the newest run first; those of archived missions after all of ours."""
+    for where in past.missions(layout):
+        state = State(where)
+        for one in _ran(where, only, faults):
+            for name in _files(state, one, kept):
+                yield from _in_file(where, one, name, asked, faults)
+
+
+def _files(state: State, one: _Ran, kept: list[str]) -> list[str]:
+    found = (names.of_run(one.run, name) for name in kept)
+    return [name for name in found if state.exists(name)]
+
+
+def _is_json(name: str) -> bool:
+    return name.endswith(".jsonl")
+
+
+def _ran(layout: Layout, only: Filter, faults: list[str]) -> Iterator[_Ran]:
+    """The runs under way, then the finished ones, the newest first."""
+    for run_id in runs.open_runs(layout):
+        row = _row(State(layout).data(names.of_run(run_id, names.CONTEXT)) or b"")
+        if row and only.counts(str(row.get("role")), str(row.get("feature")), str(row.get("at"))):
+            yield _Ran(run=run_id, at=str(row.get("at")))
+    for start, line in json_lines.backwards(layout.run_log):
+        row = _row(line)
+        run_id = str(row.get("run", ""))
+        if not runs.is_id(run_id):
+            faults.append(str(runs.misread(layout, start, runs.NO_RUN)))
+        elif only.counts(str(row.get("role")), str(row.get("feature")), str(row.get("at"))):
+            yield _Ran(run=run_id, at=str(row.get("at")))
+
+
+def _in_file(layout: Layout, one: _Ran, name: str, asked: Query, faults: list[str]) -> Iterator[Hit]:
+    """The first hits in a file of a run."""
+    path, place = State(layout).path(name), "prompts" if name.endswith(names.PROMPT) else "runs"
+    try:
+        found = islice(_hits(path, asked, _is_json(name)), PER_FILE)
+        for offset, text in found:
+            line = matching.number_of(path, offset)
+            title, shown = past.title(layout, one.run), layout.relative(path).removeprefix(".harness/")
+            yield Hit(place=place, file=shown, line=line, text=text, run=title, at=one.at)
+    except BrokenFile as fault:
+        faults.append(str(fault))
+
+
+def _hits(path: str, asked: Query, escaped: bool) -> Iterator[tuple[int, str]]:
+    """(offset of the line of the file, the line of its text that is the hit)."""
+    for offset, line in matching.lines(path, asked, escaped):
+        for text in _decoded(line) if escaped else [line.decode("utf-8", "replace")]:
+            at = asked.at(text)
+            if at >= 0:
+                yield offset, snippet(text, at)
+                break
+
+
+def _decoded(line: bytes) -> list[str]:
+    """The lines of what people read in a row of a transcript or a receipt; a line that is no row, as it is."""
+    row = _row(line) if len(line) <= LONGEST_LINE * 2 else {}
+    if row.get("kind") in transcript.FOR_MACHINES:
+        return []
+    text = row.get("text", f"{row.get('command', '')}\n{row.get('output', '')}" if "command" in row else None)
+    return text.split("\n") if isinstance(text, str) else line.decode("utf-8", "replace").split("\n")
+
+
+def snippet(text: str, at: int) -> str:
+    """The line around a hit."""
+    start = max(0, at - BEFORE) if len(text) > SHOWN else 0
+    end = start + SHOWN
+    return f"{'…' if start else ''}{text[start:end].strip()}{'…' if end < len(text) else ''}"

@@ -1,0 +1,348 @@
+"""All that the page shows, read once from a mission. What cannot be read is a line in `faults`, and the rest is there."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
+
+from harness.base import clock, schema
+from harness.base.errors import BrokenFile, HarnessError
+from harness.base.record import Record
+from harness.decision import checkpoints, overview, rules, views
+from harness.decision.overview import Overview
+from harness.memory import archive
+from harness.memory.archive import Archived, Change
+from harness.mission import config, contract, features, issues, mission, receipts, runs
+from harness.mission.contract import Claim
+from harness.mission.features import Feature
+from harness.mission.issues import Issue
+from harness.mission.receipts import Receipt
+from harness.mission.runs import Answer, Context, Forgotten, Result, Totals
+from harness.mission.usage import Usage
+from harness.proof import index
+from harness.proof.index import ClaimStatus, Proofs
+from harness.state import json_lines, names
+from harness.state.layout import Layout
+from harness.state.state import State
+from harness.workplace import lease
+
+T = TypeVar("T")
+
+HERE = "project folder"  # the lane of runs in place
+UNKNOWN = "unknown"  # the lane of a run without context.json
+REPLY_BYTES = 16 * 1024
+STAYS = ("kept", "promoted")  # a new lesson on the pages
+GONE = ("superseded", "forgotten", "left", "merged", "retired")
+
+
+class Past(Record):
+    """A finished run: its lane, attempt, receipts, notes as (tag, text), the beginning of its reply; `changed`: its files have
+    changed since it closed; `forgotten`: who removed its files, and when."""
+
+    result: Result
+    usage: Usage
+    lane: str = UNKNOWN
+    attempt: int = 0
+    receipts: list[Receipt] = []
+    notes: list[tuple[str, str]] = []
+    reply: str = ""
+    changed: bool = False
+    forgotten: str = ""
+
+    @property
+    def end(self) -> int:
+        """When it closed, in unix seconds."""
+        return clock.seconds_of(self.result.at)
+
+    @property
+    def start(self) -> float:
+        """When it opened, in unix seconds."""
+        return self.end - self.result.seconds
+
+
+class Unfinished(Record):
+    """A run without a line in the run log: `state` says whether it lives."""
+
+    run: str
+    role: str
+    feature: str
+    at: str
+    state: str
+
+
+class Proof(Record):
+    """A claim, its status (None where it cannot be computed), and what looks like reward hacking."""
+
+    claim: Claim
+    status: ClaimStatus | None = None
+    signs: list[str] = []
+
+
+class Growth(Record):
+    """The memory after a curation: notes taken in so far, lessons on its pages, lessons that went to identities."""
+
+    run: str
+    at: float
+    notes: int
+    lessons: int
+    graduated: int
+
+
+class Asked(Record):
+    """A question to a person: an escalation or a checkpoint, with its text; `at` is empty while it is open."""
+
+    kind: str
+    text: str
+    at: str = ""
+
+
+class Facts(Record):
+    """A mission, whole. `runs`: oldest first; `due`: what `next` says, "" for one that was put away; `made`: unix seconds."""
+
+    id: str
+    project: str
+    branch: str = ""
+    created: str = ""
+    made: int = 0
+    archived: bool = False
+    due: str = ""
+    features: list[Feature] = []
+    proofs: list[Proof] = []
+    runs: list[Past] = []
+    unfinished: list[Unfinished] = []
+    caps: list[str] = []
+    issues: list[Issue] = []
+    asked: list[Asked] = []
+    answers: list[Answer] = []
+    growth: list[Growth] = []
+    waiting: int = 0
+    summary: str = ""
+    memory: str = ""
+    faults: list[str] = []
+
+    @property
+    def totals(self) -> Totals:
+        """The running totals after the newest run."""
+        return self.runs[-1].result.total() if self.runs else Totals()
+
+
+def gather(layout: Layout, archived: bool = False) -> Facts:
+    """Everything about the mission; raises where there is none, or its format is not known."""
+    mission.check_format(layout)
+    if archived:
+        layout = Layout(layout.project, layout.state)
+        layout.cache = os.devnull + "/cache"  # nothing is written beside a mission that was put away
+    return _Gathering(layout, archived).facts()
+
+
+class Reader:
+    """Reads a mission part after part. `faults` grows by what could not be read."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.state = layout, State(layout)
+        self.faults: list[str] = []
+
+    def part(self, read: Callable[[], T]) -> T | None:
+        """What `read` gives; where it cannot, None, and its fault is kept."""
+        try:
+            return read()
+        except HarnessError as fault:
+            self.fault(str(fault))
+        except OSError as fault:
+            self.fault(f"{fault.filename or self.layout.state}: {fault.strerror or fault}")
+        return None
+
+    def listed(self, read: Callable[[], list[T]]) -> list[T]:
+        """As `part`, of a list: an empty one where it cannot be read."""
+        return self.part(read) or []
+
+    def fault(self, words: str) -> None:
+        """Keep a fault, once."""
+        words = words.replace(self.layout.project + "/", "")
+        self.faults += [words] if words not in self.faults else []
+
+    def context(self, run_id: str) -> Context | None:
+        """What a run was started with; None where it is not written yet, or cannot be read."""
+        there = self.state.exists(names.of_run(run_id, names.CONTEXT))
+        return self.part(partial(runs.context, self.layout, run_id)) if there else None
+
+
+class _Gathering(Reader):
+    """Reads all that the page shows."""
+
+    def __init__(self, layout: Layout, archived: bool) -> None:
+        super().__init__(layout)
+        self.archived = archived
+
+    def facts(self) -> Facts:
+        """The whole; what other parts need comes first."""
+        layout, part, text = self.layout, self.part, self.state.text
+        made = part(lambda: mission.read(layout))
+        gone = part(lambda: runs.forgotten(layout)) or {}
+        past = [self.past(result, usage, gone.get(result.run)) for result, usage in self.results()]
+        limits = part(lambda: views.limits_of(config.load(layout))) or views.limits_of(config.Config())
+        now = None if self.archived else part(lambda: overview.gather(layout))
+        known = now.proofs if now else part(lambda: index.proofs(layout))
+        queue = now.features if now else self.listed(lambda: features.load(layout))
+        found = Facts(
+            id=made.id if made else os.path.basename(layout.state if self.archived else layout.project),
+            project=os.path.basename(layout.project),
+            branch=made.branch if made else "",
+            created=made.created if made else "",
+            made=int(time.time()),
+            archived=self.archived,
+            due="" if self.archived else now.decision.line if now else "cannot be decided",
+            features=known.shown(queue) if known else queue,
+            proofs=self.proofs(known),
+            runs=past,
+            unfinished=self.unfinished({one.result.run for one in past}),
+            issues=self.listed(lambda: issues.load(layout)),
+            asked=[*self.open_questions(now), *self.answered_questions()],
+            answers=self.listed(lambda: runs.answers(layout)),
+            growth=self.growth({one.result.run: one.end for one in past}),
+            waiting=part(lambda: overview.uncurated(layout)) or 0,
+            summary=part(lambda: text(names.SUMMARY) or "") or "",
+            memory=part(lambda: text(names.MEMORY) or "") or "",
+        )
+        found.caps = [cap.words for cap in rules.caps(limits, found.totals)]
+        found.faults = self.faults
+        return found
+
+    # runs
+
+    def results(self) -> Iterator[tuple[Result, Usage]]:
+        """The lines of the run log, oldest first; each that is none is a fault."""
+        path, data = self.layout.run_log, self.part(lambda: self.state.data(names.RUN_LOG)) or b""
+        for number, line in json_lines.whole(data):
+            found, fault = runs.parse(line)
+            if found is None:
+                self.fault(str(BrokenFile(path, fault, line=number, remedy="This run is not on the page.")))
+                continue
+            wrong = schema.invalid_field(Usage, found.usage or {})
+            if wrong:
+                self.fault(f"{path}, line {number}: its usage is not counted ({wrong}).")
+            yield found, Usage() if wrong else Usage(**(found.usage or {}))
+        if data and not data.endswith(b"\n"):
+            self.fault(f"{path}: the last line is torn; the next start repairs it.")
+
+    def past(self, result: Result, used: Usage, gone: Forgotten | None) -> Past:
+        """A finished run with the files of its folder; each that cannot be read is a fault."""
+        layout, name, part = self.layout, result.run, self.part
+        made = Past(result=result, usage=used, forgotten=gone.words if gone else "")
+        if gone:
+            return made
+        if not runs.is_id(name) or not os.path.isdir(layout.run(name).folder):
+            self.fault(f"{layout.runs}: the folder of the finished run {name} is gone.")
+            return made
+        context = part(lambda: runs.context(layout, name))
+        if context:
+            made.lane, made.attempt = lane_of(context), context.attempt
+        made.receipts = self.listed(lambda: receipts.of_run(layout, name))
+        made.notes = self.listed(lambda: self.notes(name))
+        reply = part(lambda: self.state.part(names.of_run(name, names.REPLY), 0, REPLY_BYTES)) or b""
+        made.reply = reply.decode("utf-8", "replace")
+        made.changed = part(lambda: bool(result.seal) and runs.seal(layout.run(name)) != result.seal) is not False
+        if made.changed:
+            self.fault(
+                f"{layout.run(name).folder}: its files have changed since the run closed; its receipts do not count."
+            )
+        return made
+
+    def notes(self, run_id: str) -> list[tuple[str, str]]:
+        """(tag, text) of each note of a run."""
+        name = names.of_run(run_id, names.NOTES)
+        path = self.state.path(name)
+        return json_lines.parse(self.state.data(name), path, _note, "the line is no note", "It is not on the page.")
+
+    def unfinished(self, known: set[str]) -> list[Unfinished]:
+        """The runs that no line of the run log has, oldest first."""
+        alive = {one.run for one in self.listed(lambda: lease.alive(self.layout))}
+        found = []
+        for name in self.listed(lambda: self.state.list(names.RUNS)):
+            if name in known or not runs.is_id(name):
+                continue
+            state = "under way" if name in alive else "not in the run log"
+            context = self.context(name)
+            row = (context.role, context.feature, context.at) if context else (UNKNOWN, "", "")
+            found.append(Unfinished(run=name, role=row[0], feature=row[1], at=row[2], state=state))
+        return sorted(found, key=lambda one: (one.at, one.run))
+
+    # proof
+
+    def proofs(self, known: Proofs | None) -> list[Proof]:
+        """Each claim of the contract with its status."""
+        if known is None:
+            return [Proof(claim=claim) for claim in self.listed(lambda: contract.load(self.layout).claims)]
+        return [
+            Proof(claim=claim, status=status, signs=index.signs_about(claim, known.histories))
+            for claim, status in zip(known.contract.claims, known.statuses, strict=True)
+        ]
+
+    # people
+
+    def open_questions(self, now: Overview | None) -> list[Asked]:
+        """The escalation and the checkpoints that wait."""
+        text = self.part(lambda: self.state.text(names.ESCALATION))
+        found = [Asked(kind=views.kind_of(text) or UNKNOWN, text=_body(text))] if text is not None else []
+        for name in self.listed(lambda: self.state.list(names.CHECKPOINTS)):
+            words = self.part(partial(self.state.text, f"{names.CHECKPOINTS}/{name}")) or ""
+            found.append(Asked(kind=f"checkpoint {name.removesuffix('.md')}", text=words))
+        asks = now.view.asks.all if now and now.decision.word == "CHECKPOINT" else []
+        due = [one for one in asks if now and one.name == now.decision.what and one.cause != checkpoints.FILE]
+        return found + [Asked(kind=f"checkpoint {one.name}", text=checkpoints.shown(one)) for one in due]
+
+    def answered_questions(self) -> list[Asked]:
+        """The escalations and checkpoints that a person has answered, oldest first."""
+        found = []
+        for name in self.listed(lambda: self.state.list(names.ESCALATIONS)):
+            when, _, kind = name.removesuffix(".md").partition("-")
+            text = self.part(partial(self.state.text, f"{names.ESCALATIONS}/{name}")) or ""
+            at = clock.stamp(int(when)) if when.isdigit() and len(when) < len(str(runs.LAST_DAY)) else ""
+            found.append(Asked(kind=kind, text=_body(text), at=at or name))
+        for row in self.listed(lambda: checkpoints.rows(self.layout)):
+            if row.state in checkpoints.ANSWERED:
+                said = f"{row.by}: {row.text or row.state}"
+                found.append(
+                    Asked(kind=f"checkpoint {row.name} {row.state}", text=f"{row.question}\n{said}", at=row.at)
+                )
+        return sorted(found, key=lambda one: one.at)
+
+    # memory
+
+    def growth(self, ends: dict[str, int]) -> list[Growth]:
+        """What the archive says of each curation, in order; up to a line that cannot be read."""
+        found: list[Growth] = []
+        notes = lessons = graduated = 0
+        try:
+            for row in archive.forwards(self.layout.archive):
+                notes += isinstance(row, Archived)
+                lessons += isinstance(row, Archived) and row.disposition in STAYS
+                lessons -= isinstance(row, Change) and row.change in GONE
+                graduated += (row.change if isinstance(row, Change) else getattr(row, "disposition", "")) == "graduated"
+                at = ends.get(row.run, 0)
+                after = Growth(run=row.run, at=at, notes=notes, lessons=lessons, graduated=graduated)
+                if found and found[-1].run == row.run:
+                    found[-1] = after
+                else:
+                    found.append(after)
+        except (HarnessError, OSError) as fault:
+            self.fault(str(fault))
+        return [one for one in found if one.at]
+
+
+def lane_of(context: Context) -> str:
+    """The lane of a run: the name of its tree."""
+    return os.path.basename(context.folder) or HERE
+
+
+def _note(row: dict[str, str]) -> tuple[str, str]:
+    return str(row["tag"]), str(row["text"])
+
+
+def _body(text: str) -> str:
+    """A text without its front matter."""
+    head, mark, body = text[4:].partition("\n---\n")
+    return body.lstrip("\n") if text.startswith("---\n") and mark and head else text

@@ -1,0 +1,202 @@
+"""What a mission does right now, for the live view: what is due, proven and passed as `status` has it, and what runs under way
+say. No lock is held, and no state is written; of transcripts, receipts and notes only the ends are read."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+from harness.base import clock, schema
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.decision import overview, rules
+from harness.decision.overview import Overview
+from harness.memory import raw
+from harness.memory.raw import Entry
+from harness.mission import features, mission, runs
+from harness.mission.features import Feature
+from harness.mission.receipts import Receipt
+from harness.mission.runs import Result
+from harness.process import tree
+from harness.report.facts import Reader
+from harness.run import transcript
+from harness.run.transcript import Row
+from harness.state import files, json_lines, names
+from harness.state.layout import Layout, RunLayout
+from harness.workplace import lease, mission_lock
+from harness.workplace.lease import Terms
+
+TAIL_BYTES = 64 * 1024
+LONGEST_ROW = 2 * transcript.LONGEST_LINE  # a whole row of a transcript is in this much of its end
+NEWEST = 12  # runs, receipts and notes that are looked at
+TEXT_CHARS = 2000  # of a row
+
+
+class Lane(Terms):
+    """A run under way, by its lease: `rows`: the last ones of its transcript; `checks`: how many have run (of many, the last);
+    `dead`: its processes are gone, and the next start settles it."""
+
+    attempt: int = 0
+    rows: list[Row] = []
+    checks: int = 0
+    dead: bool = False
+
+
+class Glance(Record):
+    """A mission at one moment. `state`: in words, for a person; `word`: run, wait, halt, ask or done; `newest`: finished runs,
+    the newest first, as are `receipts` and `notes`; `faults`: what cannot be read."""
+
+    project: str
+    id: str = ""
+    branch: str = ""
+    word: str = "halt"
+    state: str = ""
+    now: int = 0
+    features: list[Feature] = []
+    ready: list[Feature] = []
+    lanes: list[Lane] = []
+    newest: list[Result] = []
+    receipts: list[Receipt] = []
+    notes: list[Entry] = []
+    caps: list[rules.Cap] = []
+    totals: runs.Totals = runs.Totals()
+    generation: int = 0
+    faults: list[str] = []
+
+
+WORDS = {  # of a decision: the word of a glance, and the sentence; {} is what it is about
+    "STOPPED": ("halt", "stopped{}"),
+    "PAUSED": ("halt", "paused{}"),
+    "CHECKPOINT": ("ask", "a person is needed: checkpoint {}"),
+    "ESCALATE": ("ask", "a person is needed: {}"),
+    "BUDGET": ("ask", "a cap is reached: {}"),
+    "WAIT": ("wait", "waits {}"),
+    "DONE": ("done", "all {} features passed, and the final sweep was green"),
+}
+HOLDS = ("STOPPED", "PAUSED", "CHECKPOINT", "ESCALATE")  # said also while runs are under way
+
+
+class Watcher(Reader):
+    """Looks at the mission of a folder again and again, whatever becomes of it meanwhile."""
+
+    def __init__(self, project: str) -> None:
+        super().__init__(Layout(project))
+
+    def look(self) -> Glance:
+        """The mission now. It never raises for what is on disk."""
+        self.faults, layout, part = [], self.layout, self.part
+        found = Glance(project=layout.project, now=int(time.time()))
+        if not mission.exists(layout):
+            found.state = f"There is no mission in {layout.project} yet."
+            return found
+        made, known = part(lambda: mission.read(layout)), part(lambda: overview.gather(layout))
+        found.id, found.branch = (made.id, made.branch) if made else (os.path.basename(layout.project), "")
+        found.features = known.features if known else self.listed(lambda: features.load(layout))
+        found.newest = self.listed(lambda: list(islice(runs.finished(layout), NEWEST)))
+        found.lanes = self.listed(lambda: sorted(self.lanes(), key=lambda lane: (lane.tree, lane.since, lane.run)))
+        found.receipts = self.receipts(found)
+        found.notes = self.notes()
+        found.generation = self.state.generation()
+        found.totals = found.newest[0].total() if found.newest else runs.Totals()
+        found.ready = _startable(found)
+        found.state = "its state cannot be read"
+        if known:
+            found.caps = rules.caps(known.view.limits, found.totals)
+            found.word, found.state = self.stands(found, known)
+        found.faults = self.faults
+        return found
+
+    def lanes(self) -> Iterator[Lane]:
+        """The open runs, by their leases."""
+        for run_id in runs.open_runs(self.layout):
+            paths, context = self.layout.run(run_id), self.context(run_id)
+            yield Lane(
+                **lease.terms_of(self.layout, run_id).asdict(),
+                attempt=context.attempt if context else 0,
+                rows=last_rows(paths),
+                checks=len(last_receipts(paths.receipts)),
+                dead=runs.is_dead(self.layout, run_id),
+            )
+
+    def receipts(self, found: Glance) -> list[Receipt]:
+        """The newest receipts of what runs and of the last runs, the newest first."""
+        ids = [*(lane.run for lane in reversed(found.lanes)), *(one.run for one in found.newest)]
+        return list(islice((one for name in ids for one in last_receipts(self.layout.run(name).receipts)), NEWEST))
+
+    def notes(self) -> list[Entry]:
+        """The last notes of raw.md, the newest first."""
+        lines = _tail(self.layout.raw).split(b"\n")[:-1]
+        found = (raw.parse_bytes(line, len(line), 0) for line in reversed(lines))
+        return list(islice((one for one in found if one.tag), NEWEST))
+
+    def stands(self, found: Glance, known: Overview) -> tuple[str, str]:
+        """(word, sentence): what the mission does, or waits for, as `next` decides it."""
+        due = known.decision
+        word, sentence = WORDS.get(due.word, ("", ""))
+        sentence = sentence.format(self.about(found, known)) if word else ""
+        if alive := sum(not lane.dead for lane in found.lanes):
+            more = f"; {sentence}" if due.word in HOLDS else ""
+            return "run", f"{alive} run{'s' if alive > 1 else ''} under way{more}"
+        if word:
+            return word, sentence
+        if any(lane.dead for lane in found.lanes):
+            return "halt", "a run died; the next start settles it"
+        pids = [lock.holder().get("pid") for lock in mission_lock.loops(self.layout)]
+        loops = any(isinstance(pid, int) and tree.lives(pid) for pid in pids)
+        return ("run", "run.sh is between two runs") if loops else ("halt", "nothing runs; to go on, start run.sh")
+
+    def about(self, found: Glance, known: Overview) -> str:
+        """What the decision is about, as its sentence has it."""
+        due = known.decision
+        if due.word in ("STOPPED", "PAUSED"):
+            name = names.STOP if due.word == "STOPPED" else names.PAUSE
+            why = raw.one_line(self.state.part(name, 0, TEXT_CHARS).decode("utf-8", "replace"))
+            return f": {why}" if why else ""
+        if due.word == "BUDGET":
+            return rules.spent(known.view.limits, known.view.totals)[0].words
+        if due.word == "WAIT" and due.what != "0":
+            until = clock.local(known.view.wait_until, found.now)
+            return f"until {until} for the vendor of {known.view.newest[0].agent}"
+        return str(len(found.features)) if due.word == "DONE" else due.reason or due.what
+
+
+def _startable(found: Glance) -> list[Feature]:
+    """What may start next, in order, without what runs now."""
+    busy = {lane.feature for lane in found.lanes if not lane.dead}
+    waiting = [one for one in found.features if one.status == "validating" or rules.needs_plan(one)]
+    order = {one.id: one for one in (*waiting, *rules.ready(found.features)) if one.id not in busy}
+    return [*order.values()]
+
+
+def last_rows(paths: RunLayout) -> list[Row]:
+    """The last rows for people in a transcript, oldest first; of one that is large only the end is read."""
+    found: list[Row] = []
+    for size in (TAIL_BYTES, LONGEST_ROW):
+        whole = [transcript.parse(line) for line in _tail(paths.stream, size).split(b"\n")[:-1]]
+        found = [row for row in whole if row and row.kind not in transcript.FOR_MACHINES]
+        if found:
+            break
+    return [row.replace(text=row.text[-TEXT_CHARS:]) for row in found[-NEWEST * 4 :]]
+
+
+def last_receipts(path: str) -> list[Receipt]:
+    """The last receipts of a run, the newest first; a line that is none is passed over."""
+    found = []
+    for line in reversed(_tail(path).split(b"\n")[:-1]):
+        try:
+            found.append(schema.record(Receipt, json_lines.value(line), "a check leaves"))
+        except (ValueError, TypeError):
+            continue
+    return found
+
+
+def _tail(path: str, size: int = TAIL_BYTES) -> bytes:
+    """The whole lines in the last so many bytes of a file."""
+    try:
+        start = max(0, files.length(path) - size)
+        data = files.read_from(path, start, size)
+    except (BrokenFile, OSError):
+        return b""
+    return data if not start else data.partition(b"\n")[2]

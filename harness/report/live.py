@@ -1,0 +1,84 @@
+"""The live view on a terminal: it looks again and again, draws only what has changed, and gives the terminal back as it was."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+
+from harness.base import errors
+from harness.report import screen
+from harness.report.glance import Watcher
+
+BUSY_SECONDS, REST_SECONDS = 0.5, 1.0  # between two looks while runs are under way, and else, at least
+BUSY_TIMES, REST_TIMES = 9, 99  # and as many times what a look took: at most a tenth, and a hundredth, of a core
+QUIT = b"qQ\x03\x04"  # q, Ctrl-C and Ctrl-D
+
+
+def make_lenient() -> None:
+    """From now on a sign that the terminal's encoding lacks is shown as `?`."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def able() -> bool:
+    """Whether there is a terminal that a live view can be drawn on."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def watch(project: str) -> None:
+    """Show the mission of the folder until `q` or Ctrl-C, whatever becomes of it."""
+    watcher = Watcher(project)
+    drawing, drawn = Console(highlight=False), None
+    try:
+        with _Keys() as keys, Live(console=drawing, screen=True, auto_refresh=False, vertical_overflow="crop") as view:
+            while True:
+                began = time.monotonic()
+                glance = watcher.look()
+                size = drawing.size
+                found = screen.lines(glance, size.width, size.height, keys=True)
+                now = (size, [(line.plain, line.spans) for line in found])
+                if now != drawn:
+                    view.update(Group(*found), refresh=True)
+                    drawn = now
+                took, busy = time.monotonic() - began, bool(glance.lanes)
+                if keys.quits(max(BUSY_SECONDS, BUSY_TIMES * took) if busy else max(REST_SECONDS, REST_TIMES * took)):
+                    return
+    except errors.Interrupted as signalled:
+        if signalled.code != errors.INTERRUPTED:
+            raise
+
+
+class _Keys:
+    """Keys as they are pressed, without Enter and unseen; nothing where standard input is no terminal."""
+
+    def __init__(self) -> None:
+        self.descriptor = sys.stdin.fileno() if sys.stdin.isatty() else -1
+        self.before: list[Any] = []
+
+    def __enter__(self) -> _Keys:
+        if self.descriptor >= 0:
+            self.before = termios.tcgetattr(self.descriptor)
+            tty.setcbreak(self.descriptor)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.before:
+            termios.tcsetattr(self.descriptor, termios.TCSADRAIN, self.before)
+
+    def quits(self, seconds: float) -> bool:
+        """Wait so long; whether a key was pressed that ends the view, or the terminal is gone."""
+        if self.descriptor < 0:
+            time.sleep(seconds)
+            return False
+        ready, _, _ = select.select([self.descriptor], [], [], seconds)
+        pressed = os.read(self.descriptor, 64) if ready else None
+        return pressed == b"" or any(key in QUIT for key in pressed or b"")

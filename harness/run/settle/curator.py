@@ -1,0 +1,386 @@
+"""The curator: compacts raw entries into lessons, lessons into MEMORY.md and summary.md, and what recurs into the identities.
+
+A run compacts what waits in batches, each of bounded size. `plan` is pure: it computes from the disk all that a batch will
+write. `apply` writes it: the identities first, then archive, lessons, pages and curated.json in one journal, and with the last
+batch the shortened raw.md. After a crash a repeated run loses and duplicates nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any
+
+from harness.agents import registry
+from harness.base import clock
+from harness.base.errors import BrokenFile, Busy
+from harness.base.record import Record
+from harness.git import repository
+from harness.memory import (
+    archive,
+    graduation,
+    identity,
+    lessons,
+    operations,
+    own_names,
+    pages,
+    raw,
+    rebuild,
+    summary,
+    waiting,
+)
+from harness.memory.archive import Archived, Change
+from harness.memory.compaction import Compaction, Inputs
+from harness.memory.growth import Evidence, Graduation
+from harness.memory.lessons import Lessons
+from harness.memory.pages import Curated
+from harness.memory.waiting import BOUND, Bound, Window
+from harness.mission import roles
+from harness.mission.open_run import OpenRun, Run
+from harness.state import files, journal, names
+from harness.state.layout import Layout, command, identity_folder
+from harness.state.state import Changes, State
+
+MOST_OTHERS = 5000  # untracked paths that count as the project's
+ASK_AT = 20  # waiting notes from which on an agent is asked
+LOOKED_AT = 200  # of the newest entries in the archive: 3 ms
+WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
+
+
+class CurationPlan(Record):
+    """All that `apply` writes, and in `before` the inputs. Without waiting entries, edited pages and debts to identities there is
+    nothing to write. `candidates`: what may go to an identity, and neither an agent nor a person said so. `taken`: how many
+    operations of an agent were valid; `wrong`: why the others were not."""
+
+    before: Inputs
+    curated: Curated
+    known: Lessons
+    memory: str | None
+    summary: str | None
+    rows: list[Archived | Change] = []
+    evidence: list[Evidence] = []
+    graduations: list[Graduation] = []
+    candidates: list[Graduation] = []
+    taken: int = 0
+    wrong: list[str] = []
+    warning: str = ""
+
+    @property
+    def archived(self) -> list[Archived]:
+        """The entries, each with its disposition."""
+        return [row for row in self.rows if isinstance(row, Archived)]
+
+
+class Place(Record):
+    """Where a curation works: the mission, the folder of the identities, the run, its day, and what names the project.
+    `symbols` gives those of some names that the project's code defines."""
+
+    layout: Layout
+    folder: str
+    mission: str
+    run: str
+    today: str
+    project_names: frozenset[str] = frozenset()
+    symbols: Callable[[list[str]], set[str]] = graduation.no_symbols
+    bound: Bound = BOUND
+
+
+# ---- the plan, and its application
+
+
+def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - nobody changes it
+    """All that one batch writes; `apply` completes `curated` with the place in raw.md. `rows` are an agent's operations. Raises
+    BrokenFile where a page has a heading twice."""
+    old, stop = before.curated, before.curated.folded + len(before.waiting)
+    if not before.waiting and not _is_edited(before):
+        return CurationPlan(
+            before=before, curated=old, known=before.known, memory=before.memory, summary=before.summary
+        )
+    if [entry.seq for entry in before.waiting] != list(range(old.folded, stop)):
+        raise ValueError("the waiting entries do not follow the compacted ones")
+    made = Compaction(before, operations.alone(rows))
+    for entry in before.waiting:
+        made.take(entry)
+    taken, wrong = operations.Operations(made).apply(rows)
+    made.lay_out()
+    short, promoted = summary.derive(made)
+    evidence, graduations = graduation.graduates(made)
+    memory = pages.render_page(made.page)
+    made.lessons.pages = pages.digests(memory, short)
+    first = pages.first_seq(stop) if before.waiting and before.is_last else old.first_seq
+    return CurationPlan(
+        before=before,
+        curated=old.replace(generation=old.generation + 1, first_seq=first, folded=stop),
+        known=made.lessons,
+        memory=memory,
+        summary=short,
+        rows=made.archived(promoted, {one.lesson for one in graduations}),
+        evidence=evidence,
+        graduations=graduations,
+        candidates=made.candidates,
+        taken=taken,
+        wrong=wrong,
+    )
+
+
+def _is_edited(before: Inputs) -> bool:
+    """Whether a page is not what the curator wrote, as far as that is known."""
+    return bool(before.known.pages) and before.known.pages != pages.digests(before.memory, before.summary)
+
+
+def gather(place: Place) -> Inputs:
+    """The inputs, read from disk under one lock.
+
+    Raises BrokenFile where a file does not parse, or archive, raw.md and curated.json contradict each other.
+    """
+    layout = place.layout
+    with files.Lock(layout.state_lock):
+        journal.finish_journal(layout)
+        curated = pages.parse_curated(files.read(layout.curated), layout.curated)
+        memory, short = files.read_text(layout.memory), files.read_text(layout.summary)
+        archive.newest(layout.archive, curated.folded, LOOKED_AT, WINDOW_BYTES)  # raises; `doctor` looks at all
+        known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
+        evidence = identity.evidence(place.folder)
+        batch = waiting.batch(layout.raw, curated.folded, _start(layout, curated), place.bound)
+    return Inputs(
+        mission=place.mission,
+        run=place.run,
+        today=place.today,
+        waiting=batch.entries,
+        known=known
+        or rebuild.lessons(layout.archive, curated, {one.seq for one in evidence if one.mission == place.mission}),
+        end=batch.end,
+        crc=batch.crc,
+        is_last=batch.is_last,
+        curated=curated,
+        memory=memory,
+        summary=short,
+        evidence=evidence,
+        identities=identity.texts(place.folder),
+        project_names=place.project_names,
+        symbols=place.symbols,
+        forgotten=identity.forgotten(place.folder),
+        places=(layout.relative(layout.memory), layout.relative(layout.summary)),
+    )
+
+
+def _start(layout: Layout, curated: Curated) -> int:
+    """The byte of raw.md where what waits begins; raises BrokenFile where archived lines are gone from it."""
+    found = waiting.start(layout, curated)
+    if found is None:
+        lines, least = sum(block.count(b"\n") for block in files.blocks(layout.raw)), curated.folded - curated.first_seq
+        fault = f"has {lines} whole lines, and needs at least {least}"
+        fault = fault if lines < least else f"does not begin with the last {least} lines that were compacted"
+        fix = command("doctor --fix")
+        remedy = (
+            f"raw.md is append-only. Put the first lines back: they are 'entry' in archive.jsonl, and {fix} does it."
+        )
+        raise BrokenFile(layout.raw, fault, remedy=remedy)
+    return found
+
+
+def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
+    """Write a plan; `folder` has the identities. Entries appended since then stay in raw.md and wait. An identity folder that
+    cannot be written makes a warning of the plan, and what it should have had is recorded by a later curation. False, and
+    nothing is written, where another mission changed the folder since the plan read it.
+
+    Raises Busy where another compaction or a person changed the inputs of the plan.
+    """
+    before = plan.before
+    is_same = plan.curated == before.curated
+    if is_same and not plan.known.owed:
+        return True
+    is_recorded = graduation.record(folder, plan)
+    if is_same and is_recorded and plan.known.owed:
+        return True  # the folder takes nothing yet
+    with files.Lock(layout.state_lock):
+        journal.finish_journal(layout)
+        _check_unchanged(layout, before)
+        if not is_recorded:
+            return False
+        changes = Changes()
+        changes.append(names.ARCHIVE, b"".join(map(archive.render, plan.rows)))
+        for name, old, new in (
+            (names.MEMORY, before.memory, plan.memory),
+            (names.SUMMARY, before.summary, plan.summary),
+        ):
+            if new is not None and new != old:
+                changes.put(name, new.encode())
+        place = plan.curated.replace(generation=before.curated.generation + 1)
+        if before.waiting and before.is_last:
+            kept = _window(layout, plan)
+            rest = files.blocks(layout.raw, before.end, waiting.COPIED)
+            changes.put_blocks(names.RAW, chain(kept.blocks(), rest))
+            place = place.replace(offset=kept.size(), crc=kept.checksum())
+        elif before.waiting:
+            place = place.replace(offset=before.end, crc=waiting.checksum(layout.raw, before.end))
+        changes.put(names.CURATED, pages.render_curated(place))
+        changes.put(names.LESSONS, lessons.render(plan.known, place.folded, place.generation))
+        State(layout).commit(changes, locked=True)
+    return True
+
+
+def _window(layout: Layout, plan: CurationPlan) -> Window:
+    """The lines of raw.md that stay before the waiting ones, as they are; those that were gated, as the archive has them."""
+    first, end = plan.curated.first_seq, plan.before.end
+    earlier = archive.newest(layout.archive, plan.before.curated.folded, raw.WINDOW, WINDOW_BYTES)
+    gated = [row for row in (*earlier, *plan.archived) if row.disposition == "gated"]
+    rows = {row.seq - first: row.entry.encode("utf-8", "replace") for row in gated}
+    return waiting.window(layout.raw, waiting.before(layout.raw, end, plan.curated.folded - first), end, rows)
+
+
+def _check_unchanged(layout: Layout, before: Inputs) -> None:
+    """The caller holds the state lock."""
+    now = pages.parse_curated(files.read(layout.curated), layout.curated)
+    if now.generation != before.curated.generation:
+        raise Busy(f"{layout.curated}: another curator was faster. Nothing is lost; run the curator again.")
+    texts = ((layout.memory, before.memory), (layout.summary, before.summary))
+    changed = [path for path, old in texts if files.read_text(path) != old]
+    if before.waiting and waiting.checksum(layout.raw, before.end) != before.crc:
+        changed.append(layout.raw)
+    if changed:
+        raise Busy(f"{changed[0]} changed while the curator worked, and was left alone. Run the curator again.")
+
+
+def compact(
+    layout: Layout,
+    folder: str,
+    mission: str,
+    run: str,
+    today: str,
+    project_names: Iterable[str] = (),
+    *,
+    bound: Bound = BOUND,
+    symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
+    rows: list[Any] | None = None,
+) -> CurationPlan:
+    """Gather, plan and apply one batch; returns the plan. `folder` has the identities, `project_names` the paths and ids of the
+    project; `symbols` gives those of some names that its code defines; `rows` are an agent's operations."""
+    own = frozenset(project_names)
+    place = Place(
+        layout=layout,
+        folder=folder,
+        mission=mission,
+        run=run,
+        today=today,
+        project_names=own,
+        symbols=symbols,
+        bound=bound,
+    )
+    made = _planned(place, rows)
+    if apply(layout, folder, made):
+        return made
+    with identity.locked(folder):  # no other mission writes there now
+        made = _planned(place, rows)
+        if not apply(layout, folder, made):
+            raise Busy(f"{folder} changed while the curator worked, and was left alone. Run the curator again.")
+    return made
+
+
+def _planned(place: Place, rows: list[Any] | None) -> CurationPlan:
+    before = gather(place)
+    return plan(before, rows if rows and before.is_last else [])
+
+
+def compact_all(
+    layout: Layout,
+    folder: str,
+    mission: str,
+    run: str,
+    today: str,
+    project_names: Iterable[str] = (),
+    *,
+    bound: Bound = BOUND,
+    symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
+    rows: list[Any] | None = None,
+) -> tuple[int, int, str]:
+    """Compact all that waits, batch by batch; returns how many entries, how many of their notes graduated, and what a person
+    should know: the agent's operations, an identity folder that cannot be written."""
+    folded, graduated, is_last, told = 0, 0, False, ""
+    while not is_last:
+        made = compact(layout, folder, mission, run, today, project_names, bound=bound, symbols=symbols, rows=rows)
+        folded, graduated = folded + len(made.archived), graduated + len(made.graduations)
+        is_last, told = made.before.is_last, _told(made, rows)
+        del made  # the next batch needs its room
+    return folded, graduated, told
+
+
+def _told(made: CurationPlan, rows: list[Any] | None) -> str:
+    """What a person should know of a plan."""
+    taken = f"{made.taken} of {len(rows)} operations of the agent taken" if rows else ""
+    left = f"{len(made.candidates)} may go to an identity once you note it, too" if made.candidates and not rows else ""
+    return "; ".join(filter(None, [taken, *made.wrong[:1], left, made.warning]))
+
+
+def offer(run: OpenRun, own: frozenset[str] = frozenset()) -> str:
+    """The computed plan for the prompt of an agent; "" where there is nothing to ask about: fewer notes than ASK_AT, and nothing
+    that may go to an identity. Nothing is written. `own`: the paths and ids of the project."""
+    before = gather(_place(run, own))
+    made = Compaction(before)
+    for entry in before.waiting:
+        made.take(entry)
+    graduation.graduates(made)
+    return operations.offer(made) if made.candidates or len(before.waiting) >= ASK_AT else ""
+
+
+def _place(run: OpenRun, own: frozenset[str]) -> Place:
+    today, folder = clock.day(clock.now()), identity_folder()
+    place = Place(layout=run.layout, folder=folder, mission=run.mission.id, run=run.id, today=today, project_names=own)
+    return place.replace(symbols=lambda found: repository.defined_names(run.checkout, found))
+
+
+def prepare(asked: Run) -> bool:
+    """Whether an agent is asked: where a real one is configured, once ASK_AT notes wait, or one may go to an identity. Its prompt
+    has the computed plan."""
+    run, outcome = asked.opened, asked.outcome
+    names = roles.agents_of(run.settings, run.role)
+    if not names or set(names) <= {registry.PLAYBOOK, registry.NONE} or run.context.trigger == "leaving":
+        return False
+    outcome.offer = offer(run, _own_names(asked))
+    return bool(outcome.offer)
+
+
+def _own_names(asked: Run) -> frozenset[str]:
+    """The paths, names and ids of the project."""
+    run = asked.opened
+    own = {*repository.tracked_names(run.checkout), run.mission.id, *_names_of(run.checkout, run.layout)}
+    for folder in dict.fromkeys((run.checkout, run.layout.top)):  # what a person has not added is there
+        own |= {*repository.other_names(folder, MOST_OTHERS)}
+    for feature in asked.outcome.features:
+        own |= {feature.id, *feature.claims}
+    return frozenset(own)
+
+
+def _names_of(checkout: str, layout: Layout) -> set[str]:
+    """What the project calls itself: its folders, and its packages in the way of Python and of Node."""
+    found = {os.path.basename(folder) for folder in (layout.top, layout.project)}
+    for name in ("pyproject.toml", "package.json"):
+        text = files.read_text(os.path.join(checkout, name)) or ""
+        found |= {
+            one.rpartition("/")[2]
+            for one in re.findall(r"""^\s*"?name"?\s*[=:]\s*["']([^"'\s]+)["']""", text, re.M)[:1]
+        }
+    return {own_names.PROJECT + name for name in found if name}
+
+
+def settle(asked: Run) -> None:
+    """The curator's run: all that waits is compacted, by code, and with what an agent's reply adds to it."""
+    run, outcome = asked.opened, asked.outcome
+    before = identity.items(identity_folder())
+    folded, _, told = compact_all(
+        run.layout,
+        identity_folder(),
+        run.mission.id,
+        run.id,
+        clock.day(clock.now()),
+        _own_names(asked),
+        symbols=lambda found: repository.defined_names(run.checkout, found),
+        rows=(outcome.reply or {}).get("operations"),
+    )
+    there = identity.items(identity_folder())
+    counts = f"{folded} notes folded, {len(there - before)} new in identities ({len(there)} in all)"
+    is_silent = outcome.offer and outcome.reply is None and not outcome.reason
+    silent = "its agent replied without a ```json harness block" if is_silent else ""
+    outcome.reason = "; ".join(filter(None, [outcome.reason or counts, told, silent]))

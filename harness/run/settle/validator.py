@@ -1,0 +1,246 @@
+"""The validator's run: checks are fired first; only if all are green is an agent asked for adversarial checks."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from harness.base import schema
+from harness.base.record import Record
+from harness.decision import views
+from harness.git import repository
+from harness.mission import contract_log, features, receipts, runs
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.contract_log import Entry
+from harness.mission.features import Feature
+from harness.mission.open_run import OpenRun, Outcome, Run
+from harness.mission.receipts import Receipt
+from harness.proof import fire, index, inputs, reward_hacking, services, sweep, tampering
+from harness.run.settle import planner
+from harness.state import names
+from harness.state.state import State
+from harness.workplace import workplace
+
+ADVERSARIAL_ROUNDS = 2
+FLAKY_MAKES_ISSUE = 3
+COMMITS_LOOKED_AT = 10
+
+
+def prepare(asked: Run) -> bool:
+    """Fire the checks that decide; returns whether an agent should be asked for adversarial checks."""
+    run, outcome = asked.opened, asked.outcome
+    place, known, path = run.place(), outcome.contract, run.paths.receipts
+    if outcome.feature is None:
+        outcome.examined = views.proof_state(run.layout, run.context.tree)
+        outcome.receipts, outcome.setup_fault = sweep.sweep(
+            run.layout, known, place, path, workplace.recorded(run.layout)
+        )
+        return False
+    place = tampering.watched(place, known)
+    outcome.setup_fault = fire.setup_once(run.layout, known, place)
+    if known.setup:
+        workplace.leave_untracked(run)
+    if outcome.setup_fault:
+        return False
+    outcome.signs = _signs(run, outcome)
+    place.notes = outcome.signs
+    with services.Running(known.services, place) as up:
+        outcome.receipts = list(fire.fire_all(known.of(outcome.feature.claims), "after", up, path))
+        if all(receipt.green for receipt in outcome.receipts):
+            outcome.receipts += _regression_checks(run, outcome, up)
+    aimed = sum(note["kind"] == "aimed" for note in outcome.feature.notes)
+    return all(receipt.green for receipt in outcome.receipts) and aimed < ADVERSARIAL_ROUNDS
+
+
+def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) -> list[Receipt]:
+    """Fire the checks of passed features too, for sweep_seconds at most: guards first, then those not run for longest. A
+    red one was broken by this feature."""
+    histories = index.load(run.layout)
+    mine = set(outcome.feature.claims) if outcome.feature else set()
+    others = [claim for feature in outcome.features if feature.status == "passed" for claim in feature.claims]
+    pairs = [(claim, check) for claim in outcome.contract.of(others) if claim.id not in mine for check in claim.checks]
+
+    def turn(pair: tuple[Claim, Check]) -> tuple[bool, str]:
+        history = histories.get(index.key(pair[0].id, pair[1].run))
+        return (not pair[1].guard, history.last_at if history else "")
+
+    until = time.monotonic() + run.settings.sweep_seconds
+    found: list[Receipt] = []
+    for receipt in fire.fire_each(sorted(pairs, key=turn), "blame", place, run.paths.receipts):
+        found.append(receipt)
+        if not receipt.green or time.monotonic() > until:
+            break
+    return found
+
+
+def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
+    """Reward-hacking signals in the commits of the feature's workers since it last passed, about any claim's checks."""
+    found: list[str] = []
+    own: set[str] = set()
+    trees = os.path.dirname(workplace.folder_of(run.mission.id))
+    places = list(dict.fromkeys(path for one in (run.layout.top, trees) for path in (one, os.path.realpath(one))))
+    for commit in _commits(run):
+        changed = repository.changed(run.layout.top, commit + "^", commit)
+        patch = repository.patch_between(run.layout.top, commit + "^", commit).decode("utf-8", "replace")
+        made = repository.show(run.layout.top, commit, run.layout.prefix + "Makefile") or b""
+        more = inputs.included(made.decode("utf-8", "replace"))
+        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places, run.layout.prefix, own, more)
+        own |= {path for letter, path in changed if letter == "A"}
+    return list(dict.fromkeys(found))
+
+
+def _commits(run: OpenRun) -> list[str]:
+    commits: list[str] = []
+    for result in runs.finished(run.layout):
+        if result.feature != run.context.feature or len(commits) == COMMITS_LOOKED_AT:
+            continue
+        if result.verdict == "green":
+            break
+        commits += [result.commit] if result.commit else []
+    return commits[::-1]
+
+
+class Aimed(Record):
+    """A check that the validator's agent proposed, and that was red both times."""
+
+    claim: str
+    check: Check
+    why: str
+
+
+def examine(asked: Run) -> None:
+    """Fire the checks that the validator's agent proposes, red ones twice; nothing is decided yet."""
+    run, outcome = asked.opened, asked.outcome
+    feature, proposed = outcome.feature, (outcome.reply or {}).get("checks", [])
+    if not run.context.feature:
+        return
+    outcome.examined = []
+    if feature is None or not proposed or outcome.setup_fault or outcome.ended not in runs.GOOD:
+        return
+    place = tampering.watched(run.place(), outcome.contract)
+    with services.Running(outcome.contract.services, place) as up:
+        for row in proposed:
+            claim = next((one for one in run.claims if one.id == row["claim"]), None)
+            check = Check(run=row["run"].strip("\n"))
+            if claim is None or claim.manual or check in claim.checks or _refused(run, claim, check):
+                continue
+            receipt = fire.fire_with_retry(check, claim, "after", up)
+            if receipt.flaky:
+                continue
+            outcome.receipts.append(receipt)
+            State(run.layout).add(names.of_run(run.id, names.RECEIPTS), receipts.render([receipt]))
+            if not receipt.green:
+                outcome.examined.append(Aimed(claim=claim.id, check=check, why=row.get("why", "")))
+
+
+def settle(asked: Run) -> None:
+    """The receipts decide: the feature passes or fails, or the sweep is green or sends features back."""
+    run, outcome = asked.opened, asked.outcome
+    if outcome.examined is None:
+        examine(asked)
+    if outcome.setup_fault:
+        outcome.verdict = "red"
+        planner.escalate_setup(run, outcome)
+    elif not run.context.feature:
+        _judge_sweep(run, outcome)
+    elif outcome.feature is None or outcome.contract.of(outcome.feature.claims) != run.claims:
+        outcome.reason = f"{run.context.feature} or its claims changed while it was judged, so nothing is decided"
+    else:
+        fire.remember_setup(run.layout, outcome.contract, run.place())
+        _join_aimed(run, outcome, outcome.feature)
+        _judge_feature(run, outcome, outcome.feature)
+    outcome.save()
+
+
+def _join_aimed(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
+    """The proposed checks that were red join the contract."""
+    if (outcome.reply or {}).get("checks"):
+        feature.note(outcome.at, run.id, "aimed")
+    for aimed in outcome.examined:
+        _join(run, outcome, aimed)
+
+
+def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
+    """The faults for which a plan with this check would be refused."""
+    alone = Contract(claims=[claim.replace(checks=[check])])
+    return planner.form_faults(check.run, run.layout.project, run.layout.top, run.checkout) or planner.write_faults(
+        alone
+    )
+
+
+def _join(run: OpenRun, outcome: Outcome, aimed: Aimed) -> None:
+    changed = schema.trusted(Contract, schema.plain(outcome.contract))
+    changed.claim(aimed.claim).checks.append(aimed.check)
+    outcome.contract = changed  # assigning it stages the file
+    claim, why, check = aimed.claim, aimed.why, aimed.check
+    entry = Entry(verb=contract_log.AIM, claim=claim, why=why, at=outcome.at, by=run.id, check=check)
+    outcome.changes.append(names.CONTRACT_LOG, contract_log.render([entry]))
+
+
+def _judge_feature(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
+    red = [receipt for receipt in outcome.receipts if not receipt.green]
+    outcome.verdict = "red" if red else "green"
+    outcome.newly_green = _newly_green(run, outcome)
+    if feature.status == "validating":
+        features.judged(feature, outcome.at, run.id)
+    if feature.status == "validating" or (feature.status == "passed" and red):
+        features.move(feature, "refuted" if red else "proved")
+    for claim, receipt in {receipt.claim: receipt for receipt in red}.items():
+        broke = f"{feature.id} broke a neighbour: " if receipt.phase == "blame" else ""
+        why = f"{broke}{claim} is {receipt.verdict}: {receipt.fault}"
+        _say(outcome, why)
+        run.note(outcome, "FAIL", why)
+    _report_flaky(run, outcome)
+    if feature.status == "passed":
+        proven = ", ".join(dict.fromkeys(receipt.claim for receipt in outcome.receipts))
+        run.note(outcome, "-", f"passed at {run.context.head[:10]}: {proven}")
+        features.unblock(outcome.features, outcome.at, run.id)
+
+
+def _say(outcome: Outcome, why: str) -> None:
+    """The first red claim is the reason of the run, before what its agent's end was."""
+    if " is red " not in outcome.reason:
+        outcome.reason = "; ".join(filter(None, [why, outcome.reason]))
+
+
+def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
+    """A check that was flaky for the third time becomes an issue."""
+    histories = index.load(run.layout)
+    for receipt in outcome.receipts:
+        known = histories.get(index.key(receipt.claim, receipt.command))
+        if receipt.flaky and (known.flaky if known else 0) + 1 >= FLAKY_MAKES_ISSUE:
+            title = f"A check of {receipt.claim} is flaky"
+            times = f"{FLAKY_MAKES_ISSUE} times or more"
+            evidence = f"red, then green at the same commit, {times}: {receipt.command.strip()}"
+            outcome.issues.append({"title": title, "severity": "minor", "evidence": evidence})
+
+
+def _newly_green(run: OpenRun, outcome: Outcome) -> int:
+    """The number of claims that are proven now and were not in the feature's last validation."""
+    judged = outcome.feature is not None and outcome.feature.attempts > 0
+    before = runs.last_receipts(run.layout, run.context.feature) if judged else []
+    return len(_proven(outcome.receipts) - _proven(before))
+
+
+def _proven(found: list[Receipt]) -> set[str]:
+    own = [receipt for receipt in found if receipt.phase == "after"]
+    return {receipt.claim for receipt in own} - {receipt.claim for receipt in own if not receipt.green}
+
+
+def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
+    red = {receipt.claim: receipt for receipt in outcome.receipts if not receipt.green}
+    outcome.verdict = "red" if red else "green"
+    passed = [feature for feature in outcome.features if feature.status == "passed"]
+    outcome.sweep = outcome.examined
+    _report_flaky(run, outcome)
+    for claim, receipt in red.items():
+        where = receipts.INSIDE_ONLY if receipt.phase == receipts.OUTSIDE else "in a fresh clone"
+        owners = [feature for feature in passed if claim in feature.claims]
+        for feature in owners:
+            if feature.status == "passed":
+                features.move(feature, "refuted")
+            feature.note(outcome.at, run.id, "reason", text=f"{claim} is red {where}")
+        why = f"{claim} is {receipt.verdict} {where}: {receipt.fault}"
+        _say(outcome, why)
+        run.note(outcome, "FAIL", why, owners[0].id if owners else "")

@@ -1,0 +1,138 @@
+"""Settles a worker's run: its tree becomes one commit, or, if the run was cut short, a commit to continue from."""
+
+from __future__ import annotations
+
+import textwrap
+
+from harness.base import redaction
+from harness.git import dotgit, refs, repository
+from harness.mission import features, runs
+from harness.mission.features import Feature
+from harness.mission.open_run import Begun, Outcome, Run
+from harness.workplace import recovery_plan, workplace
+
+SUBJECT_CHARS = 72
+INDENT = "    "
+SHOWN = 3
+
+
+def settle(asked: Run) -> None:
+    """Commit the changes; the feature moves on to validation, or is blocked by what the reply names."""
+    run, outcome = asked.opened, asked.outcome
+    reply = outcome.reply or {}
+    blocked = reply.get("status") == "blocked"
+    feature = _still_ours(run, outcome)
+    if feature is None:
+        return
+    if outcome.tree == run.context.tree:
+        outcome.ended = outcome.ended if blocked else "no_op"
+    else:
+        subject = f"wip({feature.id}): blocked" if blocked else f"{feature.id}: {' '.join(feature.title.split())}"
+        commit(run, outcome, subject, reply.get("summary", ""), "blocked" if blocked else "implemented")
+    if outcome.clashes:
+        _give_back(run, outcome, feature)
+        return
+    features.move(feature, "blocked" if blocked else "implemented")
+    if blocked:
+        why = "; ".join(filter(None, [reply.get("reason", ""), outcome.not_passed]))
+        _note_block(run, outcome, why, reply.get("needs", []), reply.get("disputes", []))
+    if outcome.ended == "no_op":
+        outcome.take_not_passed()
+    outcome.reason = "; ".join(filter(None, [outcome.reason, _outside(run, outcome)]))
+    features.unblock(outcome.features, outcome.at, run.id)
+    outcome.save()
+
+
+def _outside(run: Begun, outcome: Outcome) -> str:
+    """What the run changed in the repository outside the project's folder, in words. 0 git calls at the top of a repository."""
+    below = run.layout.prefix
+    changed = repository.changed(run.checkout, run.context.tree, outcome.tree) if below else []
+    found = [path for _, path in changed if not path.startswith(below)]
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"changed outside {below}: {', '.join(found[:SHOWN])}{more}" if found else ""
+
+
+def _still_ours(run: Begun, outcome: Outcome) -> Feature | None:
+    """The feature of the run while it is in progress; where somebody took it from the plan or moved it on, that stands, and the
+    work is kept."""
+    feature = outcome.feature
+    if feature is not None and feature.status == "in_progress":
+        return feature
+    outcome.reason = f"{run.context.feature} was {'moved on' if feature else 'dropped from the plan'} meanwhile"
+    if outcome.tree != run.context.tree:
+        commit(run, outcome, f"wip({run.context.feature}): not wanted", outcome.reason, "cut", lands=False)
+        outcome.reason += _kept(run)
+    return None
+
+
+def _kept(run: Begun) -> str:
+    return f"; its work is kept: git show --stat {partial(run)}"
+
+
+def partial(run: Begun) -> str:
+    """The ref that keeps the work of a run that did not end well."""
+    return refs.PARTIAL + run.id
+
+
+def _give_back(run: Begun, outcome: Outcome, feature: Feature) -> None:
+    """What landed meanwhile conflicts with this run's work: no try is charged, and the next worker sees both sides."""
+    paths = ", ".join(outcome.clashes)
+    outcome.ended, outcome.reason = "conflict", f"what landed meanwhile conflicts with its work in {paths}{_kept(run)}"
+    feature.note(outcome.at, run.id, "reason", text=outcome.reason)
+    features.move(feature, recovery_plan.back(run.context.before == "failing"))
+    outcome.save()
+
+
+def _note_block(run: Begun, outcome: Outcome, reason: str, needs: list[str], disputes: list[str]) -> None:
+    feature = outcome.feature
+    assert feature is not None
+    had_these = needs and needs in [note.get("features") for note in feature.notes]
+    if had_these or (disputes and feature.replanned):  # else it could go on for ever
+        features.judged(feature, outcome.at, run.id)
+    named = {"needs": {"features": needs}} if needs else {}
+    named |= {"dispute": {"claims": disputes}} if disputes else {}
+    for kind, names in (named or {"reason": {}}).items():
+        feature.note(outcome.at, run.id, kind, text=reason, **names)
+    outcome.reason = f"blocked, needs {', '.join(needs)}: {reason}" if needs else f"blocked: {reason}"
+
+
+def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, *, lands: bool = True) -> None:
+    """Commit all changes of the run at once on the mission's position, with what the agent said and our trailers; `work` is
+    implemented, blocked or cut. What others landed since the run opened is in it; where that conflicts, or with `lands` False,
+    the work is kept under a ref of its own alone."""
+    if outcome.commit:
+        return  # a settle that began anew
+    head, left = run.context.head, dotgit.commit(run.checkout)
+    own = repository.messages_between(run.checkout, head, left) if left != head else []
+    own = [redaction.received(message) for message in own]
+    # indented, no line of an agent is a trailer for git, or the end of the message
+    parts = [subject[:SUBJECT_CHARS], *(textwrap.indent(said.strip(), INDENT) for said in (summary, *own))]
+    parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
+    message = "\n\n".join(part for part in parts if part) + "\n"
+    made = workplace.commit(run, outcome.tree, message, lands=lands, cut=work in runs.UNFINISHED)
+    outcome.commit, outcome.clashes = made.landed, made.clashes
+    if not made.landed:
+        refs.set_one(run.layout.top, partial(run), made.kept)
+
+
+def cut_short(run: Begun, outcome: Outcome) -> None:
+    """Keep the tree of a run that did not end well as a wip commit, and put the feature back.
+
+    It costs an attempt if the agent is to blame; the first FREE_CUTS timeouts with a changed tree are free. Limits, missing
+    logins and kills never cost one.
+    """
+    feature = _still_ours(run, outcome)
+    if feature is None:
+        return
+    changed = outcome.tree != run.context.tree
+    if changed:
+        commit(run, outcome, f"wip({feature.id}): {outcome.ended}", outcome.reason, "cut")
+    cut = changed and not outcome.clashes and outcome.ended in runs.CUT
+    spared = cut and feature.cuts(since=("replanned", "retry")) < features.FREE_CUTS
+    if outcome.ended not in runs.FREE_OF_BLAME and not spared:
+        features.judged(feature, outcome.at, run.id)
+    why = f"{outcome.ended}: {outcome.reason}" if outcome.reason else outcome.ended
+    why += f"; it conflicts with what landed meanwhile{_kept(run)}" if outcome.clashes else ""
+    feature.note(outcome.at, run.id, "cut" if cut else "reason", text=why, **({"run": run.id} if cut else {}))
+    features.move(feature, recovery_plan.back(run.context.before == "failing"))
+    outcome.save()

@@ -1,0 +1,186 @@
+"""Strict parsing of front matter and Markdown, text in fences that it cannot close, and a cache of parsed files.
+
+The parsers take 40 to 100 ms to load, so only a file that is not in the cache loads them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from harness.base import encoding
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.state import files
+
+SHORTEST_FENCE = 3
+
+
+class Block(Record):
+    """A heading (`level` 1-6), a fence (`info` follows its ticks; `closed`: it ends) or a paragraph. `line` is 1-based."""
+
+    kind: str
+    line: int
+    text: str
+    level: int = 0
+    info: str = ""
+    closed: bool = True
+
+
+def front_matter(text: str, path: str) -> tuple[dict[str, Any], str]:
+    """The front matter and the exact body after it; ({}, text) if the file has none. Raises BrokenFile if the front matter is
+    not closed, not YAML, or not a mapping."""
+    if not text.startswith("---\n"):
+        return {}, text
+    head, mark, body = text[4:].partition("\n---\n") if not text[4:].startswith("---\n") else ("", "---\n", text[8:])
+    if not mark:
+        raise BrokenFile(path, "the front matter is not closed", line=1, remedy="End it with a line of three dashes.")
+    meta = _yaml(head, path)
+    if not isinstance(meta, dict) or not all(isinstance(key, str) for key in meta):
+        raise BrokenFile(path, "the front matter is not a list of 'key: value' lines", line=2, remedy="Correct it.")
+    return meta, body
+
+
+def _yaml(head: str, path: str) -> Any:
+    import yaml  # 20 ms, and few commands read front matter
+    from frontmatter.default_handlers import YAMLHandler  # as above
+
+    try:
+        value = YAMLHandler().load(head)
+        return {} if value is None else value
+    except (yaml.YAMLError, ValueError) as fault:  # ValueError: a date or a number that does not exist
+        mark = getattr(fault, "problem_mark", None)
+        line = mark.line + 2 if mark else 2
+        problem = getattr(fault, "problem", None) or "not YAML"
+        raise BrokenFile(
+            path, f"the front matter does not parse ({problem})", line=line, remedy="Correct it."
+        ) from None
+
+
+def blocks(text: str) -> list[Block]:
+    """The headings, fences and paragraphs of a Markdown text, in order."""
+    from markdown_it import MarkdownIt  # 30 ms, and few commands read headings
+
+    found: list[Block] = []
+    parser = MarkdownIt("commonmark").disable("inline")  # what stands inside a line stays as it was written
+    tokens, lines = parser.parse(text), text.split("\n")
+    for index, token in enumerate(tokens):
+        line = token.map[0] + 1 if token.map else 0
+        if token.type == "fence":
+            last = lines[token.map[1] - 1].strip() if token.map and token.map[1] > line else ""
+            closed = last.startswith(token.markup) and not last.strip(token.markup[0])
+            found.append(Block(kind="fence", line=line, text=token.content, info=token.info.strip(), closed=closed))
+        elif token.type == "heading_open":
+            found.append(Block(kind="heading", line=line, text=tokens[index + 1].content, level=int(token.tag[1:])))
+        elif token.type == "paragraph_open":
+            found.append(Block(kind="paragraph", line=line, text=tokens[index + 1].content))
+        elif token.type in ("html_block", "code_block"):
+            found.append(Block(kind="other", line=line, text=token.content))
+    return found
+
+
+def fence_mark(line: str) -> str:
+    """The ticks or tildes with which a line begins or ends a fence, else "": with more ticks behind it is inline code."""
+    mark = line[: len(line) - len(line.lstrip("`"))] or line[: len(line) - len(line.lstrip("~"))]
+    return "" if len(mark) < SHORTEST_FENCE or (mark[0] == "`" and "`" in line[len(mark) :]) else mark
+
+
+def _heading(line: str) -> tuple[str, int] | None:
+    """(text, level) of an ATX heading."""
+    rest = line.lstrip("#")
+    level = len(line) - len(rest)
+    return (rest.strip().rstrip("#").rstrip(), level) if 1 <= level <= 6 and rest[:1].isspace() else None
+
+
+def headings(text: str) -> list[tuple[str, int, int]]:
+    """(heading, level, 0-based line) of every ATX heading outside fences, found line by line."""
+    found, fence = [], ""
+    for number, line in enumerate(text.split("\n")):
+        mark = fence_mark(line.lstrip())
+        if mark and (not fence or (mark.startswith(fence) and line.strip() == mark)):
+            fence = "" if fence else mark
+        elif not fence and (title := _heading(line)):
+            found.append((*title, number))
+    return found
+
+
+def section(text: str, heading: str) -> str | None:
+    """The section under a heading (compared without case), with its subsections; None if there is none."""
+    lines, found = text.split("\n"), headings(text)
+    for index, (title, level, start) in enumerate(found):
+        if title.strip().lower() == heading.strip().lstrip("#").strip().lower():
+            ends = (line for _, other, line in found[index + 1 :] if other <= level)
+            return "\n".join(lines[start : next(ends, len(lines))])
+    return None
+
+
+def fence_for(text: str, least: int = 3, tick: str = "`") -> str:
+    """A fence that `text` cannot close: more backticks (or tildes) than any run of them in the text."""
+    longest, at = 0, text.find(tick)
+    while at >= 0:
+        end = at + longest
+        while text.startswith(tick, end):
+            end += 1
+        longest, at = end - at, text.find(tick * (end - at + 1), end)
+    return tick * max(least, longest + 1)
+
+
+def fenced(text: str, info: str = "") -> str:
+    """`text` in a fenced block that it cannot close, with a newline at the end."""
+    mark = fence_for(text, tick="~" if "`" in info else "`")  # an info string with ticks needs tildes
+    return f"{mark}{info}\n{text}{'' if text.endswith(chr(10)) or not text else chr(10)}{mark}\n"
+
+
+def fenced_blocks(text: str, info: str) -> list[str]:
+    """The contents of the fenced blocks with exactly this info string, in order. It reads line by line, because agents write
+    anything: a fence that is never closed is no block, and it hides no later block with this info string."""
+    found: list[str] = []
+    fence, wanted = "", False
+    inside: list[str] = []
+    for line in text.split("\n"):
+        mark = fence_mark(line.strip())
+        opens = mark != "" and line.strip()[len(mark) :].strip() == info
+        if mark and (not fence or (opens and info and mark.startswith(fence))):
+            fence, wanted, inside = mark, opens, []
+        elif fence and mark and mark.startswith(fence) and line.strip() == mark:
+            found += ["\n".join(inside)] if wanted else []
+            fence = ""
+        else:
+            inside.append(line)
+    return found
+
+
+def cached(folder: str, name: str, text: str, parse: Callable[[str], Any], fields: tuple[str, ...] = ()) -> Any:
+    """`parse(text)`, a JSON value, from a disposable file with the value and the digest of its text. A cache that cannot be read
+    or written, or that another version of the harness wrote with other `fields`, counts as absent."""
+    value = recall(folder, name, text, fields)
+    if value is None:
+        value = parse(text)
+        keep(folder, name, text, value, fields)
+    return value
+
+
+def recall(folder: str, name: str, text: str, fields: tuple[str, ...] = ()) -> Any:
+    """The cached value of exactly this text with these fields, else None; a torn cache counts as absent."""
+    try:
+        row = json.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
+        return row["value"] if row["fields"] == [*fields] and row["of"] == _digest(text) else None
+    except (OSError, ValueError, KeyError, TypeError, BrokenFile):
+        return None
+
+
+def keep(folder: str, name: str, text: str, value: Any, fields: tuple[str, ...] = ()) -> None:
+    """Put a parsed value and its text into the cache; not durable, and no error if the folder cannot be written."""
+    if not os.path.isdir(os.path.dirname(folder)):
+        return
+    row = files.dump_json({"fields": fields, "of": _digest(text), "value": value})
+    try:
+        files.replace_quickly(os.path.join(folder, name + ".json"), row)
+    except OSError:
+        return
+
+
+def _digest(text: str) -> str:
+    return encoding.digest(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,221 @@
+"""Every path of a mission, once. `docs/layout.md` is held to this page by a test."""
+
+from __future__ import annotations
+
+import os
+
+from harness.base import encoding
+from harness.base.errors import UsageFault
+from harness.state import names
+
+
+class Layout:
+    """Absolute `str` paths of the mission in the working folder `project`; no file is touched, but to find the repository."""
+
+    _top = ""
+
+    def __init__(self, project: str, state: str = "") -> None:
+        self.project = os.path.abspath(project)
+        self.state = os.path.abspath(state) if state else os.path.join(self.project, ".harness")
+        under = self.state + "/"
+        self.format = under + names.FORMAT
+        self.mission = under + names.MISSION
+        self.config = under + names.CONFIG
+        self.spec = under + names.SPEC
+        self.features = under + names.FEATURES
+        self.contract = under + names.CONTRACT
+        self.contract_log = under + names.CONTRACT_LOG
+        self.issues = under + names.ISSUES
+        self.orders = under + names.ORDERS
+        self.answers = under + names.ANSWERS
+        self.checkpoint_log = under + names.CHECKPOINT_LOG
+        self.steering = under + names.STEERING
+        self.notices = under + names.NOTICES
+        self.restores = under + names.RESTORES
+        self.forgotten = under + names.FORGOTTEN
+        self.workspace_log = under + names.WORKSPACE_LOG
+        self.raw = under + names.RAW
+        self.summary = under + names.SUMMARY
+        self.memory = under + names.MEMORY
+        self.archive = under + names.ARCHIVE
+        self.curated = under + names.CURATED
+        self.lessons = under + names.LESSONS
+        self.runs = under + names.RUNS
+        self.run_log = under + names.RUN_LOG
+        self.objects = under + names.OBJECTS
+        self.snapshots = under + names.SNAPSHOTS
+        self.checkpoints = under + names.CHECKPOINTS
+        self.escalation = under + names.ESCALATION
+        self.escalations = under + names.ESCALATIONS
+        self.pause = under + "PAUSE"
+        self.stop = under + "STOP"
+        self.steer = under + names.STEER
+        self.shim = under + names.SHIM
+        self.ledger = under + names.LEDGER
+        self.journal = under + "journal"
+        self.locks = under + names.LOCKS
+        self.cache = under + names.CACHE
+        self.replays = under + "replays"
+        self.hooks = under + "hooks"
+        self.schedule = under + "schedule"
+        self.sessions = under + names.SESSIONS
+        self.roles = under + "roles"
+        self.archived = under + names.ARCHIVED
+        self.archiving = under + names.ARCHIVING
+        self.restoring = under + names.RESTORING
+        self.git = under + ".git"
+        self.git_record = under + names.GIT_RECORD
+        self.git_private = under + "git-config"  # what our git reads in place of the repository's configuration
+        self.ignore = under + names.IGNORE
+        self.report = under + names.REPORT
+        self.asked_spec = f"{self.project}/{names.ASKED_SPEC}"  # the spec that people write
+        self.mission_lock = self.locks + "/mission"  # held for the milliseconds in which a run opens or settles
+        self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal
+        self.loop_lock = self.locks + "/loop"  # held by a looping run.sh
+
+    @property
+    def top(self) -> str:
+        """The top of the project's repository: the project folder, or one above it; the project folder where there is none."""
+        self._top = self._top or repository_of(self.project) or self.project
+        return self._top
+
+    @property
+    def prefix(self) -> str:
+        """Where the project is below the top of its repository, such as `services/api/`; "" at the top."""
+        return "" if self.top == self.project else os.path.realpath(self.project)[len(self.top.rstrip("/")) + 1 :] + "/"
+
+    def within(self, checkout: str) -> str:
+        """The project's place in another checkout of its repository."""
+        return os.path.join(checkout, self.prefix).rstrip("/") if self.prefix else checkout
+
+    @property
+    def committed(self) -> str:
+        """The folder with what was committed, where runs are not behind glass; it lies outside, by the path of the mission."""
+        return os.path.join(state_home(), f"committed-{encoding.digest(os.fsencode(self.state))[:12]}")
+
+    def archive_of(self, mission_id: str) -> str:
+        """The state of a mission that was put away."""
+        return os.path.join(self.archived, mission_id)
+
+    def turns(self, run_id: str, task: str = "") -> str:
+        """The turns of a run, or of one of its subagents."""
+        run = self.run(run_id)
+        return f"{run.tasks}/{task}/{names.TURNS}" if task else run.turns
+
+    def run(self, run_id: str) -> RunLayout:
+        """The files of one run."""
+        return RunLayout(os.path.join(self.runs, run_id), os.path.join(self.locks, "run-" + run_id))
+
+    def managed(self) -> tuple[str, ...]:
+        """Managed files: the harness replaces them whole; an agent never writes them."""
+        return tuple(f"{self.state}/{name}" for name in names.MANAGED)
+
+    def append_only(self) -> tuple[str, ...]:
+        """Append-only files: they grow by whole lines, and the ledger has their length."""
+        return tuple(f"{self.state}/{name}" for name in names.APPEND_ONLY)
+
+    def relative(self, path: str) -> str:
+        """The path for messages: relative if it is inside the working folder."""
+        inside = self.project + "/"
+        return path[len(inside) :] if path.startswith(inside) else path
+
+
+class RunLayout:
+    """The files in the folder of one run, and the lock of a run that is open."""
+
+    def __init__(self, folder: str, lock: str) -> None:
+        self.folder, self.lock = folder, lock
+        under = folder + "/"
+        self.context = under + "context.json"
+        self.manifest = under + "manifest.json"
+        self.prompt = under + "prompt.md"
+        self.stream = under + "stream.jsonl"
+        self.stderr = under + "stderr.log"
+        self.turns = under + names.TURNS
+        self.results = under + names.RESULTS
+        self.tasks = under + names.TASKS
+        self.reply = under + "reply.md"
+        self.reply_fault = under + names.REPLY_FAULT
+        self.notes = under + "notes.jsonl"
+        self.asked = under + names.ASKED
+        self.workspace = under + names.WORKSPACE
+        self.receipts = under + "receipts.jsonl"
+        self.result = under + "result.json"
+        self.refused = under + "refused"
+        self.inbox = under + "inbox"  # the folder of the socket that in-run commands ask
+
+
+def repository_of(folder: str) -> str:
+    """The top of the repository that the folder is in, "" for none: the nearest folder with a `.git`, itself or above it
+    (then without links). No git is asked."""
+    at = folder
+    if not os.path.lexists(at + "/.git"):
+        at = os.path.realpath(folder)
+        while not os.path.lexists(at + "/.git"):
+            above = os.path.dirname(at)
+            if above == at:
+                return ""
+            at = above
+    return at
+
+
+def identity_file(folder: str, role: str) -> str:
+    """The identity of a role: its knowledge across missions."""
+    return os.path.join(folder, role + ".md")
+
+
+def evidence_file(folder: str) -> str:
+    """The evidence of all identities in `folder`: mission, feature, run and sequence number of each entry."""
+    return os.path.join(folder, "evidence.jsonl")
+
+
+def home() -> str:
+    """HARNESS_HOME: the checkout (or the packed copy beside the package) with run.sh and roles/."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    checkout = os.path.dirname(package)
+    fallback = checkout if os.path.exists(os.path.join(checkout, "run.sh")) else os.path.join(package, "home")
+    return os.environ.get("HARNESS_HOME") or fallback
+
+
+def command(words: str = "") -> str:
+    """A harness command that the reader can paste: run.sh as it was started (HARNESS_CALLED), else `harness`;
+    with `-C DIR` (HARNESS_AT) where that was said."""
+    called, own = _word(os.environ.get("HARNESS_CALLED") or "harness"), os.environ.get("HOME", "") + "/"
+    if len(own) > 2 and called.startswith(own):
+        called = "~/" + called.removeprefix(own)
+    folder = os.environ.get("HARNESS_AT", "")
+    return " ".join(filter(None, (called, f"-C {_word(folder)}" if folder else "", words)))
+
+
+def restoring() -> str:
+    """The remedy for a damaged queue or contract."""
+    return f"To go back to an earlier state: {command('snapshot list')}, then: {command('snapshot restore ID')}"
+
+
+def _word(text: str) -> str:
+    """`text` as one word of a shell."""
+    plain = text.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()
+    return text if plain else "'" + text.replace("'", "'\\''") + "'"
+
+
+def state_home() -> str:
+    """Where the trees of missions are: $XDG_STATE_HOME/harness, else ~/.local/state/harness."""
+    named = os.environ.get("XDG_STATE_HOME", "")
+    return os.path.join(named if os.path.isabs(named) else os.path.expanduser("~/.local/state"), "harness")
+
+
+def identity_folder() -> str:
+    """$HARNESS_IDENTITY, else identity/ of the checkout, else the user's data folder for an installed package. Raises UsageFault
+    where the variable names what is no folder."""
+    named = os.environ.get("HARNESS_IDENTITY")
+    if named:
+        if os.path.exists(named) and not os.path.isdir(named):
+            raise UsageFault(
+                f"HARNESS_IDENTITY is {named}, which is no folder: unset it, or name the folder of the identities."
+            )
+        return os.path.abspath(named)
+    root = home()
+    if not root.endswith("/harness/home"):
+        return os.path.join(root, "identity")
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    return os.path.join(data, "harness", "identity")

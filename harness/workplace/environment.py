@@ -1,0 +1,97 @@
+"""The environment variables of the processes of a run: what passes of the user's own (process/variables.txt), and what we set."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Collection, Mapping
+
+from harness.base.faults import NOT_PASSED
+from harness.mission.check_environment import CheckEnvironment
+from harness.process import variables
+from harness.process.supervise import TAG
+from harness.state.layout import Layout
+from harness.workplace import home_layer
+from harness.workplace.inside import INSIDE
+
+UNATTENDED = {
+    "CI": "1",
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+SHOWN = 2
+
+
+def withheld(base: Mapping[str, str], passed: Collection[str] = (), needs: Collection[str] = ()) -> list[str]:
+    """The sorted names of what does not pass of `base`, and is worth a word at the start of a mission."""
+    return [name for name in _withheld(base, passed, needs) if not variables.listed(name, "not at the start")]
+
+
+def _withheld(base: Mapping[str, str], passed: Collection[str], needs: Collection[str]) -> list[str]:
+    gone = base.keys() - variables.passing(base, passed, needs).keys() - UNATTENDED.keys()
+    return sorted(name for name in gone if not variables.listed(name, "ours", "never"))
+
+
+def not_passed(names: list[str]) -> str:
+    """These names in a sentence, the first of them; "" for none."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{NOT_PASSED}{', '.join(names[:SHOWN])}{more}; see [env] pass" if names else ""
+
+
+def mentioned(text: str, base: Mapping[str, str], passed: Collection[str] = (), needs: Collection[str] = ()) -> str:
+    """`not_passed` of the names that an output mentions: what its program may lack."""
+    words = {*re.findall(r"\w+", text)}
+    return not_passed([name for name in _withheld(base, passed, needs) if name in words])
+
+
+def explained(output: str, place: CheckEnvironment) -> str:
+    """The output of a program that failed in `place`, with a line for what it mentions and did not get."""
+    line = mentioned(output, os.environ, place.passed)
+    return f"{output.rstrip()}\n{line}\n" if line else output
+
+
+def plain(base: Mapping[str, str], tag: str, passed: Collection[str] = ()) -> dict[str, str]:
+    """The environment of a check. Of our variables it has only the tag, which identifies left-over processes."""
+    return _unattended(base, tag, passed)
+
+
+def of_person(base: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a person's own program: theirs whole, without our variables."""
+    return {key: value for key, value in base.items() if not variables.listed(key, "ours")}
+
+
+def _unattended(
+    base: Mapping[str, str], tag: str, passed: Collection[str], needs: Collection[str] = ()
+) -> dict[str, str]:
+    own = os.path.join(sys.prefix, "bin") if sys.prefix != sys.base_prefix else ""
+    path = [folder for folder in base.get("PATH", os.defpath).split(os.pathsep) if folder != own]
+    kept = variables.passing(base, passed, needs)
+    return {**kept, **UNATTENDED, "PATH": os.pathsep.join(path), TAG: tag}
+
+
+def of_check(base: Mapping[str, str], place: CheckEnvironment) -> dict[str, str]:
+    """The environment of a check, a service or setup in `place`."""
+    env = plain(base, place.tag, place.passed)
+    if place.git:
+        env = {key: value for key, value in env.items() if not key.startswith("GIT_CONFIG")}
+        env |= {"GIT_CONFIG_GLOBAL": place.git, "GIT_CONFIG_NOSYSTEM": "1"}
+    return home_layer.variables(env, place.home, os.path.expanduser("~")) if place.home else env
+
+
+def of_agent(
+    base: Mapping[str, str],
+    tag: str,
+    layout: Layout,
+    run_id: str,
+    passed: Collection[str] = (),
+    needs: Collection[str] = (),
+) -> dict[str, str]:
+    """The environment of an agent: that of a check, plus what it `needs`, the harness command on PATH and the id of its run."""
+    env = _unattended(base, tag, passed, needs)
+    env["PATH"] = os.path.dirname(layout.shim) + os.pathsep + env["PATH"]
+    return {**env, INSIDE: run_id}

@@ -1,0 +1,222 @@
+"""The inbox: how a confined program asks for the few changes of state that a run may make while its agent works.
+
+The run starts a process of its own beside the agent. It listens on a socket in a folder that the agent sees, and carries
+out each request in a child of its own, outside the glass: check, stamp, count, mask, and make durable before it answers.
+A request names a verb and texts; who asks (role, feature, run) the listener knows, so nobody can speak for another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from harness.base import encoding, errors
+from harness.base.errors import Busy, HarnessError, UsageFault
+from harness.process import spawn, supervise, temporary, tree
+from harness.state import files
+from harness.state.layout import Layout
+
+SOCKET = "socket"
+LONGEST_REQUEST = 16 * 1024 * 1024  # bytes
+READ_SECONDS = 30.0  # how long a client may take to send its request
+LEAVE_SECONDS = 5.0  # how long requests under way may take once the run's agent has ended
+REAP_SECONDS = 0.5
+WAITING_CLIENTS = 128
+GONE = "The run's inbox does not answer: its agent has ended, or its listener was killed. Nothing was written."
+
+
+class Inbox:
+    """The listener of one run. `verbs`: what each verb does with its arguments; it yields texts for the client's screen.
+
+    A context manager: leaving it answers what is under way, then ends the listener and removes the socket.
+    """
+
+    def __init__(self, folder: str, verbs: dict[str, Callable[..., Iterable[str]]]) -> None:
+        self.folder, self.verbs = folder, verbs
+        self.pid, self._control = 0, -1
+
+    def __enter__(self) -> Inbox:
+        remove(self.folder)
+        files.make_folder(self.folder)
+        listener = _in_folder(self.folder, "bind")
+        listener.listen(WAITING_CLIENTS)
+        ours, self._control = spawn.pipe()
+        try:
+            with spawn.SignalsBlocked():
+                self.pid = spawn.fork(_Listener(listener, ours, self.verbs).serve)
+            supervise.spare(self.pid)
+        finally:
+            listener.close()
+            os.close(ours)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._control)  # the listener sees the end of this pipe, also where this process is killed
+        os.waitpid(self.pid, 0)
+        supervise.unspare(self.pid)
+        remove(self.folder)
+
+
+def remove(folder: str) -> None:
+    """Remove the folder of an inbox, where it exists, also after a kill."""
+    if os.path.isdir(folder):
+        files.remove(os.path.join(folder, SOCKET))
+        temporary.remove(folder)
+
+
+def _in_folder(folder: str, verb: str) -> socket.socket:
+    """A socket bound or connected in the folder, by way of its descriptor: a socket's path is at most 108 bytes."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        getattr(made, verb)(f"/proc/self/fd/{place}/{SOCKET}")
+    except OSError:
+        made.close()
+        raise
+    finally:
+        os.close(place)
+    return made
+
+
+class _Listener:
+    """The process beside the agent: one child a request, until the run lets go of the pipe `control`."""
+
+    def __init__(self, listener: socket.socket, control: int, verbs: dict[str, Callable[..., Iterable[str]]]) -> None:
+        self.listener, self.control, self.verbs = listener, control, verbs
+        self.workers: set[int] = set()
+        self.run = os.getppid()
+
+    def serve(self) -> None:
+        """Accept and answer; ends the process."""
+        supervise.end_with_parent(0)
+        os.setsid()  # Ctrl-C is for the run, which then closes the pipe
+        for number in spawn.STANDARD_SIGNALS:
+            if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        spawn.close_all_but({0, 1, 2, self.listener.fileno(), self.control})
+        poller = select.poll()
+        poller.register(self.listener, select.POLLIN)
+        poller.register(self.control, select.POLLIN)
+        ready: list[int] = []
+        while self.control not in ready:
+            ready = [fd for fd, _ in poller.poll(1000 * REAP_SECONDS)]
+            if self.listener.fileno() in ready:
+                self._take()
+            self._reap()
+        self.listener.close()
+        self._leave()
+        os._exit(0)
+
+    def _take(self) -> None:
+        client, _ = self.listener.accept()
+        try:
+            self.workers.add(spawn.fork(lambda: _answer(client, self.verbs, self.run)))
+        except OSError as fault:  # no process to be had: said to the client, who may try again
+            _send(
+                client, {"code": errors.BUSY, "fault": f"No process can be started for the request: {fault.strerror}."}
+            )
+        client.close()
+
+    def _reap(self) -> None:
+        for pid in list(self.workers):
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                self.workers.discard(pid)
+
+    def _leave(self) -> None:
+        until = time.monotonic() + LEAVE_SECONDS
+        while self.workers and time.monotonic() < until:
+            self._reap()
+            time.sleep(0.002)
+        for pid in self.workers:  # a check that still runs: nobody waits for its answer any more
+            os.kill(pid, signal.SIGTERM)
+            os.waitpid(pid, 0)
+
+
+def _answer(client: socket.socket, verbs: dict[str, Callable[..., Iterable[str]]], run: int) -> None:
+    """Carry out one request in a process of its own, which then exits."""
+    try:
+        if not tree.is_below(_peer(client), run):  # a program of another mission on this machine
+            raise UsageFault("This inbox serves the programs of its own run.")
+        client.settimeout(READ_SECONDS)
+        request = _request(client)
+        client.settimeout(None)
+        for text in verbs[request["verb"]](*request["arguments"]):
+            _send(client, {"text": text})
+        _send(client, {"code": errors.DONE})
+    except HarnessError as fault:
+        _send(client, {"code": fault.code, "fault": str(fault)})
+    except (OSError, MemoryError) as fault:  # a full disk, or no memory: what was asked for is not there, or not whole
+        _send(client, {"code": errors.BUSY, "fault": f"It could not be written: {fault}. Try again later."})
+    except (ValueError, KeyError, TypeError):
+        _send(client, {"code": errors.USAGE, "fault": f"The inbox understands {', '.join(verbs)}."})
+    os._exit(0)
+
+
+def _peer(client: socket.socket) -> int:
+    """The process that asks, as numbered here: struct ucred of unix(7). Without Linux our own."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return os.getpid()
+    return int.from_bytes(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
+
+
+def _request(client: socket.socket) -> dict[str, Any]:
+    data = bytearray()
+    while not data.endswith(b"\n"):
+        chunk = client.recv(65536)
+        if not chunk or len(data) > LONGEST_REQUEST:
+            raise ValueError("a request is one line of JSON")
+        data += chunk
+    request: dict[str, Any] = json.loads(data)
+    if not all(isinstance(text, str) for text in [request["verb"], *request["arguments"]]):
+        raise ValueError("a request holds texts")
+    return request
+
+
+def _send(client: socket.socket, row: dict[str, object]) -> None:
+    try:
+        client.sendall(encoding.dump_json(row))
+    except OSError:
+        return  # the client has gone; what it asked for stands
+
+
+def ask(layout: Layout, run_id: str, verb: str, *arguments: str) -> Iterator[str]:
+    """Ask the inbox of a run; yields the texts of its answer. Raises what the verb raised, Busy where nobody answers, and
+    UsageFault where the run is over."""
+    if os.path.exists(layout.run(run_id).result):
+        raise UsageFault(f"The run {run_id} is over: nothing can be added to it.")
+    try:
+        server = _in_folder(layout.run(run_id).inbox, "connect")
+        server.sendall(encoding.dump_json({"verb": verb, "arguments": list(arguments)}))
+        yield from _answers(server)
+    except OSError as fault:
+        raise Busy(GONE) from fault
+
+
+def _answers(server: socket.socket) -> Iterator[str]:
+    begun = b""
+    while chunk := server.recv(65536):
+        *lines, begun = (begun + chunk).split(b"\n")
+        for row in map(json.loads, lines):
+            if "text" in row:
+                yield row["text"]
+            elif row["code"] == errors.DONE:
+                return
+            else:
+                raise _Answered(row["fault"], row["code"])
+    raise Busy(GONE)
+
+
+class _Answered(HarnessError):
+    """What the verb raised outside, with its exit code."""
+
+    def __init__(self, fault: str, code: int) -> None:
+        super().__init__(fault)
+        self.code = code

@@ -1,0 +1,81 @@
+"""The mission lock: held for the milliseconds in which a run opens or settles, and by whoever changes the queue.
+
+The lock is taken twice: on its file, and on the folder .harness, which no honest agent removes. What needs a mission that nobody
+works on takes the locks of all loops first.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+from harness.base.errors import Busy
+from harness.state import files, journal
+from harness.state.folder_lock import FolderLock
+from harness.state.layout import Layout
+
+PATIENCE_SECONDS = 3.0  # for whoever opens; holders need milliseconds, a recovery or a large merge some seconds
+POLL_SECONDS = 0.005
+
+
+class MissionLock(files.Lock):
+    """The lock for changes to the mission. An older harness locks only the file; that counts as holding it too."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout.mission_lock)
+        self.beside = FolderLock(layout.state)
+
+    def take(self, *, wait: bool = False) -> bool:
+        """Take both; False where another process holds either."""
+        if not super().take(wait=wait):
+            return False
+        if self.beside.take(wait=wait):
+            return True
+        self.release()
+        return False
+
+    def release(self) -> None:
+        """Close both descriptors."""
+        super().release()
+        self.beside.release()
+
+    def __enter__(self) -> MissionLock:
+        super().__enter__()
+        return self
+
+
+def take(layout: Layout) -> MissionLock:
+    """The mission lock; raises Busy with its holder and the time where somebody keeps it for longer than PATIENCE_SECONDS, and
+    BrokenFile where a folder of the state is a link."""
+    journal.require_folders(layout)
+    lock, until = MissionLock(layout), time.monotonic() + PATIENCE_SECONDS
+    while not lock.take():
+        if time.monotonic() > until:
+            files.take_or_busy(lock, "The mission")
+            break
+        time.sleep(POLL_SECONDS)
+    return lock
+
+
+def held(layout: Layout) -> MissionLock:
+    """The mission lock as a context manager that waits for it."""
+    return MissionLock(layout)
+
+
+def loops(layout: Layout) -> list[files.Lock]:
+    """The lock of each lane's loop; that of the first lane is always one of them."""
+    first = layout.loop_lock.rpartition("/")[2]
+    names = {first, *(name for name in files.names(layout.locks) if name.startswith(first))}
+    return [files.Lock(f"{layout.locks}/{name}") for name in sorted(names)]
+
+
+def without_loops(layout: Layout) -> ExitStack:
+    """The lock of every lane's loop, held to the end of the block, so that none starts. Raises Busy where one loops."""
+    held = ExitStack()
+    for lock in loops(layout):
+        if not lock.take():
+            held.close()
+            pid = lock.holder().get("pid", "?")
+            raise Busy(f"run.sh is looping on this mission: pid {pid}. Stop it, or wait for it to end.")
+        held.enter_context(lock)
+    return held

@@ -1,0 +1,209 @@
+"""Reconcile after an agent that was not confined: state has one writer, so what others changed is refused, kept and reported.
+
+An honest agent's mistakes are undone without loss; forgery by one that knows the harness is not the aim (docs/threat-model.md).
+What is right is what was committed, by this run, by others and by commands, up to now (`store/committed.py`).
+raw.md must keep its old bytes. config.toml, roles, STOP, PAUSE and STEER.md are a person's, and identities are of no mission.
+"""
+
+from __future__ import annotations
+
+import os
+
+from harness.base.errors import BrokenFile
+from harness.git import new_secrets, refs, repository, worktrees
+from harness.memory import raw
+from harness.mission.open_run import Begun, OpenRun, Outcome
+from harness.state import committed, files, journal, names, objects
+from harness.state.layout import Layout
+from harness.state.state import State
+from harness.workplace import lease, workplace
+
+PEOPLES = ("STOP", "PAUSE", "STEER.md")
+OWN = (
+    *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
+    *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore"),
+    *(names.ARCHIVED, names.ARCHIVING, names.RESTORING),
+)
+JOURNAL_RECORD = "journal/record"
+TEMPORARY = ".tmp"
+PATCH = "working-folder.patch"
+KEPT_OUT = "kept-out"  # the folder for files with secrets
+
+
+def accept_edits(layout: Layout) -> None:
+    """What people changed by hand in the state since is accepted; not while a run is open that is not behind glass, because
+    nobody can tell them from its agent."""
+    with State(layout).lock("state"):
+        journal.finish_journal(layout)
+        if all(one.sealed for one in lease.alive(layout)):
+            before = journal.read_ledger(layout)
+            for name, row in journal.adopt(layout).items():
+                data = State(layout).data(name) if name in names.MANAGED and before.get(name) != row else None
+                if data is not None:
+                    objects.put(layout, data)  # so that the mission can be played back
+
+
+def keep_committed(layout: Layout) -> None:
+    """From here on every commit can be restored: an agent begins that could overwrite the state."""
+    with State(layout).lock("state"):
+        journal.finish_journal(layout)
+        committed.begin(layout)
+
+
+def state(run: Begun, outcome: Outcome) -> None:
+    """Restore the mission's state as it was committed; outcome.refused names what was refused, and a change of state ends the
+    run as `refused`."""
+    layout, restored = run.layout, list[str]()
+    with State(layout).lock("state"):
+        if committed.is_kept(layout):
+            restored = _records(run)
+            if not isinstance(run, OpenRun):
+                committed.catch_up(layout)
+            restored += [*_managed(run), *_append_only(run), *_raw(run)]
+        if restored:
+            journal.adopt(layout)
+    found = [*restored, *_strays(run)]
+    outcome.refused += [name for name in dict.fromkeys(found) if name not in outcome.refused]
+    if restored:
+        outcome.ended = "refused"
+        outcome.reason = f"The agent changed state that only the harness writes: {', '.join(restored)}."
+
+
+def _refuse(run: Begun, name: str, data: bytes) -> None:
+    """Keep refused bytes; an empty file stands for a deleted one."""
+    State(run.layout).put(names.of_run(run.id, f"{names.REFUSED}/{name}"), data)
+
+
+def _records(run: Begun) -> list[str]:
+    """Finish the journal of an interrupted command. A journal or ledger that does not parse is refused."""
+    layout, broken = run.layout, []
+    for name, look in ((JOURNAL_RECORD, journal.finish_journal), (names.LEDGER, journal.read_ledger)):
+        try:
+            look(layout)
+        except BrokenFile:
+            _refuse(run, name, files.read(f"{layout.state}/{name}") or b"")
+            files.remove(f"{layout.state}/{name}")
+            broken.append(name)
+    return broken
+
+
+def _managed(run: Begun) -> list[str]:
+    found, state = [], State(run.layout)
+    for name in names.MANAGED:
+        data, known = state.data(name), committed.read(run.layout, name)
+        if data == known or (name == names.CONFIG and data is not None):
+            continue
+        _refuse(run, name, data or b"")
+        files.remove(state.path(name)) if known is None else files.replace(state.path(name), known)
+        found.append(name)
+    return found
+
+
+def _append_only(run: Begun) -> list[str]:
+    found, state = [], State(run.layout)
+    for name in names.APPEND_ONLY:
+        known, length, holds = committed.length(run.layout, name), state.length(name), committed.holds(run.layout, name)
+        if holds and length == known:
+            continue
+        _refuse(run, name, state.part(name, known, length - known) if holds else state.data(name) or b"")
+        files.cut(state.path(name), known) if holds else committed.put_back(run.layout, name)
+        found.append(name)
+    return found
+
+
+def _raw(run: Begun) -> list[str]:
+    """raw.md keeps its old bytes, and every well-formed new line, from any writer."""
+    state, died = State(run.layout), not isinstance(run, OpenRun)
+    start, holds = committed.length(run.layout, names.RAW), committed.holds(run.layout, names.RAW)
+    if holds:
+        old, new, refused = b"", state.part(names.RAW, start, state.length(names.RAW)), b""
+    else:
+        old, refused = committed.read(run.layout, names.RAW) or b"", state.data(names.RAW) or b""
+        known = set(old.split(b"\n"))
+        new = b"".join(line + b"\n" for line in refused.split(b"\n") if line and line not in known)
+    *lines, torn = new.split(b"\n")
+    lines += [torn] if torn and not died else []  # after a crash a torn last line is closed, not refused
+    bad = [line for line in lines if line and not raw.parse_bytes(line, len(line), 0).tag]
+    gone = {b"", *bad}
+    kept = b"".join(line + b"\n" for line in lines if line not in gone) + (torn if died else b"")
+    if holds and kept == new:
+        return []
+    _refuse(run, names.RAW, b"".join(line + b"\n" for line in bad) if holds else refused)
+    files.replace(run.layout.raw, (state.part(names.RAW, 0, start) if holds else old) + kept)
+    return [names.RAW]
+
+
+def _strays(run: Begun) -> list[str]:
+    """Move files that the layout does not know out of the state; the outcome stays as it is."""
+    layout, state = run.layout, State(run.layout)
+    known = {*names.MANAGED, *names.APPEND_ONLY, names.RAW}
+    found = [name for name in state.list("") if name not in (*known, *OWN, *PEOPLES)]
+    found += [name for one in state.list("memory") if (name := f"memory/{one}") not in known]
+    found = [name for name in found if not name.endswith(TEMPORARY)]  # of a writer who is at work
+    for name in found:
+        files.move(os.path.join(layout.state, name), os.path.join(run.paths.refused, name))
+    return found
+
+
+def tree(run: Begun, outcome: Outcome) -> None:
+    """Write the workplace as a tree, into outcome.tree. Where the role may not change it, restore it."""
+    if not workplace.join(run):
+        return  # somebody removed the tree; nothing of the run is left in it
+    if run.changes_tree:
+        spec = run.layout.prefix + names.ASKED_SPEC
+        leave = {*run.context.untracked, spec}  # SPEC.md is a person's: no commit of a run has a change of it
+        index = worktrees.index(run.checkout)
+        done = repository.working_tree(run.checkout, index=index, parent=run.context.head, leave=leave)
+        outcome.tree, outcome.kept_out = done.tree, done.kept_out
+        _look_for_secrets(run, outcome, index)
+        if spec in done.left and spec not in run.context.untracked:
+            outcome.refused += _refuse_spec(run, spec)
+        if outcome.tree == run.context.tree:
+            outcome.refused += _keep_commits(run)
+    else:
+        outcome.refused += _restore_tree(run)
+
+
+def _look_for_secrets(run: Begun, outcome: Outcome, index: str) -> None:
+    """Files with a secret stay out of the commit: below refused/ of the run, and no more in its kept tree."""
+    if outcome.tree == run.context.tree:
+        return
+
+    found = new_secrets.keep_out(run.checkout, index=index, parent=run.context.head, tree=outcome.tree)
+    outcome.tree, outcome.changed, state = found.tree, found.changed, State(run.layout)
+    outcome.kept_out = [*outcome.kept_out, *found.kept_out]
+    for path in found.out:
+        data = files.read(os.path.join(run.checkout, path)) or b""
+        state.put(names.of_run(run.id, f"{names.REFUSED}/{KEPT_OUT}/{path}"), data, mode=files.PRIVATE)
+    new_secrets.put_back(run.checkout, index, found)
+    where = f"; see {run.layout.relative(run.paths.refused)}/{KEPT_OUT}/"
+    outcome.secrets = [f"kept out of the commit: {line}{where}" for line in found.kept_out]
+    outcome.secrets += [f"committed, and may be a secret: {line}" for line in found.doubtful]
+
+
+def _refuse_spec(run: Begun, spec: str) -> list[str]:
+    """Keep what an agent wrote into SPEC.md of its tree; the tree's next run finds a person's there."""
+    path = os.path.join(run.checkout, spec)
+    _refuse(run, spec, (files.read(path) or b"") if os.path.isfile(path) and not os.path.islink(path) else b"")
+    return [spec]
+
+
+def _restore_tree(run: Begun) -> list[str]:
+    """The kept tree as it was at open; what the agent changed in tracked files stays as a patch, its commits under a ref."""
+    changed = repository.dirty(run.checkout)
+    if changed:
+        _refuse(run, PATCH, repository.patch(run.checkout, run.context.head))
+    commits = _keep_commits(run)
+    workplace.restore(run)
+    return commits + changed
+
+
+def _keep_commits(run: Begun) -> list[str]:
+    """A ref keeps where an agent that was not confined left the tree's HEAD, where that is another commit than at open."""
+    now = run.context.head if run.sealed else repository.position(run.checkout).head
+    return [] if now == run.context.head else _keep_commit(run, now)
+
+
+def _keep_commit(run: Begun, commit: str) -> list[str]:
+    refs.set_one(run.layout.top, f"refs/harness/refused/{run.id}", commit)
+    return [f"commits (kept as refs/harness/refused/{run.id})"]

@@ -1,0 +1,378 @@
+"""Where a run works: a kept tree of the mission outside the project folder.
+
+The mission's own position is the ref `refs/harness/<mission>/tip`. The project folder and its branch belong to a person:
+what they commit or edit there is merged into the tip before a run, and the branch follows the tip (`landing`) where nothing
+of theirs is in the way. `refs/harness/<mission>/landed` is where we left the branch, so that a person's reset is theirs too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from itertools import count
+
+from harness.base import encoding, schema
+from harness.base.errors import RESTORE, BrokenFile, NeedsPerson
+from harness.base.record import Record
+from harness.git import contents, dotgit, landing, merging, refs, repository, settings, worktrees
+from harness.git.repository import BRANCHES, GitFailed, Position
+from harness.git.settings import Recorded
+from harness.mission import config, mission
+from harness.mission.mission import Mission
+from harness.mission.open_run import Begun
+from harness.process import temporary
+from harness.state import files, names
+from harness.state.layout import Layout, command, state_home
+from harness.state.state import State
+
+TREES = "tree-"
+NOWHERE = Position(head="", branch="", tree="")
+SHOWN = 3
+
+
+class Tree(Record):
+    """The workplace as a run finds it: its tree's folder, the position of the mission, and untracked files that git does not
+    ignore, named as git does.
+
+    `notes` are lines for a person; `unlanded` says why the branch is not at the mission's position, "" where it is;
+    `conflicts` are the paths that a person and the runs both changed."""
+
+    folder: str
+    position: Position
+    untracked: list[str]
+    unlanded: str = ""
+    notes: list[str] = []
+    conflicts: list[str] = []
+
+
+def folder_of(mission_id: str, name: str = TREES + "1") -> str:
+    """The folder of a tree of the mission, whether it exists or not."""
+    return os.path.join(state_home(), mission_id, name)
+
+
+def free_tree(taken: Collection[str]) -> str:
+    """The name of the first tree that nobody claims."""
+    return next(name for number in count(1) if (name := f"{TREES}{number}") not in taken)
+
+
+def record(layout: Layout) -> bytes:
+    """The git configuration of the project as it is now, for the file `git.json`: taken before any agent runs."""
+    return encoding.dump_json(settings.record(layout.top).replace(prefix=layout.prefix).asdict())
+
+
+def use(layout: Layout) -> None:
+    """From here on our git calls in the project read the recorded configuration only; without a record nothing changes."""
+    if known := recorded(layout):
+        if bool(known.prefix) != bool(layout.prefix):
+            now = "has a .git of its own by now. Remove that" if known.prefix else "has lost its .git. Put it back"
+            raise NeedsPerson(f"{layout.project} {now}, or move {layout.state} away to begin another mission.")
+        settings.use(layout.top, known, layout.git_private, layout.prefix, config.load(layout).confine == "off")
+
+
+def unheeded(layout: Layout) -> list[str]:
+    """The git settings that were made or changed since the record, and that our git does not read; names without values."""
+    known = recorded(layout)
+    return settings.later(layout.top, known) if known else []
+
+
+def recorded(layout: Layout) -> Recorded | None:
+    """The git configuration of the project as it was at init; None without a record."""
+    value = State(layout).json(names.GIT_RECORD)
+    if value is None:
+        return None
+    if faults := schema.faults(value, "the record", Recorded):
+        raise BrokenFile(layout.git_record, f"no git configuration ({'; '.join(faults)})", remedy=RESTORE)
+    return Recorded(**value)
+
+
+def adopt(layout: Layout) -> None:
+    """`use`, after recording the configuration of a mission that an older harness began."""
+    if not os.path.exists(layout.git_record):
+        State(layout).put(names.GIT_RECORD, record(layout))
+    use(layout)
+
+
+def _ref(mission_id: str, name: str) -> str:
+    return f"refs/harness/{mission_id}/{name}"
+
+
+def position(layout: Layout) -> Position:
+    """The position of the mission: that of its tip, of its branch before the first run."""
+    use(layout)
+    made = mission.load(layout)
+    refs_here = (_ref(made.id, "tip"), BRANCHES + made.branch)
+    known = refs.positions(layout.top, *refs_here)
+    found = next((known[ref] for ref in refs_here if ref in known), None)
+    if found is None:
+        raise NeedsPerson(_gone(layout, made))
+    return found.replace(branch=made.branch)
+
+
+def _gone(layout: Layout, made: Mission) -> str:
+    gone = f"The mission's branch {made.branch} is gone from {layout.top}"
+    again = f"git branch {made.branch} {made.base_commit[:12]}"
+    return (
+        f"{gone}. To begin again from its base: {again}   or begin another mission: {command('init --new --abandon')}"
+    )
+
+
+def branch_commit(layout: Layout, made: Mission) -> str:
+    """The commit of the mission's branch, "" where it is gone. 0 git calls."""
+    return dotgit.commit_of(layout.top, BRANCHES + made.branch)
+
+
+def tip_commit(layout: Layout, made: Mission) -> str:
+    """The commit of the mission's position, as `tip`; "" where it is gone. 0 git calls."""
+    return dotgit.commit_of(layout.top, _ref(made.id, "tip")) or branch_commit(layout, made)
+
+
+def move_to(layout: Layout, made: Mission, commit: str) -> None:
+    """The mission's position, and where we left its branch, are at this commit from now on."""
+    refs.set_all(layout.top, {_ref(made.id, "tip"): commit, _ref(made.id, "landed"): commit})
+
+
+def landed(layout: Layout) -> bool:
+    """Whether the mission's branch has the files of the mission's position."""
+    made = mission.load(layout)
+    commit, at = branch_commit(layout, made), tip_commit(layout, made)
+    return commit != "" and (commit == at or position(layout).tree == repository.tree_of(layout.top, commit))
+
+
+def asked_spec(layout: Layout) -> bytes | None:
+    """The SPEC.md that a person wants the mission to bring about; None where there is none. 0 git calls where they have the
+    mission's branch checked out, or have changed nothing."""
+    found = mission.asked_spec(layout)
+    if found and found != State(layout).data(names.SPEC) and not on_branch(layout, made := mission.read(layout)):
+        use(layout)
+        tip = tip_commit(layout, made)
+        if tip and merging.had_spec(layout.top, tip, found):  # an older one, of the branch that is checked out
+            return repository.show(layout.top, tip, merging.spec_of(layout.top))
+    return found
+
+
+def on_branch(layout: Layout, made: Mission) -> bool:
+    """Whether what lies in the project folder is of the mission's branch. 0 git calls."""
+    return landing.is_here(layout.top, _of_folder(layout, made))
+
+
+def _of_folder(layout: Layout, made: Mission) -> str:
+    """The branch on which a person works for the mission: its own, or that of a folder that is held."""
+    return held if landing.is_here(layout.top, held := made.branch + landing.HELD) else made.branch
+
+
+def is_held(layout: Layout) -> bool:
+    """Whether a person's folder stays behind until they accept what their tools would execute. 0 git calls."""
+    return _of_folder(layout, made := mission.read(layout)) != made.branch
+
+
+def let_go(layout: Layout) -> str:
+    """A folder that is held follows the mission's branch again, with a person's work in it; "" or why it does not. Under the
+    mission lock."""
+    made = mission.load(layout)
+    tree = bring(layout, made, TREES + "1")
+    return tree.unlanded if tree.conflicts else land(layout, made, tree.position.head, accepted=True)
+
+
+def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
+    """A SPEC.md that a person changed where another branch is checked out is a commit of theirs on the mission's position."""
+    asked = asked_spec(layout)
+    if asked and asked.strip() and asked != State(layout).data(names.SPEC):
+        commit = merging.take_spec(layout.top, tree.position.head, asked)
+        if commit != tree.position.head:
+            refs.set_one(layout.top, _ref(made.id, "tip"), commit)
+            tree.position = (refs.position_of(layout.top, commit) or NOWHERE).replace(branch=made.branch)
+
+
+def bring(layout: Layout, made: Mission, name: str) -> Tree:
+    """The mission's position, with what a person did, for a run in the tree of this name; under the mission lock."""
+    mine = _of_folder(layout, made)
+    taken = merging.take_edits(layout.top, mine)
+    theirs = taken.tip if mine == made.branch else landing.tip(layout.top, made.branch)
+    tree = _merged(layout, made, theirs, folder_of(made.id, name))
+    if not on_branch(layout, made) and not tree.conflicts:
+        _take_spec(layout, made, tree)
+    tree.notes += [taken.note] if taken.note else []
+    commit = tree.position.head
+    if (commit != taken.tip or mine != made.branch) and not tree.conflicts:
+        tree.unlanded = land(layout, made, commit)
+    return tree
+
+
+def prepare(layout: Layout, tree: Tree, carry: Sequence[str]) -> None:
+    """Bring the tree's folder to its position, and ignored files of the project into it; for whoever has claimed the tree."""
+    folder = tree.folder
+    tree.untracked = worktrees.ensure(layout.top, folder, tree.position.head, keep=True)
+    _link_state(layout, folder)
+    left = worktrees.carry(layout.top, folder, carry, layout.prefix)
+    tree.notes += [f"not carried into the tree: {line}" for line in left]
+
+
+def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
+    """The mission's position with a person's commits in it, except where they conflict."""
+    project, tree = layout.top, Tree(folder=folder, position=NOWHERE, untracked=[])
+    branches = [BRANCHES + made.branch, BRANCHES + made.branch + landing.HELD]
+    known = refs.positions(project, _ref(made.id, "tip"), _ref(made.id, "landed"), *branches)
+    tip, landed = (known.get(_ref(made.id, name), NOWHERE).head for name in ("tip", "landed"))
+    if not (tip or theirs):
+        raise NeedsPerson(_gone(layout, made))
+    commit = tip or theirs
+    if theirs and theirs not in (tip, landed):
+        if landed and landed == tip and not refs.is_ancestor(project, landed, theirs):
+            commit = theirs  # they took commits back, and nothing of ours waits
+        else:
+            merged = merging.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\n{contents.MERGED}")
+            tree.conflicts = merged.conflicts
+            commit = merged.commit or commit
+    if branches[1] in known and not tree.conflicts:
+        message = f"Merge branch '{made.branch}{landing.HELD}'\n\n{contents.MERGED}"
+        merged = merging.merge(project, commit, known[branches[1]].head, message)
+        tree.conflicts, commit = merged.conflicts, merged.commit or commit
+    if tree.conflicts:
+        tree.unlanded = _conflict(layout, made, commit, tree.conflicts)
+    behind = landed != tip and _moved_back(project, landed, theirs)
+    _move(layout, made, tip, landed, commit, landed if tree.conflicts or behind else theirs)
+    at = next((one for one in known.values() if one.head == commit), None) or refs.position_of(project, commit)
+    tree.position = (at or NOWHERE).replace(branch=made.branch)
+    return tree
+
+
+def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, branch: str) -> None:
+    """Record the mission's position and where the branch is, in one git call, where either has changed."""
+    wanted = {"tip": (tip, commit), "landed": (landed, branch)}
+    changed = {_ref(made.id, name): new for name, (old, new) in wanted.items() if new and new != old}
+    if changed:
+        refs.set_all(layout.top, changed)
+
+
+def _conflict(layout: Layout, made: Mission, commit: str, paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    merge = merging.words(layout.top, _of_folder(layout, made), commit)
+    return f"your changes of {', '.join(paths[:SHOWN])}{more} on {made.branch} conflict with the mission's. Settle it: {merge}"
+
+
+def _moved_back(project: str, landed: str, branch: str) -> bool:
+    """Whether a person took commits of the mission off their branch, where we had left it at `landed`."""
+    return bool(landed) and branch not in ("", landed) and refs.is_ancestor(project, branch, landed)
+
+
+def land(layout: Layout, made: Mission, commit: str, *, accepted: bool = False) -> str:
+    """Move the branch and a person's working folder on to `commit`; "" or one line that says why not, and what to do. The folder
+    stays behind where a person's tools would execute what changes, unless that is `accepted`."""
+    mark, old = _ref(made.id, "landed"), branch_commit(layout, made)
+    if _moved_back(layout.top, dotgit.commit_of(layout.top, mark), old):
+        without = f"git update-ref {_ref(made.id, 'tip')} {old[:12]}"
+        left = f"you moved {made.branch} back to {old[:12]} while a run worked, so it is left there"
+        merge = merging.words(layout.top, made.branch, commit, "--ff-only ")
+        return f"{left}. To have the work: {merge}. To go on without it: {without}"
+    try:
+        why = landing.land(layout.top, made.branch, commit, mark, accepted=accepted)
+    except GitFailed as fault:
+        why = str(fault)
+    if dotgit.commit_of(layout.top, mark) != commit and (not why or branch_commit(layout, made) == commit):
+        refs.set_one(layout.top, mark, commit)
+    return why
+
+
+def landing_waits(layout: Layout) -> bool:
+    """Whether a landing was killed half-way, so that a person's git finds a lock of ours. 0 git calls."""
+    return landing.unfinished(layout.top)
+
+
+def finish_landing(layout: Layout) -> list[str]:
+    """Bring a landing that was killed to its end, or take it back; what there is to say about it."""
+    use(layout)
+    return [landing.finish(layout.top) or "finished a landing that a crash had cut short"]
+
+
+def clear_ref_locks(layout: Layout, dead: Sequence[str], *, alone: bool = True) -> None:
+    """Remove locks that a killed git left on refs of the mission and its dead runs. Not `alone`: other runs of it are at work."""
+    made = mission.read(layout)
+    branch, own = repository.BRANCHES + made.branch, f"refs/harness/{made.id}"
+    shared = [
+        branch,
+        branch + landing.HELD,
+        branch.partition(mission.AT)[0] + mission.AT + "*",
+    ]  # a person's git may hold one
+    left = [f"refs/harness/{kind}/{run}" for run in dead for kind in ("partial", "refused", "keep")]
+    (left if alone else shared).append(own)
+    for path in (path for name in left for path in dotgit.ref_locks(layout.top, name)):
+        files.remove(path)
+    dotgit.clear_unheld(layout.top, shared)
+
+
+def abandoned(layout: Layout) -> list[str]:
+    """The temporary files of writers of ours that are gone: beside the trees, in them, and in git's folder."""
+    top = os.path.dirname(folder_of(mission.read(layout).id))
+    links, found = (".git.", os.path.basename(layout.state) + "."), files.abandoned(top)
+    for tree in (os.path.join(top, name) for name in files.names(top) if name.removeprefix(TREES).isdigit()):
+        places = dict.fromkeys([tree, layout.within(tree)])
+        beside = [path for place in places for path in files.abandoned(place)]
+        found += [path for path in beside if os.path.basename(path).startswith(links)]
+    return found + landing.abandoned(layout.top)
+
+
+def _link_state(layout: Layout, folder: str) -> None:
+    """`.harness` in the tree leads to the mission's state, so that its paths are the same in every prompt."""
+    link = os.path.join(layout.within(folder), os.path.basename(layout.state))
+    if os.path.islink(link) and os.readlink(link) == layout.state:
+        return
+    if os.path.isdir(link) and not os.path.islink(link):  # an agent made it
+        temporary.remove(link)
+    files.link(link, layout.state)
+
+
+def join(run: Begun) -> bool:
+    """Our git knows the tree of this run, as the run left it; False where the tree is gone."""
+    if not os.path.isdir(run.checkout):
+        return False
+    use(run.layout)  # an agent that was not confined may have removed what our git reads
+    worktrees.join(run.layout.top, run.checkout, run.context.head)
+    return True
+
+
+def leave_untracked(run: Begun) -> None:
+    """What is untracked in the kept tree now, after its setup, stays: no commit of the run takes it, no restore removes it."""
+    found = [name for name in repository.untracked(run.checkout) if name not in run.context.untracked]
+    if found:
+        run.context.untracked.update(worktrees.digests(run.checkout, found))
+        context = encoding.dump_json(run.context.asdict())
+        State(run.layout).put(names.of_run(run.id, names.CONTEXT), context, mode=files.PRIVATE)
+
+
+def restore(run: Begun) -> None:
+    """The kept tree as this run found it: tracked files as committed, and no untracked file that was not there."""
+    for name in worktrees.ensure(run.layout.top, run.checkout, run.context.head, keep=True):
+        if name not in run.context.untracked:
+            worktrees.discard(run.checkout, name)
+
+
+class Made(Record):
+    """The work of a run as a commit: `landed` on the mission's position, or, with `clashes` or unwanted, only `kept`."""
+
+    landed: str
+    kept: str = ""
+    clashes: list[str] = []
+
+
+def commit(run: Begun, tree: str, message: str, *, lands: bool = True, cut: bool = False) -> Made:
+    """Commit `tree` on the mission's position, and what other runs landed since this one opened stays; durable. The refs by which
+    recovery finds the commit, and whether its work is `cut`, move with the position.
+
+    One commit on top, so that the history has one line. 3 calls; 2 more where another run was faster.
+    """
+    also = [refs.KEEP + run.id, *([refs.PARTIAL + run.id] if cut else [])]
+    project, message = run.layout.top, message.replace("\0", "").rstrip("\n") + "\n"
+    ours = repository.commit_tree(project, tree, [run.context.head], message)
+    if not lands:
+        return Made(landed="", kept=ours)
+    ref = _ref(mission.read(run.layout).id, "tip")
+    while True:
+        tip = dotgit.commit_of(project, ref) or run.context.head
+        made = ours
+        if tip != run.context.head:
+            joined = merging.tree_of(project, tip, ours)
+            if joined.conflicts:
+                return Made(landed="", kept=ours, clashes=joined.conflicts)
+            made = repository.commit_tree(project, joined.tree, [tip], message)
+        if refs.swap(project, ref, made, tip, *also):
+            return Made(landed=made)

@@ -1,0 +1,102 @@
+"""Which mission a folder holds, and whether its format is known, is decided before any write."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base.errors import BrokenFile, UsageFault
+from harness.mission import mission
+from harness.state.layout import Layout
+from tests.helpers import mission as folder
+from tests.helpers import put
+from tests.missions import SPEC, House
+
+TOLD = {"id": "sheets-a1b2c3", "created": "2026-04-24", "host": "h", "branch": "harness/x", "base_commit": "0" * 40}
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A mission with an empty folder."""
+    return folder(tmp_path)
+
+
+def test_where_there_is_no_mission_it_is_said_how_to_begin(layout: Layout) -> None:
+    """This is not a broken file."""
+    assert not mission.exists(layout)
+    with pytest.raises(UsageFault, match=r"no mission in .* Write SPEC\.md"):
+        mission.load(layout)
+
+
+def test_a_mission_comes_back(layout: Layout) -> None:
+    """With or without a newline after the format."""
+    put(layout.mission, json.dumps(TOLD))
+    for text in ("2", "2\n"):
+        put(layout.format, text)
+        assert mission.load(layout) == mission.Mission(**TOLD)
+    assert mission.exists(layout)
+
+
+@pytest.mark.parametrize("text", ["3\n", "", "one", "1.0", "-1"])
+def test_an_unknown_format_is_refused(layout: Layout, text: str) -> None:
+    """A newer harness or another program wrote it."""
+    put(layout.format, text)
+    put(layout.mission, json.dumps(TOLD))
+    with pytest.raises(BrokenFile, match=r"format, line 1: unknown format .* reads format 2"):
+        mission.load(layout)
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        (None, "must be an object"),
+        ([], "must be an object"),
+        ({**TOLD, "x": 1}, "unknown key 'x'"),
+        *[({**TOLD, key: 5}, f"'{key}' must be text") for key in TOLD],
+        *[({other: TOLD[other] for other in TOLD if other != key}, f"lacks '{key}'") for key in TOLD],
+    ],
+)
+def test_a_mission_that_is_none_is_named(layout: Layout, value: Any, fault: str) -> None:
+    """The error has the file and every fault; with a format, an absent file is an error too."""
+    put(layout.format, "2\n")
+    if value is not None:
+        put(layout.mission, json.dumps(value))
+    with pytest.raises(BrokenFile, match=rf"mission\.json: not a mission's .*{fault}"):
+        mission.load(layout)
+
+
+@pytest.mark.parametrize(
+    ("project", "slug"),
+    [("/a/Sheets Clone", "sheets-clone"), ("/a/é", "mission"), ("/", "mission"), ("/a/" + "x" * 90, "x" * 40)],
+)
+def test_an_id_is_the_folders_slug_and_six_digits(project: str, slug: str) -> None:
+    """Two missions in folders of the same name differ."""
+    assert re.fullmatch(rf"{slug}-[0-9a-f]{{6}}", mission.new_id(project))
+    assert mission.new_id(project) != mission.new_id(project)
+
+
+def test_an_older_format_is_migrated_by_the_next_start(layout: Layout) -> None:
+    """A reader gets an error that says so."""
+    put(layout.format, "1\n")
+    with pytest.raises(BrokenFile, match=r"line 1: format 1 is that of an older .* next start migrates it to format 2"):
+        mission.load(layout)
+
+
+def test_it_is_theirs_or_absent(house: House) -> None:
+    """Bytes as they are; text with a fault that names the line."""
+    assert mission.asked_spec(house.layout) == SPEC.encode()
+    assert not mission.spec_changed(house.layout)
+    (house.project / "SPEC.md").write_bytes(b"# A\n\xff\n")
+    assert mission.spec_changed(house.layout)
+    with pytest.raises(BrokenFile, match="line 2"):
+        mission.asked_spec_text(house.layout)
+    (house.project / "SPEC.md").unlink()
+    assert (
+        mission.asked_spec(house.layout),
+        mission.asked_spec_text(house.layout),
+        mission.spec_changed(house.layout),
+    ) == (None, None, False)

@@ -1,0 +1,482 @@
+"""Runs work in a tree of their own: what a person does in the project folder stands, and the work reaches their branch."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.commands import status
+from harness.mission import mission
+from harness.mission.contract import Contract
+from harness.workplace import workplace
+from tests.missions import House, until
+from tests.planned import accept_all, claim, due, feature, lay, reply, role, worked
+
+DID = {"run": "echo done > made"}
+MADE = Contract(claims=[claim("VAL-001", "test -f made")])
+WAITS = "touch begun; until [ -e go ]; do sleep .01; done; rm begun go; echo done > made"
+
+
+@pytest.fixture
+def ours(unbegun: House) -> House:
+    """A mission with one feature, begun by a person whom their git knows by name."""
+    unbegun.git("config", "user.name", "Ann")
+    unbegun.git("config", "user.email", "ann@example.org")
+    unbegun.begin()
+    lay(unbegun, [feature("F-001")], MADE)
+    unbegun.script("worker", DID, reply(status="implemented"))
+    unbegun.script("validator", reply(checks=[]))
+    return unbegun
+
+
+def by_person(house: House, name: str, text: str) -> str:
+    """A person's commit in the project folder."""
+    house.write(name, text)
+    house.git("add", name)
+    house.git("commit", "-q", "-m", f"{name} by hand")
+    return house.head()
+
+
+def names(house: House, commit: str = "HEAD") -> list[str]:
+    """The files of a commit."""
+    return house.git("ls-tree", "-r", "--name-only", commit).split("\n")
+
+
+def tip(house: House) -> str:
+    """The mission's own position."""
+    return workplace.position(house.layout).head
+
+
+def branch(house: House) -> str:
+    """The mission's branch."""
+    return mission.load(house.layout).branch
+
+
+def assert_landed(house: House, status: str = "") -> None:
+    """The project folder is at the mission's position, with nothing changed but `status`."""
+    assert (house.head(), house.git("status", "--porcelain")) == (tip(house), status)
+
+
+def to_the_end(house: House) -> str:
+    """Start what is due until nothing more is; returns the last word."""
+    for _ in range(8):
+        word, *what = due(house).split()
+        if word != "NEXT":
+            break
+        if what[0] == "curator":
+            house.role("curator")
+        else:
+            role(house, *what)
+    return due(house)
+
+
+def during_a_run(house: House) -> subprocess.Popen[bytes]:
+    """A worker whose agent waits, in the tree, for the file `go`."""
+    house.script("worker", {"run": WAITS}, reply(status="implemented"))
+    started = house.begin_role("worker", "F-001")
+    until((house.tree / "begun").exists)
+    return started
+
+
+def go_on(house: House, started: subprocess.Popen[bytes]) -> None:
+    """The waiting worker ends."""
+    (house.tree / "go").touch()
+    started.wait()
+
+
+# what a person does stands
+
+
+def test_what_a_person_committed_between_runs_is_in_the_next_runs_tree(ours: House) -> None:
+    """Under their name, below the run's own commit; the project folder goes forward to both."""
+    theirs = by_person(ours, "mine.txt", "mine\n")
+    assert worked(ours, {"run": "grep mine mine.txt"}, DID)["outcome"] == "ok"
+    assert ours.git("rev-parse", "HEAD^") == theirs
+    assert ours.git("log", "-1", "--format=%an <%ae>", theirs) == "p <p@localhost>"
+    assert_landed(ours)
+
+
+def test_what_a_person_edited_between_runs_is_a_commit_of_theirs(ours: House) -> None:
+    """An edit of a tracked file, staged or not, enters the tree with the person's name; a new file stays untracked."""
+    ours.write("main.py", "print('mine')\n")
+    ours.write("new.txt", "not tracked\n")
+    ours.script("worker", {"run": "grep mine main.py; test ! -e new.txt"}, DID)
+    said = ours.role("worker", "F-001").out
+    assert "  taken into the mission, your uncommitted edits of: main.py\n" in said
+    assert ours.result()["outcome"] == "ok"
+    said = "Ann <ann@example.org>: Edits in the project folder: main.py"
+    assert ours.git("log", "-1", "--format=%an <%ae>: %s", "HEAD^") == said
+    assert ours.git("show", "--name-only", "--format=", "HEAD") == "made"
+    assert_landed(ours, "?? new.txt")
+
+
+def test_what_a_person_does_while_a_worker_runs_is_theirs(ours: House) -> None:
+    """An edit, a commit and a new file: none of it in the run's commit, all of it there, and the next run has it."""
+    started = during_a_run(ours)
+    theirs = by_person(ours, "mine.txt", "mine\n")
+    ours.write("main.py", "print('mine')\n")
+    ours.write("new.txt", "not tracked\n")
+    go_on(ours, started)
+    assert ours.git("show", "--name-only", "--format=", ours.result()["commit"]) == "made"
+    assert (ours.project / "main.py").read_text() == "print('mine')\n"
+    role(ours, "validator", "F-001")
+    assert ours.result()["verdict"] == "green"
+    assert_landed(ours, "?? new.txt")
+    assert {"made", "mine.txt"} <= set(names(ours))
+    assert ours.git("log", "--format=%an", "--", "main.py").split("\n")[0] == "Ann"
+    ours.git("merge-base", "--is-ancestor", theirs, "HEAD")
+
+
+def test_an_untracked_spec_stays_untracked(ours: House) -> None:
+    """Runs read the accepted copy, and no commit takes the person's file."""
+    ours.git("rm", "-q", "--cached", "SPEC.md")
+    ours.git("commit", "-q", "-m", "SPEC.md is mine")
+    worked(ours, DID)
+    assert "SPEC.md" not in names(ours)
+    assert_landed(ours, "?? SPEC.md")
+    assert "It works." in ours.prompt()
+
+
+def test_what_is_in_the_project_folder_never_stops_a_start(ours: House) -> None:
+    """Changed files, another branch, a detached HEAD, a merge under way: the run works in its tree, and touches nothing."""
+    ours.git("switch", "-q", "-c", "elsewhere")
+    ours.write("main.py", "print('mine')\n")
+    before = ours.head()
+    assert worked(ours, DID)["outcome"] == "ok"
+    assert (ours.head(), ours.git("status", "--porcelain")) == (before, " M main.py")
+    assert ours.git("rev-parse", branch(ours)) == tip(ours) != before
+    ours.git("checkout", "-q", "--detach")
+    role(ours, "validator", "F-001")
+    assert (ours.result()["verdict"], ours.head()) == ("green", before)
+    assert "mine" not in ours.git("show", f"{branch(ours)}:main.py")
+
+
+# the work reaches the person's branch
+
+
+def test_a_file_in_the_way_is_not_touched_and_the_work_lands_later(ours: House) -> None:
+    """One line says how; as soon as the way is free the next run lands it."""
+    ours.write("made", "my own\n")
+    before = ours.head()
+    worked(ours, DID)
+    line = ours.result()["unlanded"]
+    assert "made has changes of yours" in line
+    assert line.endswith(f"git merge --ff-only {tip(ours)[:12]}")
+    assert "\n" not in line
+    assert (ours.head(), (ours.project / "made").read_text()) == (before, "my own\n")
+    assert line in ours.program("status").out
+    assert line in ours.role("validator", "F-001").out
+    (ours.project / "made").unlink()
+    lay(ours, [feature("F-001", status="validating")], MADE)
+    role(ours, "validator", "F-001")
+    assert ours.result()["unlanded"] == ""
+    assert_landed(ours)
+
+
+def conflicting(house: House) -> str:
+    """A worker and a person change one line of main.py, each in their own way; returns the person's commit."""
+    started = during_a_run(house)
+    house.write("main.py", "print('mine')\n")
+    house.git("commit", "-q", "-a", "-m", "by hand")
+    (house.tree / "main.py").write_text("print('run')\n")
+    go_on(house, started)
+    return house.head()
+
+
+def test_a_conflict_is_told_to_both_and_settled_by_a_merge(ours: House) -> None:
+    """The mission goes on meanwhile, nothing is overwritten, and after the person's merge both are one."""
+    theirs = conflicting(ours)
+    lay(
+        ours,
+        [feature("F-001", status="validating"), feature("F-002")],
+        Contract(claims=[*MADE.claims, claim("VAL-002")]),
+    )
+    done = ours.role("validator", "F-001")
+    line = f"conflict with the mission's. Settle it: git merge {tip(ours)[:12]}"
+    assert "your changes of main.py on" in done.out
+    assert line in done.out
+    assert ours.result()["verdict"] == "green"
+    worked(ours, {"run": "touch VAL-002"}, name="F-002")
+    told = ours.prompt().split("a person changed them too")[1]
+    assert "main.py" in told.split("\n## ")[0]
+    assert (ours.head(), (ours.project / "main.py").read_text()) == (theirs, "print('mine')\n")
+    ours.git("switch", "-q", "main")
+    said = ours.role("curator").out.split("Settle it: ")[1].split("\n")[0]
+    ours.run(["bash", "-c", said])
+    assert ours.git("branch", "--show-current") == branch(ours)
+    ours.git("checkout", "-q", "--ours", "main.py")
+    ours.git("commit", "-q", "-a", "-m", "both")
+    role(ours, "validator", "F-002")
+    assert (ours.result()["verdict"], ours.result()["unlanded"]) == ("green", "")
+    assert_landed(ours)
+    assert {"made", "VAL-002"} <= set(names(ours))
+    assert (ours.tree / "main.py").read_text() == "print('mine')\n"
+
+
+def test_work_that_cannot_land_is_escalated_and_not_done(ours: House) -> None:
+    """Proven work that is not on the branch asks a person, in the words of git; once it is there the mission is DONE."""
+    accept_all(ours)
+    ours.write("made", "my own\n")
+    assert to_the_end(ours) == "ESCALATE unlanded"
+    assert f"git merge --ff-only {tip(ours)[:12]}" in ours.read("escalation.md")
+    assert ours.feature().status == "passed"
+    said = ours.read("escalation.md").split("To have the work there: ")[1].split("\n")[0]
+    done = ours.run(["bash", "-c", said])
+    assert done.code == 0, done
+    assert ours.git("show", "stash^3:made") == "my own"
+    assert ours.program("escalation", "answer", "it is free now").code == 0
+    assert to_the_end(ours) == "DONE"
+    assert_landed(ours)
+
+
+def test_an_answer_alone_does_not_make_it_done(ours: House) -> None:
+    """The file is still in the way: one more run tries, and asks again."""
+    ours.write("made", "my own\n")
+    to_the_end(ours)
+    assert ours.program("escalation", "answer", "go on").code == 0
+    assert to_the_end(ours) == "ESCALATE unlanded"
+    assert (ours.project / "made").read_text() == "my own\n"
+
+
+def test_a_person_who_merges_by_hand_is_done_without_an_answer_lost(ours: House) -> None:
+    """The command of the line itself, then the answer: DONE."""
+    accept_all(ours)
+    ours.write("made", "my own\n")
+    to_the_end(ours)
+    (ours.project / "made").unlink()
+    ours.git("merge", "-q", "--ff-only", tip(ours)[:12])
+    assert ours.program("escalation", "answer", "merged").code == 0
+    assert to_the_end(ours) == "DONE"
+
+
+# what a person's tools would execute
+
+HOOKED = ".husky/pre-commit"
+HOOK = {
+    "run": "echo done > made; mkdir .husky; echo 'touch ran' > .husky/pre-commit; mkdir .vscode; echo {} > .vscode/tasks.json"
+}
+
+
+def test_what_a_persons_tools_execute_waits_for_them_and_the_mission_goes_on(ours: House) -> None:
+    """The branch has it, their folder does not; one line names the files, and DONE says what to read before the merge."""
+    accept_all(ours)
+    before, name = ours.head(), branch(ours)
+    worked(ours, HOOK)
+    assert (ours.head(), ours.git("status", "--porcelain"), ours.git("rev-parse", name)) == (before, "", tip(ours))
+    assert not (ours.project / ".husky").exists() and ".husky/pre-commit" in names(ours, name)
+    line = ours.result()["unlanded"]
+    files = ".husky/pre-commit (git, as a hook), .vscode/tasks.json (VS Code, when its folder is opened)"
+    assert f": {files}. Look: " in line and "\n" not in line
+    assert line in ours.role("validator", "F-001").out and line in ours.harness("status").out
+    assert to_the_end(ours) == "DONE"
+    ending = "\n".join(status.ending(ours.layout, "DONE"))
+    assert line in ending
+    assert ending.index(f"look      git diff main...{name} ") < ending.index(
+        f"\nmerge     git switch main && git merge {name}"
+    )
+    assert (ours.head(), (ours.project / "made").exists()) == (before, False)
+    assert f"is at {name} again" in ours.harness("workspace", "accept").out
+    assert (ours.git("branch", "--show-current"), (ours.project / ".vscode/tasks.json").read_text()) == (name, "{}\n")
+    assert_landed(ours)
+    assert line not in ours.harness("status").out and line not in "\n".join(status.ending(ours.layout, "DONE"))
+    assert ours.harness("workspace", "accept").out == "Nothing waits.\n"
+
+
+def test_what_a_person_does_in_a_folder_that_is_held_is_in_the_mission(ours: House) -> None:
+    """An edit and a commit are theirs, with their name; a conflict is settled by a merge in their folder, which frees it."""
+    worked(ours, HOOK)
+    by_person(ours, "mine.txt", "mine\n")
+    ours.write("main.py", "print('mine')\n")
+    both = Contract(claims=[*MADE.claims, claim("VAL-002")])
+    lay(ours, [feature("F-001", status="validating"), feature("F-002")], both)
+    worked(ours, {"run": "grep mine mine.txt main.py && touch 2.txt"}, name="F-002")
+    assert ours.result()["outcome"] == "ok"
+    assert ours.git("log", "--format=%an", branch(ours), "--", "main.py").split("\n")[0] == "Ann"
+    assert {"mine.txt", "2.txt", HOOKED} <= set(names(ours, branch(ours)))
+    assert ours.git("ls-files", HOOKED, "2.txt") == "" == ours.git("status", "--porcelain")
+    by_person(ours, "made", "my own\n")
+    said = (
+        ours.role("validator", "F-001").out.split("your changes of made on ")[1].split("Settle it: ")[1].split("\n")[0]
+    )
+    assert ours.run(["bash", "-c", said]).code == 1
+    ours.git("checkout", "-q", "--ours", "made")
+    ours.git("commit", "-q", "-a", "-m", "both")
+    role(ours, "validator", "F-001")
+    assert (ours.result()["unlanded"], ours.git("branch", "--show-current")) == ("", branch(ours))
+    assert_landed(ours)
+    assert (ours.project / HOOKED).exists() and (ours.project / "made").read_text() == "my own\n"
+
+
+def test_a_folder_that_cannot_follow_says_so_and_stays_held(ours: House) -> None:
+    """`workspace accept` touches no file of a person's; it goes on with what they have committed."""
+    worked(ours, HOOK)
+    ours.write("made", "my own\n")
+    done = ours.harness("workspace", "accept")
+    assert done.code == 11 and "made has changes of yours" in done.err
+    assert ((ours.project / "made").read_text(), (ours.project / HOOKED).exists()) == ("my own\n", False)
+    (ours.project / "made").unlink()
+    by_person(ours, "mine.txt", "mine\n")
+    assert ours.harness("workspace", "accept").code == 0
+    assert_landed(ours)
+    assert {"mine.txt", "made", HOOKED} <= set(names(ours))
+
+
+def test_a_reset_of_the_branch_is_respected(ours: House) -> None:
+    """The next run works from where the person went back to, and does not bring the commit again."""
+    before = ours.head()
+    worked(ours, DID)
+    dropped = ours.head()
+    ours.git("reset", "-q", "--hard", "HEAD~1")
+    lay(ours, [feature("F-001")], MADE)
+    worked(ours, {"run": "test ! -e made; echo other > other"})
+    assert ours.git("rev-parse", "HEAD^") == before
+    assert ours.git("branch", "--contains", dropped) == ""
+    assert_landed(ours)
+
+
+@pytest.mark.parametrize("wanted", ["git merge --ff-only", "git update-ref"])
+def test_a_reset_while_a_run_works_is_respected_too(ours: House, wanted: str) -> None:
+    """The branch stays where the person moved it; one line names both ways on, and either settles it."""
+    before = ours.head()
+    worked(ours, {"run": "echo first > first"})
+    lay(ours, [feature("F-001")], MADE)
+    started = during_a_run(ours)
+    ours.git("reset", "-q", "--hard", before)
+    go_on(ours, started)
+    line = ours.result()["unlanded"]
+    assert f"you moved {branch(ours)} back to {before[:12]} while a run worked" in line
+    role(ours, "validator", "F-001")
+    assert (ours.result()["unlanded"], ours.head(), ours.git("status", "--porcelain")) == (line, before, "")
+    command = next(part for part in line.split(": ")[1:] if part.startswith(wanted)).split(". ")[0]
+    ours.git(*command.split()[1:])
+    lay(ours, [feature("F-001", status="validating")], MADE)
+    role(ours, "validator", "F-001")
+    merged = wanted == "git merge --ff-only"
+    assert (ours.result()["verdict"], ours.result()["unlanded"]) == ("green" if merged else "red", "")
+    assert ("first" in names(ours), "made" in names(ours)) == (merged, merged)
+    assert_landed(ours)
+
+
+def test_a_deleted_branch_comes_back_with_all_the_work(ours: House) -> None:
+    """The mission's position is kept beside it."""
+    worked(ours, DID)
+    at, name = tip(ours), branch(ours)
+    ours.git("switch", "-q", "main")
+    ours.git("branch", "-q", "-D", name)
+    role(ours, "validator", "F-001")
+    assert ours.result()["verdict"] == "green"
+    assert ours.git("rev-parse", name) == at == tip(ours)
+    assert ours.git("branch", "--show-current") == "main"
+
+
+def test_a_branch_deleted_before_the_first_run_says_what_to_do(ours: House) -> None:
+    """Nothing is started, and the command that it names puts the branch back."""
+    base = ours.head()
+    ours.git("switch", "-q", "main")
+    ours.git("branch", "-q", "-D", branch(ours))
+    ours.script("worker", DID)
+    done = ours.role("worker", "F-001")
+    assert done.code == 11, done
+    command = f"git branch {branch(ours)} {base[:12]}"
+    assert command in done.err
+    ours.git(*command.split()[1:])
+    assert ours.role("worker", "F-001").code == 0
+
+
+# what a tree has besides
+
+
+def test_carried_files_are_in_the_tree_and_in_no_commit(ours: House) -> None:
+    """A copy of each ignored file that config.toml names, up to date at each run; what git would commit is not carried."""
+    by_person(ours, ".gitignore", ".env\nlocal/\n")
+    ours.write(".env", "A=1\n")
+    ours.write("local/settings", "B=1\n")
+    ours.write("open.txt", "C=1\n")
+    ours.config('agent = "scripted"', 'carry = [".env", "local/settings", "open.txt"]')
+    ours.script("worker", {"run": "grep A=1 .env; grep B=1 local/settings; test ! -e open.txt"}, DID)
+    done = ours.role("worker", "F-001")
+    assert ours.result()["outcome"] == "ok"
+    assert "not carried into the tree: open.txt: git does not ignore it" in done.out
+    assert names(ours) == [".gitignore", "SPEC.md", "made", "main.py"]
+    ours.write(".env", "A=2\n")
+    lay(ours, [feature("F-001", status="validating")], Contract(claims=[claim("VAL-001", "grep A=2 .env")]))
+    role(ours, "validator", "F-001")
+    assert ours.result()["verdict"] == "green"
+
+
+def ready(house: House, command: str = "mkdir -p deps; echo x > deps/x") -> None:
+    """A contract with a setup that counts its runs in `times.log`; git ignores that, and not what the setup makes."""
+    by_person(house, ".gitignore", "*.log\n")
+    claims = [claim("VAL-1", "test -f deps/x"), claim("VAL-2", "test -f deps/x")]
+    known = Contract(setup=f"echo >> times.log; {command}", claims=claims)
+    lay(house, [feature("F-001", "VAL-1"), feature("F-002", "VAL-2")], known)
+
+
+def times(house: House) -> int:
+    """How often the setup ran in the tree that is there."""
+    return (house.tree / "times.log").read_text().count("\n")
+
+
+def test_the_setup_runs_once_a_commit_and_before_a_worker_too(ours: House) -> None:
+    """What it leaves untracked is there for every run, and in no commit."""
+    ready(ours)
+    assert worked(ours, {"run": "test -f deps/x"}, {"fail": "limit"})["outcome"] == "limit"
+    assert worked(ours, {"run": "test -f deps/x"}, DID)["outcome"] == "ok"
+    assert times(ours) == 1
+    assert names(ours) == [".gitignore", "SPEC.md", "made", "main.py"]
+    role(ours, "validator", "F-001")
+    assert (ours.result()["verdict"], times(ours)) == ("green", 2)
+    assert worked(ours, {"run": "test -f deps/x"}, {"run": "echo 2 > two"}, name="F-002")["outcome"] == "ok"
+    assert times(ours) == 2
+    assert "deps/x" not in names(ours)
+    assert_landed(ours)
+
+
+def test_what_the_setup_left_for_a_validator_is_there_for_the_next_worker(ours: House) -> None:
+    """The commit is the same, so the setup does not run again."""
+    ready(ours)
+    ours.lay(feature("F-001", "VAL-1", status="validating"), feature("F-002", "VAL-2"))
+    role(ours, "validator", "F-001")
+    assert (ours.result()["verdict"], times(ours)) == ("green", 1)
+    assert worked(ours, {"run": "test -f deps/x"}, DID, name="F-002")["outcome"] == "ok"
+    assert times(ours) == 1
+
+
+def test_a_worker_learns_of_a_red_setup(ours: House) -> None:
+    """It is in the prompt, with its output: the worker may be who can mend it."""
+    ready(ours, "echo no such package; false")
+    worked(ours, DID)
+    assert "no such package" in ours.prompt().split("setup is red in your tree")[1]
+
+
+def test_a_tree_that_was_removed_is_made_again_and_set_up_again(ours: House) -> None:
+    """Whoever clears the folder of states loses nothing but time, also where the commit is still the same."""
+    ready(ours)
+    worked(ours, {"fail": "limit"})
+    shutil.rmtree(ours.tree.parent.parent)
+    assert worked(ours, {"run": "test -f deps/x"}, DID)["outcome"] == "ok"
+    assert times(ours) == 1
+    shutil.rmtree(ours.tree.parent.parent)
+    assert worked(ours, {"run": "test -f deps/x -a -f made"}, {"run": "echo 2 > two"}, name="F-002")["outcome"] == "ok"
+    assert_landed(ours)
+
+
+def test_missions_in_two_clones_do_not_disturb_each_other(ours: House, tmp_path: Path) -> None:
+    """Each has a tree of its own, and a run of one goes on while the other works."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    other = House(folder, {**ours.env})
+    ours.git("clone", "-q", "-b", "main", str(ours.project), str(other.project))
+    other.write("SPEC.md", "# Another program\n")
+    other.begin()
+    lay(other, [feature("F-001")], MADE)
+    started = during_a_run(ours)
+    assert worked(other, {"run": "echo other > other"})["outcome"] == "ok"
+    go_on(ours, started)
+    assert other.tree != ours.tree
+    assert ("made" in names(ours), "other" in names(ours)) == (True, False)
+    assert ("made" in names(other), "other" in names(other)) == (False, True)
+    assert_landed(ours)
