@@ -36,7 +36,7 @@ from harness.mission import config, contract, receipts
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim
 from harness.process.confine import Confinement
-from harness.proof import fire
+from harness.proof import check_runs
 from harness.state.layout import Layout
 from harness.workplace import confine
 
@@ -248,7 +248,7 @@ class Hunt:
     def red(self, kind: str, place: CheckEnvironment) -> Iterator[tuple[str, str]]:
         """The claims and commands of a layer that are red there, each fired when it is asked for."""
         for claim, check in self.checks[kind]:
-            if not fire.fire_with_retry(check, claim, "after", place).green:
+            if not check_runs.fire_with_retry(check, claim, "after", place).green:
                 yield claim.id, check.run
 
     def judge(self, mutant: Mutant) -> None:

@@ -30,7 +30,7 @@ sys.path.insert(0, str(HOME))
 
 from harness.filesystem import ripgrep
 from harness.filesystem.local import Local
-from harness.filesystem.protocol import Change, Content, Listing, Matches, Written
+from harness.filesystem.protocol import FileContent, Listing, Matches, Replacement, WriteResult
 from harness.filesystem.shell import LocalShell
 
 Clock = Callable[[], float]
@@ -163,15 +163,17 @@ def ours(root: str, *, with_rg: bool = True) -> dict[str, Callable[[], object]]:
     def edit() -> object:
         number = next(turn)
         return checked(
-            files.edit("edited.txt", [Change(old=b"turn %d." % number, new=b"turn %d." % (number + 1))]), Written, 0
+            files.edit("edited.txt", [Replacement(old=b"turn %d." % number, new=b"turn %d." % (number + 1))]),
+            WriteResult,
+            0,
         )
 
     return {
         "glob": lambda: checked(files.glob("**/*.md"), Listing, GLOBBED - 10),
         "ls": lambda: checked(files.ls("fifty"), Listing, 50),
         "grep": lambda: checked(files.grep(NEEDLE, most=5000), Matches, HITS - 26),
-        "read": lambda: checked(Local(root).read("big.log", 90_000, 100), Content, 0),
-        "read on": lambda: checked(files.read("big.log", 90_000, 100), Content, 0),
+        "read": lambda: checked(Local(root).read("big.log", 90_000, 100), FileContent, 0),
+        "read on": lambda: checked(files.read("big.log", 90_000, 100), FileContent, 0),
         "edit": edit,
     }
 

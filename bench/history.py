@@ -72,7 +72,7 @@ class Growing:
         journal.adopt(self.layout)
         objects.put(self.layout, Path(self.layout.features).read_bytes())
 
-    def run(self, old: runs.Result, number: int) -> bytes:
+    def run(self, old: runs.RunResult, number: int) -> bytes:
         """One copy of a run; returns its line."""
         at = self.begun + number * SECONDS
         run_id = runs.new_id(old.role, old.feature, at)
@@ -93,7 +93,7 @@ class Growing:
         self.snapshot(old, run_id, number)
         return line
 
-    def snapshot(self, old: runs.Result, run_id: str, number: int) -> None:
+    def snapshot(self, old: runs.RunResult, run_id: str, number: int) -> None:
         """The snapshot of a copy."""
         row = json.loads(Path(self.layout.snapshots, f"{old.run}.json").read_bytes())
         row |= {"run": run_id, "at": stamp(self.begun + number * SECONDS)}

@@ -30,7 +30,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract
 from harness.process import supervise, temporary
 from harness.process.confine import NONE, Confinement, Glass, available
-from harness.proof import fire, services, tampering
+from harness.proof import check_runs, services, tampering
 from harness.state import files
 from harness.workplace import environment
 
@@ -67,7 +67,7 @@ def repository(folder: str, number: int) -> str:
 def fired(found: list[Claim], place: CheckEnvironment) -> None:
     """Run them through the harness, each receipt durable."""
     path = place.directory + ".jsonl"
-    given = list(fire.fire_all(found, "after", place, path))
+    given = list(check_runs.fire_all(found, "after", place, path))
     assert all(receipt.green for receipt in given)
     os.unlink(path)
 
@@ -88,8 +88,8 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
     """Milliseconds per check of each part of firing, measured alone; an idle machine wakes up more slowly, so the
     guardian's child also takes time."""
     env, words = environment.plain(os.environ, "bench"), ["bash", "-c", f"sleep {seconds}"]
-    receipt = fire.fire(Check(run=":"), claims(1, 0)[0], "after", CheckEnvironment(directory=folder))
-    record = files.Transcript(os.path.join(folder, "parts.jsonl"))
+    receipt = check_runs.fire(Check(run=":"), claims(1, 0)[0], "after", CheckEnvironment(directory=folder))
+    record = files.TranscriptFile(os.path.join(folder, "parts.jsonl"))
 
     def write() -> None:
         record.write(receipts.render([receipt]))
@@ -110,7 +110,7 @@ def parts(folder: str, seconds: float) -> dict[str, float]:
         f"confinement ({HERE})": 1e3 * statistics.median(wall(confined) - wall(guarded) for _ in range(40)),
         "receipt written and fsynced": each(write),
         "TMPDIR made and removed": each(lambda: temporary.remove(temporary.create("bench"))),
-        "free PORT": each(fire.free_port),
+        "free PORT": each(check_runs.free_port),
         "environment": each(lambda: environment.plain(os.environ, "bench")),
     }
     record.close()
@@ -123,7 +123,7 @@ def report(folder: str, number: int, seconds: float, rounds: int, files_number: 
     took: dict[str, list[float]] = {"bare": [], "harness": []}
     place = CheckEnvironment(directory=folder, head=repository(folder, files_number), confinement=GLASS)
     began = time.perf_counter()
-    place = services.Running([], tampering.watched(place, Contract(claims=found))).__enter__()
+    place = services.RunningServices([], tampering.watched(place, Contract(claims=found))).__enter__()
     began = time.perf_counter() - began
     bare(found[:3], folder)
     fired(found[:3], place)
@@ -134,7 +134,7 @@ def report(folder: str, number: int, seconds: float, rounds: int, files_number: 
     plain, ours = (1e3 * statistics.median(took[name]) for name in ("bare", "harness"))
     print(f"{number} checks of {1e3 * seconds:.0f} ms: bare {plain:.2f} ms, harness {ours:.2f} ms a check")
     print(f"ratio {ours / plain:.3f}, {ours - plain:+.2f} ms a check")
-    receipt = fire.fire(Check(run=":"), found[0], "after", place.replace(watch=None))
+    receipt = check_runs.fire(Check(run=":"), found[0], "after", place.replace(watch=None))
     watch = {"watch": each(lambda: place.watch.examined(receipt)), "watch begins, once": 1e3 * began}
     for name, cost in (parts(folder, seconds) | watch).items():
         print(f"  {name:<28} {cost:6.2f} ms")

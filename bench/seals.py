@@ -45,7 +45,7 @@ def finished(layout: Layout, number: int) -> bytes:
     Path(run.reply).write_bytes(b"done\n" * 100)
     Path(run.receipts).write_bytes(receipts.render([receipt(number, check) for check in range(CHECKS)]))
     words: dict[str, Any] = dict.fromkeys(WORDS, "")
-    made = runs.Result(
+    made = runs.RunResult(
         **words | {"run": f"r-{number}", "role": "validator", "verdict": "green", "at": "t", "seal": runs.seal(run)},
         accepted=None,
         sweep=None,

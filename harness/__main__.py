@@ -15,7 +15,7 @@ from harness.base import console, errors, exits
 from harness.cli import quick
 from harness.mission import roles
 from harness.state import layout
-from harness.workplace import inside
+from harness.workplace import run_detection
 
 
 def main() -> int:
@@ -52,7 +52,7 @@ def _in_folder(words: list[str]) -> list[str]:
             remedy = f"If it was moved, say there: {ways[0]}; if it is gone, anywhere: {ways[1]}"
         raise errors.UsageFault(f"There is no folder '{' '.join(words[1:2])}'. {remedy}")
     os.chdir(words[1])
-    if not os.environ.get(inside.INSIDE):
+    if not os.environ.get(run_detection.INSIDE):
         for name in ("HARNESS_PROJECT", "HARNESS_STATE"):
             os.environ.pop(name, None)
     if words[1] != ".":
@@ -66,7 +66,7 @@ def _run_option(words: list[str]) -> list[str]:
         return words
     if not os.path.isdir(quick.here().run(words[1]).folder):
         raise errors.UsageFault(f"There is no run '{words[1]}' in {quick.here().project}.")
-    os.environ[inside.INSIDE] = words[1]
+    os.environ[run_detection.INSIDE] = words[1]
     return words[2:]
 
 

@@ -59,7 +59,7 @@ def supervise(folder: str, lock: str, grace_seconds: float) -> int:
     from harness.process import supervise, tree
 
     def handler(signum: int, _: object) -> None:
-        raise errors.Interrupted(signum)
+        raise errors.Interruption(signum)
 
     signal.signal(signal.SIGTERM, handler)
     held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
@@ -73,7 +73,7 @@ def supervise(folder: str, lock: str, grace_seconds: float) -> int:
                 file.write(tree.stat(child.pid)[1].decode())
             for _ in child.output():
                 pass
-    except errors.Interrupted as interrupt:
+    except errors.Interruption as interrupt:
         return interrupt.code
     return 0
 

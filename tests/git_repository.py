@@ -43,17 +43,17 @@ class Repository:
         """The id of HEAD's commit."""
         return self.run("rev-parse", "HEAD")
 
-    def open(self) -> repository.State:
+    def open(self) -> repository.RepositoryState:
         """The position that a run notes when it opens."""
         dotgit.copy_index(self.project, self.index)
         return repository.state(self.project)
 
-    def work(self, opened: repository.State) -> repository.WorkingTree:
+    def work(self, opened: repository.RepositoryState) -> repository.WorkingTree:
         """The folder as a tree at the end of the run."""
         parent = opened.standing.head
         return repository.working_tree(self.project, index=self.index, parent=parent, leave=opened.untracked)
 
-    def settle(self, opened: repository.State, message: str = "done") -> str:
+    def settle(self, opened: repository.RepositoryState, message: str = "done") -> str:
         """Commit the work of a run; returns the commit id."""
         here = opened.standing
         tree = self.work(opened).tree

@@ -16,7 +16,7 @@ from harness.mission import contract, runs
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature, render
 from harness.run import steps
-from harness.run.opening import Asked, open_run
+from harness.run.opening import RunRequest, open_run
 from harness.run.settle import planner, validator, worker
 from harness.run.steps import compose
 from harness.state import files, journal
@@ -105,9 +105,9 @@ def log_of(house: House) -> list[dict[str, Any]]:
 
 
 ROLES = {
-    "planner": steps.Steps(settle=planner.settle, prepare=None, examine=planner.examine),
-    "worker": steps.Steps(settle=worker.settle, prepare=None, examine=None),
-    "validator": steps.Steps(settle=validator.settle, prepare=validator.prepare, examine=validator.examine),
+    "planner": steps.RoleSteps(settle=planner.settle, prepare=None, examine=planner.examine),
+    "worker": steps.RoleSteps(settle=worker.settle, prepare=None, examine=None),
+    "validator": steps.RoleSteps(settle=validator.settle, prepare=validator.prepare, examine=validator.examine),
 }
 
 
@@ -134,7 +134,7 @@ def due(house: House) -> str:
 
 def prompt_of(house: House, role: str, name: str = "", **asked: Any) -> str:
     """The prompt that a run would get now; its run is then removed. Not for workers: they change their feature."""
-    made = open_run(Asked(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
+    made = open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
     try:
         return compose(made.run.opened, made.run.outcome)[0]
     finally:

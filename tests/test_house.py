@@ -54,8 +54,8 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
 MOST_ARROWS = 164
 WRITERS = {"state.files", "state.journal"}
 OWN_FILES = {
-    "filesystem.beneath",  # a tree that is no state: everything by descriptors beneath its root
-    "filesystem.replacing",
+    "filesystem.rooted",  # a tree that is no state: everything by descriptors beneath its root
+    "filesystem.replace",
     "sessions.on_files",  # the folder of a queue, which nothing is lost with
     "filesystem.python_grep",  # a program that reads the files it is given
     "servers.stdio",  # the standard input of a server
@@ -66,21 +66,28 @@ OWN_FILES = {
     "git.dotgit",
     "workplace.home_layer",
     "git.repository",
-    "git.placing",
+    "git.placement",
     "git.settings",
     "memory.identity",
 }
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
     **dict.fromkeys(
-        ("agents.configs", "agents.driven", "agents.playbook", "agents.recorded", "agents.scripted"),
+        ("agents.configs", "agents.program", "agents.playbook", "agents.recorded", "agents.scripted"),
         "files of agents",
     ),
     "decision.gaps": ".gitmodules of the project",
     **dict.fromkeys(
-        ("cli.history_show", "cli.show", "cli.values", "commands.config_check", "commands.in_run", "proof.verify"),
+        (
+            "cli.run_view",
+            "cli.tables",
+            "cli.values",
+            "commands.config_check",
+            "commands.agent_requests",
+            "proof.verify",
+        ),
         "a file that a person names",
     ),
-    **dict.fromkeys(("commands.try_agent", "commands.try_confine"), "missions made to try things"),
+    **dict.fromkeys(("commands.agent_probe", "commands.confinement_probe"), "missions made to try things"),
     **dict.fromkeys(
         (
             *(
@@ -88,9 +95,9 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
                 "git.clones",
                 "git.dotgit",
                 "git.landing",
-                "git.merging",
+                "git.merges",
                 "git.new_secrets",
-                "git.placing",
+                "git.placement",
             ),
             *("git.repository", "git.settings", "git.worktrees"),
         ),
@@ -104,7 +111,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         (
             "workplace.lease",
             "workplace.mission_lock",
-            "workplace.unsettled",
+            "workplace.unsettled_runs",
             "cli.quick",
             "commands.steering",
             "mission.runs",
@@ -113,10 +120,10 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("workplace.reconcile", "run.recover", "commands.doctor"), "restores what others overwrote"),
     **dict.fromkeys(
-        ("memory.archive", "memory.raw", "memory.waiting", "run.settle.curator"), "streams of what may be large"
+        ("memory.archive", "memory.raw", "memory.backlog", "run.settle.curator"), "streams of what may be large"
     ),
     **dict.fromkeys(
-        ("proof.fire", "proof.services", "run.transcript", "mission.receipts"), "what a run appends to as it goes"
+        ("proof.check_runs", "proof.services", "run.transcript", "mission.receipts"), "what a run appends to as it goes"
     ),
     **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
     **dict.fromkeys(("mission.mission", "mission.roles"), "SPEC.md and roles, which people write"),
@@ -126,12 +133,14 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("unattended.crontab", "unattended.start"), "locks, and who holds them"),
     **dict.fromkeys(("unattended.logins", "unattended.machine"), "files of other programs"),
-    **dict.fromkeys(("workspace.reading", "workspace.given"), "skills and subagents outside the project"),
+    **dict.fromkeys(("workspace.reader", "workspace.snapshot"), "skills and subagents outside the project"),
     "replay.export": "copies for another machine",
-    "replay.restoring": "what a git that was killed left",
-    **dict.fromkeys(("replay.then", "replay.staging", "replay.swapping"), "the state of then, in a temporary folder"),
-    **dict.fromkeys(("replay.firing", "replay.replays"), "replays, which are no state"),
-    **dict.fromkeys(("replay.forgetting", "replay.pruning"), "files of runs, which go"),
+    "replay.restoration": "what a git that was killed left",
+    **dict.fromkeys(
+        ("replay.state_at_run", "replay.staging", "replay.prompt_swap"), "the state of then, in a temporary folder"
+    ),
+    **dict.fromkeys(("replay.resend", "replay.replays"), "replays, which are no state"),
+    **dict.fromkeys(("replay.deletion", "replay.pruning"), "files of runs, which go"),
     "replay.replica": "a mission made again, which is thrown away",
     **dict.fromkeys(("replay.search", "commands.curations"), "identities, which missions share"),
     "tools.remembering": "identities, which missions share",
@@ -143,14 +152,14 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(
         ("sessions.on_files", "sessions.places", "sessions.agent"), "conversations, which are no mission's"
     ),
-    "workspace.on_disk": "a workspace without git",
+    "workspace.disk_reader": "a workspace without git",
     "workspace.grants": "what a person has accepted, which no repository may say",
     "agents.builtin": "the line of a fault in a person's file",
     "sessions.folder": "a person's rules that are not committed",
-    "replay.matching": "streams of what may be large",
+    "replay.query": "streams of what may be large",
     "cli.help": "the header of run.sh",
     "report.glance": "streams that grow, and who holds the locks",
-    "report.writing": "a page where a person wants it",
+    "report.page_file": "a page where a person wants it",
     "cli.log": "streams that grow",
     "workplace.workplace": "trees",
     "notice.hooks": "the standard input of a person's program",
@@ -519,7 +528,7 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     text = (HOME / "docs/contract.md").read_text()
     codes = dict(re.findall(r"^\| `(\d+)` \| (.*) \|$", text, re.M))
     assert codes == {str(code): meaning for code, meaning in errors.EXIT_CODES.items()}
-    keys = {*config.Top.fields, *(f"limits.{key}" for key in config.Limits.fields)}
+    keys = {*config.TopTable.fields, *(f"limits.{key}" for key in config.LimitsTable.fields)}
     keys |= {f"env.{key}" for key in config.EnvTable.fields} | {f"home.{key}" for key in config.HomeTable.fields}
     keys |= {f"checks.{key}" for key in config.ChecksTable.fields}
     keys |= {f"workspace.{key}" for key in config.WorkspaceTable.fields}

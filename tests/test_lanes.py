@@ -19,7 +19,7 @@ import pytest
 from harness.mission import features, mission
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.features import Feature
-from harness.workplace import lease, turn
+from harness.workplace import lane_turn, lease
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, PROGRAM, House, listing, tagged, until
 from tests.planned import accept_all, lay, reply
@@ -320,7 +320,7 @@ def test_a_lane_that_waits_goes_on_with_the_turn_and_only_once_something_is_due(
     lock = os.open(unconfined.state / "locks/turn", os.O_RDWR | os.O_CREAT, 0o600)
     words = [sys.executable, "-P", str(PROGRAM), "next", "--lull", "60", unconfined.harness("next").out.strip()]
     with subprocess.Popen(
-        words, cwd=unconfined.project, env={**unconfined.env, turn.TURN: str(lock)}, pass_fds=[lock]
+        words, cwd=unconfined.project, env={**unconfined.env, lane_turn.TURN: str(lock)}, pass_fds=[lock]
     ) as lull:
         passed.touch()
         hands[0].wait()

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from harness.base.record import Record
 from harness.mission.usage import Usage
 from harness.process.confine import Confinement
-from harness.process.supervise import Ended
+from harness.process.supervise import ChildEnd
 from harness.process.timeouts import Timeouts
 
-Thinking = Generator["Event | Finished | Failed", None, None]
+Thinking = Generator["AgentEvent | AgentSuccess | AgentFailure", None, None]
 
 PLAYED_BACK = "HARNESS_RECORDING"  # names the path of a recording, which takes the place of every agent
 LOOP = "builtin"  # the agent that is a loop of ours
@@ -27,7 +27,7 @@ def installed(program: str) -> bool:
     return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths)
 
 
-def how(ended: Ended) -> str:
+def how(ended: ChildEnd) -> str:
     """How a child ended, in words."""
     if ended.cause in LIMITS:
         return LIMITS[ended.cause]
@@ -88,7 +88,7 @@ class ExecutionContext(Record):
         )
 
 
-class Event(Record):
+class AgentEvent(Record):
     """An event: `said` (a message of the agent), `saying` (a piece of one that is still being written), `whole` (such a message,
     once it is complete), `did` (an action, in a few words), `output` (of a program that it ran, or its stderr), `waits` (the
     same, where its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as JSON), `raw` (a vendor's event,
@@ -98,7 +98,7 @@ class Event(Record):
     text: str = ""
 
 
-class Finished(Record):
+class AgentSuccess(Record):
     """The agent ended by itself. `reply`: its last message; `usage`: its vendor's counts (None: unknown); `late`: it had
     to be ended after its result; `remark`: a note for the result, such as a tool that it was not allowed to use."""
 
@@ -108,7 +108,7 @@ class Finished(Record):
     remark: str = ""
 
 
-class Failed(Record):
+class AgentFailure(Record):
     """The agent failed: `outcome` is one of runs.OUTCOMES, `reason` one sentence. `until`: unix seconds when its vendor
     accepts requests again, 0 if not stated."""
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from harness.agents.answer import Answer, clean, mapping
-from harness.agents.base import LOOP, LOOP_KEYS, Event, ExecutionContext, Failed, Finished, Settings
-from harness.agents.driven import About, Cli, ProgramAgent
+from harness.agents.answer_state import AnswerState, clean, mapping
+from harness.agents.base import LOOP, LOOP_KEYS, AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings
+from harness.agents.program import Cli, CliFacts, ProgramAgent
 from harness.base import encoding
 from harness.base.errors import BrokenFile, Unavailable
 from harness.mission import config, runs
@@ -120,16 +120,16 @@ def _glass(known: Confinement | None) -> dict[str, Any] | None:
     return None if known is None else {**known.asdict(), "glass": known.glass.asdict()}
 
 
-def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
     """The meaning of one event."""
     kind = row.get("type")
     if kind == "begin":
         answer.knows(model=row.get("model"))
     elif kind == "continues":
-        yield Event(kind="output", text=f"goes on with the conversation of {row.get('run')}\n")
+        yield AgentEvent(kind="output", text=f"goes on with the conversation of {row.get('run')}\n")
     elif kind == "lacks":
         answer.lacks.append(clean(str(row.get("text", ""))).rstrip("."))
-        yield Event(kind="output", text=f"{answer.lacks[-1]}\n")
+        yield AgentEvent(kind="output", text=f"{answer.lacks[-1]}\n")
     elif kind == "said":
         yield answer.says(str(row.get("text", "")))
     elif kind == "call":
@@ -146,7 +146,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         yield answer.failed(outcome if outcome in runs.OUTCOMES else "agent_error", str(row.get("reason", "")))
 
 
-def _used(row: dict[str, Any], answer: Answer) -> Event:
+def _used(row: dict[str, Any], answer: AnswerState) -> AgentEvent:
     answer.knows(model=row.get("model"))
     counts = {
         name: row.get(name)
@@ -159,7 +159,7 @@ def _used(row: dict[str, Any], answer: Answer) -> Event:
 
 OF_VENDORS = ", ".join(f"{vendor}: {' or '.join(keys)}" for vendor, keys in KEYS.items() if "-" not in vendor)
 CLI = Cli(sys.executable, argv, read, model_flag="", outside=True, costs=True)
-ABOUT = About(
+ABOUT = CliFacts(
     tried="2.68.0",
     login=f"set the key of its model's vendor ({OF_VENDORS}), or the one that api_key_env names; see docs/builtin.md",
     keys=list(dict.fromkeys(key for keys in KEYS.values() for key in keys)),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from harness.agents.answer import Answer, mapping, mappings, outcome_of, plain, sums, when
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
-from harness.agents.driven import STABLE, Cli
+from harness.agents.answer_state import AnswerState, mapping, mappings, outcome_of, plain, sums, when
+from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings
+from harness.agents.program import STABLE, Cli
 
 SANDBOX = '{"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":["*"]}}}'
 WORKSPACE = ["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--settings", SANDBOX]
@@ -28,7 +28,7 @@ def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     return [*words, *(["--append-system-prompt-file", context.prompt_path + STABLE] if context.stable_bytes else [])]
 
 
-def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
     """The meaning of one event."""
     kind, info = row.get("type"), mapping(row.get("rate_limit_info"))
     if kind == "system" and row.get("subtype") == "init":
@@ -47,7 +47,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         yield from _result(row, answer)
 
 
-def _message(message: dict[str, Any], answer: Answer) -> Iterator[Event]:
+def _message(message: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent]:
     """Texts and tools of one message; each of its blocks repeats its usage, so each id counts once."""
     for block in mappings(message.get("content")):
         if block.get("type") == "text":
@@ -58,7 +58,7 @@ def _message(message: dict[str, Any], answer: Answer) -> Iterator[Event]:
     yield answer.used_so_far({"messages": len(answer.counted), "sum": summed}, **summed)
 
 
-def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+def _result(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
     usage, models, text = mapping(row.get("usage")), mapping(row.get("modelUsage")), str(row.get("result") or "")
     counted = bool(usage.get("input_tokens") or usage.get("output_tokens"))
     counts = sums(models.values(), OF_MODEL) if models else sums([plain(usage)], OF_MESSAGE) if counted else {}

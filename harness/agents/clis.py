@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.agents import builtin, claude, codex, gemini, opencode
 from harness.agents.base import LOOP
-from harness.agents.driven import About
+from harness.agents.program import CliFacts
 
 CLIS = {
     "claude": claude.CLI,
@@ -32,7 +32,7 @@ OF_AWS = [  # a login there; the last four are those of a machine or a container
 ]
 OF_GOOGLE = ["CLOUD_ML_REGION", "GOOGLE_CLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS"]
 ABOUT = {
-    "claude": About(
+    "claude": CliFacts(
         tried="2.1.197",
         login="claude, then /login; or ANTHROPIC_API_KEY",
         keys=["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", *SWITCHES],
@@ -76,7 +76,7 @@ ABOUT = {
         deny_flag="--disallowedTools",
         allow_flag="--tools",
     ),
-    "codex": About(
+    "codex": CliFacts(
         tried="0.169.0",
         login="codex login; or CODEX_API_KEY",
         keys=["CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY"],
@@ -89,7 +89,7 @@ ABOUT = {
         skills=[".agents/skills"],
         silent=["-c", "project_doc_max_bytes=0"],
     ),
-    "gemini": About(
+    "gemini": CliFacts(
         tried="0.61.0",
         login="gemini, once by hand; or GEMINI_API_KEY",
         keys=["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
@@ -106,7 +106,7 @@ ABOUT = {
         reads=["GEMINI.md"],
         skills=[".gemini/skills", ".agents/skills"],
     ),
-    "opencode": About(
+    "opencode": CliFacts(
         tried="1.18.33",
         login="opencode auth login; or its provider's key",
         keys=["OPENCODE_CONFIG_CONTENT"],

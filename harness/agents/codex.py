@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from harness.agents.answer import Answer, count, local_time, mapping, outcome_of
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
+from harness.agents.answer_state import AnswerState, count, local_time, mapping, outcome_of
+from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings
 from harness.agents.configs import config_names, parsed
-from harness.agents.driven import Cli
+from harness.agents.program import Cli
 
 STATUS = re.compile(r"\bstatus:? (\d{3})\b")
 SENTENCES = {  # an error event has no code, only a sentence of the program that begins with one of these
@@ -39,7 +39,7 @@ def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     return words
 
 
-def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
     """The meaning of one event."""
     kind, item = row.get("type"), mapping(row.get("item"))
     if kind == "thread.started":
@@ -65,7 +65,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         yield answer.failed([*known, outcome_of(int(status[1]) if status else 0)][0], message)
 
 
-def _used(block: dict[str, Any], answer: Answer) -> Event:
+def _used(block: dict[str, Any], answer: AnswerState) -> AgentEvent:
     whole, cached, written = (count(block.get(f"{key}input_tokens")) for key in ("", "cached_", "cache_write_"))
     uncached = None if whole is None else max(0, whole - (cached or 0) - (written or 0))
     counts = {"output": block.get("output_tokens"), "reasoning": block.get("reasoning_output_tokens")}

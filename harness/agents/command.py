@@ -5,36 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from harness.agents.answer import Answer
-from harness.agents.base import LOOP, Event, ExecutionContext, Failed, Finished, Settings, Thinking, how
+from harness.agents.answer_state import AnswerState
+from harness.agents.base import LOOP, AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking, how
 from harness.agents.clis import ABOUT, CLIS
-from harness.agents.driven import About, Cli, ProgramAgent
+from harness.agents.program import Cli, CliFacts, ProgramAgent
 from harness.base.errors import BrokenFile
-from harness.process.supervise import Ended
+from harness.process.supervise import ChildEnd
 
 
 def _no_words(settings: Settings, context: ExecutionContext) -> list[str]:
     return []
 
 
-def _no_events(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+def _no_events(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
     return iter(())
 
 
-def _at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
+def _at_exit(answer: AnswerState, ended: ChildEnd) -> AgentSuccess | AgentFailure:
     """A clean exit is success, and so is a text before closed output; any other exit is a failure of the agent."""
     if ended.exit == 0 or ended.cause != "exit":
-        return Finished(reply=answer.said, late=ended.cause != "exit")
+        return AgentSuccess(reply=answer.said, late=ended.cause != "exit")
     return answer.failed("agent_error", f"it {how(ended)}: {answer.last_words}".removesuffix(": "))
 
 
 TEXT = Cli("", _no_words, _no_events, at_exit=_at_exit, text=True)
 
 
-def _format(name: str, path: str) -> tuple[Cli, About]:
+def _format(name: str, path: str) -> tuple[Cli, CliFacts]:
     """The event shape of a format, and what its program needs; vendors' shapes are imported only on demand."""
     if name == "text":
-        return TEXT, About()
+        return TEXT, CliFacts()
 
     shapes = [known for known in CLIS if known != LOOP]
     if name not in shapes:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from harness.agents.answer import Answer, count, mapping, outcome_of
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
-from harness.agents.driven import Cli
-from harness.process.supervise import Ended
+from harness.agents.answer_state import AnswerState, count, mapping, outcome_of
+from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings
+from harness.agents.program import Cli
+from harness.process.supervise import ChildEnd
 
 NOBODY = "no-server-has-this-name"
 EXITS = {41: "auth", 42: "config", 44: "config", 52: "config"}  # from its documentation
@@ -24,7 +24,7 @@ def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     return [*words, *([] if settings.mcp else ["--allowed-mcp-server-names", NOBODY])]
 
 
-def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
     """The meaning of one event."""
     kind = row.get("type")
     if kind == "message":
@@ -39,7 +39,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         yield from _result(row, answer)
 
 
-def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+def _result(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
     if stats := mapping(row.get("stats")):
         whole, prompt, answered = (count(stats.get(f"{key}_tokens")) for key in ("total", "input", "output"))
         thought = None if whole is None or answered is None else max(0, whole - (prompt or 0) - answered)
@@ -55,7 +55,7 @@ def _result(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | 
             yield answer.failed(outcome_of(int(status[1])) if status else "limit", message)
 
 
-def at_exit(answer: Answer, ended: Ended) -> Finished | Failed:
+def at_exit(answer: AnswerState, ended: ChildEnd) -> AgentSuccess | AgentFailure:
     """An exit without a result, or with an error without a code: its exit code is one of its own, or a status less 256."""
     code = ended.exit or 0
     outcome = EXITS.get(code) or (outcome_of(code + 256) if 400 <= code + 256 < 512 else "")

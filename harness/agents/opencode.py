@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from harness.agents.answer import Answer, count, mapping, outcome_of
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings
+from harness.agents.answer_state import AnswerState, count, mapping, outcome_of
+from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings
 from harness.agents.configs import config_names, in_project, known, parsed, switched_off
-from harness.agents.driven import Cli
+from harness.agents.program import Cli
 from harness.mission.usage import plus
 
 RULES = '{"*":"allow","external_directory":"deny","question":"deny"}'
@@ -39,7 +39,7 @@ def environment(settings: Settings, context: ExecutionContext) -> dict[str, str]
     return own | {"OPENCODE_CONFIG_CONTENT": json.dumps({**content, "autoupdate": False})}
 
 
-def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Failed]:
+def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
     """The meaning of one event."""
     kind, part = row.get("type"), mapping(row.get("part"))
     answer.knows(session=row.get("sessionID"))
@@ -54,7 +54,7 @@ def read(row: dict[str, Any], answer: Answer) -> Iterator[Event | Finished | Fai
         yield _error(mapping(row.get("error")), answer)
 
 
-def _error(fault: dict[str, Any], answer: Answer) -> Failed:
+def _error(fault: dict[str, Any], answer: AnswerState) -> AgentFailure:
     data = mapping(fault.get("data"))
     status = data.get("statusCode") or (503 if data.get("isRetryable") is True else None)  # no server answered
     answer.set_retry_after(mapping(data.get("responseHeaders")).get("retry-after"))
@@ -63,7 +63,7 @@ def _error(fault: dict[str, Any], answer: Answer) -> Failed:
     return answer.failed(outcome, f"{fault.get('name', 'error')}: {data.get('message', '')}")
 
 
-def _used(part: dict[str, Any], answer: Answer) -> Event:
+def _used(part: dict[str, Any], answer: AnswerState) -> AgentEvent:
     tokens, before = mapping(part.get("tokens")), answer.usage
     cache = mapping(tokens.get("cache"))
     sums = {key: plus(getattr(before, key), count(tokens.get(key))) for key in ("input", "reasoning")}
@@ -73,4 +73,4 @@ def _used(part: dict[str, Any], answer: Answer) -> Event:
     return answer.used({"last step": part, "sum": sums}, **sums, cost_usd=cost, turns=plus(before.turns, 1))
 
 
-CLI = Cli("opencode", argv, read, at_exit=Answer.by_exit, environment=environment, costs=True, cannot=CANNOT)
+CLI = Cli("opencode", argv, read, at_exit=AnswerState.by_exit, environment=environment, costs=True, cannot=CANNOT)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 
-from harness.agents.base import LIMITS, Event, ExecutionContext, Failed, Finished, Settings, Thinking, how
+from harness.agents.base import (
+    LIMITS,
+    AgentEvent,
+    AgentFailure,
+    AgentSuccess,
+    ExecutionContext,
+    Settings,
+    Thinking,
+    how,
+)
 from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.process import supervise
@@ -68,22 +77,22 @@ class Playbook:
         blocks, reply = split(self.text)
         name, left = self.name, context.seconds
         for line, command in blocks:
-            yield Event(kind="did", text=f"{name}:{line} {command.strip().split(chr(10))[0][:60]}")
+            yield AgentEvent(kind="did", text=f"{name}:{line} {command.strip().split(chr(10))[0][:60]}")
             ended = yield from shell(command, context, left)
             left -= ended.seconds
             if ended.exit != 0:
-                yield Failed(outcome=cut_by(ended), reason=f"{name}:{line} {how(ended)}")
+                yield AgentFailure(outcome=cut_by(ended), reason=f"{name}:{line} {how(ended)}")
                 return
-        yield Event(kind="said", text=reply)
-        yield Finished(reply=reply)
+        yield AgentEvent(kind="said", text=reply)
+        yield AgentSuccess(reply=reply)
 
 
-def cut_by(ended: supervise.Ended) -> str:
+def cut_by(ended: supervise.ChildEnd) -> str:
     """The outcome of a failed block: the limit that ended it, else agent_error."""
     return ended.cause if ended.cause in LIMITS else "agent_error"
 
 
-def shell(command: str, context: ExecutionContext, seconds: float) -> Generator[Event, None, supervise.Ended]:
+def shell(command: str, context: ExecutionContext, seconds: float) -> Generator[AgentEvent, None, supervise.ChildEnd]:
     """Run one block with bash in the working folder; yields its output, returns how it ended."""
     argv = ["bash", "-euo", "pipefail", "-c", command]
     with supervise.Child(
@@ -97,6 +106,8 @@ def shell(command: str, context: ExecutionContext, seconds: float) -> Generator[
         confine=context.confinement,
     ) as child:
         for stream, chunk in child.output():
-            yield Event(kind="output", text=chunk.decode("utf-8", "replace")) if stream else Event(kind="tick")
+            yield (
+                AgentEvent(kind="output", text=chunk.decode("utf-8", "replace")) if stream else AgentEvent(kind="tick")
+            )
         assert child.ended is not None
         return child.ended

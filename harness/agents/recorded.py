@@ -14,7 +14,16 @@ import os
 import shlex
 from typing import Any
 
-from harness.agents.base import PLAYED_BACK, Event, ExecutionContext, Failed, Finished, Settings, Thinking, how
+from harness.agents.base import (
+    PLAYED_BACK,
+    AgentEvent,
+    AgentFailure,
+    AgentSuccess,
+    ExecutionContext,
+    Settings,
+    Thinking,
+    how,
+)
 from harness.agents.playbook import cut_by, find, shell
 from harness.base import encoding
 from harness.base.errors import BrokenFile, Unavailable
@@ -26,7 +35,7 @@ PATCH = ".patch"
 ENDED = ("ok", "no_op", "timeout_after_result", "conflict")  # the agent itself had finished
 
 
-class Recorded:
+class RecordedAgent:
     """Makes the recorded changes, asks what was asked, says what was said, and ends as it ended."""
 
     needs: tuple[str, ...] = ()
@@ -53,30 +62,32 @@ class Recorded:
             return
         used = Usage(**self.recording["usage"]) if self.recording.get("usage") else None
         room = temporary.create("recorded") if "TMPDIR" not in context.environment else context.environment["TMPDIR"]
-        yield Event(kind="did", text=f"plays {os.path.basename(self.path)}")
+        yield AgentEvent(kind="did", text=f"plays {os.path.basename(self.path)}")
         ended = yield from shell(self._script(room), context, context.seconds)
         if ended.exit != 0:
             outcome = cut_by(ended)
-            yield Failed(outcome=outcome, reason=f"what was recorded could not be done again: {how(ended)}", usage=used)
+            yield AgentFailure(
+                outcome=outcome, reason=f"what was recorded could not be done again: {how(ended)}", usage=used
+            )
             return
         if used:
-            yield Event(kind="usage", text=encoding.dump_json(used.asdict()).decode().rstrip("\n"))
+            yield AgentEvent(kind="usage", text=encoding.dump_json(used.asdict()).decode().rstrip("\n"))
         said = self.recording.get("said", [])
         for text in said:
-            yield Event(kind="said", text=text)
+            yield AgentEvent(kind="said", text=text)
         yield self._end(said[-1] if said else "", used)
 
-    def _refused(self) -> Failed:
+    def _refused(self) -> AgentFailure:
         """The end of an agent that could not answer, so that the next one was asked."""
         until = self.recording.get("waits", {}).get(self.name)
-        return Failed(outcome="limit" if until else "auth", reason="as recorded", until=until or 0)
+        return AgentFailure(outcome="limit" if until else "auth", reason="as recorded", until=until or 0)
 
-    def _end(self, reply: str, used: Usage | None) -> Finished | Failed:
+    def _end(self, reply: str, used: Usage | None) -> AgentSuccess | AgentFailure:
         outcome = self.recording.get("outcome", "ok")
         if outcome in ENDED:
-            return Finished(reply=reply, usage=used, late=outcome == "timeout_after_result")
+            return AgentSuccess(reply=reply, usage=used, late=outcome == "timeout_after_result")
         reason = self.recording.get("reason", "as recorded")
-        return Failed(outcome=outcome, reason=reason, usage=used, until=self.recording.get("until", 0))
+        return AgentFailure(outcome=outcome, reason=reason, usage=used, until=self.recording.get("until", 0))
 
     def _script(self, room: str) -> str:
         """The shell commands of the recording; what they read is written into the folder `room` first."""

@@ -13,10 +13,10 @@ from harness.agents.base import installed as is_program
 from harness.agents.builtin import Builtin
 from harness.agents.clis import ABOUT, CLIS, PLACES, SWITCHES
 from harness.agents.command import Command
-from harness.agents.driven import ProgramAgent
 from harness.agents.playbook import Playbook
-from harness.agents.recorded import Recorded
-from harness.agents.scripted import Scripted
+from harness.agents.program import ProgramAgent
+from harness.agents.recorded import RecordedAgent
+from harness.agents.scripted import ScriptedAgent
 from harness.base.errors import BrokenFile, Unavailable
 from harness.mission.config import Config
 from harness.mission.features import Feature
@@ -91,7 +91,7 @@ def settings_of(
 def make(name: str, settings: Settings) -> Agent:
     """The agent, ready to think. Raises Unavailable without its program or playbook, TrustMissing, or BrokenFile."""
     if name == RECORDED or PLAYED_BACK in os.environ:
-        return Recorded(name, settings, optional=name in EMBEDDED)
+        return RecordedAgent(name, settings, optional=name in EMBEDDED)
     if name != LOOP or "command" in settings.table:
         _refuse_own_keys(name, settings)
     _require_obedience(name, settings)
@@ -165,7 +165,7 @@ def _embedded(name: str) -> Callable[[Settings], Agent]:
     if name == "playbook":
         return Playbook
 
-    return Scripted
+    return ScriptedAgent
 
 
 def available(

@@ -12,14 +12,14 @@ import os
 import time
 from typing import Any
 
-from harness.agents.base import Event, ExecutionContext, Failed, Finished, Settings, Thinking, how
+from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking, how
 from harness.agents.playbook import cut_by, find, shell
 from harness.base import encoding
 from harness.mission.usage import Usage, reported
 from harness.state import files
 
 
-class Scripted:
+class ScriptedAgent:
     """Follows the lines of its script in order."""
 
     needs: tuple[str, ...] = ()
@@ -38,19 +38,19 @@ class Scripted:
             step: dict[str, Any] = json.loads(line or "{}")
             if "fail" in step:
                 reason = step.get("reason", "scripted")
-                yield Failed(outcome=step["fail"], reason=reason, usage=usage, until=step.get("until", 0))
+                yield AgentFailure(outcome=step["fail"], reason=reason, usage=usage, until=step.get("until", 0))
                 return
             if "run" in step:
-                yield Event(kind="did", text=step["run"].strip().split("\n")[0][:60])
+                yield AgentEvent(kind="did", text=step["run"].strip().split("\n")[0][:60])
                 ended = yield from shell(step["run"], context, context.seconds)
                 if ended.exit != 0:
-                    yield Failed(outcome=cut_by(ended), reason=f"the scripted command {how(ended)}", usage=usage)
+                    yield AgentFailure(outcome=cut_by(ended), reason=f"the scripted command {how(ended)}", usage=usage)
                     return
             said = step.get("say", said)
             if "usage" in step:
                 usage = reported(**{"agent": "scripted", **step["usage"]})
-                yield Event(kind="usage", text=encoding.dump_json(usage.asdict()).decode().rstrip("\n"))
+                yield AgentEvent(kind="usage", text=encoding.dump_json(usage.asdict()).decode().rstrip("\n"))
             time.sleep(step.get("sleep", 0))
             if "say" in step:
-                yield Event(kind="said", text=said)
-        yield Finished(reply=said, usage=usage)
+                yield AgentEvent(kind="said", text=said)
+        yield AgentSuccess(reply=said, usage=usage)

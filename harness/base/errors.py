@@ -85,7 +85,7 @@ class NeedsPerson(HarnessError):
     code = NEEDS_PERSON
 
 
-class Busy(HarnessError):
+class LockBusy(HarnessError):
     """Another process holds the lock; the message names it, and the time since when."""
 
     code = BUSY
@@ -100,14 +100,14 @@ class GuardianKilled(HarnessError):
         super().__init__(f"the guardian of {program} was killed from outside, so its programs were ended")
 
 
-class Changed(Busy):
+class VersionConflict(LockBusy):
     """A file of the mission is not what a change expects: somebody else wrote it first. Nothing was written."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} changed while it was worked with, and was left alone. Nothing is lost; try again.")
 
 
-class Refused(HarnessError):
+class RequestRefused(HarnessError):
     """The plan, reply or order is well-formed but not accepted; the message has every reason."""
 
     code = NEGATIVE
@@ -118,7 +118,7 @@ def signal_code(signum: int) -> int:
     return INTERRUPTED if signum == 2 else TERMINATED
 
 
-class Interrupted(BaseException):
+class Interruption(BaseException):
     """A signal requests the end of this process, or its parent died: every `finally` still runs."""
 
     def __init__(self, signum: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from harness.base import console, errors
-from harness.base.errors import HarnessError, Interrupted
+from harness.base.errors import HarnessError, Interruption
 
 BUG = "a bug in the harness"
 
@@ -24,7 +24,7 @@ def guarded(body: Callable[[], int], bug: str = BUG) -> int:
     except HarnessError as fault:
         console.print_error(f"harness: {fault}")
         return fault.code
-    except Interrupted as signalled:
+    except Interruption as signalled:
         return signalled.code
     except KeyboardInterrupt:
         return errors.INTERRUPTED
@@ -77,7 +77,7 @@ def handle_signals() -> None:
     def interrupt(signum: int, _: object) -> None:
         for other in signals:
             signal.signal(other, lambda *_: None)  # not SIG_IGN: Python prints an error for a pending signal
-        raise Interrupted(signum)
+        raise Interruption(signum)
 
     for signum in signals:
         signal.signal(signum, interrupt)

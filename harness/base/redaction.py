@@ -152,7 +152,7 @@ def _hints_in(plain: str, folded: str) -> list[tuple[str, bool]]:
     return [key for group in able for key in group if key[0] in (folded if key[1] else plain)]
 
 
-class Rule:
+class SecretRule:
     """One kind of secret. `hints` are searched as they are, `any_case` (lower case) in any case. `source` is matched at a
     hint, or `back` characters before, and not after one of the characters `inside`, except at the end of an escape. `check`
     confirms the secret."""
@@ -281,67 +281,69 @@ IN_URL = r":\\*/\\*/[^\s/?#@:\"'\\<>`]{0,128}+:(?P<secret>[^\s/@\"'\\<>`]{1,256}
 URLS = ("://", ":\\/\\/")
 
 RULES = {
-    "private-key": Rule(
+    "private-key": SecretRule(
         rf"-----BEGIN [A-Z0-9 ]{{0,30}}PRIVATE KEY(?: BLOCK)?-----(?:(?P<whole>{KEY_TEXT}{{16,16384}}+)(?=-----END)"
         rf"|{BREAK}*(?:(?:Proc-Type|DEK-Info|Version|Comment): ?[\w ,.-]{{1,80}}{BREAK}+)*+"
         rf"(?P<cut>[A-Za-z0-9+/=]{{16,}}+(?:{BREAK}++[A-Za-z0-9+/=]{{16,}}+)*+(?:{BREAK}*+[A-Za-z0-9+/=]{{1,15}}+(?=\s*\Z))?))",
         "-----BEGIN ",
     ),
-    "anthropic-key": Rule(rf"sk-ant-[{TOKEN}]{{20,}}+", "sk-ant-", inside=TOKEN, check=_real),
-    "openai-key": Rule(rf"sk-[{TOKEN}]{{20,}}+", "sk-", inside=TOKEN, check=_random),
-    "google-key": Rule(rf"AIza[{TOKEN}]{{35}}(?![{TOKEN}])", "AIza", inside=WORD, check=_real),
-    "google-oauth": Rule(rf"(?:ya29\.|GOCSPX-)[{TOKEN}]{{20,}}+", "ya29.", "GOCSPX-", inside=WORD, check=_real),
-    "github-token": Rule(
+    "anthropic-key": SecretRule(rf"sk-ant-[{TOKEN}]{{20,}}+", "sk-ant-", inside=TOKEN, check=_real),
+    "openai-key": SecretRule(rf"sk-[{TOKEN}]{{20,}}+", "sk-", inside=TOKEN, check=_random),
+    "google-key": SecretRule(rf"AIza[{TOKEN}]{{35}}(?![{TOKEN}])", "AIza", inside=WORD, check=_real),
+    "google-oauth": SecretRule(rf"(?:ya29\.|GOCSPX-)[{TOKEN}]{{20,}}+", "ya29.", "GOCSPX-", inside=WORD, check=_real),
+    "github-token": SecretRule(
         r"gh[pousr]_[A-Za-z0-9]{36,}+|github_pat_\w{50,}+", "gh", "github_pat_", inside=WORD, check=_real
     ),
-    "gitlab-token": Rule(rf"gl(?:pat|rt)-[.{TOKEN}]{{20,}}+", "glpat-", "glrt-", inside=WORD, check=_random),
-    "slack-token": Rule(r"x(?:ox[abceoprs]|app)-[A-Za-z0-9-]{10,}+", "xox", "xapp-", inside=WORD, check=_random),
-    "slack-webhook": Rule(
+    "gitlab-token": SecretRule(rf"gl(?:pat|rt)-[.{TOKEN}]{{20,}}+", "glpat-", "glrt-", inside=WORD, check=_random),
+    "slack-token": SecretRule(r"x(?:ox[abceoprs]|app)-[A-Za-z0-9-]{10,}+", "xox", "xapp-", inside=WORD, check=_random),
+    "slack-webhook": SecretRule(
         r"hooks\.slack\.com\\*/[a-z]{1,16}\\*/(?P<secret>(?:[\w-]|\\*+/){20,}+)", "hooks.slack.com", check=_real
     ),
-    "aws-key-id": Rule(r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])", "IA", back=2, inside=WORD, check=_real),
-    "aws-secret": Rule(
+    "aws-key-id": SecretRule(r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])", "IA", back=2, inside=WORD, check=_real),
+    "aws-secret": SecretRule(
         rf"(?i:secret[_-]?access[_-]?key){SETS}{QUOTE}(?P<secret>[A-Za-z0-9+/]{{40}})(?![A-Za-z0-9+/=])",
         any_case=("secret",),
         check=_real,
     ),
-    "stripe-key": Rule(r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+", "_live_", "_test_", back=2, inside=WORD, check=_real),
-    "webhook-secret": Rule(r"whsec_[A-Za-z0-9+/]{24,}+={0,2}", "whsec_", inside=WORD, check=_real),
-    "npm-token": Rule(rf"npm_[A-Za-z0-9]{{36}}(?![{TOKEN}])", "npm_", inside=WORD, check=_real),
-    "pypi-token": Rule(rf"pypi-AgE[{TOKEN}]{{30,}}+", "pypi-AgE", inside=WORD, check=_real),
-    "huggingface-token": Rule(r"hf_[A-Za-z0-9]{30,}+", "hf_", inside=WORD + "_", check=_random),
-    "sendgrid-key": Rule(rf"SG\.[{TOKEN}]{{16,32}}\.[{TOKEN}]{{32,64}}", "SG.", inside=WORD, check=_real),
-    "twilio-key": Rule(r"SK[0-9a-f]{32}(?![A-Za-z0-9])", "SK", inside=WORD, check=_real),
-    "digitalocean-token": Rule(r"do[opr]_v1_[0-9a-f]{64}", "_v1_", back=3, inside=WORD, check=_real),
-    "telegram-token": Rule(rf"(?<=\d{{8}}):(?P<secret>AA[{TOKEN}]{{33}})(?![{TOKEN}])", ":AA", check=_real),
-    "azure-key": Rule(
+    "stripe-key": SecretRule(
+        r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}+", "_live_", "_test_", back=2, inside=WORD, check=_real
+    ),
+    "webhook-secret": SecretRule(r"whsec_[A-Za-z0-9+/]{24,}+={0,2}", "whsec_", inside=WORD, check=_real),
+    "npm-token": SecretRule(rf"npm_[A-Za-z0-9]{{36}}(?![{TOKEN}])", "npm_", inside=WORD, check=_real),
+    "pypi-token": SecretRule(rf"pypi-AgE[{TOKEN}]{{30,}}+", "pypi-AgE", inside=WORD, check=_real),
+    "huggingface-token": SecretRule(r"hf_[A-Za-z0-9]{30,}+", "hf_", inside=WORD + "_", check=_random),
+    "sendgrid-key": SecretRule(rf"SG\.[{TOKEN}]{{16,32}}\.[{TOKEN}]{{32,64}}", "SG.", inside=WORD, check=_real),
+    "twilio-key": SecretRule(r"SK[0-9a-f]{32}(?![A-Za-z0-9])", "SK", inside=WORD, check=_real),
+    "digitalocean-token": SecretRule(r"do[opr]_v1_[0-9a-f]{64}", "_v1_", back=3, inside=WORD, check=_real),
+    "telegram-token": SecretRule(rf"(?<=\d{{8}}):(?P<secret>AA[{TOKEN}]{{33}})(?![{TOKEN}])", ":AA", check=_real),
+    "azure-key": SecretRule(
         r"(?i:(?:(?<=account)|(?<=sharedaccess))key)=(?P<key>[A-Za-z0-9+/]{40,}+={0,2})", any_case=("key",), check=_real
     ),
-    "azure-signature": Rule(r"(?<=[?&;])sig=(?P<secret>[A-Za-z0-9%+/]{40,}+={0,2})", "sig=", check=_real),
-    "jwt": Rule(rf"eyJ[{TOKEN}]{{10,}}+(?:\.[{TOKEN}]{{4,}}+){{2,4}}+", "eyJ", inside="." + TOKEN, check=_real),
-    "database-url": Rule(f"(?:{IN_DATABASES}){IN_URL}", *URLS, check=_password),
-    "url-password": Rule(IN_URL, *URLS, check=_password),
-    "bearer": Rule(
+    "azure-signature": SecretRule(r"(?<=[?&;])sig=(?P<secret>[A-Za-z0-9%+/]{40,}+={0,2})", "sig=", check=_real),
+    "jwt": SecretRule(rf"eyJ[{TOKEN}]{{10,}}+(?:\.[{TOKEN}]{{4,}}+){{2,4}}+", "eyJ", inside="." + TOKEN, check=_real),
+    "database-url": SecretRule(f"(?:{IN_DATABASES}){IN_URL}", *URLS, check=_password),
+    "url-password": SecretRule(IN_URL, *URLS, check=_password),
+    "bearer": SecretRule(
         r"(?i:bearer)[ \t]{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{16,}+)", any_case=("bearer ",), inside=WORD, check=_random
     ),
-    "basic": Rule(
+    "basic": SecretRule(
         r"(?i:basic)[ \t]{1,4}(?P<secret>[A-Za-z0-9+/]{8,}+={0,2})(?![A-Za-z0-9_-])",
         any_case=("basic ",),
         inside=WORD,
         check=_credentials,
     ),
-    "authorization": Rule(
+    "authorization": SecretRule(
         rf"(?i:authorization{QUOTE}\]?{GAP}[:=,]{GAP}{QUOTE}(?:(?:token|apikey|api-key|key|bot)[ ])?)"
         r"(?P<secret>[^\s\"'`\\,;&<>(){}\[\]|]{16,512}+)",
         any_case=("authorization",),
         check=_random,
     ),
-    "cookie": Rule(
+    "cookie": SecretRule(
         rf"(?i:cookie{QUOTE}{GAP}[:,]{GAP}{QUOTE})[\w.-]{{1,64}}=(?P<secret>[A-Za-z0-9%._~+/=-]{{16,512}}+)",
         any_case=("cookie",),
         check=_random,
     ),
-    "user-option": Rule(
+    "user-option": SecretRule(
         r"-(?:u|-user|-proxy-user)[ =]?(?:\\{0,8}[\"'])?[\w.@-]{1,64}:(?P<secret>[^\s\"'\\]{8,128}+)",
         "-u ",
         "--user ",
@@ -350,14 +352,14 @@ RULES = {
         inside=TOKEN,
         check=_random,
     ),
-    "docker-login": Rule(
+    "docker-login": SecretRule(
         rf"auth{QUOTE}{GAP}:{GAP}{QUOTE}(?P<secret>[A-Za-z0-9+/]{{12,}}+={{0,2}})(?![A-Za-z0-9_-])",
         'auth":',
         'auth\\":',
         inside=TOKEN,
         check=_credentials,
     ),
-    "netrc": Rule(
+    "netrc": SecretRule(
         rf"login{BREAK}{{1,4}}[^\s\\]{{1,64}}{BREAK}{{1,4}}password{BREAK}{{1,4}}(?P<secret>[^\s\"'\\]{{8,128}}+)",
         "login ",
         "login\n",
@@ -365,13 +367,13 @@ RULES = {
         inside=TOKEN,
         check=_random,
     ),
-    "mysql-option": Rule(
+    "mysql-option": SecretRule(
         r"mysql(?:dump|admin)?[ ](?:[^\s\"'\\]{1,64}[ ]+){0,8}?-p(?P<secret>[^\s\"'\\]{8,64}+)", "mysql", check=_random
     ),
-    "option": Rule(
+    "option": SecretRule(
         rf"--(?:[a-z]{{2,16}}-){{0,3}}(?:{NAMES}|key){AFTER}[ =]{QUOTE}{VALUE}", "--", inside="-", check=_random
     ),
-    "assignment": Rule(NAMES + SETS + VALUE, any_case=(*NAMED, "identified by '"), check=_random),
+    "assignment": SecretRule(NAMES + SETS + VALUE, any_case=(*NAMED, "identified by '"), check=_random),
 }
 
 # the rules whose form alone tells; those of test keys, of what a browser may see, and of any value beside a name are not
@@ -387,7 +389,7 @@ TYPED_IN_A_ROW = 5  # steps such as those of `abcdef` or `000000`: by chance in 
 # the start of the search
 
 GATES = ("@", "_", "=", ":", "-", ".", " ")  # one character is found 20 times as fast as two
-RULES_OF: dict[tuple[str, bool], list[tuple[int, str, Rule]]] = {}
+RULES_OF: dict[tuple[str, bool], list[tuple[int, str, SecretRule]]] = {}
 HINTS: dict[str, list[tuple[str, bool]]] = {}
 for _order, (_name, _rule) in enumerate(RULES.items()):
     for _key in [*((hint, False) for hint in _rule.hints), *((hint, True) for hint in _rule.any_case)]:

@@ -54,7 +54,7 @@ class Kind:
         return Kind(words, lambda value: fits(value) and bool(closer(value)), base=self, closer=closer, **more)
 
 
-class Fault(str):
+class SchemaFault(str):
     """One message; `where` the fault is, and the `key` of the invalid field ("": a field is missing, or all is wrong); `row`: of
     a table that is repeated, from 0."""
 
@@ -62,7 +62,7 @@ class Fault(str):
     row = 0
 
     @classmethod
-    def of(cls, text: str, where: str, key: str = "") -> Fault:
+    def of(cls, text: str, where: str, key: str = "") -> SchemaFault:
         """A fault at this place."""
         fault = cls(text)
         fault.where, fault.key = where, key
@@ -233,23 +233,25 @@ def plain(value: Any) -> Any:
     return [plain(inner) for inner in value] if isinstance(value, list) else value
 
 
-def faults(value: object, where: str, shape: type[Record], inside: str = "") -> list[Fault]:
+def faults(value: object, where: str, shape: type[Record], inside: str = "") -> list[SchemaFault]:
     """Every fault of an object that must have the fields of a Record. `inside` is the path to its fields."""
     if not isinstance(value, dict):
-        return [Fault.of(f"{where} must be an object", where)]
+        return [SchemaFault.of(f"{where} must be an object", where)]
     known = kinds(shape)
     unknown = f"(known: {', '.join(known)})"
     found = [
-        Fault.of(f"{where} has the unknown key '{key}' {unknown}", where, key) for key in value if key not in known
+        SchemaFault.of(f"{where} has the unknown key '{key}' {unknown}", where, key)
+        for key in value
+        if key not in known
     ]
-    found += [Fault.of(f"{where} lacks '{key}'", where) for key in shape.needed() if key not in value]
+    found += [SchemaFault.of(f"{where} lacks '{key}'", where) for key in shape.needed() if key not in value]
     for key, kind in known.items():
         if key in value and not kind.fits(value[key]):
             found += _field_faults(kind, value[key], where, key, inside)
     return found
 
 
-def _field_faults(kind: Kind, value: Any, where: str, key: str, inside: str) -> list[Fault]:
+def _field_faults(kind: Kind, value: Any, where: str, key: str, inside: str) -> list[SchemaFault]:
     if kind.shape and isinstance(value, dict):
         return faults(value, f"{inside}'{key}'", kind.shape, f"{inside}'{key}'.")
     if kind.item and kind.item.shape and isinstance(value, list):
@@ -257,8 +259,8 @@ def _field_faults(kind: Kind, value: Any, where: str, key: str, inside: str) -> 
         each = zip(value, places, strict=True)
         return [fault for item, place in each for fault in faults(item, place, kind.item.shape, f"{place}.")]
     if kind.told and isinstance(value, str):
-        return [Fault.of(f"{where}: the {key} '{value}' is none{kind.words[3:]}", where, key)]
-    return [Fault.of(f"{where}: '{key}' must be {kind.must_be(value)}", where, key)]
+        return [SchemaFault.of(f"{where}: the {key} '{value}' is none{kind.words[3:]}", where, key)]
+    return [SchemaFault.of(f"{where}: '{key}' must be {kind.must_be(value)}", where, key)]
 
 
 def is_name(text: str, longest: int = LONGEST_NAME) -> bool:

@@ -15,8 +15,8 @@ from harness.state import files
 from harness.state.layout import Layout
 from harness.tools import registry
 from harness.tools.tool import Question, Result, Tool, Workbench
-from harness.workspace.given import Given
-from harness.workspace.rules import Rules
+from harness.workspace.rules import ToolRules
+from harness.workspace.snapshot import WorkspaceSnapshot
 
 STATE = ".harness"  # how a prompt names the mission's state
 RESULTS = ".results"
@@ -48,17 +48,17 @@ class Powers(Record):
     default those of `given`; `ask`: asks a person, from the thread of the call, None where nobody is there; `more`: tools from
     outside the registry."""
 
-    given: Given | None = None
-    rules: Rules | None = None
+    given: WorkspaceSnapshot | None = None
+    rules: ToolRules | None = None
     ask: Callable[[Question], str] | None = None
     more: list[Tool] = []
 
     @property
-    def obeyed(self) -> Rules:
+    def obeyed(self) -> ToolRules:
         """The rules."""
         if self.rules is not None:
             return self.rules
-        return self.given.tools.rules if self.given and self.given.tools else Rules()
+        return self.given.tools.rules if self.given and self.given.tools else ToolRules()
 
 
 class Hands:

@@ -17,10 +17,10 @@ from harness.builtin.turns import Log, Turn
 from harness.mission import config, runs, usage
 from harness.mission.usage import Usage
 from harness.process.supervise import Child
-from harness.replay import firing, replays
+from harness.replay import replays, resend
 from harness.state import files, names
 from harness.state.layout import Layout
-from harness.workplace import inside
+from harness.workplace import run_detection
 
 FIRST_CHARS = 100
 MOST_SECONDS = 900.0
@@ -152,8 +152,8 @@ def again(layout: Layout, where: Layout, known: Seen, *, send: bool) -> Again:
     one. Raises Unavailable without the packages, UsageFault inside a run, NeedsPerson where a cap is used up."""
     settings = config.load(layout)
     if send:
-        inside.refuse(layout, "replay --agent")
-        firing.capped(layout, settings)
+        run_detection.refuse(layout, "replay --agent")
+        resend.capped(layout, settings)
     if not builtin.installed():
         raise Unavailable(builtin.NO_EXTRA.format(python=sys.executable, extra=builtin.EXTRA))
     rows = _child(_order(layout, where, known, send), layout.project)
@@ -205,7 +205,7 @@ def _child(order: str, folder: str) -> list[dict[str, Any]]:
 def _keep(layout: Layout, where: Layout, known: Seen, made: Again) -> None:
     """Write it down as a replay, for its cost."""
     replay, at, opened = replays.begin(layout, known.run), clock.stamp(clock.now()), runs.context(where, known.run)
-    about = replays.About(
+    about = replays.ReplayRecord(
         id=replay,
         run=known.run,
         role=opened.role,

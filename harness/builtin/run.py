@@ -21,7 +21,7 @@ from harness.mission import runs
 from harness.state import names, objects
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workspace import given, places
+from harness.workspace import places, snapshot
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.wire import Wire
@@ -71,7 +71,7 @@ async def _looped(order: Order, wire: Wire, system: str, prompt: str, report: Re
         environment=_environment(order),
         confinement=order.glass(),
     )
-    equipment = Equipment(place, Powers(given=given.kept(layout, order.run)))
+    equipment = Equipment(place, Powers(given=snapshot.kept(layout, order.run)))
     hands = equipment.hands
     try:
         limits = Limits(

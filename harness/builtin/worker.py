@@ -25,7 +25,7 @@ from harness.tasks.squad import Squad
 from harness.tools import permits
 from harness.tools.tool import Result
 from harness.workspace import skills
-from harness.workspace.given import Given
+from harness.workspace.snapshot import WorkspaceSnapshot
 from harness.workspace.subagents import Subagent
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
@@ -156,7 +156,7 @@ class Worker:
         vendor = ours.partition(":")[0]
         return ours if not agent.model else agent.model if ":" in agent.model else f"{vendor}:{agent.model}"
 
-    def _words(self, job: Job, given: Given | None) -> list[str]:
+    def _words(self, job: Job, given: WorkspaceSnapshot | None) -> list[str]:
         """The parts of its system text behind the head: what is the same for every task of it."""
         agent = job.agent
         index = skills.index(given.skills) if given else ""
@@ -223,7 +223,7 @@ class Worker:
         return f"{SCRATCH}/{job.task.id} (for commands: {_as_seen(self.equipment.hands.place.confinement, job.task.folder)})"
 
 
-def _given(given: Given | None, agent: Subagent) -> Given | None:
+def _given(given: WorkspaceSnapshot | None, agent: Subagent) -> WorkspaceSnapshot | None:
     """What the parent was given, with the skills that the subagent may have."""
     if given is None or agent.skills is None:
         return given

@@ -8,22 +8,22 @@ from typing import Any
 import click
 
 from harness.base import console, errors, schema
-from harness.cli import help, show, values
+from harness.cli import help, tables, values
 from harness.cli.help import as_json
 from harness.cli.orders import order
 from harness.cli.quick import here
-from harness.commands import in_run, why
+from harness.commands import agent_requests, why
 from harness.decision import views
 from harness.mission import contract, contract_log, mission
 from harness.proof import index
 from harness.run import claim_orders, orders
 from harness.state.layout import command
-from harness.workplace import inside
+from harness.workplace import run_detection
 
 LONGEST_SECONDS = 24 * 3600
 
 
-@click.group(cls=help.Grouped)
+@click.group(cls=help.CommandGroups)
 def claim() -> None:
     """Look at claims; mend, drop or accept one."""
 
@@ -90,14 +90,14 @@ def claim_show(claim_id: str, as_json: bool) -> None:
 def claim_set(claim_id: str, path: str | None, reason: str, **words: Any) -> None:
     """Change a claim's text or its checks. New checks run once first, on the mission's tree as it is."""
     layout = here()
-    inside.refuse(layout, "claim set")
+    run_detection.refuse(layout, "claim set")
     mission.check_format(layout)
     if path is not None:
         if words["run"] is not None:
             raise errors.UsageFault("Say either --check SHELL or --file FILE.")
-        words["run"] = sys.stdin.read() if path == "-" else in_run.text_of(path)
+        words["run"] = sys.stdin.read() if path == "-" else agent_requests.text_of(path)
     wanted = claim_orders.edit(contract.load(layout).claim(claim_id), **words)
-    fired = [show.receipt(receipt) for receipt in claim_orders.try_out(layout, claim_id, wanted)]
+    fired = [tables.receipt(receipt) for receipt in claim_orders.try_out(layout, claim_id, wanted)]
     console.print_line(orders.place(layout, "claim set", claim_orders.words(claim_id, wanted, fired, reason)))
 
 

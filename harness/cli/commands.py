@@ -8,10 +8,10 @@ import sys
 import click
 
 from harness.base import console, errors
-from harness.cli import help, quick, show, values
+from harness.cli import help, quick, tables, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.commands import in_run
+from harness.commands import agent_requests
 from harness.mission.issues import SEVERITIES
 from harness.proof import verify as verifying
 from harness.state.layout import command
@@ -35,7 +35,7 @@ def note(tag: str, text: tuple[str, ...]) -> int:
     return quick.note(["--tag", tag, *text])
 
 
-class _Titled(help.Grouped):
+class _Titled(help.CommandGroups):
     """A group whose first word may be a title, since agents call `issue TITLE`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -64,14 +64,14 @@ def issue_report(title: str, **fields: str) -> None:
     if not title.strip():
         example = f"{command('issue')} 'it crashes on empty input' --severity major"
         raise errors.UsageFault(f"Say what is wrong, such as: {example}")
-    console.print_line(in_run.issue(here(), {"title": title, **fields}))
+    console.print_line(agent_requests.issue(here(), {"title": title, **fields}))
 
 
 @issue.command(name="list")
 @as_json
 def issue_list(as_json: bool) -> None:
     """The issues, a line each."""
-    values.echo(values.issue_list(here())) if as_json else show.issue_list(here())
+    values.echo(values.issue_list(here())) if as_json else tables.issue_list(here())
 
 
 @issue.command(name="close")
@@ -79,15 +79,15 @@ def issue_list(as_json: bool) -> None:
 @click.option("--why", default="", help="The reason.")
 def issue_close(issue_id: str, why: str) -> None:
     """Close an issue: planners no longer see it."""
-    console.print_line(in_run.close_issue(here(), issue_id, why))
+    console.print_line(agent_requests.close_issue(here(), issue_id, why))
 
 
 @click.command()
 @click.argument("file")
 def reply(file: str) -> None:
     """Give the run's reply: FILE, or - for standard input. It is checked at once, the last good one counts."""
-    text = sys.stdin.read() if file == "-" else in_run.text_of(file)
-    console.print_line(in_run.reply(here(), text))
+    text = sys.stdin.read() if file == "-" else agent_requests.text_of(file)
+    console.print_line(agent_requests.reply(here(), text))
 
 
 @click.command()
@@ -95,11 +95,11 @@ def reply(file: str) -> None:
 @as_json
 def check(name: str | None, as_json: bool) -> int:
     """Run checks as the validator will. Those of a feature, of a claim, or all; it counts for nothing."""
-    found = values.shown(in_run.check(here(), name or ""), show.receipt, as_json)
+    found = values.shown(agent_requests.check(here(), name or ""), tables.receipt, as_json)
     if as_json:
-        return values.checks(found, "" if found else in_run.unchecked(here(), name or ""))
+        return values.checks(found, "" if found else agent_requests.unchecked(here(), name or ""))
     if not found:
-        console.print_line(in_run.unchecked(here(), name or ""))
+        console.print_line(agent_requests.unchecked(here(), name or ""))
     return errors.DONE if found and all(receipt.green for receipt in found) else errors.NEGATIVE
 
 
@@ -112,7 +112,7 @@ def verify(contract_path: str, folder: str, commit: str, as_json: bool) -> int:
     """Run all checks of a contract on any clone. A receipt that you can check without trusting us."""
     where = os.path.abspath(folder)
     fired = verifying.verify(verifying.find_contract(contract_path, where), where, commit)
-    found = values.shown(fired, show.receipt, as_json)
+    found = values.shown(fired, tables.receipt, as_json)
     if as_json:
         return values.checks(found, "the contract has no check")
     red = [receipt for receipt in found if not receipt.green]

@@ -55,7 +55,7 @@ ARGUMENTS = {  # by what a role may do
 }
 
 
-class Grouped(click.Group):
+class CommandGroups(click.Group):
     """The commands in groups, and below them the roles. An unknown word gets the nearest known one."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -156,7 +156,7 @@ def help_(ctx: click.Context, words: tuple[str, ...]) -> int:
     """The commands and roles, or one of them."""
     top = ctx.find_root()
     cli = top.command
-    assert isinstance(cli, Grouped), "help is a command of the program alone"
+    assert isinstance(cli, CommandGroups), "help is a command of the program alone"
     if not words:
         buffer = top.make_formatter()
         cli.format_commands(top, buffer)

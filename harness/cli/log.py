@@ -39,7 +39,7 @@ def log(layout: Layout, what: str, follow: bool, as_json: bool) -> None:
         _follow(layout, [find(layout, what)], follow)
 
 
-class Reader:
+class TranscriptReader:
     """Reads the transcript of a run as it grows; `shown` says whether a row for people has come, `asked` whether an agent was."""
 
     def __init__(self, layout: Layout, run_id: str) -> None:
@@ -114,13 +114,13 @@ def follow_mission(layout: Layout) -> None:
 def _follow(layout: Layout, wanted: list[str], follow: bool, every: bool = False) -> None:
     """Show these runs until they are over; with `every` also those that begin meanwhile."""
     old = set(State(layout).list(names.RUNS)) - set(wanted)
-    readers = {run_id: Reader(layout, run_id) for run_id in wanted}
+    readers = {run_id: TranscriptReader(layout, run_id) for run_id in wanted}
     above, first = "", True
     while True:
         more = every and looping(layout)
         if every:
             begun = [name for name in State(layout).list(names.RUNS) if name not in old and name not in readers]
-            readers |= {name: Reader(layout, name) for name in begun}
+            readers |= {name: TranscriptReader(layout, name) for name in begun}
         for run_id, reader in list(readers.items()):
             over = not follow or reader.over()
             above = _show(reader, above, over or first)
@@ -134,7 +134,7 @@ def _follow(layout: Layout, wanted: list[str], follow: bool, every: bool = False
         time.sleep(POLL_SECONDS)
 
 
-def _show(reader: Reader, above: str, explain: bool) -> str:
+def _show(reader: TranscriptReader, above: str, explain: bool) -> str:
     """Show what has come, below the name of the run, or why nothing has; returns the run whose name is the last one shown."""
     for row in reader.rows():
         if above != reader.run_id:
@@ -165,7 +165,7 @@ def _echo_row(row: Row | bytes) -> None:
 
 def value(layout: Layout, run_id: str) -> dict[str, Any]:
     """The log of a run as one JSON value."""
-    reader = Reader(layout, run_id)
+    reader = TranscriptReader(layout, run_id)
     rows = [row.asdict() for row in reader.rows() if isinstance(row, Record)]
     context = runs.context(layout, run_id)
     why = "" if reader.shown else reader.why_empty()

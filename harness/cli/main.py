@@ -35,7 +35,7 @@ ASKING = {"ask", "completion", "help", "workspace"}  # with a `.harness` that wa
 COMMANDS = tuple(sorted({*PLACES, *QUICK}))  # run.sh has the same
 
 
-class Application(help.Grouped):
+class Application(help.CommandGroups):
     """All commands; the module of one is loaded when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from harness.base import console
-from harness.cli import help, keeping, show, values
+from harness.cli import help, snapshots, tables, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import curations, identities, provenance
@@ -31,7 +31,7 @@ class _OfLine(click.Command):
         return super().parse_args(ctx, [f" {word}" if word[:1] == "-" and " " in word else word for word in args])
 
 
-@click.group(cls=help.Grouped)
+@click.group(cls=help.CommandGroups)
 def memory() -> None:
     """What the mission remembers: show, diff, why, at."""
 
@@ -41,7 +41,7 @@ def memory() -> None:
 @as_json
 def memory_show(layer: str, as_json: bool) -> None:
     """The layers of memory: raw, summary, memory, identity, or all."""
-    values.echo(values.memory(here(), layer)) if as_json else show.memory(here(), layer)
+    values.echo(values.memory(here(), layer)) if as_json else tables.memory(here(), layer)
 
 
 @memory.command(name="diff")
@@ -62,7 +62,7 @@ def memory_why(line: tuple[str, ...], as_json: bool) -> None:
     values.echo(value) if as_json else _lines(_sources(value))
 
 
-@click.group(cls=help.Grouped)
+@click.group(cls=help.CommandGroups)
 def identity() -> None:
     """What roles know across missions: list, why, forget."""
 
@@ -104,7 +104,7 @@ def identity_forget(line: tuple[str, ...], role: str, as_json: bool) -> None:
     values.echo(value) if as_json else _lines([said])
 
 
-memory.add_command(keeping.memory_at)
+memory.add_command(snapshots.memory_at)
 GROUPS = (memory, identity)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.base import clock, console, errors, schema
-from harness.cli import help, show, values
+from harness.cli import help, tables, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import status, steering
@@ -26,7 +26,7 @@ def order(verb: str, *words: str) -> None:
     console.print_line(orders.place(here(), verb, list(words)))
 
 
-@click.group(cls=help.Grouped)
+@click.group(cls=help.CommandGroups)
 def feature() -> None:
     """Features: list, show, add, set, retry, block."""
 
@@ -48,7 +48,7 @@ def feature_list(as_json: bool) -> None:
 @as_json
 def feature_show(feature_id: str, as_json: bool) -> None:
     """One feature, whole: description, claims with checks, what happened to it."""
-    values.echo(values.feature(here(), feature_id)) if as_json else show.feature(here(), feature_id)
+    values.echo(values.feature(here(), feature_id)) if as_json else tables.feature(here(), feature_id)
 
 
 @feature.command(name="set")
@@ -98,12 +98,12 @@ def feature_add(title: str, text: str, sentence: str, checks: tuple[str, ...], *
     )
     made = Feature(id="F-NEW", title=title, claims=[claim.id], description=text, depends_on=list(more["after"]))
     made.priority = more["priority"]
-    fired = [show.receipt(receipt) for receipt in claim_orders.try_new(here(), claim)]
+    fired = [tables.receipt(receipt) for receipt in claim_orders.try_new(here(), claim)]
     receipts = json.dumps([receipt.asdict() for receipt in fired])
     order("feature add", json.dumps(schema.plain(made)), json.dumps(schema.plain(claim)), receipts)
 
 
-@click.group(cls=help.Grouped)
+@click.group(cls=help.CommandGroups)
 def checkpoint() -> None:
     """Where the mission waits for your decision: list, grant, deny."""
 
@@ -139,7 +139,7 @@ def checkpoint_deny(name: str, note: str) -> None:
     order("checkpoint deny", name, note, steering.who())
 
 
-@click.group(cls=help.Grouped, invoke_without_command=True)
+@click.group(cls=help.CommandGroups, invoke_without_command=True)
 @click.pass_context
 def escalation(context: click.Context) -> None:
     """Show what the mission cannot decide, and answer it."""
@@ -153,7 +153,7 @@ def escalation_show(as_json: bool) -> None:
     """The open escalation: what is red, and a command for each way on."""
     mission.check_format(here())
     found = escalations.shown(here(), clock.now()).asdict()
-    values.echo(found) if as_json else show.escalation(found)
+    values.echo(found) if as_json else tables.escalation(found)
 
 
 @escalation.command(name="answer")

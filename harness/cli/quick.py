@@ -13,7 +13,7 @@ from harness.memory import raw
 from harness.mission import mission
 from harness.state import files
 from harness.state.layout import Layout, command
-from harness.workplace import lease, turn
+from harness.workplace import lane_turn, lease
 
 MOST_LANES = 32
 LOOP_OPTIONS = ("--once", "--for", "--lanes")  # of run.sh; any other first word that is no command is a role
@@ -27,11 +27,11 @@ def here(upwards: bool = True) -> Layout:
 
 def check_state(layout: Layout) -> None:
     """Raises Unavailable where the repository brings a `.harness` that no person has accepted; not inside a run."""
-    from harness.run import given  # 30 ms
-    from harness.workplace import inside  # `note` alone needs it otherwise
+    from harness.run import workspace_inputs  # 30 ms
+    from harness.workplace import run_detection  # `note` alone needs it otherwise
 
-    if not inside.run_id(layout):
-        given.check_state(layout)
+    if not run_detection.run_id(layout):
+        workspace_inputs.check_state(layout)
 
 
 def project_of(folder: str) -> str:
@@ -79,13 +79,13 @@ def _lull(layout: Layout, seconds: int, line: str) -> int:
     from harness.decision import rules, views  # `note` and `hold` need neither
 
     until = time.monotonic() + seconds
-    while turn.lull(layout, until - time.monotonic(), line) and turn.has_lanes():
-        turn.take()
+    while lane_turn.lull(layout, until - time.monotonic(), line) and lane_turn.has_lanes():
+        lane_turn.take()
         line = rules.decide(views.gather(layout), int(time.time())).line
         if not line.startswith("WAIT 0 "):
             break
-        turn.release()
-        time.sleep(turn.LOOK_SECONDS)
+        lane_turn.release()
+        time.sleep(lane_turn.LOOK_SECONDS)
     return errors.DONE
 
 
@@ -93,11 +93,11 @@ def _say_next(layout: Layout, *, as_json: bool) -> int:
     """Decide and print. A lane of run.sh has its turn from here until its run has claimed its work."""
     from harness.decision import rules, views  # `note` and `hold` need neither
 
-    turn.take()
+    lane_turn.take()
     view = views.gather(layout)
     decision = rules.decide(view, int(time.time()))
     if decision.word != "NEXT":
-        turn.release()
+        lane_turn.release()
     if as_json:
         from harness.cli import values  # only for --json
         from harness.commands import status  # only where a person reads it
@@ -111,12 +111,12 @@ def _say_next(layout: Layout, *, as_json: bool) -> int:
 
 def note(words: list[str]) -> int:
     """`note [--tag TAG] [--] TEXT…`: one line for later runs."""
-    from harness.workplace import inside  # only `note` needs it
+    from harness.workplace import run_detection  # only `note` needs it
 
     tag, text = _note_words(words)
     layout = here()
     mission.check_format(layout)
-    run_id = inside.run_id(layout)
+    run_id = run_detection.run_id(layout)
     if run_id:
         from harness.workplace import inbox  # only inside a run
 
@@ -156,7 +156,7 @@ def hold(words: list[str]) -> int:
     if not taken:
         holder = lock.holder()
         now = ", ".join(one.run for one in lease.alive(layout)) or "between runs"
-        raise errors.Busy(
+        raise errors.LockBusy(
             f"run.sh is looping on this mission already: pid {holder.get('pid', '?')}, "
             f"since {holder.get('since', '?')}, run {now}. Stop it, or wait for it to end."
         )

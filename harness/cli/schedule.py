@@ -5,19 +5,19 @@ from __future__ import annotations
 import click
 
 from harness.base import console, errors
-from harness.cli import help, show, values
+from harness.cli import help, tables, values
 from harness.cli.help import as_json
 from harness.cli.quick import MOST_LANES, here, project_of
 from harness.state.layout import Layout, command
+from harness.unattended import readiness as preflight
 from harness.unattended import recipes, report, schedules
 from harness.unattended import start as starting
-from harness.unattended import tonight as preflight
 from harness.unattended.schedule_log import ScheduleLog, shown
 
 LAST_LINES = 40
 
 
-@click.group(cls=help.Grouped)
+@click.group(cls=help.CommandGroups)
 def schedule() -> None:
     """Have the machine start the mission at set times: add, list, remove, run-now, log."""
 
@@ -102,5 +102,5 @@ def start(schedule_id: str, now: bool) -> int:
 def tonight(as_json: bool) -> int:
     """Show what would stop the mission tonight; NEEDS_PERSON where anything would."""
     found = preflight.examine(here())
-    code = values.findings(found, []) if as_json else show.findings(found, [])
+    code = values.findings(found, []) if as_json else tables.findings(found, [])
     return errors.NEEDS_PERSON if code == errors.NEGATIVE else code

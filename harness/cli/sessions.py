@@ -8,20 +8,20 @@ import click
 
 from harness.base import console
 from harness.base.errors import UsageFault
-from harness.cli import help, history_turn, values
+from harness.cli import help, turn_view, values
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.sessions import again, folder, index, interrupts, log, places, recalling, ruling, state
 from harness.sessions.agent import USER
 from harness.sessions.on_files import FileStore
 from harness.sessions.store import Keys, keys
-from harness.workplace import inside
+from harness.workplace import run_detection
 
 MOST = 50
 of_user = click.option("--user", default="", metavar="U", help="Whose; else as `ask` has it.")
 
 
-@click.group(cls=help.Grouped)
+@click.group(cls=help.CommandGroups)
 def sessions() -> None:
     """Conversations with the built-in agent: list, show, search, interrupt, rules."""
 
@@ -69,7 +69,7 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
     store, of = _one(session, user)
     if turn is not None:
         known, made = again.turn(store, of, turn)
-        return history_turn.shown(known, made, as_json=as_json)
+        return turn_view.shown(known, made, as_json=as_json)
     found, _ = state.load(store, of)
     if found is None:
         raise UsageFault(f"There is no session {session} of {of.user}.")
@@ -114,7 +114,7 @@ def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
 @as_json
 def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json: bool) -> None:
     """End the calls of a session that run or wait now; WORDS are for the agent."""
-    inside.refuse(here(), "sessions interrupt")
+    run_detection.refuse(here(), "sessions interrupt")
     store, of = _one(session, user)
     count = interrupts.interrupt(store, of, " ".join(words))
     if as_json:
@@ -132,7 +132,7 @@ def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json:
 def sessions_rules(session: str, verb: str | None, rules: tuple[str, ...], user: str, as_json: bool) -> None:
     """The rules of a session; `allow`, `deny`, `ask` add to them, `drop` takes some back. A rule is as in tools.json: `execute`,
     or `execute(git *)`."""
-    inside.refuse(here(), "sessions rules")
+    run_detection.refuse(here(), "sessions rules")
     store, of = _one(session, user)
     found = ruling.changed(store, of, verb, rules) if verb else ruling.known(store, of)
     if as_json:

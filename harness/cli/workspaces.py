@@ -14,7 +14,7 @@ from harness.commands import workspaces
 from harness.state.layout import command
 
 
-@click.group(cls=help.Grouped)
+@click.group(cls=help.CommandGroups)
 def workspace() -> None:
     """What agents are given besides their task: show, accept."""
 

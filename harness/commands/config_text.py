@@ -17,10 +17,10 @@ HEAD = """# The settings of this mission. All are optional. Take the # off a lin
 """
 ROLE = "{role}"  # as a mission calls the one whose work is committed
 TABLES: tuple[tuple[str, type[Record], str], ...] = (
-    ("", config.Top, ""),
+    ("", config.TopTable, ""),
     (
         "limits",
-        config.Limits,
+        config.LimitsTable,
         "What the mission may use up, over all its starts. At a cap it stops, and nothing is lost.",
     ),
     ("env", config.EnvTable, "Variables for agents, checks, services and setup."),

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.memory import archive, pages, tokens
-from harness.memory.archive import Archived, Change, Move
+from harness.memory.archive import ArchiveEntry, ItemMove, LessonChange
 from harness.mission import mission, runs
 from harness.state import files, json_lines, names, objects
 from harness.state.layout import Layout, command, identity_folder
@@ -29,8 +29,8 @@ def diff(layout: Layout, run_id: str) -> dict[str, Any]:
     return {
         "run": rows[0].run if rows else run_id,
         "why": "" if rows else nothing,
-        "entries": [row for row in rows if isinstance(row, Archived)],
-        "changes": [row for row in rows if not isinstance(row, Archived)],
+        "entries": [row for row in rows if isinstance(row, ArchiveEntry)],
+        "changes": [row for row in rows if not isinstance(row, ArchiveEntry)],
         "left": _left(layout, rows[0].run) if rows else [],
     }
 
@@ -45,7 +45,9 @@ def _left(layout: Layout, run_id: str) -> list[str]:
     return [line for line in before if line.strip() and not line.startswith("#") and line not in after]
 
 
-def _of_run(rows: Iterable[Archived | Move | Change], run_id: str) -> Iterator[Archived | Move | Change]:
+def _of_run(
+    rows: Iterable[ArchiveEntry | ItemMove | LessonChange], run_id: str
+) -> Iterator[ArchiveEntry | ItemMove | LessonChange]:
     """The lines that one run wrote, which stand together; "" is the run of the first."""
     found = False
     for row in rows:
@@ -65,7 +67,7 @@ def gated(layout: Layout) -> dict[str, Any]:
     try:
         for row in _of_run(islice(archive.rows_backwards(layout.archive), MOST_LOOKED_AT), ""):
             run_id = row.run
-            if isinstance(row, Archived) and row.disposition == "gated":
+            if isinstance(row, ArchiveEntry) and row.disposition == "gated":
                 reasons[row.why] = reasons.get(row.why, 0) + 1
     except BrokenFile:
         return {"run": run_id, "reasons": reasons}

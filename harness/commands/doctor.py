@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator
 from harness.agents import registry
 from harness.base import errors
 from harness.base.errors import BrokenFile, HarnessError, Unavailable
-from harness.commands import config_check, provenance, try_agent
-from harness.commands.try_agent import Finding
+from harness.commands import agent_probe, config_check, provenance
+from harness.commands.agent_probe import Finding
 from harness.decision import doubts
-from harness.git import beginning, repository
-from harness.memory import archive, edits, identity, pages, raw, waiting
+from harness.git import first_commit, repository
+from harness.memory import archive, backlog, edits, identity, pages, raw
 from harness.mission import config, contract, contract_log, features, issues, mission, order_log, roles, runs
 from harness.run import orders, recover, steps
 from harness.state import files, journal, json_lines, manifests, migrations, names
 from harness.state.layout import Layout, command, home, identity_folder
 from harness.state.state import State
-from harness.workplace import inside, mission_lock, reconcile, recovery_evidence, unsettled, workplace
+from harness.workplace import mission_lock, reconcile, recovery_evidence, run_detection, unsettled_runs, workplace
 
 START_SECONDS = 60
 
@@ -39,25 +39,25 @@ def examine(layout: Layout) -> list[Finding]:
 
 def agents_here(layout: Layout) -> list[Finding]:
     """Known and configured agents, a line each; nothing is spent."""
-    return [*try_agent.known(layout), *_unused(layout)]
+    return [*agent_probe.known(layout), *_unused(layout)]
 
 
 def try_agents(layout: Layout) -> Iterator[Finding]:
     """One small real call of each configured agent, a line for each thing it did."""
-    inside.refuse(layout, "doctor agents --try")
+    run_detection.refuse(layout, "doctor agents --try")
     settings = config.load(layout)
     own = [name for table in settings.roles.values() for name in config.agent_names(table.get("agent"))]
     for name in dict.fromkeys([*registry.choose(settings.agent, layout.project, layout.relative(layout.config)), *own]):
-        yield from try_agent.attempt(layout, name)
+        yield from agent_probe.attempt(layout, name)
 
 
 def fix(layout: Layout) -> list[str]:
     """Settle dead runs and apply waiting orders, as the next run would, and accept files that cannot be restored; returns
     one line for each thing done."""
-    inside.refuse(layout, "doctor --fix")
+    run_detection.refuse(layout, "doctor --fix")
     lock = mission_lock.take(layout) if os.path.isdir(layout.state) else None
     try:
-        done = recover.recover(layout, yielding=True) if unsettled.needs_recovery(layout) else []
+        done = recover.recover(layout, yielding=True) if unsettled_runs.needs_recovery(layout) else []
         mission.check_format(layout)
         done += _new_ledger(layout)
         done += [line for path in layout.append_only() for line in _heal(layout, path)]
@@ -108,8 +108,8 @@ def _bad(what: str) -> Finding:
 
 def _repository(layout: Layout) -> Iterator[Finding]:
     workplace.use(layout)
-    beginning.require(layout.project)
-    beginning.require_version(layout.top)
+    first_commit.require(layout.project)
+    first_commit.require_version(layout.top)
     state = repository.state(layout.top)
     yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
     if unheeded := workplace.unheeded(layout):
@@ -207,7 +207,7 @@ def _memory(layout: Layout) -> Iterator[Finding]:
         count += 1
         if not entry.tag:
             invalid, first = invalid + 1, first or archive.harmless(entry).text[:60]
-    if waiting.start(layout, curated) is None:
+    if backlog.start(layout, curated) is None:
         fault = f"{layout.relative(layout.raw)} does not begin with the last lines that were compacted"
         yield _bad(f"{fault}; {command('doctor --fix')} puts them back from the archive")
     else:
@@ -244,7 +244,7 @@ def _pages(layout: Layout) -> Iterator[Finding]:
         yield _ok("pages and identities", "sound")
 
 
-def _lessons(layout: Layout, curated: pages.Curated) -> Iterator[Finding]:
+def _lessons(layout: Layout, curated: pages.CurationProgress) -> Iterator[Finding]:
     """Whether lessons.jsonl is what the archive gives; one that is absent is made anew by the next curation."""
     if not State(layout).exists(names.LESSONS):
         return
@@ -259,10 +259,10 @@ def _mend_raw(layout: Layout) -> list[str]:
     """Put the archived lines back to the head of raw.md that somebody removed."""
     with State(layout).lock("state"):
         curated = pages.curated(layout)
-        if waiting.start(layout, curated) is not None:
+        if backlog.start(layout, curated) is not None:
             return []
-        files.replace(layout.raw, waiting.mended(layout, curated))
-    fault = "no line can be put back: archive.jsonl lacks them" if waiting.start(layout, curated) is None else ""
+        files.replace(layout.raw, backlog.mended(layout, curated))
+    fault = "no line can be put back: archive.jsonl lacks them" if backlog.start(layout, curated) is None else ""
     return [f"put the archived lines of {layout.relative(layout.raw)} back{f'; {fault}' if fault else ''}"]
 
 
@@ -287,7 +287,7 @@ def _tails(layout: Layout) -> Iterator[Finding]:
 
 
 def _open_runs(layout: Layout) -> Iterator[Finding]:
-    dead = unsettled.unsettled(layout)
+    dead = unsettled_runs.unsettled(layout)
     for run_id in dict.fromkeys([*runs.open_runs(layout), *dead]):
         if run_id in dead:
             yield _bad(f"the run {run_id} died; {command('doctor --fix')} settles it")
@@ -304,7 +304,7 @@ def _seals(layout: Layout) -> Iterator[Finding]:
     restores = f"{command('doctor --fix')} restores it where a prompt holds it"
     wrong = [
         *(f"the finished run {name} was changed afterwards" for name in runs.broken_seals(layout, sys.maxsize)),
-        *(f"the run {name} has a result and no line in runs.jsonl" for name in unsettled.unbooked(layout)),
+        *(f"the run {name} has a result and no line in runs.jsonl" for name in unsettled_runs.unbooked(layout)),
         *(f"the object {name} is missing, or not what its name says; {restores}" for name in manifests.lost(layout)),
     ]
     gone = runs.forgotten(layout)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from harness.base.errors import UsageFault
-from harness.commands.provenance import Line, plain, select
+from harness.commands.provenance import MemoryLine, plain, select
 from harness.memory import growth, identity, pages
 from harness.memory.growth import Evidence
-from harness.memory.pages import Item
+from harness.memory.pages import PageItem
 from harness.run.prompt import IDENTITY
 from harness.state import names
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import State
-from harness.workplace import inside
+from harness.workplace import run_detection
 
 
 def listed(role: str) -> list[dict[str, Any]]:
@@ -27,7 +27,7 @@ def listed(role: str) -> list[dict[str, Any]]:
 def given(layout: Layout) -> tuple[str, list[dict[str, Any]]]:
     """(the run, the lines of the identity that its prompt gave) where this is inside a run that cannot read the identities;
     ("", []) elsewhere."""
-    run = "" if identity.texts(identity_folder()) else inside.run_id(layout)
+    run = "" if identity.texts(identity_folder()) else run_detection.run_id(layout)
     if not run:
         return "", []
     prompt = State(layout).data(names.of_run(run, names.PROMPT)) or b""
@@ -42,7 +42,7 @@ def _rows(role: str, content: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for section in identity.parse(content).sections:
         for line in section.lines:
-            if isinstance(line, pages.Item):
+            if isinstance(line, pages.PageItem):
                 row = {"text": line.text, "date": line.date, "missions": line.where, "count": line.count}
             elif line.startswith("- "):
                 row = {"text": line[2:], "date": "", "missions": [], "count": 0}
@@ -64,7 +64,7 @@ def why(asked: str, role: str) -> dict[str, Any]:
     return {**row, "rule": _rule(row, found), "evidence": found}
 
 
-def _evidence(items: list[Item], text: str, known: list[Evidence]) -> list[Evidence]:
+def _evidence(items: list[PageItem], text: str, known: list[Evidence]) -> list[Evidence]:
     """The occurrences that say what an item says."""
     index = growth.ItemIndex(items)
     shown = {tuple_: growth.shown_text(*tuple_) for tuple_ in {(one.tag, one.text) for one in known}}
@@ -85,7 +85,7 @@ def _rule(row: dict[str, Any], found: list[Evidence]) -> str:
 def forget(layout: Layout, asked: str, role: str) -> dict[str, Any]:
     """Take a line back for good; only a person may. Returns its role and text; raises UsageFault inside a run, for a line of a
     person, and where no line, or more than one, is meant."""
-    inside.refuse(layout, "identity forget")
+    run_detection.refuse(layout, "identity forget")
     row = _find(asked, role)
     if not row["count"]:
         raise UsageFault(f"A person wrote '{row['text']}': take it out of {row['role']}.md by hand.")
@@ -96,7 +96,7 @@ def forget(layout: Layout, asked: str, role: str) -> dict[str, Any]:
 def _find(asked: str, role: str) -> dict[str, Any]:
     """The line that is meant."""
     rows = listed(role)
-    lines = [Line(text=plain(row["text"]), place=f"{row['role']}.md") for row in rows]
+    lines = [MemoryLine(text=plain(row["text"]), place=f"{row['role']}.md") for row in rows]
     found = select(asked, lines)
     mine = [row for row, line in zip(rows, lines, strict=True) if line in found]
     if len({row["role"] for row in mine}) > 1:

@@ -10,9 +10,9 @@ from typing import Any
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.memory import archive, compaction, lessons, pages, raw, rebuild
-from harness.memory.archive import Archived, Change
+from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.memory.lessons import Lesson, Lessons
-from harness.memory.pages import Curated
+from harness.memory.pages import CurationProgress
 from harness.mission import mission
 from harness.state import names
 from harness.state.layout import Layout
@@ -28,7 +28,7 @@ MARKS = re.compile(
 )
 
 
-class Line(Record):
+class MemoryLine(Record):
     """A line of memory: its words, where it stands ("" for a wording that is on no page), and its lesson, -1 for a person's."""
 
     text: str
@@ -49,7 +49,7 @@ def plain(line: str) -> str:
     return text
 
 
-def select(asked: str, *groups: list[Line]) -> list[Line]:
+def select(asked: str, *groups: list[MemoryLine]) -> list[MemoryLine]:
     """The lines that read as asked, or else begin so, of the first group that has some. Raises UsageFault where they say
     different things, or where there is none."""
     wanted = plain(asked).casefold()
@@ -66,13 +66,13 @@ def select(asked: str, *groups: list[Line]) -> list[Line]:
     raise UsageFault(f"No line reads '{_short(asked)}'.{f' Did you mean {_named(near)}?' if near else ''}")
 
 
-def _nearest(wanted: str, lines: list[Line]) -> list[Line]:
+def _nearest(wanted: str, lines: list[MemoryLine]) -> list[MemoryLine]:
     """The lines that look most like the words."""
     there = {one.text.casefold(): one for one in lines}
     return [there[text] for text in difflib.get_close_matches(wanted, list(there), MOST_NAMED, LIKE)]
 
 
-def _named(lines: Iterable[Line]) -> str:
+def _named(lines: Iterable[MemoryLine]) -> str:
     texts = list(dict.fromkeys(_short(one.text) for one in lines))
     more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
     return " or ".join(f"'{text}'" for text in texts[:MOST_NAMED]) + more
@@ -92,7 +92,7 @@ def of_mission(layout: Layout) -> Lessons:
     return rebuild.lessons(layout.archive, curated) if known is None else known
 
 
-def differs(layout: Layout, curated: Curated) -> str:
+def differs(layout: Layout, curated: CurationProgress) -> str:
     """How lessons.jsonl differs from what the archive gives, "" where it does not. Raises BrokenFile for a broken archive."""
     known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
     if known is None:
@@ -127,15 +127,15 @@ def why(layout: Layout, asked: str) -> dict[str, Any]:
     return {"line": text, "places": places, "lesson": lesson, "entries": entries, "changes": changes}
 
 
-def _wordings(known: Lessons) -> list[Line]:
+def _wordings(known: Lessons) -> list[MemoryLine]:
     return [
-        Line(text=plain(text), lesson=one.id)
+        MemoryLine(text=plain(text), lesson=one.id)
         for one in known.all.values()
         for text in filter(None, (*one.texts, one.said))
     ]
 
 
-def _on_pages(layout: Layout, known: Lessons) -> list[Line]:
+def _on_pages(layout: Layout, known: Lessons) -> list[MemoryLine]:
     """The lines of summary.md and MEMORY.md, each with its lesson where the curator wrote it."""
     texts = {plain(one.text).casefold(): one.id for one in known.all.values()}
     found = []
@@ -145,18 +145,18 @@ def _on_pages(layout: Layout, known: Lessons) -> list[Line]:
             text = plain(line)
             if text and not line.startswith("#") and not pages.more(line):
                 lesson = texts.get(text.casefold(), -1) if written is None else written.get(line, -1)
-                found.append(Line(text=text, place=f"{path}:{number}", lesson=lesson))
+                found.append(MemoryLine(text=text, place=f"{path}:{number}", lesson=lesson))
     return found
 
 
-def _behind(layout: Layout, lesson: Lesson) -> tuple[list[dict[str, Any]], list[Change]]:
+def _behind(layout: Layout, lesson: Lesson) -> tuple[list[dict[str, Any]], list[LessonChange]]:
     """The archived entries of a lesson and of those that were merged into it, and what became of it and by it, in order."""
-    rows: dict[int, list[Archived]] = {}
-    changes: list[Change] = []
+    rows: dict[int, list[ArchiveEntry]] = {}
+    changes: list[LessonChange] = []
     for row in archive.forwards(layout.archive):
-        if isinstance(row, Archived):
+        if isinstance(row, ArchiveEntry):
             rows.setdefault(_lesson_of(row, lesson), []).append(row)
-        elif isinstance(row, Change):
+        elif isinstance(row, LessonChange):
             changes.append(row)
     ids = {lesson.id}
     for change in reversed(changes):
@@ -166,13 +166,13 @@ def _behind(layout: Layout, lesson: Lesson) -> tuple[list[dict[str, Any]], list[
     return [_entry(row) for row in mine], [one for one in changes if one.lesson in ids or one.by in ids]
 
 
-def _lesson_of(row: Archived, lesson: Lesson) -> int:
+def _lesson_of(row: ArchiveEntry, lesson: Lesson) -> int:
     """The lesson of an entry; an older version did not write it down, so its words decide."""
     if row.disposition in archive.DISPOSITIONS:
         return row.lesson
     return lesson.id if compaction.note_of(raw.parse_line(row.entry, row.seq)) in lesson.texts else -1
 
 
-def _entry(row: Archived) -> dict[str, Any]:
+def _entry(row: ArchiveEntry) -> dict[str, Any]:
     entry = raw.parse_line(row.entry, row.seq)
     return {**entry.asdict(), "run": row.run, "disposition": row.disposition, "target": row.target, "why": row.why}

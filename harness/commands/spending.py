@@ -48,9 +48,9 @@ def _of_replays(layout: Layout) -> dict[str, dict[str, Any]]:
     return {name: _finished([rows[name]]) for name in sorted(rows)}
 
 
-def _counted(layout: Layout) -> Iterator[tuple[runs.Result, int]]:
+def _counted(layout: Layout) -> Iterator[tuple[runs.RunResult, int]]:
     """Runs, newest first, each with 1 if its cost is uncounted: the growth of the running total."""
-    later: runs.Result | None = None
+    later: runs.RunResult | None = None
     for start, result in runs.placed(layout):
         if invalid := schema.invalid_field(Usage, result.usage or {}):
             raise runs.misread(layout, start, f"'usage: {invalid}' is not what a run writes there")
@@ -61,12 +61,12 @@ def _counted(layout: Layout) -> Iterator[tuple[runs.Result, int]]:
         yield later, _uncounted(later)
 
 
-def _uncounted(result: runs.Result) -> int:
+def _uncounted(result: runs.RunResult) -> int:
     count = result.totals.get("uncounted", 0)
     return count if isinstance(count, int) else 0
 
 
-def _names(result: runs.Result) -> tuple[str, ...]:
+def _names(result: runs.RunResult) -> tuple[str, ...]:
     """The names of a run's rows, in the order of KINDS."""
     used = result.usage or {}
     model = f"{used.get('agent') or result.agent} {used.get('model') or ''}".strip()
@@ -77,7 +77,7 @@ def _blank() -> dict[str, Any]:
     return {"runs": 0, "told": 0, "uncounted": 0, "seconds": 0.0, "sources": set(), **dict.fromkeys(SUMMED)}
 
 
-def _row(result: runs.Result, uncounted: int) -> dict[str, Any]:
+def _row(result: runs.RunResult, uncounted: int) -> dict[str, Any]:
     return _counts(result.usage or {}, result.seconds, uncounted, told=result.usage is not None)
 
 

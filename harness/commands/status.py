@@ -18,7 +18,7 @@ from harness.notice import hooks
 from harness.process.confine import LANDLOCK
 from harness.proof import index
 from harness.proof.index import ClaimStatus, Proofs
-from harness.run import given
+from harness.run import workspace_inputs
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State
@@ -52,7 +52,7 @@ def status(layout: Layout) -> dict[str, Any]:
             *_secrets(layout),
             *curations.filled(layout),
             *hooks.failing(layout),
-            *given.words(given.waiting(layout)),
+            *workspace_inputs.words(workspace_inputs.waiting(layout)),
         ],
         "confined": view.newest[0].confined if view.newest else "",
         "totals": view.totals.asdict(),
@@ -60,7 +60,7 @@ def status(layout: Layout) -> dict[str, Any]:
     }
 
 
-def _trouble(layout: Layout, newest: list[runs.Result]) -> list[str]:
+def _trouble(layout: Layout, newest: list[runs.RunResult]) -> list[str]:
     """What a person should know of the last run: not confined, not on the branch, or the fault that stopped it."""
     last = next(iter(newest), None)
     found = [line for line in [_unconfined(newest[:1]), _behind(layout, newest)] if line]
@@ -69,7 +69,7 @@ def _trouble(layout: Layout, newest: list[runs.Result]) -> list[str]:
     return [*found, f"{last.agent} could not answer: {last.outcome}, {' / '.join(last.reason.split(chr(10)))}"]
 
 
-def _behind(layout: Layout, newest: list[runs.Result]) -> str:
+def _behind(layout: Layout, newest: list[runs.RunResult]) -> str:
     """Why the branch, or a person's folder, is behind, as the last run found it; "" where it no longer is."""
     found = newest[0].unlanded if newest else ""
     return found if found and (workplace.is_held(layout) or not workplace.landed(layout)) else ""
@@ -93,7 +93,7 @@ def _with(layout: Layout, mark: bytes) -> Iterator[bytes]:
         at = data.rfind(mark, 0, start)
 
 
-def _unconfined(results: Iterable[runs.Result]) -> str:
+def _unconfined(results: Iterable[runs.RunResult]) -> str:
     """How many of these runs were not, or not wholly, confined; "" if all were."""
     tiers = [result.confined for result in results]
     weak = [("not confined", tiers.count("")), ("on the second tier of confinement", tiers.count(LANDLOCK))]

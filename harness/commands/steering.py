@@ -6,20 +6,20 @@ import getpass
 
 from harness.base import clock
 from harness.base.errors import UsageFault
-from harness.decision import said
+from harness.decision import person_notes
 from harness.mission import mission, roles
 from harness.process import tree
 from harness.state import files, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import inside, lease, mission_lock
+from harness.workplace import lease, mission_lock, run_detection
 
 HALTS = {"pause": (names.PAUSE, "Paused"), "stop": (names.STOP, "Stopped")}
 
 
 def halt(layout: Layout, verb: str, why: str) -> str:
     """Write PAUSE or STOP, with who, when and why; returns what happens next."""
-    inside.refuse(layout, verb)
+    run_detection.refuse(layout, verb)
     mission.check_format(layout)
     name, word = HALTS[verb]
     words = f"{verb} by {who()} at {clock.stamp(clock.now())}{': ' if why else ''}{' '.join(why.split())}\n"
@@ -32,7 +32,7 @@ def halt(layout: Layout, verb: str, why: str) -> str:
 
 def resume(layout: Layout) -> str:
     """Remove PAUSE and STOP; returns what happens next."""
-    inside.refuse(layout, "resume")
+    run_detection.refuse(layout, "resume")
     mission.check_format(layout)
     there = [(name, _first_line(layout, name)) for name, _ in HALTS.values() if State(layout).exists(name)]
     for name, _ in there:
@@ -47,7 +47,7 @@ def resume(layout: Layout) -> str:
 
 def steer(layout: Layout, words: str, *, once: bool = False) -> str:
     """Add a paragraph to STEER.md, or with `once` words for one prompt; returns who reads it, and when."""
-    inside.refuse(layout, "steer")
+    run_detection.refuse(layout, "steer")
     mission.check_format(layout)
     if not words.strip():
         raise UsageFault(
@@ -55,7 +55,7 @@ def steer(layout: Layout, words: str, *, once: bool = False) -> str:
         )
     readers = ", ".join(_readers(layout))
     if once:
-        said.add(layout, words.strip(), who(), clock.stamp(clock.now()))
+        person_notes.add(layout, words.strip(), who(), clock.stamp(clock.now()))
         return f"Noted. The next run of one of {readers} reads it, that one alone."
     with State(layout).lock("state"):
         old = steering(layout)
@@ -71,20 +71,20 @@ def listed(layout: Layout) -> list[tuple[str, str]]:
     the words for one prompt."""
     mission.check_format(layout)
     lasting = [("until removed", text) for text in _paragraphs(steering(layout))]
-    return lasting + [("once", one.text) for one in said.waiting(layout)]
+    return lasting + [("once", one.text) for one in person_notes.waiting(layout)]
 
 
 def unsay(layout: Layout, number: int) -> str:
     """Take back what has this number in `listed`; returns what it was."""
-    inside.refuse(layout, "steer")
+    run_detection.refuse(layout, "steer")
     mission.check_format(layout)
     with State(layout).lock("state"):
-        lasting, single = _paragraphs(steering(layout)), said.waiting(layout)
+        lasting, single = _paragraphs(steering(layout)), person_notes.waiting(layout)
         if not 0 < number <= len(lasting) + len(single):
             raise UsageFault(f"There is no {number}: {command('steer --list')} shows {len(lasting) + len(single)}.")
         if number > len(lasting):
             one = single[number - len(lasting) - 1]
-            said.remove(layout, one, who(), clock.stamp(clock.now()))
+            person_notes.remove(layout, one, who(), clock.stamp(clock.now()))
             return f"Taken back: {one.text}"
         gone = lasting.pop(number - 1)
         State(layout).put(names.STEER, "".join(f"{text}\n" for text in lasting).encode())

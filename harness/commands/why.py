@@ -10,7 +10,7 @@ from harness.base.errors import UsageFault
 from harness.decision import escalations, views
 from harness.mission import contract_log, receipts, runs, tasks
 from harness.mission.contract import Check, Claim
-from harness.mission.contract_log import Entry
+from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
 from harness.proof import index
 from harness.proof.index import CheckHistory, ClaimStatus, Proofs
@@ -34,7 +34,7 @@ def explain(layout: Layout, name: str) -> list[str]:
     return lines + _worked(layout, ids)
 
 
-def _block(log: list[Entry], queue: list[Feature], name: str) -> list[Entry]:
+def _block(log: list[ContractChange], queue: list[Feature], name: str) -> list[ContractChange]:
     """What the log has about the setup or service of this name; [] for a feature or claim, which go first."""
     found = [entry for entry in log if entry.block and name in (entry.block, entry.claim or entry.block)]
     return [] if any(name in (one.id, *one.claims) for one in queue) else found
@@ -83,11 +83,11 @@ def _claim(layout: Layout, claim: Claim, status: ClaimStatus, known: Proofs) -> 
     return lines + [_entry(entry) for entry in _entries(claim, known.log)]
 
 
-def _entries(claim: Claim, log: list[Entry]) -> list[Entry]:
+def _entries(claim: Claim, log: list[ContractChange]) -> list[ContractChange]:
     return [entry for entry in log if entry.claim == claim.id and not entry.block]
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: ContractChange) -> str:
     return f"  {entry.at} {entry.verb} by {entry.by}{': ' + entry.why if entry.why else ''}"
 
 

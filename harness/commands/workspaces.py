@@ -10,13 +10,13 @@ from harness.base.errors import NeedsPerson, UsageFault
 from harness.git import settings as git_settings
 from harness.mission import config, mission, roles
 from harness.mission.config import Config
-from harness.run import given as of_run
+from harness.run import workspace_inputs as of_run
 from harness.state.layout import Layout
-from harness.workplace import inside, mission_lock, workplace
-from harness.workspace import acceptance, given, grants, places, skills
-from harness.workspace.acceptance import Waiting
-from harness.workspace.given import Given
+from harness.workplace import mission_lock, run_detection, workplace
+from harness.workspace import acceptance, grants, places, skills, snapshot
+from harness.workspace.acceptance import WaitingChange
 from harness.workspace.grants import Grants
+from harness.workspace.snapshot import WorkspaceSnapshot
 
 TALKER = "default"  # the user of a conversation where none is named
 
@@ -29,7 +29,7 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
     settings = _settings(layout, user)
     known = roles.load(layout, role) if role else None
     agents = roles.agents_of(settings, known) if known else []
-    reads = known.reads if known else given.WORDS
+    reads = known.reads if known else snapshot.WORDS
     head = of_run.commit_of(layout) if there else ""
     found = of_run.look(layout, settings, head, "", reads, agents)
     own = grants.of_state(layout)
@@ -66,7 +66,7 @@ def _row(one: Any, *keys: str) -> dict[str, Any]:
     return {key: getattr(one, key) for key in keys}
 
 
-def _tools(found: Given | None) -> dict[str, Any] | None:
+def _tools(found: WorkspaceSnapshot | None) -> dict[str, Any] | None:
     """What tools.json says, without the texts of servers, which may hold secrets."""
     if found is None or found.tools is None:
         return None
@@ -78,15 +78,15 @@ def brought(layout: Layout) -> list[Grants]:
     """What the workspace brings and no person has accepted, by the files that count now; also where there is no mission."""
     commit, settings = of_run.commit_of(layout), config.load(layout)
     users = dict.fromkeys((places.user_of(settings), TALKER))
-    found = [given.gather(layout, commit, settings, (), user=user).grants for user in users]
+    found = [snapshot.gather(layout, commit, settings, (), user=user).grants for user in users]
     return [one for one in found if not one.is_accepted(layout)]
 
 
-def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[Waiting], list[str]]:
+def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[WaitingChange], list[str]]:
     """A person accepts what runs changed of the workspace: all, or these paths; and without paths what the repository brings, and
     what holds their folder. (The changes, a line for each other thing.) Raises UsageFault inside a run, BrokenFile, with nothing
     accepted, where a file would be malformed, and NeedsPerson where only the folder cannot follow."""
-    inside.refuse(layout, "workspace accept")
+    run_detection.refuse(layout, "workspace accept")
     own, rows = grants.of_state(layout), list[str]()
     if paths:
         grants.check_state(layout)
@@ -114,7 +114,7 @@ def _let_go(layout: Layout) -> list[str]:
     return [said or f"what your tools execute: {layout.top} is at {mission.load(layout).branch} again"]
 
 
-def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[Waiting]:
+def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[WaitingChange]:
     mission.check_format(layout)
     with mission_lock.take(layout):
         head = workplace.position(layout).head
@@ -123,7 +123,7 @@ def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[Waiting]:
         wanted = [layout.prefix + path for path in paths]
         rows = acceptance.accepting(layout, head, waiting, wanted, _person(layout))
         settings = config.load(layout)
-        given.gather(layout, head, settings, given.WORDS, known={**known, **{row.path: row for row in rows}})
+        snapshot.gather(layout, head, settings, snapshot.WORDS, known={**known, **{row.path: row for row in rows}})
         acceptance.append(layout, rows)
     accepted = {row.path for row in rows}
     return [one for one in waiting if one.path in accepted]
@@ -144,12 +144,12 @@ def skill(layout: Layout, name: str, path: str) -> str:
     found = _given(layout)
     if found is None:
         raise UsageFault(f"There is no skill here. A skill is a folder with a {places.SKILL}: see docs/workspace.md.")
-    return given.resource(layout, found, name, path) if path else given.body(layout, found, name)
+    return snapshot.resource(layout, found, name, path) if path else snapshot.body(layout, found, name)
 
 
-def _given(layout: Layout) -> Given | None:
-    run_id = inside.run_id(layout)
+def _given(layout: Layout) -> WorkspaceSnapshot | None:
+    run_id = run_detection.run_id(layout)
     if run_id:
-        return given.kept(layout, run_id)
+        return snapshot.kept(layout, run_id)
     mission.check_format(layout)
     return of_run.look(layout, config.load(layout), workplace.position(layout).head, "", (), [])

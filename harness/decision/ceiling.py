@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.base import errors
-from harness.decision.rules import Limits
+from harness.decision.rules import Caps
 
 
-def words(limits: Limits, costly: Sequence[str], hidden: Sequence[str]) -> str:
+def words(limits: Caps, costly: Sequence[str], hidden: Sequence[str]) -> str:
     """One sentence. `costly`: agents that cost money; `hidden`: those of them whose cost nobody reports and no price tells."""
     ends = f"after {limits.max_runs} runs or {limits.max_hours:g} hours it stops with exit {errors.RUN_CAP}"
     if not costly:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.decision.rules import Ask, Asks
+from harness.decision.rules import PendingCheckpoint, PendingCheckpoints
 from harness.mission import config
 from harness.mission.config import Config
 from harness.mission.features import Feature
 from harness.state import json_lines, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import unsettled
+from harness.workplace import unsettled_runs
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Word = str
@@ -30,7 +30,7 @@ FILE = "file"  # the cause of a checkpoint that somebody laid as a file
 MOST_TEXT = 4000
 
 
-class Line(Record):
+class CheckpointRow(Record):
     """A line of checkpoints.jsonl. `state`: asked (by an agent), granted or denied (by a person), wanted (a feature that a person
     wants), planned (a plan was accepted whose prompt had the row `id`). `cause`: what the checkpoint is asked for, once."""
 
@@ -44,11 +44,11 @@ class Line(Record):
     question: str = ""
 
 
-def rows(layout: Layout) -> list[Line]:
+def rows(layout: Layout) -> list[CheckpointRow]:
     """The lines of checkpoints.jsonl, oldest first; raises BrokenFile."""
 
-    def made(row: Any) -> Line:
-        return schema.record(Line, row, "a checkpoint has")
+    def made(row: Any) -> CheckpointRow:
+        return schema.record(CheckpointRow, row, "a checkpoint has")
 
     data = State(layout).data(names.CHECKPOINT_LOG)
     return json_lines.parse(data, layout.checkpoint_log, made, "the line is no checkpoint", "Remove that line.")
@@ -56,14 +56,16 @@ def rows(layout: Layout) -> list[Line]:
 
 def line(**fields: str) -> bytes:
     """A line of checkpoints.jsonl with an id of its own, unless it has one."""
-    return encoding.dump_json(Line(**{"id": f"K-{os.urandom(4).hex()}", **fields}).asdict())
+    return encoding.dump_json(CheckpointRow(**{"id": f"K-{os.urandom(4).hex()}", **fields}).asdict())
 
 
-def find(layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, *, swept: bool) -> Asks:
+def find(
+    layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, *, swept: bool
+) -> PendingCheckpoints:
     """What waits for a person. `found`: the features; `cost_usd`: what the mission has cost; `swept`: all has passed, and so has
     the final sweep."""
     known = rows(layout)
-    made = Asks(now=_laid(layout), wanted=any(row.state in FOR_THE_PLAN for row in _unplanned(known)))
+    made = PendingCheckpoints(now=_laid(layout), wanted=any(row.state in FOR_THE_PLAN for row in _unplanned(known)))
     answered = {(row.name, row.cause) for row in known if row.state in ANSWERED}
     made.now += [_of_agent(row) for row in known if row.state == "asked" and (row.name, row.cause) not in answered]
     again = {(row.name, row.cause) for row in _denied_and_planned(known)}
@@ -82,76 +84,86 @@ def find(layout: Layout, settings: Config, found: list[Feature], cost_usd: float
     return made
 
 
-def _laid(layout: Layout) -> list[Ask]:
+def _laid(layout: Layout) -> list[PendingCheckpoint]:
     """Files that somebody laid into checkpoints/, each for as long as it is there."""
     state, made = State(layout), []
     for name in (name for name in state.list(names.CHECKPOINTS) if name.endswith(".md")):
         path = f"{names.CHECKPOINTS}/{name}"
         text = (state.data(path) or b"")[:MOST_TEXT].decode("utf-8", "replace")
-        made.append(Ask(name=name[:-3], cause=FILE, why=f"{layout.relative(state.path(path))} is there", text=text))
+        made.append(
+            PendingCheckpoint(
+                name=name[:-3], cause=FILE, why=f"{layout.relative(state.path(path))} is there", text=text
+            )
+        )
     return made
 
 
-def _of_agent(row: Line) -> Ask:
+def _of_agent(row: CheckpointRow) -> PendingCheckpoint:
     shown = [(command(f"runs show {row.by}"), "the run that asks")]
-    return Ask(name=row.name, cause=row.cause, why=f"the run {row.by} asks", text=row.text, read=shown)
+    return PendingCheckpoint(name=row.name, cause=row.cause, why=f"the run {row.by} asks", text=row.text, read=shown)
 
 
-def _before_feature(name: str, feature_id: str, found: list[Feature]) -> Ask | None:
+def _before_feature(name: str, feature_id: str, found: list[Feature]) -> PendingCheckpoint | None:
     """Before the first try of a feature that has not begun; a later try does not ask again."""
     feature = next((one for one in found if one.id == feature_id), None)
     if feature is None or feature.status != "todo" or feature.attempts:
         return None
     shown = [(command(f"feature show {feature_id}"), "what is to be built, and its checks")]
-    return Ask(name=name, cause=feature_id, why=f"{feature_id} is to begin: {feature.title}", read=shown)
+    return PendingCheckpoint(name=name, cause=feature_id, why=f"{feature_id} is to begin: {feature.title}", read=shown)
 
 
-def _asked(layout: Layout, name: str, when: str, cost_usd: float | None) -> Ask | None:
+def _asked(layout: Layout, name: str, when: str, cost_usd: float | None) -> PendingCheckpoint | None:
     """The checkpoint of the newest plan, the newest sweep or the newest step of cost; None before there is one."""
     if when.startswith(config.COST):
         step = when.removeprefix(config.COST)
         steps = int(round((cost_usd or 0.0) / float(step), 6))
         reached = f"{steps * float(step):g} USD"
         shown = [(command("usage"), "what was spent, by role and feature"), (command("status"), "what it brought")]
-        return Ask(name=name, cause=reached, why=f"the mission has cost {reached}", read=shown) if steps else None
+        return (
+            PendingCheckpoint(name=name, cause=reached, why=f"the mission has cost {reached}", read=shown)
+            if steps
+            else None
+        )
     swept = when == "before-done"
     newest = next(
-        (one for one in unsettled.believed(layout) if one.accepted or (swept and one.sweep is not None)), None
+        (one for one in unsettled_runs.believed(layout) if one.accepted or (swept and one.sweep is not None)), None
     )
     if newest is None:
         return None
     if swept:
         shown = [(command("status"), "what is proven, and how"), (command("runs list"), "what ran")]
-        return Ask(name=name, cause=newest.run, why="all has passed, and so has a fresh clone", read=shown)
+        return PendingCheckpoint(
+            name=name, cause=newest.run, why="all has passed, and so has a fresh clone", read=shown
+        )
     shown = [(command("feature list"), "the plan"), (command("claim list"), "what will prove it")]
-    return Ask(name=name, cause=newest.run, why=f"the run {newest.run} brought a plan", read=shown)
+    return PendingCheckpoint(name=name, cause=newest.run, why=f"the run {newest.run} brought a plan", read=shown)
 
 
-def _planned(known: list[Line]) -> set[str]:
+def _planned(known: list[CheckpointRow]) -> set[str]:
     return {row.id for row in known if row.state == "planned"}
 
 
-def _unplanned(known: list[Line]) -> list[Line]:
+def _unplanned(known: list[CheckpointRow]) -> list[CheckpointRow]:
     """What people said since, or that no accepted plan has seen."""
     planned = _planned(known)
     return [row for row in known if row.id not in planned]
 
 
-def _denied_and_planned(known: list[Line]) -> list[Line]:
+def _denied_and_planned(known: list[CheckpointRow]) -> list[CheckpointRow]:
     """The newest answer of each checkpoint where it was a denial that a plan has followed: it is asked again."""
     newest = {(row.name, row.cause): row for row in known if row.state in ANSWERED}
     planned = _planned(known)
     return [row for row in newest.values() if row.state == "denied" and row.id in planned]
 
 
-def for_the_plan(layout: Layout) -> list[Line]:
+def for_the_plan(layout: Layout) -> list[CheckpointRow]:
     """What people said that no accepted plan has seen, oldest first; a grant counts where it came with a note."""
     return [
         row for row in _unplanned(rows(layout)) if row.state in FOR_THE_PLAN or (row.state == "granted" and row.text)
     ]
 
 
-def words(row: Line) -> str:
+def words(row: CheckpointRow) -> str:
     """What a person said, for a prompt."""
     if row.state == "wanted":
         return f"{row.at} a person wants a feature: {row.text}"
@@ -159,7 +171,7 @@ def words(row: Line) -> str:
     return f"{row.at} the checkpoint {row.name}{about} was {row.state}: {row.text}"
 
 
-def shown(ask: Ask) -> str:
+def shown(ask: PendingCheckpoint) -> str:
     """A checkpoint for a person: why it waits, what to read, and a command for each answer."""
     name = encoding.shell_word(ask.name)  # that of a file may be any
     ways = [
@@ -172,12 +184,12 @@ def shown(ask: Ask) -> str:
     return "\n".join([f"The checkpoint {ask.name} waits: {ask.why}.", *filter(None, [ask.text.rstrip()]), "", *lines])
 
 
-def behind(what: str, asks: list[Ask]) -> list[Ask]:
+def behind(what: str, asks: list[PendingCheckpoint]) -> list[PendingCheckpoint]:
     """Those that a decision names: its line has the name behind CHECKPOINT, and perhaps a feature."""
     return [ask for ask in asks if what in (ask.name, f"{ask.name} {ask.cause}")]
 
 
-def named(asks: list[Ask], name: str) -> list[Ask]:
+def named(asks: list[PendingCheckpoint], name: str) -> list[PendingCheckpoint]:
     """Those of a name; raises UsageFault without one."""
     found = [ask for ask in asks if ask.name == name]
     if not found:

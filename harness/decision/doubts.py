@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from harness.decision.rules import Doubt
 from harness.mission import contract_log, runs
 from harness.mission.contract import Contract
-from harness.mission.contract_log import Entry
+from harness.mission.contract_log import ContractChange
 from harness.proof import index
 from harness.proof.index import ClaimStatus
 from harness.state import manifests
@@ -18,7 +18,7 @@ from harness.state.layout import Layout, command
 SHOWN = 5
 
 
-def find(layout: Layout, answered: str, also: Sequence[Entry] = ()) -> list[Doubt]:
+def find(layout: Layout, answered: str, also: Sequence[ContractChange] = ()) -> list[Doubt]:
     """What is in the way of DONE, each with the command that ends it. `answered`: the newest run when a person last answered;
     what was changed after a run closed is in the way until then. `also`: lines that the log is about to get."""
     known = index.proofs(layout, also)
@@ -40,13 +40,13 @@ def _claims(found: list[ClaimStatus]) -> list[Doubt]:
     return [Doubt(text=text, remedy=remedy, outcome="a person believes what no check proves")] if names else []
 
 
-def _contract(known: Contract, log: list[Entry]) -> list[Doubt]:
+def _contract(known: Contract, log: list[ContractChange]) -> list[Doubt]:
     names = edited(known, log)
     text = f"the contract is not what its log says: {few(names)}"
     return [Doubt(text=text, remedy=command("claim adopt"), outcome="it is right as it is")] if names else []
 
 
-def edited(known: Contract, log: list[Entry]) -> list[str]:
+def edited(known: Contract, log: list[ContractChange]) -> list[str]:
     """The claims, setup and services in which the contract differs from its log, replayed."""
     return [entry.block or entry.claim for entry in contract_log.missing(log, known, "")]
 

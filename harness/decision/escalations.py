@@ -12,7 +12,7 @@ from harness.mission import contract, features, runs
 from harness.mission.contract import Claim
 from harness.mission.features import Feature
 from harness.mission.receipts import Receipt
-from harness.mission.runs import Result
+from harness.mission.runs import RunResult
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State
@@ -34,26 +34,26 @@ INDENT = "    "
 GONE = "not in the contract any more"
 
 
-class Shown(Record):
+class Escalation(Record):
     """An escalation for a person: its kind ("" where there is none), and its text."""
 
     kind: str
     text: str
 
 
-def shown(layout: Layout, now: int) -> Shown:
+def shown(layout: Layout, now: int) -> Escalation:
     """The open escalation, as it is on disk, or as it is due where the file is gone; a checkpoint that waits."""
     text = State(layout).text(names.ESCALATION)
     if text is not None:
-        return Shown(kind=views.escalation_kind(layout), text=text)
+        return Escalation(kind=views.escalation_kind(layout), text=text)
     view = views.gather(layout)
     decision = rules.decide(view, now)
     if decision.word == "CHECKPOINT":
         asks = [ask for ask in view.asks.all if ask.name == decision.what]
-        return Shown(kind="checkpoint", text="\n\n".join(map(checkpoints.shown, asks)) + "\n")
+        return Escalation(kind="checkpoint", text="\n\n".join(map(checkpoints.shown, asks)) + "\n")
     if decision.word != "ESCALATE":
-        return Shown(kind="", text="")
-    return Shown(kind=decision.what, text=render(layout, view, decision.what))
+        return Escalation(kind="", text="")
+    return Escalation(kind=decision.what, text=render(layout, view, decision.what))
 
 
 def render(layout: Layout, view: rules.View, kind: str) -> str:
@@ -145,13 +145,13 @@ def _indented(text: str, most: int) -> list[str]:
     return [f"{INDENT}{line}".rstrip() for line in lines[:most]] + more
 
 
-def _run_line(result: Result) -> str:
+def _run_line(result: RunResult) -> str:
     what = " ".join(part for part in (result.role, result.feature, result.said) if part)
     return f"- run {result.run}: {what}  {faults.first(result.reason, REASON_CHARS)}".rstrip()
 
 
 def _ways(
-    kind: str, found: list[Result], waiting: list[Feature], red: dict[str, list[Receipt]]
+    kind: str, found: list[RunResult], waiting: list[Feature], red: dict[str, list[Receipt]]
 ) -> list[tuple[str, str]]:
     """(command, what it does) of each way on, but the answer."""
     if kind == "unlanded":

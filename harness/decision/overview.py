@@ -8,7 +8,7 @@ from typing import Any
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.decision.rules import Decision, View
-from harness.memory import pages, waiting
+from harness.memory import backlog, pages
 from harness.mission.features import Feature
 from harness.proof import index
 from harness.proof.index import Proofs
@@ -41,7 +41,7 @@ def features(layout: Layout) -> list[Feature]:
 
 def uncurated(layout: Layout) -> int:
     """The number of notes that wait for the curation."""
-    return waiting.uncurated(layout, pages.curated(layout), MANY)
+    return backlog.uncurated(layout, pages.curated(layout), MANY)
 
 
 def waits(feature: Feature) -> dict[str, Any] | None:

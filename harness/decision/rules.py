@@ -12,7 +12,7 @@ from harness.base import errors
 from harness.base.record import Record
 from harness.mission import features, runs
 from harness.mission.features import Feature
-from harness.mission.runs import Result, Totals
+from harness.mission.runs import RunResult, Totals
 from harness.workplace import lease
 
 EQUAL_DECISIONS = 3
@@ -31,7 +31,7 @@ CODES = {
 BUDGET_CODES = {"runs": errors.RUN_CAP, "hours": errors.RUN_CAP, "cost": errors.COST_CAP, "tokens": errors.COST_CAP}
 
 
-class Limits(Record):
+class Caps(Record):
     """Caps, cumulative over restarts; None means no cap."""
 
     max_runs: int
@@ -81,7 +81,7 @@ class Doubt(Record):
     outcome: str
 
 
-class Ask(Record):
+class PendingCheckpoint(Record):
     """A checkpoint that waits: its name and cause, why it waits, and (command, what it shows) of what to read."""
 
     name: str
@@ -91,17 +91,17 @@ class Ask(Record):
     read: list[tuple[str, str]] = []
 
 
-class Asks(Record):
+class PendingCheckpoints(Record):
     """The checkpoints that wait: `now` at once; `features`: {feature: before its work begins}; `done`: before the mission is
     DONE. `wanted`: a person said something that no accepted plan has seen."""
 
-    now: list[Ask] = []
-    features: dict[str, Ask] = {}
-    done: Ask | None = None
+    now: list[PendingCheckpoint] = []
+    features: dict[str, PendingCheckpoint] = {}
+    done: PendingCheckpoint | None = None
     wanted: bool = False
 
     @property
-    def all(self) -> list[Ask]:
+    def all(self) -> list[PendingCheckpoint]:
         """All that could be answered now or later, in the order in which they stop the mission."""
         return [*self.now, *self.features.values(), *([self.done] if self.done else [])]
 
@@ -116,9 +116,9 @@ class View(Record):
 
     stop: bool = False
     pause: bool = False
-    asks: Asks = Asks()
+    asks: PendingCheckpoints = PendingCheckpoints()
     escalation: str = ""
-    limits: Limits
+    limits: Caps
     totals: Totals
     wait_since: int = 0
     wait_until: int = 0
@@ -132,7 +132,7 @@ class View(Record):
     swept: bool = False
     unlanded: str = ""
     doubts: list[Doubt] = []
-    newest: list[Result] = []
+    newest: list[RunResult] = []
     answered: str = ""
     set_aside: dict[str, str] = {}
     mark: str = ""
@@ -214,12 +214,12 @@ def budget(view: View) -> str:
     return next((cap.name for cap in spent(view.limits, view.totals)), "")
 
 
-def spent(limits: Limits, totals: Totals) -> list[Cap]:
+def spent(limits: Caps, totals: Totals) -> list[Cap]:
     """The caps that are used up."""
     return [cap for cap in caps(limits, totals) if cap.spent >= cap.most]
 
 
-def caps(limits: Limits, totals: Totals) -> list[Cap]:
+def caps(limits: Caps, totals: Totals) -> list[Cap]:
     """The state of each cap, in the order in which they stop a mission; without caps that lack either number."""
     known = (
         ("runs", totals.runs, limits.max_runs),
@@ -234,7 +234,7 @@ def caps(limits: Limits, totals: Totals) -> list[Cap]:
     ]
 
 
-def near(limits: Limits, totals: Totals) -> list[Cap]:
+def near(limits: Caps, totals: Totals) -> list[Cap]:
     """The caps of which at least WARN_AT percent is used up."""
     return [cap for cap in caps(limits, totals) if cap.percent >= WARN_AT]
 

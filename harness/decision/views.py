@@ -8,16 +8,16 @@ from itertools import islice
 from harness.base import encoding, faults
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules
-from harness.decision.rules import Asks, Doubt, View
-from harness.memory import pages, waiting
+from harness.decision.rules import Doubt, PendingCheckpoints, View
+from harness.memory import backlog, pages
 from harness.mission import config, contract, features, issues, mission, receipts, roles, runs
 from harness.mission.config import Config
 from harness.mission.features import Feature
-from harness.mission.runs import Result
+from harness.mission.runs import RunResult
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import lease, unsettled
+from harness.workplace import lease, unsettled_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what `next` need not load
@@ -30,12 +30,12 @@ WHY_CHARS = 80
 def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     """The view that `decide` needs; raises BrokenFile for a file that does not parse. `known`: the features, if the caller
     has just written them."""
-    unsettled.require_books(layout)
+    unsettled_runs.require_books(layout)
     state = State(layout)
     settings = config.load(layout)
     held = {claim: one.run for one in lease.alive(layout) for claim in one.claims}  # before the queue: what settles
     found = queue(layout) if known is None else known  # in between counts as held, and not as due once more
-    newest = list(islice(unsettled.believed(layout), rules.EQUAL_DECISIONS))
+    newest = list(islice(unsettled_runs.believed(layout), rules.EQUAL_DECISIONS))
     since, until, why = _wait(layout, settings, newest)
     answered = runs.answered(layout)
     done = bool(found) and all(feature.status == "passed" for feature in found) and swept(layout)
@@ -54,7 +54,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         roles=roles.due(layout),
         features=found,
         spec_changed=mission.spec_changed(layout) and _asks(layout),
-        uncurated=waiting.uncurated(layout, curated, settings.curate_after),
+        uncurated=backlog.uncurated(layout, curated, settings.curate_after),
         curate_after=settings.curate_after,
         serious=[issue.id for issue in issues.serious(issues.load(layout))],
         swept=done and unlanded is not None,
@@ -69,7 +69,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     )
 
 
-def since_proven(layout: Layout, most: int) -> Iterator[Result]:
+def since_proven(layout: Layout, most: int) -> Iterator[RunResult]:
     """The newest runs of those that `since_green` counts: not a curator's, and none that failed by no fault of the work."""
     blamed = (one for one in runs.finished(layout) if one.outcome not in runs.FREE_OF_BLAME)
     return islice((one for one in blamed if roles.capability_of(layout, one.role) != "curates"), most)
@@ -85,7 +85,7 @@ def _set_aside(layout: Layout, found: list[Feature], since: int) -> dict[str, st
     return newest
 
 
-def _fault(layout: Layout, one: Result) -> str:
+def _fault(layout: Layout, one: RunResult) -> str:
     """The fault of a run's first red check, with its command unless it is of the machine, else that of its reason."""
     red = next((receipt for receipt in receipts.of_run(layout, one.run) if not receipt.green), None)
     if red is None or red.exit == receipts.NOT_FIRED or faults.of_machine(red.fault):
@@ -102,7 +102,7 @@ def _asks(layout: Layout) -> bool:
     return bool(asked and asked.strip()) and asked != State(layout).data(names.SPEC)
 
 
-def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, int, str]:
+def _wait(layout: Layout, settings: Config, newest: list[RunResult]) -> tuple[int, int, str]:
     """(since when, until when, why) to wait: the newest run ended at a limit. (0, 0, "") without one, or if a person gave its
     role an agent that this run did not have."""
     last = next(iter(newest), None)
@@ -111,7 +111,7 @@ def _wait(layout: Layout, settings: Config, newest: list[Result]) -> tuple[int, 
     return last.ended, last.until, faults.first(last.reason, WHY_CHARS)
 
 
-def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:
+def _other_agents(layout: Layout, settings: Config, last: RunResult) -> bool:
     """Whether the run's role has an agent now that it did not have then; the run's files may be absent."""
     try:
         known = runs.context(layout, last.run).agent
@@ -120,12 +120,12 @@ def _other_agents(layout: Layout, settings: Config, last: Result) -> bool:
         return False
 
 
-def limits_of(settings: Config) -> rules.Limits:
+def limits_of(settings: Config) -> rules.Caps:
     """The caps of a configuration."""
-    return rules.Limits(**{name: getattr(settings, name) for name in rules.Limits.fields})
+    return rules.Caps(**{name: getattr(settings, name) for name in rules.Caps.fields})
 
 
-def _alike(newest: list[Result]) -> bool:
+def _alike(newest: list[RunResult]) -> bool:
     """Whether the last runs look the same, so that the costly fingerprint is needed."""
     return len(newest) == rules.EQUAL_DECISIONS and len({(run.role, run.feature, run.mark) for run in newest}) == 1
 
@@ -158,11 +158,13 @@ def _as_recovered(layout: Layout) -> list[Feature]:
     return found
 
 
-def _checkpoints(layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, swept: bool) -> Asks:
+def _checkpoints(
+    layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, swept: bool
+) -> PendingCheckpoints:
     """The checkpoints that wait; none where nothing can wait, which is cheap to see."""
     state = State(layout)
     if not (settings.checkpoint or state.exists(names.CHECKPOINT_LOG) or state.list(names.CHECKPOINTS)):
-        return Asks()
+        return PendingCheckpoints()
     from harness.decision import checkpoints  # few missions have one
 
     return checkpoints.find(layout, settings, found, cost_usd, swept=swept)
@@ -201,7 +203,7 @@ def _position(layout: Layout) -> repository.Position:
 def swept(layout: Layout) -> bool:
     """Whether the newest final sweep was green at exactly this tree, contract and spec, and no claim is red since. It does not
     count while a dead run is unsettled, which may have written that line."""
-    if unsettled.unsettled(layout):
+    if unsettled_runs.unsettled(layout):
         return False
     for found in islice(runs.finished(layout), SWEEPS_BACK):
         if found.sweep is not None:
@@ -212,7 +214,7 @@ def swept(layout: Layout) -> bool:
     return False
 
 
-def _unlanded(layout: Layout, newest: list[Result], answered: str) -> str | None:
+def _unlanded(layout: Layout, newest: list[RunResult], answered: str) -> str | None:
     """Why the work is not on the mission's branch, as the newest run found it; "" where it is, None where nobody has tried
     since a person changed the branch or answered."""
     from harness.workplace import workplace  # only before DONE
@@ -229,7 +231,7 @@ def _doubts(layout: Layout, answered: str) -> list[Doubt]:
     return doubts.find(layout, answered)
 
 
-def _has_receipts(layout: Layout, found: Result) -> bool:
+def _has_receipts(layout: Layout, found: RunResult) -> bool:
     """Whether the files of a final sweep match its run digest, with a green receipt for every check."""
     tree, line = (found.sweep or {}).get("tree"), State(layout).data(names.of_run(found.run, names.RESULT))
     if runs.parse(line or b"")[0] != found or runs.seal(layout.run(found.run)) != found.seal:

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from threading import Lock
 
 from harness.base import errors
-from harness.filesystem.protocol import Done, Page
+from harness.filesystem.protocol import CommandResult, OutputPage
 from harness.filesystem.spool import Spool
 from harness.process import spawn, supervise
-from harness.process.supervise import Child, Ended
+from harness.process.supervise import Child, ChildEnd
 
-Say = Callable[[Ended, bytes, int], Done]
+Say = Callable[[ChildEnd, bytes, int], CommandResult]
 
 SHOWN = 100_000  # bytes of output that a Done has
 KILLED = -9
@@ -36,7 +36,7 @@ class Background:
             self.spool = Spool(os.dup(file.fileno()))
         asked, self.ask = spawn.pipe()
         self.one = Lock()
-        self.id, self.ended = f"job-{os.urandom(4).hex()}", Done(output=b"", exit=0)
+        self.id, self.ended = f"job-{os.urandom(4).hex()}", CommandResult(output=b"", exit=0)
         parent = os.getpid()
         try:
             with spawn.SignalsBlocked():
@@ -44,19 +44,19 @@ class Background:
         finally:
             os.close(asked)
 
-    def page(self, offset: int = 0, most: int = 30_000) -> Page:
+    def page(self, offset: int = 0, most: int = 30_000) -> OutputPage:
         """Its output from byte `offset` on."""
         begin, data, size = self.spool.read(offset, most)
-        return Page(data=data, offset=begin, next=begin + len(data), size=size)
+        return OutputPage(data=data, offset=begin, next=begin + len(data), size=size)
 
-    def status(self) -> Done | None:
+    def status(self) -> CommandResult | None:
         """How it ended; None while it runs. Any thread may ask."""
         with self.one:
             if self.pid and _reaped(self.pid):
                 self._read_end()
             return None if self.pid else self.ended
 
-    def cancel(self) -> Done:
+    def cancel(self) -> CommandResult:
         """End it and wait until all of it is gone."""
         with self.one:
             self._order()
@@ -80,7 +80,7 @@ class Background:
         words = words or {"exit": KILLED, "cause": "cancelled", "seconds": 0.0}
         left = rest - len(data)
         between = b"\n[... %d bytes left out ...]\n" % left if left else b""
-        self.ended = Done(output=data + between + tail, lost=left, **words)
+        self.ended = CommandResult(output=data + between + tail, lost=left, **words)
 
     def __del__(self) -> None:
         """A job that nobody can ask any more ends."""

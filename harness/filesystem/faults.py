@@ -6,8 +6,8 @@ import errno
 from collections.abc import Callable
 from typing import TypeVar
 
-from harness.filesystem.protocol import Fault
-from harness.filesystem.replacing import LOCK_SECONDS, Busy
+from harness.filesystem.protocol import FileFault
+from harness.filesystem.replace import LOCK_SECONDS, FileBusy
 
 T = TypeVar("T")
 
@@ -32,40 +32,40 @@ WORDS = {  # what the system says: the kind of fault, and what to do
 }
 
 
-class Refused(Exception):
+class VerbRefusal(Exception):
     """A Fault on its way out of a verb; without a path it gets that of the verb."""
 
     def __init__(self, kind: str, path: str, text: str) -> None:
         super().__init__(text)
-        self.fault = Fault(kind=kind, path=path, text=text)
+        self.fault = FileFault(kind=kind, path=path, text=text)
 
 
-def changed(path: str) -> Refused:
+def changed(path: str) -> VerbRefusal:
     """The file is not what the caller read."""
-    return Refused(
+    return VerbRefusal(
         "changed", path, f"{path} is not what it was when it was read. Read it again, then repeat the change."
     )
 
 
-def read_only(path: str, what: str) -> Refused:
+def read_only(path: str, what: str) -> VerbRefusal:
     """`what` may be read only, and a change of `path` would change it."""
     above = "" if what == path else f" {path} cannot be changed without it."
-    return Refused("read_only", path, f"{what} may be read only.{above} A command or a person may have to do it.")
+    return VerbRefusal("read_only", path, f"{what} may be read only.{above} A command or a person may have to do it.")
 
 
-def tried(path: str, act: Callable[[], T]) -> T | Fault:
+def tried(path: str, act: Callable[[], T]) -> T | FileFault:
     """What the act gives, or why it could not be done. What no model can mend is raised."""
     try:
         return act()
-    except Refused as refused:
+    except VerbRefusal as refused:
         return refused.fault if refused.fault.path else refused.fault.replace(path=path)
-    except Busy:
+    except FileBusy:
         text = f"Another program has held a lock on {path} for {LOCK_SECONDS:.0f} s. Try again later."
-        return Fault(kind="busy", path=path, text=text)
+        return FileFault(kind="busy", path=path, text=text)
     except UnicodeEncodeError:
-        return Fault(kind="invalid", path=path, text="The path has characters that no file name can have.")
+        return FileFault(kind="invalid", path=path, text="The path has characters that no file name can have.")
     except OSError as fault:
         if fault.errno not in WORDS:
             raise
         kind, text = WORDS[fault.errno]
-        return Fault(kind=kind, path=path, text=text.format(path=path, reason=fault.strerror))
+        return FileFault(kind=kind, path=path, text=text.format(path=path, reason=fault.strerror))

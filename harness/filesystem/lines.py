@@ -10,7 +10,7 @@ import os
 import time
 
 from harness.base import encoding
-from harness.filesystem.protocol import Content
+from harness.filesystem.protocol import FileContent
 
 BLOCK = 256 * 1024
 SKIPPED = 64 * 1024  # stays in a core's own cache
@@ -56,14 +56,14 @@ def _identity(found: os.stat_result) -> tuple[int, ...]:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def part(fd: int, offset: int, limit: int, most: int, marks: Marks | None = None) -> Content:
+def part(fd: int, offset: int, limit: int, most: int, marks: Marks | None = None) -> FileContent:
     """Lines of an open file from the 0-based line `offset` on: `limit` of them, or all; at most `most` bytes, of whole
     lines where one fits."""
     found = os.fstat(fd)
     size, (line, begin) = found.st_size, marks.before(found, offset) if marks else (0, 0)
     start, skipped = _position(fd, offset, line, begin)
     if skipped < offset:  # the file has fewer lines
-        return Content(data=b"", first=offset + 1, total_lines=skipped, size=size, version=version(found))
+        return FileContent(data=b"", first=offset + 1, total_lines=skipped, size=size, version=version(found))
     data, ends = _taken(fd, start, limit, most)
     if len(data) > most:
         data, ends = data[: (data.rfind(b"\n", 0, most) + 1) or most], False
@@ -74,7 +74,7 @@ def part(fd: int, offset: int, limit: int, most: int, marks: Marks | None = None
         marks.add(found, offset, start)
         if not (ends or cut):
             marks.add(found, offset + lines, start + len(data))
-    return Content(
+    return FileContent(
         data=data,
         first=offset + 1,
         lines=lines,

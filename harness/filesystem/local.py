@@ -11,13 +11,13 @@ from functools import partial
 
 from harness.base import encoding
 from harness.base.record import Record
-from harness.filesystem import editing, lines, replacing, ripgrep, search
-from harness.filesystem.beneath import LISTED, Beneath, Place, split
-from harness.filesystem.faults import Refused, changed, read_only, tried
-from harness.filesystem.guarded import Guarded
-from harness.filesystem.protocol import Change, Content, Entry, Fault, Listing, Matches, Written
-from harness.filesystem.replacing import Held
-from harness.filesystem.walking import entry
+from harness.filesystem import edit, lines, replace, ripgrep, search
+from harness.filesystem.faults import VerbRefusal, changed, read_only, tried
+from harness.filesystem.protection import ProtectedNames
+from harness.filesystem.protocol import FileContent, FileEntry, FileFault, Listing, Matches, Replacement, WriteResult
+from harness.filesystem.replace import LockedFile
+from harness.filesystem.rooted import LISTED, Root, RootedPath, split
+from harness.filesystem.walk import entry
 
 MOST_READ = 16 * 1024 * 1024  # bytes that one read gives
 MOST_WHOLE = 256 * 1024 * 1024  # bytes of a file that is edited or downloaded
@@ -47,24 +47,24 @@ class Local:
         homes: Iterable[str] = (),
         with_rg: bool = True,
     ) -> None:
-        self.beneath, self.marks = Beneath(root), lines.Marks()
+        self.beneath, self.marks = Root(root), lines.Marks()
         self.root = self.beneath.folder
         self.homes = list(dict.fromkeys([self.root, os.path.abspath(root), *homes]))
-        self.guarded = Guarded(list(read_only))
+        self.guarded = ProtectedNames(list(read_only))
         self.program = ripgrep.program() if with_rg else ""
         self.also = dict(also or {})
-        self._mounted = {name: Beneath(mount.path) for name, mount in self.also.items()}
+        self._mounted = {name: Root(mount.path) for name, mount in self.also.items()}
 
-    def located(self, path: str) -> tuple[Beneath, list[str], str]:
+    def located(self, path: str) -> tuple[Root, list[str], str]:
         """(the folder that the path is beneath, the names from there, the mount's name or ""); raises Refused."""
         names = split(path, self.homes)
         if names is None:
-            raise Refused("invalid", path, "A path is not empty and has no NUL. The root is `.`.")
+            raise VerbRefusal("invalid", path, "A path is not empty and has no NUL. The root is `.`.")
         if names and names[0] in self._mounted:
             return self._mounted[names[0]], names[1:], names[0]
         return self.beneath, names, ""
 
-    def ls(self, path: str = ".", most: int = 1000) -> Listing | Fault:
+    def ls(self, path: str = ".", most: int = 1000) -> Listing | FileFault:
         """The entries of one folder."""
         return tried(path, lambda: self._ls(path, most))
 
@@ -82,7 +82,7 @@ class Local:
             os.close(fd)
         return Listing(entries=entries, more=len(found) - len(kept))
 
-    def _entry(self, fd: int, name: str, start: str) -> Entry | None:
+    def _entry(self, fd: int, name: str, start: str) -> FileEntry | None:
         """One entry of a folder; None where it is gone meanwhile."""
         try:
             found = os.stat(name, dir_fd=fd, follow_symlinks=False) if fd >= 0 else os.stat(self.also[name].path)
@@ -90,11 +90,11 @@ class Local:
             return None
         return entry(start + name, found)
 
-    def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MOST_READ) -> Content | Fault:
+    def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MOST_READ) -> FileContent | FileFault:
         """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
         return tried(path, lambda: self._read(path, max(0, offset), max(0, limit), most))
 
-    def _read(self, path: str, offset: int, limit: int, most: int) -> Content:
+    def _read(self, path: str, offset: int, limit: int, most: int) -> FileContent:
         fd = self._opened(path)
         try:
             return lines.part(fd, offset, limit, most, self.marks)
@@ -106,27 +106,27 @@ class Local:
         beneath, names, _ = self.located(path)
         fd = beneath.opened(names)
         try:
-            replacing.check(os.fstat(fd))
+            replace.check(os.fstat(fd))
         except OSError:
             os.close(fd)
             raise
         return fd
 
-    def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> Written | Fault:
+    def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult | FileFault:
         """Replace or make a file, whole or not at all, with its folders."""
         return tried(path, lambda: self._write(path, data, create, expect))
 
-    def _write(self, path: str, data: bytes, create: bool, expect: str) -> Written:
+    def _write(self, path: str, data: bytes, create: bool, expect: str) -> WriteResult:
         if create and expect:
-            raise Refused("invalid", path, f"{path} cannot be created and be expected to have a content at once.")
+            raise VerbRefusal("invalid", path, f"{path} cannot be created and be expected to have a content at once.")
         with self._changeable(path, follow=not create, make=not expect) as place:
             if create:
                 _put_new(place, path, data)
             else:
                 self._replace(place, path, data, expect)
-        return Written(path=path, digest=encoding.digest(data), size=len(data))
+        return WriteResult(path=path, digest=encoding.digest(data), size=len(data))
 
-    def _replace(self, place: Place, path: str, data: bytes, expect: str) -> None:
+    def _replace(self, place: RootedPath, path: str, data: bytes, expect: str) -> None:
         for _ in range(TRIES):
             if place.found() is None:
                 if expect:
@@ -135,49 +135,56 @@ class Local:
                     return _put_new(place, path, data)
                 except FileExistsError:
                     continue  # somebody made it just now
-            with Held(place.folder, place.name) as held:
+            with LockedFile(place.folder, place.name) as held:
                 if expect and encoding.digest(_whole(held.fd, path)) != expect:
                     raise changed(path)
                 if not expect or held.unchanged():
-                    return replacing.put(place.folder, place.name, data, held.at_first)
+                    return replace.put(place.folder, place.name, data, held.at_first)
         raise changed(path)
 
-    def edit(self, path: str, changes: Sequence[Change], expect: str = "") -> Written | Fault:
+    def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult | FileFault:
         """Replace bytes in a file, all of the changes or none."""
         return tried(path, lambda: self._edit(path, changes, expect))
 
-    def _edit(self, path: str, changes: Sequence[Change], expect: str) -> Written | Fault:
+    def _edit(self, path: str, changes: Sequence[Replacement], expect: str) -> WriteResult | FileFault:
         with self._changeable(path) as place:
             for _ in range(TRIES):
-                with Held(place.folder, place.name) as held:
+                with LockedFile(place.folder, place.name) as held:
                     data = _whole(held.fd, path)
                     if expect and encoding.digest(data) != expect:
                         raise changed(path)
-                    made = editing.apply(data, changes, path)
-                    if isinstance(made, Fault):
+                    made = edit.apply(data, changes, path)
+                    if isinstance(made, FileFault):
                         return made
                     if held.unchanged():
-                        replacing.put(place.folder, place.name, made.data, held.at_first)
+                        replace.put(place.folder, place.name, made.data, held.at_first)
                         new = encoding.digest(made.data)
-                        return Written(path=path, count=made.count, digest=new, size=len(made.data))
+                        return WriteResult(path=path, count=made.count, digest=new, size=len(made.data))
         raise changed(path)
 
     def grep(self, pattern: str, path: str = ".", *, glob: str = "", ignore_case: bool = False, literal: bool = False,
-             most: int = 1000, longest: int = 2000, hidden: bool = False) -> Matches | Fault:  # fmt: skip
+             most: int = 1000, longest: int = 2000, hidden: bool = False) -> Matches | FileFault:  # fmt: skip
         """Lines that match a regular expression, in a file or below a folder."""
-        asked = search.Asked(pattern=pattern, glob=glob, ignore_case=ignore_case, literal=literal, most=most, longest=longest,
-                             hidden=hidden)  # fmt: skip
+        asked = search.GrepRequest(
+            pattern=pattern,
+            glob=glob,
+            ignore_case=ignore_case,
+            literal=literal,
+            most=most,
+            longest=longest,
+            hidden=hidden,
+        )
         return tried(path, lambda: search.grep(*self.located(path), asked, self.program))
 
-    def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing | Fault:
+    def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing | FileFault:
         """Files below a folder whose path matches, newest first."""
         return tried(path, lambda: search.glob(*self.located(path), pattern, most))
 
-    def upload(self, files: Mapping[str, bytes]) -> dict[str, Written | Fault]:
+    def upload(self, files: Mapping[str, bytes]) -> dict[str, WriteResult | FileFault]:
         """Write many files; each has its own result."""
         return {path: self.write(path, files[path]) for path in files}
 
-    def download(self, paths: Sequence[str]) -> dict[str, bytes | Fault]:
+    def download(self, paths: Sequence[str]) -> dict[str, bytes | FileFault]:
         """Read many files whole; each has its own result."""
         return {path: tried(path, partial(self._download, path)) for path in paths}
 
@@ -188,31 +195,31 @@ class Local:
         finally:
             os.close(fd)
 
-    def delete(self, path: str) -> Written | Fault:
+    def delete(self, path: str) -> WriteResult | FileFault:
         """Delete a file, or a folder with all that is below it; links are deleted, never followed."""
         return tried(path, lambda: self._delete(path))
 
-    def _delete(self, path: str) -> Written:
+    def _delete(self, path: str) -> WriteResult:
         with self._changeable(path, follow=False) as place:
             self._check_below(place, path)
-            return Written(path=path, count=replacing.remove(place.folder, place.name))
+            return WriteResult(path=path, count=replace.remove(place.folder, place.name))
 
-    def move(self, path: str, target: str) -> Written | Fault:
+    def move(self, path: str, target: str) -> WriteResult | FileFault:
         """Rename, with the folders of the target; `exists` where the target is there."""
         return tried(path, lambda: self._move(path, target))
 
-    def _move(self, path: str, target: str) -> Written | Fault:
+    def _move(self, path: str, target: str) -> WriteResult | FileFault:
         with self._changeable(path, follow=False) as place:
             found = place.stat()
             self._check_below(place, path)
-            if isinstance(fault := tried(target, lambda: self._moved(place, target)), Fault):
+            if isinstance(fault := tried(target, lambda: self._moved(place, target)), FileFault):
                 return fault
-        return Written(path=target, size=0 if stat.S_ISDIR(found.st_mode) else found.st_size)
+        return WriteResult(path=target, size=0 if stat.S_ISDIR(found.st_mode) else found.st_size)
 
-    def _moved(self, place: Place, target: str) -> None:
+    def _moved(self, place: RootedPath, target: str) -> None:
         """Rename what is at the place; what is wrong is wrong with the target."""
         with self._changeable(target, follow=False, make=True) as into:
-            replacing.move(place.folder, place.name, into.folder, into.name)
+            replace.move(place.folder, place.name, into.folder, into.name)
 
     def exists(self, path: str) -> bool:
         """Whether something is there; a path that leads out is not."""
@@ -223,13 +230,13 @@ class Local:
                 place.stat()
             return Listing()
 
-        return not isinstance(tried(path, look), Fault)
+        return not isinstance(tried(path, look), FileFault)
 
-    def _changeable(self, path: str, *, follow: bool = True, make: bool = False) -> Place:
+    def _changeable(self, path: str, *, follow: bool = True, make: bool = False) -> RootedPath:
         """The place of a path that may be changed; `make`: with its folders. Raises Refused and OSError."""
         beneath, names, mount = self.located(path)
         if mount and self.also[mount].mode != WRITE:
-            raise Refused("read_only", path, f"{path} may be read only: `{mount}` is there to look things up.")
+            raise VerbRefusal("read_only", path, f"{path} may be read only: `{mount}` is there to look things up.")
         for _ in range(TRIES):
             try:
                 place = beneath.place(names, follow=follow)
@@ -246,12 +253,12 @@ class Local:
                 if ".." not in names:
                     raise
                 text = f"{path} goes through a folder that is not there, and up from it. Write the path without `..`."
-                raise Refused("missing", path, text) from None
+                raise VerbRefusal("missing", path, text) from None
         else:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         try:
             if not place.names:
-                raise Refused("invalid", path, f"{path} is the root itself, which stays as it is.")
+                raise VerbRefusal("invalid", path, f"{path} is the root itself, which stays as it is.")
             self._check(place.names, path)
             found = place.found()
             if found is None and make:
@@ -267,7 +274,7 @@ class Local:
         if self.guarded.folder(names):
             raise read_only(path, path)
 
-    def _check_below(self, place: Place, path: str) -> None:
+    def _check_below(self, place: RootedPath, path: str) -> None:
         """Raise Refused where something below a folder may be read only."""
         if not stat.S_ISDIR(place.stat().st_mode):
             return
@@ -282,30 +289,30 @@ class Local:
             os.close(fd)
 
 
-def _put_new(place: Place, path: str, data: bytes) -> None:
+def _put_new(place: RootedPath, path: str, data: bytes) -> None:
     """Make a file of a name that is free, and that every system can have."""
     if place.found() is not None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-    replacing.put(place.folder, place.name, data)
+    replace.put(place.folder, place.name, data)
 
 
 def _check_name(name: str, path: str) -> None:
     """Raise Refused for a name that no new file should get: not every system, or no listing, could show it."""
     if len(os.fsencode(name)) > LONGEST_NAME:
-        raise Refused("invalid", path, f"{path} has a name of more than {LONGEST_NAME} bytes.")
+        raise VerbRefusal("invalid", path, f"{path} has a name of more than {LONGEST_NAME} bytes.")
     if "\\" in name or not name.isprintable():
-        raise Refused(
+        raise VerbRefusal(
             "invalid", path, f"{path} has a backslash or a control character in a name; folders end with `/`."
         )
     if not unicodedata.is_normalized("NFC", name):
-        raise Refused("invalid", path, f"{path} has letters and their accents as separate signs (not NFC).")
+        raise VerbRefusal("invalid", path, f"{path} has letters and their accents as separate signs (not NFC).")
 
 
 def _whole(fd: int, path: str) -> bytes:
     """All bytes of a file."""
     data = lines.whole(fd, MOST_WHOLE)
     if data is None:
-        raise Refused(
+        raise VerbRefusal(
             "too_large", path, f"{path} has more than {MOST_WHOLE // 1024 // 1024} MB. Read a part, or use a command."
         )
     return data

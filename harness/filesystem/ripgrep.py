@@ -15,7 +15,7 @@ from importlib import metadata
 
 from harness.base.errors import Unavailable
 from harness.filesystem import python_grep
-from harness.filesystem.faults import Refused
+from harness.filesystem.faults import VerbRefusal
 
 CHUNK = 1024 * 1024
 SECONDS = 60.0
@@ -94,7 +94,7 @@ class Stream:
         while open_ends:
             left = self.until - time.monotonic()
             if left <= 0:
-                raise Refused("timeout", "", f"The search took longer than {SECONDS:.0f} s. Search in fewer files.")
+                raise VerbRefusal("timeout", "", f"The search took longer than {SECONDS:.0f} s. Search in fewer files.")
             for fd, _ in poller.poll(left * 1000):
                 data = os.read(fd, CHUNK)
                 if not data:
@@ -117,7 +117,7 @@ class Stream:
         text = COMPLAINT.sub("", self.said.decode("utf-8", "replace")).strip()
         if text:
             reason = " ".join(text.split()).removeprefix("rg: ")
-            raise Refused("bad_pattern", "", f"The pattern {pattern} is not valid: {reason}")
+            raise VerbRefusal("bad_pattern", "", f"The pattern {pattern} is not valid: {reason}")
 
     def __enter__(self) -> Stream:
         return self

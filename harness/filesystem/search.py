@@ -16,16 +16,16 @@ from itertools import groupby
 
 from harness.base.record import Record
 from harness.filesystem import lines, patterns, ripgrep
-from harness.filesystem.beneath import Beneath
-from harness.filesystem.faults import Refused
+from harness.filesystem.faults import VerbRefusal
 from harness.filesystem.protocol import Listing, Match, Matches
-from harness.filesystem.walking import Walk, entry, order
+from harness.filesystem.rooted import Root
+from harness.filesystem.walk import Walk, entry, order
 
 Hit = tuple[str, int, int, bytes]  # path, line, offset, text
 COUNTED = 20_000  # lines that are counted; where there are more, the search ends
 
 
-class Asked(Record):
+class GrepRequest(Record):
     """What a grep is asked, as the interface has it."""
 
     pattern: str
@@ -37,7 +37,7 @@ class Asked(Record):
     hidden: bool
 
 
-def glob(beneath: Beneath, names: Sequence[str], mount: str, pattern: str, most: int) -> Listing:
+def glob(beneath: Root, names: Sequence[str], mount: str, pattern: str, most: int) -> Listing:
     """The files below a folder whose path from there matches, newest first, then by path."""
     wanted = compiled_glob(pattern)
     walk = Walk(beneath, names, hidden=patterns.names_hidden(pattern))
@@ -61,13 +61,13 @@ def compiled_glob(pattern: str, hidden: bool = False) -> re.Pattern[str]:
     try:
         return patterns.glob(pattern, hidden=hidden)
     except patterns.BadPattern as fault:
-        raise Refused("bad_pattern", "", f"The pattern {pattern} is not valid: {fault}.") from None
+        raise VerbRefusal("bad_pattern", "", f"The pattern {pattern} is not valid: {fault}.") from None
 
 
-def grep(beneath: Beneath, names: Sequence[str], mount: str, asked: Asked, rg: str) -> Matches:
+def grep(beneath: Root, names: Sequence[str], mount: str, asked: GrepRequest, rg: str) -> Matches:
     """The lines that match, in a file or below a folder."""
     if "\0" in asked.pattern:
-        raise Refused("bad_pattern", "", "The pattern has a NUL in it.")
+        raise VerbRefusal("bad_pattern", "", "The pattern has a NUL in it.")
     fd, skipped = beneath.opened(names), dict[str, str]()
     try:
         kind = os.fstat(fd).st_mode
@@ -92,7 +92,7 @@ def grep(beneath: Beneath, names: Sequence[str], mount: str, asked: Asked, rg: s
     )
 
 
-def _below(beneath: Beneath, names: Sequence[str], asked: Asked) -> tuple[list[str], dict[str, str]]:
+def _below(beneath: Root, names: Sequence[str], asked: GrepRequest) -> tuple[list[str], dict[str, str]]:
     """(the files below a folder that are searched, in order; folders that could not be read, with the reason)."""
     wanted = compiled_glob(asked.glob, asked.hidden) if asked.glob else None
     walk = Walk(beneath, names, hidden=asked.hidden or bool(asked.glob and patterns.names_hidden(asked.glob)))
@@ -103,7 +103,7 @@ def _below(beneath: Beneath, names: Sequence[str], asked: Asked) -> tuple[list[s
 
 
 def _found(
-    beneath: Beneath, paths: list[str], asked: Asked, rg: str, skipped: dict[str, str]
+    beneath: Root, paths: list[str], asked: GrepRequest, rg: str, skipped: dict[str, str]
 ) -> tuple[list[Hit], bool]:
     """(the lines of these files that match, in order; whether they are all). `skipped` gets files that could not be searched."""
     argv = ripgrep.argv(rg, asked.pattern, literal=asked.literal, ignore_case=asked.ignore_case)
@@ -129,7 +129,7 @@ def _text(found: list[Hit], binary: set[str]) -> list[Hit]:
     return [one for one in found if one[0] not in binary]
 
 
-def _proven(beneath: Beneath, hits: list[Hit]) -> Iterator[tuple[str, int, bytes]]:
+def _proven(beneath: Root, hits: list[Hit]) -> Iterator[tuple[str, int, bytes]]:
     """Those lines that a file beneath the root has in that place: the path may have led ripgrep elsewhere."""
     for path, those in groupby(hits, key=lambda one: one[0]):
         fd = _opened(beneath, path)
@@ -143,7 +143,7 @@ def _proven(beneath: Beneath, hits: list[Hit]) -> Iterator[tuple[str, int, bytes
             os.close(fd)
 
 
-def _opened(beneath: Beneath, path: str) -> int:
+def _opened(beneath: Root, path: str) -> int:
     """A descriptor of a regular file; -1 where there is none any more."""
     try:
         fd = beneath.opened(path.split("/"))
@@ -155,7 +155,7 @@ def _opened(beneath: Beneath, path: str) -> int:
     return -1
 
 
-def _is_binary(beneath: Beneath, path: str) -> bool:
+def _is_binary(beneath: Root, path: str) -> bool:
     """Whether there is a NUL in a file."""
     fd = _opened(beneath, path)
     if fd < 0:

@@ -10,11 +10,11 @@ from harness.base.errors import Unavailable
 from harness.filesystem.background import Background
 from harness.filesystem.faults import tried
 from harness.filesystem.local import Local, Mount
-from harness.filesystem.protocol import Done, Fault
+from harness.filesystem.protocol import CommandResult, FileFault
 from harness.filesystem.spool import Ends
 from harness.process import supervise
 from harness.process.confine import Confinement
-from harness.process.supervise import Ended
+from harness.process.supervise import ChildEnd
 from harness.process.variables import passing
 
 SET = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
@@ -51,12 +51,12 @@ class LocalShell(Local):
         return f"local-{encoding.digest(os.fsencode(self.root))[:16]}"
 
     def execute(self, command: str, *, seconds: float = 120.0, folder: str = ".", variables: Mapping[str, str] | None = None,
-                most: int = 100_000, stop: Callable[[], bool] | None = None) -> Done | Fault:  # fmt: skip
+                most: int = 100_000, stop: Callable[[], bool] | None = None) -> CommandResult | FileFault:  # fmt: skip
         """Run a command with `bash -c`, to its end or its timeout; nothing that it started is left."""
         if fault := _bad(command, variables):
             return fault
         where = tried(folder, lambda: self._folder(folder))
-        if isinstance(where, Fault):
+        if isinstance(where, FileFault):
             return where
         ends, cancelled = Ends(most), False
         with self.child(command, where, seconds, variables) as child:
@@ -69,12 +69,12 @@ class LocalShell(Local):
         return done(child.ended, ends.text(), ends.lost)
 
     def start(self, command: str, *, seconds: float = 0.0, folder: str = ".",
-              variables: Mapping[str, str] | None = None) -> Background | Fault:  # fmt: skip
+              variables: Mapping[str, str] | None = None) -> Background | FileFault:  # fmt: skip
         """Run a command in the background."""
         if fault := _bad(command, variables):
             return fault
         where = tried(folder, lambda: self._folder(folder))
-        if isinstance(where, Fault):
+        if isinstance(where, FileFault):
             return where
         return Background(lambda: self.child(command, where, seconds or FOREVER_SECONDS, variables), done)
 
@@ -101,7 +101,7 @@ class LocalShell(Local):
         return os.path.join(beneath.folder, *names)
 
 
-def _bad(command: str, variables: Mapping[str, str] | None) -> Fault | None:
+def _bad(command: str, variables: Mapping[str, str] | None) -> FileFault | None:
     """Why this cannot be a command."""
     texts = [command, *(variables or {}), *(variables or {}).values()]
     if (
@@ -109,14 +109,14 @@ def _bad(command: str, variables: Mapping[str, str] | None) -> Fault | None:
         or any("\0" in text for text in texts)
         or any(not name or "=" in name for name in variables or {})
     ):
-        return Fault(
+        return FileFault(
             kind="invalid", path="", text="A command is not empty, and neither it nor its variables have a NUL."
         )
     return None
 
 
-def done(ended: Ended, output: bytes, lost: int) -> Done:
+def done(ended: ChildEnd, output: bytes, lost: int) -> CommandResult:
     """How a command ended, in the words of the interface."""
     cause = {"exit": "exit", "wall": "timeout"}.get(ended.cause, "cancelled")
     status = ended.exit if ended.exit is not None else -ended.signal if ended.signal else TERMINATED
-    return Done(output=output, exit=status, cause=cause, seconds=ended.seconds, lost=lost)
+    return CommandResult(output=output, exit=status, cause=cause, seconds=ended.seconds, lost=lost)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from harness.git import _rendering, _sparse, dotgit, repository, settings
-from harness.git.settings import Recorded
+from harness.git.settings import RecordedSettings
 from harness.state import files
 
 SAFE = '[safe]\n\tdirectory = *\n[core]\n\tattributesFile = "{attributes}"\n'
@@ -31,7 +31,7 @@ WEEK = 7 * 24 * 3600
 WORDS = ("--no-local", "--no-checkout", "--no-reject-shallow", "--origin=origin", "--template=")
 
 
-def configuration(recorded: Recorded, home: str) -> str:
+def configuration(recorded: RecordedSettings, home: str) -> str:
     """The recorded configuration of a person as `.gitconfig` in this HOME layer; its path. Attributes files go along."""
     config, attributes = os.path.join(home, ".gitconfig"), os.path.join(home, ".gitattributes")
     files.replace_quickly(attributes, os.fsencode(recorded.attributes))
@@ -41,7 +41,7 @@ def configuration(recorded: Recorded, home: str) -> str:
 
 
 @contextmanager
-def persons(recorded: Recorded, beside: str) -> Iterator[str]:
+def persons(recorded: RecordedSettings, beside: str) -> Iterator[str]:
     """The recorded configuration of a person with its logins, while a clone is made; nothing of a run sees it."""
     folder = beside + ".git-config"
     try:
@@ -62,7 +62,7 @@ def make(
     project: str,
     target: str,
     commit: str,
-    recorded: Recorded,
+    recorded: RecordedSettings,
     config: str,
     below: str = "",
     refs: Mapping[str, str] | None = None,
@@ -94,7 +94,7 @@ def make(
 
 
 def _clone(
-    project: str, target: str, commit: str, recorded: Recorded, config: str, refs: Mapping[str, str] | None
+    project: str, target: str, commit: str, recorded: RecordedSettings, config: str, refs: Mapping[str, str] | None
 ) -> None:
     """`git clone` from a door, whose remote is the project's. 3 calls."""
     door, above = target + ".git-source", os.path.dirname(target)
@@ -111,7 +111,7 @@ def _own_objects(project: str, git_dir: str) -> None:
     shutil.copytree(os.path.join(dotgit.folders(project)[1], "objects"), os.path.join(git_dir, "objects"))
 
 
-def _open(project: str, door: str, commit: str, recorded: Recorded, refs: Mapping[str, str] | None) -> None:
+def _open(project: str, door: str, commit: str, recorded: RecordedSettings, refs: Mapping[str, str] | None) -> None:
     """Make the git folder that is cloned, or that becomes the clone's own."""
     common = dotgit.folders(project)[1]
     if refs is None:
@@ -161,7 +161,7 @@ def naming(clone: str, config: str, texts: Iterable[str]) -> list[str]:
     return [name.removeprefix("HEAD:") for name in os.fsdecode(out).split("\0") if name]
 
 
-def local(project: str, recorded: Recorded) -> list[str]:
+def local(project: str, recorded: RecordedSettings) -> list[str]:
     """What of the repository's own git folder changes files or commits there, and is not cloned. 1 call."""
     common = dotgit.folders(project)[1]
     found = [f"info/{name}" for name in ("attributes", "grafts") if files.read(os.path.join(common, "info", name))]

@@ -15,7 +15,7 @@ TRAILER = "Harness-Run:"
 MERGED = "what a person did there"  # in the message of a merge of ours
 
 
-class Entry(Record):
+class CommitFile(Record):
     """A file of a commit: `mode` as git has it, the id of its blob, its length."""
 
     mode: str
@@ -23,7 +23,7 @@ class Entry(Record):
     size: int
 
 
-class Change(Record):
+class PathChange(Record):
     """A commit that changed a path: its parents, whether a run made it, and whether it is a merge of ours."""
 
     parents: list[str]
@@ -31,17 +31,17 @@ class Change(Record):
     merge_of_ours: bool
 
 
-def entries(project: str, commit: str, paths: Collection[str]) -> dict[str, Entry]:
+def entries(project: str, commit: str, paths: Collection[str]) -> dict[str, CommitFile]:
     """{path: entry} of the files that are, or lie below, one of `paths`, in git's order. 1 call, 0 without paths."""
     if not paths or not commit:
         return {}
     words = ("--literal-pathspecs", "ls-tree", "-r", "-z", "-l", "--full-tree", commit, "--", *paths)
-    found: dict[str, Entry] = {}
+    found: dict[str, CommitFile] = {}
     for row in repository.run(project, *words).split(b"\0")[:-1]:
         about, _, path = row.partition(b"\t")
         mode, kind, blob, size = about.decode().split()
         if kind != SUBMODULE:
-            found[os.fsdecode(path)] = Entry(mode=mode, blob=blob, size=int(size))
+            found[os.fsdecode(path)] = CommitFile(mode=mode, blob=blob, size=int(size))
     return found
 
 
@@ -63,7 +63,7 @@ def blobs(project: str, ids: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-def last_change(project: str, commit: str, path: str) -> Change | None:
+def last_change(project: str, commit: str, path: str) -> PathChange | None:
     """The newest commit up to `commit` that made `path` what it is there; None where none touched it. 1 call."""
     words = ("--literal-pathspecs", "log", "-1", "--format=%P%x00%B", commit, "--", path)
     code, out, err = settings.call(project, *words)
@@ -75,4 +75,4 @@ def last_change(project: str, commit: str, path: str) -> Change | None:
     lines = message.rstrip("\n").split("\n")
     named = parents.split()
     ours = len(named) == 2 and lines[0].startswith("Merge branch '") and lines[-1] == MERGED
-    return Change(parents=named, by_run=any(line.startswith(TRAILER) for line in lines), merge_of_ours=ours)
+    return PathChange(parents=named, by_run=any(line.startswith(TRAILER) for line in lines), merge_of_ours=ours)

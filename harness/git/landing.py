@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 
 from harness.base import encoding
 from harness.base.record import Record
-from harness.git import _executed, dotgit, placing, refs, repository, settings
-from harness.git.placing import Fingerprint
+from harness.git import _executed, dotgit, placement, refs, repository, settings
+from harness.git.placement import Fingerprint
 from harness.git.repository import BRANCHES, GitFailed
 from harness.git.worktrees import PREFIX
 from harness.process import temporary
@@ -54,7 +54,7 @@ class IndexLock:
         files.remove(self.ours)  # first, because it may be another name of the person's index
         files.stage(self.ours, b"")
         try:
-            placing.put(self.ours, os.path.dirname(self.path), os.path.basename(self.path))
+            placement.put(self.ours, os.path.dirname(self.path), os.path.basename(self.path))
             self.taken = True
         except FileExistsError:
             files.remove(self.ours)
@@ -211,7 +211,7 @@ def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str,
     changes = _changes(project, landing.old, commit)
     if not accepted and (found := _executed.find(project, commit, [path for _, path in changes])):
         return _hold(project, landing, found, also)
-    before = {path: placing.fingerprint(project, path) for _, path in changes}
+    before = {path: placement.fingerprint(project, path) for _, path in changes}
     dirty = set(repository.dirty(project))
     for letter, path in changes:
         if path in dirty or (before[path] is None) != (letter == "A"):
@@ -270,7 +270,7 @@ def _stage(project: str, extra: Mapping[str, str], paths: list[str]) -> dict[str
         whole = os.path.join(folder, "new", path)
         if stat.S_ISREG(os.lstat(whole).st_mode):
             files.sync_folder(whole)
-    return {path: placing.fingerprint(folder + "/new", path) for path in paths}
+    return {path: placement.fingerprint(folder + "/new", path) for path in paths}
 
 
 def _forward(project: str, landing: Landing, lock: IndexLock, extra: Mapping[str, str], *also: str) -> str:
@@ -308,18 +308,18 @@ def _place(project: str, number: int, path: str, before: Fingerprint | None, aft
 
     A save between our look and our move goes aside with the old file: `_spoilt` finds it there.
     """
-    aside, now = os.path.join(_folder(project), "old", str(number)), placing.fingerprint(project, path)
+    aside, now = os.path.join(_folder(project), "old", str(number)), placement.fingerprint(project, path)
     if after and now == after:
         return ""
     if now != (None if os.path.lexists(aside) else before):
         return f"{path} has changes of yours"
     try:
         if now:
-            placing.move_away(project, path, aside)
+            placement.move_away(project, path, aside)
         if after:
-            placing.put(os.path.join(_folder(project), "new", path), project, path)
+            placement.put(os.path.join(_folder(project), "new", path), project, path)
         else:
-            placing.drop_empty(project, path)
+            placement.drop_empty(project, path)
     except OSError as fault:
         return f"{path}: {fault.strerror}"
     return ""
@@ -328,8 +328,8 @@ def _place(project: str, number: int, path: str, before: Fingerprint | None, aft
 def _spoilt(project: str, number: int, path: str, before: Fingerprint | None, after: Fingerprint | None) -> str:
     """Why the file is not what it should be: a person wrote into the old one or the new one meanwhile."""
     aside = os.path.join(_folder(project), "old", str(number))
-    kept = placing.of(os.lstat(aside)) if os.path.lexists(aside) else None
-    same = kept == before and placing.fingerprint(project, path) == after
+    kept = placement.of(os.lstat(aside)) if os.path.lexists(aside) else None
+    same = kept == before and placement.fingerprint(project, path) == after
     return "" if same else f"{path} has changes of yours"
 
 
@@ -339,13 +339,13 @@ def _back(project: str, landing: Landing) -> str:
     for number, (path, _, after) in reversed(list(enumerate(landing.rows))):
         aside, undone = (os.path.join(folder, name, str(number)) for name in ("old", "undone"))
         try:
-            if after and placing.fingerprint(project, path) == after and not os.path.lexists(undone):
-                placing.move_away(project, path, undone)
-                if placing.of(os.lstat(undone)) != after:
-                    placing.put(undone, project, path)
-                placing.drop_empty(project, path)
+            if after and placement.fingerprint(project, path) == after and not os.path.lexists(undone):
+                placement.move_away(project, path, undone)
+                if placement.of(os.lstat(undone)) != after:
+                    placement.put(undone, project, path)
+                placement.drop_empty(project, path)
             if os.path.lexists(aside):
-                placing.put(aside, project, path)
+                placement.put(aside, project, path)
                 files.remove(aside)
         except OSError:  # the name is taken: by what a person made meanwhile
             continue
@@ -357,7 +357,7 @@ def _forget(project: str, landing: Landing) -> str:
     kept = []
     for number, (path, before, _) in enumerate(landing.rows):
         aside = os.path.join(_folder(project), "old", str(number))
-        if os.path.lexists(aside) and placing.of(os.lstat(aside)) != before:
+        if os.path.lexists(aside) and placement.of(os.lstat(aside)) != before:
             target = os.path.join(dotgit.folders(project)[0], "harness-kept", f"{landing.new[:12]}-{number}")
             files.move(aside, target)
             kept.append(f"{path} as {target}")

@@ -22,7 +22,7 @@ ALLOWED = ("gitleaks:allow", "pragma: allowlist secret")  # in its line: the mar
 SHOWN = 5
 
 
-class Found(Record):
+class SecretFinding(Record):
     """A secret in a file: its rule and line, whether it is certain, and a part of it on one line, to find it elsewhere."""
 
     path: str
@@ -32,7 +32,7 @@ class Found(Record):
     mark: str
 
 
-class Checked(Record):
+class SecretCheck(Record):
     """The tree without what must stay out: `out` are the paths, of which the parent has `tracked`; `kept_out` says why, and
     `doubtful` what may be a secret. `changed`: every path that differs from the parent."""
 
@@ -44,7 +44,7 @@ class Checked(Record):
     changed: list[str] = []
 
 
-def keep_out(project: str, *, index: str, parent: str, tree: str) -> Checked:
+def keep_out(project: str, *, index: str, parent: str, tree: str) -> SecretCheck:
     """Look at what `tree` adds to the commit `parent`. `index` is that of the tree, and on return has what stays in; the files
     in the folder are not touched. 1 call where there is no secret, else 2 and one for each such file, 2 more to keep out."""
     rows = repository.changed(project, parent, tree)
@@ -58,7 +58,7 @@ def keep_out(project: str, *, index: str, parent: str, tree: str) -> Checked:
     lines = [f"{one.path} line {one.line} ({one.rule})" for one in left]
     more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
     more += [f"{len(unread)} files that were not looked at, such as {unread[0]}"] if unread else []
-    return Checked(
+    return SecretCheck(
         tree=_without(project, index, parent, out) if out else tree,
         out=sorted(out),
         tracked=sorted(path for path in out if changed[path] != "A"),
@@ -68,7 +68,7 @@ def keep_out(project: str, *, index: str, parent: str, tree: str) -> Checked:
     )
 
 
-def put_back(project: str, index: str, found: Checked) -> None:
+def put_back(project: str, index: str, found: SecretCheck) -> None:
     """The folder has the kept-out files as the parent has them, and none that it has not. 1 call where it has one."""
     own = {"GIT_INDEX_FILE": os.path.abspath(index)}
     if found.tracked:
@@ -96,7 +96,7 @@ def _read(project: str, paths: Iterable[str], unread: list[str]) -> Iterator[tup
             yield path, data
 
 
-def _secrets(path: str, data: bytes) -> list[Found]:
+def _secrets(path: str, data: bytes) -> list[SecretFinding]:
     """The secrets of a file, but those that somebody made up, or that their line says to be none."""
     text, found = data.decode("utf-8", "replace"), []
     lines = text.split("\n")
@@ -104,11 +104,11 @@ def _secrets(path: str, data: bytes) -> list[Found]:
         mark = max(secret.split("\n"), key=len).strip("\r")
         if not redaction.is_made_up(mark) and not any(word in lines[line - 1] for word in ALLOWED):
             certain = redaction.is_certain(rule, secret)
-            found.append(Found(path=path, rule=rule, line=line, certain=certain, mark=mark))
+            found.append(SecretFinding(path=path, rule=rule, line=line, certain=certain, mark=mark))
     return found
 
 
-def _new(project: str, parent: str, found: list[Found]) -> list[Found]:
+def _new(project: str, parent: str, found: list[SecretFinding]) -> list[SecretFinding]:
     """Those that the parent commit has nowhere. 1 call."""
     if not (parent and found):
         return found

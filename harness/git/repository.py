@@ -37,7 +37,7 @@ class Position(Record):
     tree: str
 
 
-class State(Record):
+class RepositoryState(Record):
     """The position of the repository, tracked files that differ from HEAD, and untracked files that are not ignored."""
 
     standing: Position
@@ -142,11 +142,11 @@ def position(project: str) -> Position:
     return Position(head=head, branch="" if name == "HEAD" else name.removeprefix(BRANCHES), tree=tree)
 
 
-def state(project: str) -> State:
+def state(project: str) -> RepositoryState:
     """The whole state of the repository at open. 2 calls."""
     now = _status(project)
     where = Position(head=now.head, branch=now.branch, tree=tree_of(project, now.head))
-    return State(standing=where, dirty=[path for _, path in now.tracked], untracked=now.untracked)
+    return RepositoryState(standing=where, dirty=[path for _, path in now.tracked], untracked=now.untracked)
 
 
 def dirty(project: str) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from harness.base.errors import Busy, NeedsPerson
+from harness.base.errors import LockBusy, NeedsPerson
 from harness.base.record import Record
 from harness.git import _rendering, dotgit
 from harness.process import drivers, spawn, supervise
@@ -56,7 +56,7 @@ MADE = ("objects", "refs", "worktrees")
 LINKED = (*MADE, "shallow", "lfs")
 
 
-class Recorded(Record):
+class RecordedSettings(Record):
     """The configuration at init as plain values: where git keeps things, (key, value or None) pairs, attributes files.
 
     `git_dir` and `common` are relative to the project where they lie in it; `commondir` is the file of that name.
@@ -81,7 +81,7 @@ class GitHung(NeedsPerson):
     """A git call ran into its limit and was ended."""
 
 
-class GitKilled(Busy):
+class GitKilled(LockBusy):
     """A git was killed from outside, for want of memory perhaps. What it would have said is not known: that is not "no"."""
 
 
@@ -124,14 +124,14 @@ class HeldLock(files.Lock):
             one.release()
 
 
-def record(project: str) -> Recorded:
+def record(project: str) -> RecordedSettings:
     """The configuration of this repository, for the caller to store: to be taken where no agent has run yet. 1 call."""
     own, common = dotgit.folders(project)
     scoped = _configured(project, _surroundings(project))
     config = [(key, value) for _, key, value in scoped]
     named = next((value for key, value in reversed(config) if key == "core.attributesfile"), None)
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return Recorded(
+    return RecordedSettings(
         git_dir=_below(project, own),
         common=_below(project, common),
         commondir=_text(own + "/commondir"),
@@ -187,7 +187,7 @@ def _below(project: str, path: str) -> str:
     return os.path.relpath(path, top) if path.startswith(top + "/") else path
 
 
-def later(project: str, recorded: Recorded) -> list[str]:
+def later(project: str, recorded: RecordedSettings) -> list[str]:
     """What the configuration says today and our git does not heed, as one line a key, without values. 1 call."""
     now = record(project)
     old = {(key, value) for key, value in recorded.config}
@@ -200,7 +200,7 @@ def later(project: str, recorded: Recorded) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def use(project: str, recorded: Recorded, private: str, prefix: str = "", unconfined: bool = False) -> None:
+def use(project: str, recorded: RecordedSettings, private: str, prefix: str = "", unconfined: bool = False) -> None:
     """From here on every git call of this process in `project` has the recorded configuration only. 0 calls.
 
     `private` is a folder of ours that no agent may write; what somebody changed in it is made right again. `prefix`: where the

@@ -11,7 +11,7 @@ import os
 from collections.abc import Collection, Sequence
 
 from harness.base import encoding
-from harness.git import _sparse, commit_excludes, dotgit, placing, repository, settings
+from harness.git import _sparse, commit_excludes, dotgit, placement, repository, settings
 from harness.git.repository import GitFailed
 from harness.process import temporary
 from harness.state import files
@@ -171,7 +171,7 @@ def _clean(folder: str) -> None:
 
 def discard(folder: str, name: str) -> None:
     """Remove an untracked file or folder of the tree; what lies behind a link stays."""
-    if not placing.blocked(folder, name.rstrip("/")):
+    if not placement.blocked(folder, name.rstrip("/")):
         _remove(os.path.join(folder, name.rstrip("/")))
 
 
@@ -240,7 +240,7 @@ def carry(project: str, folder: str, names: Collection[str], below: str = "") ->
     sides = (("", project), ("in the tree: ", folder))
     unfit = {name: _unfit(name) for name in names}
     for name in [name for name, why in unfit.items() if not why]:
-        unfit[name] = next((place + why for place, top in sides if (why := placing.blocked(top, below + name))), "")
+        unfit[name] = next((place + why for place, top in sides if (why := placement.blocked(top, below + name))), "")
     extra = {"GIT_INDEX_FILE": index(folder), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses to be literal
     asked = b"".join(os.fsencode(f"./{below}{name}\0") for name, why in unfit.items() if not why)
     code, out, err = settings.call(folder, "check-ignore", "-z", "--stdin", stdin=asked, extra=extra)
@@ -250,7 +250,9 @@ def carry(project: str, folder: str, names: Collection[str], below: str = "") ->
     for name in [name for name, why in unfit.items() if not why]:
         known = f"./{below}{name}" in ignored
         unfit[name] = (
-            placing.copy(project, folder, below + name) if known else "git does not ignore it, so it would be committed"
+            placement.copy(project, folder, below + name)
+            if known
+            else "git does not ignore it, so it would be committed"
         )
     return [f"{name}: {why}" for name, why in unfit.items() if why]
 

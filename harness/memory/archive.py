@@ -14,7 +14,7 @@ from harness.base.errors import BrokenFile
 from harness.base.passwords import MASKED
 from harness.base.record import Record
 from harness.memory import gates, raw
-from harness.memory.raw import CURATOR, Entry
+from harness.memory.raw import CURATOR, RawEntry
 from harness.state import files, json_lines
 
 # The disposition of an entry: a new lesson in MEMORY.md, in the summary, too, or in an identity; one more occurrence of a lesson;
@@ -41,7 +41,7 @@ REPAIR = (
 TOGETHER = "raw.md, archive.jsonl and curated.json belong together: restore memory/ from a backup."
 
 
-class Archived(Record):
+class ArchiveEntry(Record):
     """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that shows it,
     the run, and the lesson that it was noted for (the number of the lesson's first entry, -1 for none); a later line may say
     that this lesson was merged into another."""
@@ -55,7 +55,7 @@ class Archived(Record):
     lesson: int = -1
 
 
-class Change(Record):
+class LessonChange(Record):
     """What became of a lesson after it was noted; `text` is how it read, and `by` the lesson that replaced it."""
 
     change: What
@@ -66,7 +66,7 @@ class Change(Record):
     by: int = -1
 
 
-class Move(Record):
+class ItemMove(Record):
     """An item that left its place after it was archived, as older versions wrote it; `origin` is written as `from`."""
 
     moved: str
@@ -76,33 +76,33 @@ class Move(Record):
     why: str
 
 
-def render(row: Archived | Change) -> bytes:
+def render(row: ArchiveEntry | LessonChange) -> bytes:
     """One line of the archive."""
     return encoding.dump_json(
         {name: value for name, value in row.asdict().items() if name in row.needed() or value != row.default(name)}
     )
 
 
-def masked_line(entry: Entry, why: str) -> str:
+def masked_line(entry: RawEntry, why: str) -> str:
     """The line of an entry that was gated: its secrets are masked; what is hostile is kept by its length alone."""
     text = gates.masked(entry.text) if why == gates.SECRET else f"{MASKED}{why}, {len(entry.text)} characters]"
     return entry.replace(text=text).line()
 
 
-def harmless(entry: Entry) -> Entry:
+def harmless(entry: RawEntry) -> RawEntry:
     """An entry as it may be shown before it is compacted: one that will be gated as the archive will have it."""
     why = gates.gated(entry.text)
     return raw.parse_line(masked_line(entry, why), entry.seq) if why else entry
 
 
-def parse(line: bytes) -> Archived | Move | Change:
+def parse(line: bytes) -> ArchiveEntry | ItemMove | LessonChange:
     """One line of the archive; raises ValueError, TypeError or KeyError where it is none."""
     row = json_lines.value(line)
     if "moved" in row:
-        return schema.record(Move, {("origin" if key == "from" else key): row[key] for key in row}, LEAVES)
+        return schema.record(ItemMove, {("origin" if key == "from" else key): row[key] for key in row}, LEAVES)
     if "change" not in row:
-        return schema.record(Archived, row, LEAVES)
-    change = schema.record(Change, row, LEAVES)
+        return schema.record(ArchiveEntry, row, LEAVES)
+    change = schema.record(LessonChange, row, LEAVES)
     if change.change == "ranked" and not is_rank(change.why):
         raise schema.InvalidField(f"`why` of a rank is {change.why!r}, not a number from 0 up")
     return change
@@ -114,7 +114,7 @@ def is_rank(text: str) -> bool:
     return whole.isascii() and whole.isdigit() and (not part or (part.isascii() and part.isdigit())) and len(text) < 9
 
 
-def forwards(path: str, start: int = 0) -> Iterator[Archived | Move | Change]:
+def forwards(path: str, start: int = 0) -> Iterator[ArchiveEntry | ItemMove | LessonChange]:
     """Every line of the archive, from the first on; raises BrokenFile with the line that is none."""
     for number, (line, size) in enumerate(raw.lines(path, start), 1):
         if not line.strip(b"\0 \r"):
@@ -129,12 +129,12 @@ def forwards(path: str, start: int = 0) -> Iterator[Archived | Move | Change]:
             start += size + 1
 
 
-def backwards(path: str, folded: int) -> Iterator[Archived]:
+def backwards(path: str, folded: int) -> Iterator[ArchiveEntry]:
     """The archived entries, newest first, each read and checked when it is asked for. Raises BrokenFile with the line that is
     neither an entry nor a change, or with the first number that is not the one before: entries are `folded` - 1 to 0."""
     seq = folded
     for row in rows_backwards(path):
-        if not isinstance(row, Archived):
+        if not isinstance(row, ArchiveEntry):
             continue
         seq -= 1
         if row.seq != seq:
@@ -145,7 +145,7 @@ def backwards(path: str, folded: int) -> Iterator[Archived]:
         raise BrokenFile(path, f"has {folded - seq} entries; curated.json says {folded}", remedy=TOGETHER)
 
 
-def rows_backwards(path: str) -> Iterator[Archived | Move | Change]:
+def rows_backwards(path: str) -> Iterator[ArchiveEntry | ItemMove | LessonChange]:
     """Every line of the archive, newest first, each read when it is asked for. Raises BrokenFile with the line that is none."""
     for offset, line in json_lines.backwards(path, BLOCK):
         if not line.strip(b"\0 \r"):
@@ -168,10 +168,10 @@ def _number(path: str, offset: int) -> int:
     return number
 
 
-def newest(path: str, folded: int, entries: int, room: int) -> list[Archived]:
+def newest(path: str, folded: int, entries: int, room: int) -> list[ArchiveEntry]:
     """The newest entries in order: at most so many, and no more once their lines come to `room` bytes. Raises BrokenFile as
     `backwards` does."""
-    found: list[Archived] = []
+    found: list[ArchiveEntry] = []
     for row in backwards(path, folded):
         found.append(row)
         room -= len(row.entry)

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from harness.base.record import Record
 from harness.memory import archive, edits, gates, lessons, pages, raw
-from harness.memory.archive import Archived, Change
+from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.memory.growth import Evidence, Graduation
 from harness.memory.lessons import DECISION, FORGOTTEN, RETIRED, Lesson, Lessons
-from harness.memory.pages import Curated, Item
-from harness.memory.raw import Entry
+from harness.memory.pages import CurationProgress, PageItem
+from harness.memory.raw import RawEntry
 
 KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": DECISION, "CONTEXT": "context", "FAIL": "fail", "-": "other"}
 MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}
@@ -45,8 +45,8 @@ class Inputs(Record):
     mission: str
     run: str
     today: str
-    waiting: list[Entry]
-    curated: Curated
+    waiting: list[RawEntry]
+    curated: CurationProgress
     known: Lessons
     end: int = 0
     crc: int = 0
@@ -61,10 +61,10 @@ class Inputs(Record):
     places: tuple[str, str] = ("memory/MEMORY.md", "memory/summary.md")
 
 
-class Said(Record):
+class Occurrence(Record):
     """One new occurrence of a lesson: `again` if the lesson was in memory before, and another run says it now."""
 
-    entry: Entry
+    entry: RawEntry
     text: str
     lesson: int
     again: bool = False
@@ -78,9 +78,9 @@ class Compaction:
         self.before, self.lessons, self.alone = before, before.known, set(alone)
         self.generation = before.curated.generation + 1
         self.dispositions: dict[int, tuple[str, int, str]] = {}
-        self.changes: list[tuple[int, Change]] = []
+        self.changes: list[tuple[int, LessonChange]] = []
         self.taken = 0
-        self.said: list[Said] = []
+        self.said: list[Occurrence] = []
         self.page, self.short = edits.pages_of(before.memory, before.summary, before.places)
         deleted, self.there = edits.take(self.page, self.short, self.lessons)
         for lesson_id in deleted:
@@ -102,12 +102,12 @@ class Compaction:
 
     def note(self, what: str, lesson: int, text: str, why: str, by: int = -1) -> None:
         """Note what became of a text, of a lesson by number or -1, behind the entries that are compacted."""
-        made = Change(change=what, lesson=lesson, text=text, by=by, why=why, run=self.before.run)
+        made = LessonChange(change=what, lesson=lesson, text=text, by=by, why=why, run=self.before.run)
         self.changes.append((self.taken, made))
 
     # ---- entries
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: RawEntry) -> None:
         """Compact one entry."""
         self.taken += 1
         note, kind = note_of(entry), kind_of(entry)
@@ -127,12 +127,12 @@ class Compaction:
         else:
             self._take_note(entry, kind, note)
 
-    def _is_of_mould(self, entry: Entry, note: str) -> bool:
+    def _is_of_mould(self, entry: RawEntry, note: str) -> bool:
         """Whether a note comes with other numbers each time, and neither a person nor an agent says that it is a lesson."""
         is_meant = entry.role == PERSON or entry.seq in self.alone
         return not is_meant and self.moulds.is_report(note, decides=entry.tag == "DECISION")
 
-    def _take_report(self, entry: Entry, note: str) -> None:
+    def _take_report(self, entry: RawEntry, note: str) -> None:
         """A note that comes with other numbers each time, and what was taken for lessons before."""
         self.dispositions[entry.seq] = ("dropped", -1, REPORT)
         self.moulds.add(note)
@@ -146,7 +146,7 @@ class Compaction:
         """Whether a lesson was retired as a report."""
         return lesson.state == RETIRED and self.moulds.is_report(lesson.text, decides=lesson.kind == DECISION)
 
-    def _take_untagged(self, entry: Entry, note: str) -> None:
+    def _take_untagged(self, entry: RawEntry, note: str) -> None:
         """An untagged entry, or one of a red claim: one line a feature, in its newest words."""
         if gates.is_report(note, "-") and entry.tag == "-" and entry.role != "validator":
             self.dispositions[entry.seq] = ("dropped", -1, "a status report")
@@ -159,7 +159,7 @@ class Compaction:
             self.lessons.say(lesson, "other", note)
         self._count(lesson, entry, note)
 
-    def _take_note(self, entry: Entry, kind: str, note: str) -> None:
+    def _take_note(self, entry: RawEntry, kind: str, note: str) -> None:
         """A tagged note: it says a known lesson again, replaces others, or is new."""
         same, older = self.lessons.relations(kind, note)
         lesson = self.lessons.all[same] if same is not None else None
@@ -198,10 +198,10 @@ class Compaction:
         self.lessons.supersede(older, newer)
         self.change("superseded", older, why, newer.id)
 
-    def _count(self, lesson: Lesson, entry: Entry, note: str) -> None:
+    def _count(self, lesson: Lesson, entry: RawEntry, note: str) -> None:
         """Count an occurrence of a lesson."""
         again = lesson.id in self.there and lessons.voice_of(entry) not in lesson.voices[-1:]
-        self.said.append(Said(entry=entry, text=note, lesson=lesson.id, again=again))
+        self.said.append(Occurrence(entry=entry, text=note, lesson=lesson.id, again=again))
         why = archive.OF_ITS_OWN if entry.seq in self.alone else ""
         if why:
             self.alone.add(lesson.id)
@@ -257,15 +257,15 @@ class Compaction:
         """Why a lesson is not on MEMORY.md."""
         return SAID if number in self.said_by_people else NO_ROOM
 
-    def _item(self, lesson: Lesson) -> Item:
+    def _item(self, lesson: Lesson) -> PageItem:
         where = [name for name in lesson.where if name != "-"]
-        return Item(
+        return PageItem(
             date=lesson.date or self.before.today, text=line_of(lesson), where=where, count=max(1, lesson.count)
         )
 
-    def archived(self, promoted: set[int], graduated: set[int]) -> list[Archived | Change]:
+    def archived(self, promoted: set[int], graduated: set[int]) -> list[ArchiveEntry | LessonChange]:
         """Every waiting entry with its disposition, each change behind the entry that made it."""
-        rows: list[Archived | Change] = []
+        rows: list[ArchiveEntry | LessonChange] = []
         waiting = iter(self.changes)
         place, change = next(waiting, (-1, None))
         for number, entry in enumerate([*self.before.waiting, None]):
@@ -280,7 +280,7 @@ class Compaction:
         found = [change.why for _, change in self.changes if (change.change, change.lesson) == ("retired", lesson.id)]
         return found[-1] if found else "retired"
 
-    def _archived(self, entry: Entry, promoted: set[int], graduated: set[int]) -> Archived:
+    def _archived(self, entry: RawEntry, promoted: set[int], graduated: set[int]) -> ArchiveEntry:
         what, number, why = self.dispositions[entry.seq]
         lesson = self.lesson_of(number)
         target, line = "", entry.line()
@@ -301,7 +301,7 @@ class Compaction:
             what, why = "dropped", NO_ROOM
         elif what == "gated":
             line = archive.masked_line(entry, why)
-        return Archived(
+        return ArchiveEntry(
             seq=entry.seq, entry=line, disposition=what, target=target, run=self.before.run, why=why, lesson=number
         )
 
@@ -340,7 +340,7 @@ def is_avoid(lesson: Lesson) -> bool:
     return lesson.kind == "avoid" or (lesson.kind == "fail" and title_of(lesson) == pages.LESSONS)
 
 
-def kind_of(entry: Entry) -> str:
+def kind_of(entry: RawEntry) -> str:
     """The kind of an entry's note, "" where it is none. A red claim is history, like an untagged line."""
     text = raw.one_line(entry.text)
     if entry.tag == "TRICK" and text.startswith(pages.AVOID_MARK):
@@ -350,13 +350,13 @@ def kind_of(entry: Entry) -> str:
     return KINDS.get(entry.tag, "")
 
 
-def note_of(entry: Entry) -> str:
+def note_of(entry: RawEntry) -> str:
     """The note of an entry, on one readable line and without the mark of its kind."""
     kind = "fail" if entry.tag == "FAIL" else kind_of(entry)
     return raw.readable(raw.one_line(entry.text).removeprefix(MARKS.get(kind, "")))
 
 
-def other_key(entry: Entry, note: str) -> str:
+def other_key(entry: RawEntry, note: str) -> str:
     """What an untagged line is about: its feature, or nothing but its words."""
     return f"{entry.tag} {(lessons.features_of([entry]) or [note])[0]}"
 

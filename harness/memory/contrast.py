@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from harness.memory.words import Words
+from harness.memory.words import NoteWords
 
 MEANT = 0.5  # of what a note denies, the other has
 
 
-def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
+def opposed(new: NoteWords, old: NoteWords, *, decisions: bool, alike: bool) -> bool:
     """Whether one says not to use what the other says to use, or in a note that is `alike`, or a decision, names at all."""
     if decisions and new.denied & old.names - old.denied:
         return True
@@ -25,13 +25,13 @@ def opposed(new: Words, old: Words, *, decisions: bool, alike: bool) -> bool:
     return False
 
 
-def denies(new: Words, old: Words) -> bool:
+def denies(new: NoteWords, old: NoteWords) -> bool:
     """Whether one denies most of what it denies in the face of the other, which has it: "B instead of A", and A."""
     pairs = ((one.denied, two.terms - two.denied) for one, two in ((new, old), (old, new)))
     return any(denied & said and len(denied & said) >= MEANT * len(denied) for denied, said in pairs)
 
 
-def differs_in_values(new: Words, old: Words) -> bool:
+def differs_in_values(new: NoteWords, old: NoteWords) -> bool:
     """Whether both set one thing, and to another value: how="left", how="outer"."""
     mine, yours = dict(new.values), dict(old.values)
     return any(mine[name] != yours[name] for name in mine.keys() & yours.keys())

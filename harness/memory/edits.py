@@ -12,7 +12,7 @@ import re
 from harness.base.errors import BrokenFile
 from harness.memory import pages
 from harness.memory.lessons import Lesson, Lessons, compared
-from harness.memory.pages import Item, Page, Section
+from harness.memory.pages import MemoryPage, PageItem, PageSection
 from harness.memory.similarity import SAME, Index
 from harness.memory.words import words
 
@@ -24,12 +24,12 @@ ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(reti
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
 
 
-def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -> tuple[Page, Page]:
+def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -> tuple[MemoryPage, MemoryPage]:
     """MEMORY.md and summary.md, parsed; raises BrokenFile with the line of a heading of ours that is there twice."""
     return _page(memory, pages.MEMORY_TITLES, places[0]), _page(summary, pages.SUMMARY_TITLES, places[1])
 
 
-def _page(text: str | None, titles: tuple[str, ...], path: str) -> Page:
+def _page(text: str | None, titles: tuple[str, ...], path: str) -> MemoryPage:
     page, seen, number = pages.parse_page((text or "").removeprefix(BOM), ()), set[str](), 1
     for section in page.sections:
         if section.title in titles and section.title in seen:
@@ -40,7 +40,7 @@ def _page(text: str | None, titles: tuple[str, ...], path: str) -> Page:
     return page
 
 
-def take(page: Page, short: Page, known: Lessons) -> tuple[list[int], set[int]]:
+def take(page: MemoryPage, short: MemoryPage, known: Lessons) -> tuple[list[int], set[int]]:
     """Leave only people's lines on both pages, and move those of the summary to MEMORY.md. Returns the lessons whose lines were
     deleted, and those that MEMORY.md had."""
     _unpin(page, short, known.written.get("summary") or {})
@@ -55,7 +55,7 @@ def take(page: Page, short: Page, known: Lessons) -> tuple[list[int], set[int]]:
     return sorted(number for number in gone if number in known.all and known.all[number].holds), there
 
 
-def _unpin(page: Page, short: Page, written: dict[str, int]) -> None:
+def _unpin(page: MemoryPage, short: MemoryPage, written: dict[str, int]) -> None:
     """A pinned line that a person deleted from the summary is pinned no more; MEMORY.md keeps it, as any line of a person."""
     there = {str(line).rstrip() for section in short.sections for line in section.lines}
     gone = {line for line, number in written.items() if number == PERSONS and line.rstrip() not in there}
@@ -66,7 +66,7 @@ def _unpin(page: Page, short: Page, written: dict[str, int]) -> None:
         ]
 
 
-def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> tuple[set[int], set[int]]:
+def _strip(page: MemoryPage, titles: tuple[str, ...], known: Lessons, name: str) -> tuple[set[int], set[int]]:
     """Take the curator's lines off the page; returns the lessons of which it has none any more, and those that it had."""
     written = known.written.get(name)
     by_line = None if written is None else {line.rstrip(): number for line, number in written.items()}
@@ -74,7 +74,7 @@ def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> tu
     found: set[int] = set()
     for section in page.sections:
         if section.title in titles:
-            kept: list[Item | str] = []
+            kept: list[PageItem | str] = []
             for line in section.lines:
                 number = _of_lesson(str(line), texts, name) if by_line is None else by_line.get(str(line).rstrip())
                 if number is not None:
@@ -91,7 +91,7 @@ def _strip(page: Page, titles: tuple[str, ...], known: Lessons, name: str) -> tu
     return set() if is_empty else before - found, before
 
 
-def _strip_elsewhere(page: Page, titles: tuple[str, ...], by_line: dict[str, int]) -> set[int]:
+def _strip_elsewhere(page: MemoryPage, titles: tuple[str, ...], by_line: dict[str, int]) -> set[int]:
     """Take the curator's lines off other sections: somebody moved them there, or wrote a heading above them. Returns their
     lessons. A copy of a line that is in its place is a person's."""
     found: set[int] = set()
@@ -124,7 +124,7 @@ def shown(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
 
 
-def _trimmed(lines: list[Item | str]) -> list[Item | str]:
+def _trimmed(lines: list[PageItem | str]) -> list[PageItem | str]:
     while lines and not str(lines[-1]).strip():
         lines.pop()
     while lines and not str(lines[0]).strip():
@@ -132,9 +132,9 @@ def _trimmed(lines: list[Item | str]) -> list[Item | str]:
     return lines
 
 
-def _pin(page: Page, title: str, lines: list[str]) -> None:
+def _pin(page: MemoryPage, title: str, lines: list[str]) -> None:
     """Put a person's lines of the summary, below a heading of ours, on MEMORY.md."""
-    section = page.section(MOVES_TO.get(title, title)) if lines else Section(heading="")
+    section = page.section(MOVES_TO.get(title, title)) if lines else PageSection(heading="")
     for one in lines:
         text = one.strip().removeprefix("- ").removesuffix(PINNED).strip()
         mark = pages.AVOID_MARK if title == pages.AVOID and not text.startswith(pages.AVOID_MARK) else ""
@@ -142,7 +142,7 @@ def _pin(page: Page, title: str, lines: list[str]) -> None:
             _put(section, f"- {mark}{text}", section.lines)
 
 
-def _pin_own(page: Page, title: str, lines: list[str]) -> None:
+def _pin_own(page: MemoryPage, title: str, lines: list[str]) -> None:
     """Put a person's own section of the summary on MEMORY.md, word for word; "" is the text before the first heading."""
     section = page.section(title) if title else page.sections[0]
     before = [*section.lines]
@@ -151,7 +151,7 @@ def _pin_own(page: Page, title: str, lines: list[str]) -> None:
             _put(section, line.removesuffix(PINNED), before)
 
 
-def _put(section: Section, line: str, known: list[Item | str]) -> None:
+def _put(section: PageSection, line: str, known: list[PageItem | str]) -> None:
     """Put a line into a section as pinned, unless it is one of those known there; of those it is marked."""
     if line in known and line in section.lines:
         section.lines[section.lines.index(line)] = line + PINNED
@@ -159,7 +159,7 @@ def _put(section: Section, line: str, known: list[Item | str]) -> None:
         section.lines.append(line + PINNED)
 
 
-def pinned(page: Page) -> dict[str, list[str]]:
+def pinned(page: MemoryPage) -> dict[str, list[str]]:
     """The pinned lines for each heading of the summary, as they are shown there."""
     found: dict[str, list[str]] = {title: [] for title in pages.SUMMARY_TITLES}
     for section in page.sections:
@@ -189,26 +189,26 @@ def as_pinned(line: str, title: str) -> str:
     return "- " + text[2:].removeprefix(pages.AVOID_MARK) if text.startswith("- ") else ""
 
 
-def place(page: Page, title: str, items: list[Item]) -> None:
+def place(page: MemoryPage, title: str, items: list[PageItem]) -> None:
     """Put the curator's lines into a section, before what people wrote there, and one blank line behind it."""
     section = page.section(title)
     section.lines = [*items, *_trimmed(section.lines)]
 
 
-def place_lines(page: Page, title: str, lines: list[str]) -> None:
+def place_lines(page: MemoryPage, title: str, lines: list[str]) -> None:
     """Put these lines into a section, in the place of all that is there."""
     section = page.section(title) if title else page.sections[0]
     section.lines = [*lines]
 
 
-def dense(page: Page) -> None:
+def dense(page: MemoryPage) -> None:
     """No blank line between two sections, and no section of a person's without a line."""
     page.sections[1:] = [one for one in page.sections[1:] if one.lines or one.title in pages.SUMMARY_TITLES]
     for section in page.sections:
         section.lines = _trimmed(section.lines)
 
 
-def spaced(page: Page) -> None:
+def spaced(page: MemoryPage) -> None:
     """One blank line between two sections."""
     for section in page.sections[:-1]:
         section.lines = [*_trimmed(section.lines)]
@@ -217,7 +217,7 @@ def spaced(page: Page) -> None:
     page.sections[-1].lines = _trimmed(page.sections[-1].lines)
 
 
-def hand_index(page: Page) -> Index:
+def hand_index(page: MemoryPage) -> Index:
     """The lines that people wrote, ready for comparison."""
     index = Index()
     for section in page.sections:
@@ -239,7 +239,7 @@ def is_said(index: Index, lesson: Lesson) -> bool:
     )
 
 
-def prepare(page: Page, titles: tuple[str, ...]) -> int:
+def prepare(page: MemoryPage, titles: tuple[str, ...]) -> int:
     """Make the sections of ours where the page has none; returns the lines of the page without the curator's."""
     for title in titles:
         page.section(title)

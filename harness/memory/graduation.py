@@ -12,8 +12,8 @@ import errno
 import re
 from typing import Any
 
-from harness.memory import compaction, gates, identity, own_names
-from harness.memory.compaction import Compaction, Said
+from harness.memory import compaction, gates, identity, private_names
+from harness.memory.compaction import Compaction, Occurrence
 from harness.memory.growth import Evidence, Graduation
 from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
 from harness.memory.similarity import SAME
@@ -73,8 +73,8 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
     """New evidence, and the lessons that go to an identity now; `made.candidates`: the others that may. Only a lesson with a new
     occurrence may, so none goes twice."""
     before, others = made.before, _Others(made)
-    own = own_names.own_names(before.project_names)
-    touched: dict[int, list[Said]] = {}
+    own = private_names.own_names(before.project_names)
+    touched: dict[int, list[Occurrence]] = {}
     for one in made.said:
         lesson = made.lessons.all.get(one.lesson)
         if lesson is not None and lesson.holds and lesson.kind in ADVICE:
@@ -86,7 +86,9 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
     found: list[Graduation] = []
     for number, said in touched.items():
         lesson = made.lessons.all[number]
-        texts = [text for text in lesson.texts if own_names.may_travel(text, own) and not words(text).names & symbols]
+        texts = [
+            text for text in lesson.texts if private_names.may_travel(text, own) and not words(text).names & symbols
+        ]
         if not texts:
             continue
         if lesson.evidenced < MOST_OF_LESSON:
@@ -127,7 +129,7 @@ def _with_room(made: Compaction, evidence: list[Evidence], graduations: list[Gra
     return [one for one in graduations if one not in crowded]
 
 
-def _evidence(mission: str, run: str, said: Said) -> Evidence:
+def _evidence(mission: str, run: str, said: Occurrence) -> Evidence:
     entry = said.entry
     return Evidence(
         mission=mission,
@@ -142,7 +144,7 @@ def _evidence(mission: str, run: str, said: Said) -> Evidence:
 
 
 def _graduation(
-    made: Compaction, lesson: Lesson, said: list[Said], texts: list[str], others: _Others
+    made: Compaction, lesson: Lesson, said: list[Occurrence], texts: list[str], others: _Others
 ) -> Graduation | None:
     """The lesson as it goes to an identity; None where no rule says so."""
     here = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}

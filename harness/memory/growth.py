@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from harness.base.record import Record
 from harness.memory import pages
-from harness.memory.pages import Item, Page
+from harness.memory.pages import MemoryPage, PageItem
 from harness.memory.similarity import SAME, Index
-from harness.memory.words import Candidates, words
+from harness.memory.words import CandidateFilter, words
 
 FAILURES = ("FAIL", "AVOID")
 
@@ -42,18 +42,18 @@ class Graduation(Record):
 
 
 def grow(
-    page: Page, graduations: list[Graduation], known: list[Evidence], today: str, most: int
-) -> tuple[list[Graduation], list[Item]]:
+    page: MemoryPage, graduations: list[Graduation], known: list[Evidence], today: str, most: int
+) -> tuple[list[Graduation], list[PageItem]]:
     """Add graduations to an identity, counted over `known`, within `most` lines as far as they are ours. Returns the graduations
     without room, and the other items that left: the least frequent, the older first, of one day the last to come."""
     index = ItemIndex(page.items(""))
-    new: list[Item] = []
-    touched: list[Item] = []
+    new: list[PageItem] = []
+    touched: list[PageItem] = []
     for one in graduations:
         shown = shown_text(one.tag, one.text)
         item = index.find(shown)
         if item is None:
-            item = Item(date=today, text=shown, count=0, where=one.missions[-pages.MOST_NAMED :])
+            item = PageItem(date=today, text=shown, count=0, where=one.missions[-pages.MOST_NAMED :])
             new.append(item)
             index.add(item)
         item.count = max(item.count, one.count if item.count == 0 else 0)
@@ -78,18 +78,18 @@ def shown_text(tag: str, note: str) -> str:
 class ItemIndex:
     """Items of an identity, found by meaning; failures and other items apart."""
 
-    def __init__(self, items: list[Item]) -> None:
-        self.parts: dict[bool, tuple[Index, list[Item]]] = {is_avoid: (Index(), []) for is_avoid in (True, False)}
+    def __init__(self, items: list[PageItem]) -> None:
+        self.parts: dict[bool, tuple[Index, list[PageItem]]] = {is_avoid: (Index(), []) for is_avoid in (True, False)}
         for item in items:
             self.add(item)
 
-    def add(self, item: Item) -> None:
+    def add(self, item: PageItem) -> None:
         """Add an item."""
         index, items = self.parts[item.text.startswith(pages.AVOID_MARK)]
         index.add(item.text.removeprefix(pages.AVOID_MARK), len(items))
         items.append(item)
 
-    def find(self, shown: str) -> Item | None:
+    def find(self, shown: str) -> PageItem | None:
         """The item with the same meaning as `shown`."""
         index, items = self.parts[shown.startswith(pages.AVOID_MARK)]
         note = words(shown.removeprefix(pages.AVOID_MARK))
@@ -103,7 +103,7 @@ def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[
     """The evidence for each item, by `id(item)`."""
     find = functools.cache(index.find)
     found: dict[int, list[Evidence]] = {}
-    able = Candidates([item.text for _, items in index.parts.values() for item in items])
+    able = CandidateFilter([item.text for _, items in index.parts.values() for item in items])
     for one in known:
         if not able.has(one.text):
             continue  # most evidence: no comparison
@@ -113,7 +113,7 @@ def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[
     return found
 
 
-def _count(item: Item, occurrences: list[Evidence], today: str) -> None:
+def _count(item: PageItem, occurrences: list[Evidence], today: str) -> None:
     """Raise an item's count and missions to those of the evidence; a count that a person raised is not lowered."""
     missions = list(dict.fromkeys([*(one.mission for one in occurrences), *item.where]))[-pages.MOST_NAMED :]
     if len(occurrences) > item.count or missions != item.where:

@@ -16,10 +16,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from harness.base import encoding, schema
-from harness.base.errors import Busy, UsageFault
+from harness.base.errors import LockBusy, UsageFault
 from harness.memory import growth, pages
 from harness.memory.growth import Evidence, Graduation
-from harness.memory.pages import Item, Page
+from harness.memory.pages import MemoryPage, PageItem
 from harness.state import files, json_lines
 from harness.state.layout import evidence_file, identity_file
 
@@ -63,7 +63,7 @@ def _lines(path: str) -> list[tuple[str, str]]:
 
 def is_forgotten(one: Graduation, taken_back: list[tuple[str, str]]) -> bool:
     """Whether a person took this back from the role's identity, in these words or others."""
-    items = [Item(date="", text=text) for role, text in taken_back if role == one.role]
+    items = [PageItem(date="", text=text) for role, text in taken_back if role == one.role]
     return bool(items) and growth.ItemIndex(items).find(growth.shown_text(one.tag, one.text)) is not None
 
 
@@ -135,12 +135,12 @@ def _parsed(data: bytes, path: str) -> tuple[Evidence, ...]:
     return tuple(found.values())
 
 
-def parse(content: str) -> Page:
+def parse(content: str) -> MemoryPage:
     """Parse a role's identity as a page; its items are before the first `## ` heading."""
     return pages.parse_page(content, ("",), pages.MISSIONS)
 
 
-def render(page: Page) -> str:
+def render(page: MemoryPage) -> str:
     """The text of a role's identity."""
     return pages.render_page(page, pages.MISSIONS)
 
@@ -177,7 +177,7 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
 
 def grown(
     content: str, role: str, graduations: list[Graduation], known: list[Evidence], today: str
-) -> tuple[str, list[Graduation], list[Item]]:
+) -> tuple[str, list[Graduation], list[PageItem]]:
     """The text of a role's identity with these graduations added, within LINES as far as they are ours; those for which there is
     no room; and the items that left for others."""
     page = parse(content or f"# {role}\n")
@@ -216,7 +216,7 @@ def _deleted(folder: str, name: str) -> list[str]:
     put in other words, or is a person's now, is there."""
     content = files.read_text(os.path.join(folder, name)) or ""
     shown = [
-        line if isinstance(line, Item) else Item(date="", text=line.removeprefix("- "))
+        line if isinstance(line, PageItem) else PageItem(date="", text=line.removeprefix("- "))
         for part in parse(content).sections
         for line in part.lines
     ]
@@ -283,4 +283,4 @@ def locked(folder: str) -> AbstractContextManager[object]:
         return FileLock(path, timeout=LOCK_SECONDS, poll_interval=0.005, is_singleton=True).acquire()
     except Timeout:
         message = f"{path}: another mission has held this lock for {LOCK_SECONDS:.0f} s. Try again later."
-        raise Busy(message) from None
+        raise LockBusy(message) from None

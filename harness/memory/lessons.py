@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.base.record import Record
 from harness.memory.contrast import plain
-from harness.memory.raw import Entry
+from harness.memory.raw import RawEntry
 from harness.memory.similarity import MIN_COSINE_SAME, NEWER, SAME, UNRELATED, Index
 from harness.memory.words import LIFTS, words
 
@@ -70,7 +70,7 @@ class Lesson(Record):
             return self.said
         return self.texts[-1] if self.kind in (DECISION, "other") else self.texts[self.best]
 
-    def hear(self, entry: Entry) -> None:
+    def hear(self, entry: RawEntry) -> None:
         """Count an occurrence. What is noted again holds again."""
         voice = voice_of(entry)
         self.state, self.by, self.last = "", -1, entry.seq
@@ -91,12 +91,12 @@ def newest(names: list[str], most: int) -> list[str]:
     return [*dict.fromkeys(names)][-most:]
 
 
-def voice_of(entry: Entry) -> str:
+def voice_of(entry: RawEntry) -> str:
     """Who noted it: the role and the feature."""
     return f"{entry.role} {entry.feature}"
 
 
-def features_of(entries: Iterable[Entry]) -> list[str]:
+def features_of(entries: Iterable[RawEntry]) -> list[str]:
     """The features of the entries, in order; invalid names are left out."""
     return list(dict.fromkeys(entry.feature for entry in entries if FEATURE.fullmatch(entry.feature)))
 

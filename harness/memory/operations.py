@@ -26,7 +26,7 @@ NEAR_MISS = 0.15  # closeness of two lessons that an agent is asked about
 MOST_SHOWN = 60
 
 
-class Wrong(Exception):
+class InvalidOperation(Exception):
     """An operation that is not taken, with the reason."""
 
 
@@ -44,7 +44,7 @@ class Operations:
             try:
                 self._one(row)
                 taken += 1
-            except Wrong as fault:
+            except InvalidOperation as fault:
                 wrong.append(f"operation {number}: {fault}")
         return taken, wrong
 
@@ -52,10 +52,10 @@ class Operations:
         what = row.get("do") if isinstance(row, dict) else None
         what = OLDER.get(str(what), what)
         if what not in KINDS:
-            raise Wrong(f"'do' is one of {', '.join(KINDS)}")
+            raise InvalidOperation(f"'do' is one of {', '.join(KINDS)}")
         entries = row.get("entries")
         if not isinstance(entries, list) or not entries or not all(isinstance(one, int) for one in entries):
-            raise Wrong("'entries' is a list of entry numbers")
+            raise InvalidOperation("'entries' is a list of entry numbers")
         found = list(dict.fromkeys(self._lesson(number).id for number in entries))
         sources = [self.lessons.all[number] for number in found]
         {
@@ -72,16 +72,16 @@ class Operations:
         """The lesson of an entry."""
         lesson = self.made.lesson_of(self.made.dispositions.get(number, ("", number, ""))[1])
         if lesson is None or not lesson.holds or lesson.kind == "other":
-            raise Wrong(f"entry {number} is no lesson that holds")
+            raise InvalidOperation(f"entry {number} is no lesson that holds")
         return lesson
 
     def _same(self, sources: list[Lesson], row: dict[str, Any]) -> None:
         if len(sources) < 2:
-            raise Wrong("the entries are one lesson already")
+            raise InvalidOperation("the entries are one lesson already")
         if len({one.kind == DECISION for one in sources}) > 1:
-            raise Wrong("a decision is not the same as a lesson")
+            raise InvalidOperation("a decision is not the same as a lesson")
         if len(sources) > MOST_TOGETHER:
-            raise Wrong(f"one operation takes at most {MOST_TOGETHER} lessons together")
+            raise InvalidOperation(f"one operation takes at most {MOST_TOGETHER} lessons together")
         said = _new_words(sources, row) if row.get("text") else ""
         first, *others = sorted(sources, key=lambda one: one.id)
         for gone in others:
@@ -91,9 +91,9 @@ class Operations:
 
     def _newer(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
         if len(sources) < 2:
-            raise Wrong("it names the older and the newer entry")
+            raise InvalidOperation("it names the older and the newer entry")
         if len(sources) > MOST_REPLACED + 1:
-            raise Wrong(f"one entry replaces at most {MOST_REPLACED} lessons")
+            raise InvalidOperation(f"one entry replaces at most {MOST_REPLACED} lessons")
         newest = max(sources, key=lambda one: one.last)
         for older in sources:
             if older is not newest:
@@ -101,7 +101,7 @@ class Operations:
 
     def _reword(self, sources: list[Lesson], row: dict[str, Any]) -> None:
         if len(sources) != 1:
-            raise Wrong("'reword' is of one lesson; say first that they are the same")
+            raise InvalidOperation("'reword' is of one lesson; say first that they are the same")
         self._say(sources[0], _new_words(sources, row))
 
     def _say(self, lesson: Lesson, text: str) -> None:
@@ -110,7 +110,7 @@ class Operations:
 
     def _rank(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
         if len(sources) > MOST_RANKED:
-            raise Wrong(f"at most {MOST_RANKED} entries are ranked")
+            raise InvalidOperation(f"at most {MOST_RANKED} entries are ranked")
         for place, lesson in enumerate(sources):
             lesson.rank = round(MOST_RANK * (len(sources) - place) / len(sources), 2)
             self.made.change("ranked", lesson, str(lesson.rank))
@@ -118,10 +118,10 @@ class Operations:
     def _retire(self, sources: list[Lesson], row: dict[str, Any]) -> None:
         why = row.get("why")
         if not isinstance(why, str) or not why.strip() or gates.gated(why):
-            raise Wrong("'why' says in a few words why it leaves")
+            raise InvalidOperation("'why' says in a few words why it leaves")
         most = max(FEWEST_RETIRED, int(MOST_RETIRED * len(self.lessons.all)))
         if self.retired + len(sources) > most:
-            raise Wrong(f"one compaction retires at most {most} lessons")
+            raise InvalidOperation(f"one compaction retires at most {most} lessons")
         for lesson in sources:
             lesson.state = RETIRED
             self.retired += 1
@@ -132,18 +132,18 @@ def _new_words(sources: list[Lesson], row: dict[str, Any]) -> str:
     """The words that an operation gives these lessons, which are one; raises Wrong where they do not say the same."""
     text = row.get("text")
     if not isinstance(text, str) or not text.strip() or len(text) > LONGEST or "\n" in text:
-        raise Wrong(f"'text' is one line of at most {LONGEST} characters")
+        raise InvalidOperation(f"'text' is one line of at most {LONGEST} characters")
     why = gates.gated(text.strip())
     if why:
-        raise Wrong(f"the new words have {why}")
+        raise InvalidOperation(f"the new words have {why}")
     terms = frozenset[str]().union(*(words(one).terms for lesson in sources for one in lesson.texts))
     new = words(text.strip())
     added = (new.names | new.numbers) - terms
     if added or len(new.terms & terms) < KNOWN * len(new.terms):
-        raise Wrong(f"the new words add facts: {', '.join(sorted(added or new.terms - terms)[:5])}")
+        raise InvalidOperation(f"the new words add facts: {', '.join(sorted(added or new.terms - terms)[:5])}")
     lost = frozenset.intersection(*(words(lesson.text).names for lesson in sources)) - new.terms
     if lost:
-        raise Wrong(f"the new words lose {', '.join(sorted(lost)[:5])}")
+        raise InvalidOperation(f"the new words lose {', '.join(sorted(lost)[:5])}")
     return text.strip()
 
 

@@ -41,7 +41,7 @@ NEEDED = ("generation", "first_seq", "folded")  # in curated.json, whichever ver
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
-class Curated(Record):
+class CurationProgress(Record):
     """The curator's progress: entries 0..folded-1 are archived, `first_seq` is the number of raw.md's first line.
 
     Entry number `folded` begins at the byte `offset`, before which the file has the checksum `crc` (waiting.py). Both are 0,
@@ -55,7 +55,7 @@ class Curated(Record):
     crc: Whole = 0
 
 
-class Item(Record):
+class PageItem(Record):
     """A dated line of the harness: `where` names features (missions in an identity), `count` is its occurrences."""
 
     date: str
@@ -64,20 +64,20 @@ class Item(Record):
     count: int = 1
 
 
-class Section(Record):
+class PageSection(Record):
     """A heading as written ("" before the first) and its lines: our items, and lines that people wrote."""
 
     heading: str
-    lines: list[Item | str] = []
+    lines: list[PageItem | str] = []
 
     @property
     def title(self) -> str:
         """The heading without its marks and the pointer to MEMORY.md; "" before the first."""
         return title_of(self.heading)
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[PageItem]:
         """Our items, in order."""
-        return [line for line in self.lines if isinstance(line, Item)]
+        return [line for line in self.lines if isinstance(line, PageItem)]
 
 
 def title_of(line: str) -> str:
@@ -86,12 +86,12 @@ def title_of(line: str) -> str:
     return OURS.get(known) or line[3:].partition(MORE)[0].strip()
 
 
-class Page(Record):
+class MemoryPage(Record):
     """A page of memory; the first section is the text before the first heading."""
 
-    sections: list[Section]
+    sections: list[PageSection]
 
-    def section(self, title: str) -> Section:
+    def section(self, title: str) -> PageSection:
         """The first section with this title; made at the end where the page has none."""
         for section in self.sections:
             if section.heading and section.title == title:
@@ -99,10 +99,10 @@ class Page(Record):
         last = self.sections[-1].lines
         if len(self.sections) > 1 and (not last or last[-1] != ""):
             last.append("")
-        self.sections.append(Section(heading="## " + title))
+        self.sections.append(PageSection(heading="## " + title))
         return self.sections[-1]
 
-    def items(self, title: str) -> list[Item]:
+    def items(self, title: str) -> list[PageItem]:
         """The items under every heading with this title."""
         return [item for section in self.sections if section.title == title for item in section.items()]
 
@@ -119,22 +119,22 @@ def first_seq(folded: int) -> int:
     return max(0, folded - WINDOW)
 
 
-def curated(layout: Layout) -> Curated:
+def curated(layout: Layout) -> CurationProgress:
     """What curated.json says; raises as `parse_curated`."""
     return parse_curated(State(layout).data(names.CURATED), layout.curated)
 
 
-def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:
+def parse_curated(data: bytes | None, path: str = "curated.json") -> CurationProgress:
     """The file's content, all zero where it is absent; raises BrokenFile where it does not parse or does not add up."""
     if data is None:
-        return Curated()
+        return CurationProgress()
     value = encoding.parse_json(data, path)
     remedy = f'It holds {{"generation":N,"first_seq":N,"folded":N,"offset":N,"crc":N}}. {RESTORE}'
-    if not isinstance(value, dict) or not set(NEEDED) <= value.keys() <= set(Curated.fields):
+    if not isinstance(value, dict) or not set(NEEDED) <= value.keys() <= set(CurationProgress.fields):
         raise BrokenFile(path, "not exactly generation, first_seq, folded, offset and crc", remedy=remedy)
-    if schema.invalid_field(Curated, value):
+    if schema.invalid_field(CurationProgress, value):
         raise BrokenFile(path, "a value is not a whole number from 0 up", remedy=remedy)
-    curated = Curated(**value)
+    curated = CurationProgress(**value)
     first = first_seq(curated.folded)
     if curated.first_seq > first or (curated.first_seq < first and not curated.offset):
         fault = f"first_seq is {curated.first_seq}, but with {curated.folded} folded it is {first}"
@@ -142,7 +142,7 @@ def parse_curated(data: bytes | None, path: str = "curated.json") -> Curated:
     return curated
 
 
-def render_curated(curated: Curated) -> bytes:
+def render_curated(curated: CurationProgress) -> bytes:
     """The file's bytes."""
     return encoding.dump_json({name: value for name, value in curated.asdict().items() if value or name in NEEDED})
 
@@ -156,7 +156,7 @@ def item_pattern(label: str) -> str:
     return rf"- \[([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})\] (\S|\S.*\S) \((?:{names})?([1-9][0-9]{{0,8}})x\)"
 
 
-def parse_item(line: str, label: str = "") -> Item | None:
+def parse_item(line: str, label: str = "") -> PageItem | None:
     """The item in a line, or None where a person wrote the line."""
     if not (line.startswith("- [") and line.endswith("x)")):
         return None
@@ -164,26 +164,26 @@ def parse_item(line: str, label: str = "") -> Item | None:
     if not found:
         return None
     date, text, names, count = found.groups()
-    return Item(date=date, text=text, where=names.split(", ") if names else [], count=int(count))
+    return PageItem(date=date, text=text, where=names.split(", ") if names else [], count=int(count))
 
 
-def render_item(item: Item, label: str = "") -> str:
+def render_item(item: PageItem, label: str = "") -> str:
     """The item's line without its newline."""
     names = f"{label}{', '.join(item.where)} · " if item.where else ""
     return f"- [{item.date}] {item.text} ({names}{item.count}x)"
 
 
-def parse_page(text: str | None, ours: tuple[str, ...], label: str = "") -> Page:
+def parse_page(text: str | None, ours: tuple[str, ...], label: str = "") -> MemoryPage:
     """The page; items are found under the headings `ours` ("" for the text before the first). None is an empty page. In a code
     fence there is no heading."""
-    page = Page(sections=[Section(heading="")])
+    page = MemoryPage(sections=[PageSection(heading="")])
     lines = (text or "").replace("\r\n", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
     fenced = _fenced(lines)
     for number, line in enumerate(lines):
         if line.startswith("## ") and number not in fenced:
-            page.sections.append(Section(heading=line))
+            page.sections.append(PageSection(heading=line))
             continue
         section = page.sections[-1]
         item = parse_item(line, label) if section.title in ours else None
@@ -205,27 +205,27 @@ def _fenced(lines: list[str]) -> set[int]:
     return found
 
 
-def render_page(page: Page, label: str = "") -> str:
+def render_page(page: MemoryPage, label: str = "") -> str:
     """The page's text; ends with a newline unless it is empty."""
     lines: list[str] = []
     for section in page.sections:
         if section.heading:
             lines.append(section.heading)
-        lines.extend(render_item(line, label) if isinstance(line, Item) else line for line in section.lines)
+        lines.extend(render_item(line, label) if isinstance(line, PageItem) else line for line in section.lines)
     return "".join(line + "\n" for line in lines)
 
 
-def add_items(section: Section, items: list[Item]) -> None:
+def add_items(section: PageSection, items: list[PageItem]) -> None:
     """Put items after the last item of the section, else after the last line that is not blank."""
     place = len(section.lines)
     while place and section.lines[place - 1] == "":
         place -= 1
-    own = [index for index, line in enumerate(section.lines, 1) if isinstance(line, Item)]
+    own = [index for index, line in enumerate(section.lines, 1) if isinstance(line, PageItem)]
     place = own[-1] if own else place
     section.lines[place:place] = items
 
 
-def fit(page: Page, most: int, first_to_go: Callable[[Item], Any]) -> list[Item]:
+def fit(page: MemoryPage, most: int, first_to_go: Callable[[PageItem], Any]) -> list[PageItem]:
     """Drop the harness's items until the page has at most `most` lines, the smallest `first_to_go(item)` first; what people wrote
     stays, however long it is. Returns the dropped items."""
     over = page.size() - most

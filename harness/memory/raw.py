@@ -29,7 +29,7 @@ WINDOW = 10
 CURATOR = "curator"  # the role in the curator's own entries, and their disposition in the archive
 
 
-class Entry(Record):
+class RawEntry(Record):
     """One line of raw.md. `tag` is one of TAGS, or "" for a line that is no entry (its `text` is then the whole line)."""
 
     seq: int
@@ -70,7 +70,7 @@ def readable(text: str) -> str:
     return text if len(text) <= LONGEST_OF_PERSON else text[: LONGEST_OF_PERSON - 1].rstrip() + "…"
 
 
-def parse_line(line: str, seq: int) -> Entry:
+def parse_line(line: str, seq: int) -> RawEntry:
     """The entry in one line; an invalid line keeps its text, with an empty tag, and one that is too long its beginning."""
     if len(line) > LONGEST_LINE:
         line = _cut(line, len(line.encode("utf-8", "replace")))
@@ -80,11 +80,11 @@ def parse_line(line: str, seq: int) -> Entry:
     if len(parts) == 4 and stamp[:1] == "[" and stamp.endswith("Z") and parts[2] in MARKS:
         role, feature, mark, text = parts
         if len(stamp) + len(role) + len(feature) <= LONGEST_HEAD:
-            return Entry(seq=seq, at=stamp[1:], role=role, feature=feature, tag=MARKS[mark], text=text)
-    return Entry(seq=seq, at="", role="", feature="-", tag="", text=line)
+            return RawEntry(seq=seq, at=stamp[1:], role=role, feature=feature, tag=MARKS[mark], text=text)
+    return RawEntry(seq=seq, at="", role="", feature="-", tag="", text=line)
 
 
-def parse_bytes(line: bytes, size: int, seq: int) -> Entry:
+def parse_bytes(line: bytes, size: int, seq: int) -> RawEntry:
     """The entry in a line of `size` bytes, of which `line` has at least the first LONGEST_LINE."""
     text = line[:LONGEST_LINE].decode("utf-8", "replace")
     return parse_line(_cut(text, size) if size > LONGEST_LINE else text, seq)
@@ -111,13 +111,13 @@ def lines(path: str, start: int = 0) -> Iterator[tuple[bytes, int]]:
                 yield line, len(line)
 
 
-def entries(path: str, first_seq: int, start: int = 0) -> Iterator[Entry]:
+def entries(path: str, first_seq: int, start: int = 0) -> Iterator[RawEntry]:
     """The entries from the offset `start` on, in order, read block by block; the first has the number `first_seq`."""
     for seq, (line, size) in enumerate(lines(path, start), first_seq):
         yield parse_bytes(line, size, seq)
 
 
-def parse(data: bytes, first_seq: int) -> list[Entry]:
+def parse(data: bytes, first_seq: int) -> list[RawEntry]:
     """The entries in these bytes, as `entries`."""
     whole = data.split(b"\n")[:-1]
     return [parse_bytes(line, len(line), seq) for seq, line in enumerate(whole, first_seq)]

@@ -9,32 +9,32 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from harness.memory import archive, compaction, gates, raw
-from harness.memory.archive import Archived, Change
+from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.memory.lessons import FORGOTTEN, RETIRED, Lessons
-from harness.memory.pages import Curated
-from harness.memory.raw import Entry
+from harness.memory.pages import CurationProgress
+from harness.memory.raw import RawEntry
 
 AFTER = {"forgotten": FORGOTTEN, "retired": RETIRED}
 
 
-def lessons(path: str, curated: Curated, evidence: Collection[int] = ()) -> Lessons:
+def lessons(path: str, curated: CurationProgress, evidence: Collection[int] = ()) -> Lessons:
     """What the archive knows; raises BrokenFile with the line that is neither an entry nor a change. `evidence`: the numbers of
     the entries that are in evidence.jsonl."""
     known, run = Lessons(), ""
     for row in archive.forwards(path) if curated.folded else ():
-        if isinstance(row, Archived):
+        if isinstance(row, ArchiveEntry):
             if row.run != run:
                 known.prune()
                 run = row.run
             if row.seq < curated.folded:
                 _take(known, row, row.seq in evidence)
-        elif isinstance(row, Change):
+        elif isinstance(row, LessonChange):
             change(known, row)
     known.prune()
     return known
 
 
-def _take(known: Lessons, row: Archived, is_evidence: bool) -> None:
+def _take(known: Lessons, row: ArchiveEntry, is_evidence: bool) -> None:
     """One archived entry."""
     entry = raw.parse_line(row.entry, row.seq)
     kind, note = compaction.kind_of(entry), compaction.note_of(entry)
@@ -59,7 +59,7 @@ def _take(known: Lessons, row: Archived, is_evidence: bool) -> None:
     lesson.hear(entry)
 
 
-def _of_older_version(known: Lessons, row: Archived, entry: Entry, kind: str, note: str) -> int:
+def _of_older_version(known: Lessons, row: ArchiveEntry, entry: RawEntry, kind: str, note: str) -> int:
     """The lesson of an entry that an older version archived; -1 for none."""
     if row.disposition in (raw.CURATOR, "malformed") or not note or gates.gated(entry.text):
         return -1
@@ -76,7 +76,7 @@ def _of_older_version(known: Lessons, row: Archived, entry: Entry, kind: str, no
     return number
 
 
-def change(known: Lessons, row: Change) -> None:
+def change(known: Lessons, row: LessonChange) -> None:
     """What became of a lesson later."""
     lesson, by = known.all.get(row.lesson), known.all.get(row.by)
     if lesson is None:

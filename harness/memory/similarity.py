@@ -12,9 +12,9 @@ import heapq
 from collections.abc import Iterable, Sequence
 from math import log, sqrt
 
-from harness.memory.common import ALL, special
 from harness.memory.contrast import apart, denies, differs_in_values, opposed, plain
-from harness.memory.words import PART, Words, stem, words
+from harness.memory.word_frequency import ALL, special
+from harness.memory.words import PART, NoteWords, stem, words
 
 SAME, NEWER, UNRELATED = "same", "newer", ""
 
@@ -102,7 +102,7 @@ class Index:
         """The length of the vector of these terms, squared, in millionths."""
         return sum(map(self.square, terms))
 
-    def cosine(self, one: Words, other: Words) -> float:
+    def cosine(self, one: NoteWords, other: NoteWords) -> float:
         """How close two notes are, 0 to 1."""
         shared = self.length(one.terms & other.terms)
         return shared / (sqrt(self.length(one.terms) * self.length(other.terms)) or 1.0)
@@ -122,16 +122,16 @@ class Index:
         has = max(2, len({self.owners[number] for number in listed})) + (1 - special(term) / ALL) * lacking / 3
         return round(max(0.0, log((lessons + 1) / (has + 0.5)) / log((lessons + 1) / 2.5)) ** 3 * special(term) ** 2)
 
-    def shared(self, new: Words, old: Words) -> int:
+    def shared(self, new: NoteWords, old: NoteWords) -> int:
         """How much the terms tell that two notes share, in millionths. A shared identifier tells once, not with its parts."""
         parts = {stem(part) for name in new.names & old.names for part in PART.findall(name) if part != name}
         return sum(map(self.told, (new.terms & old.terms) - parts))
 
-    def telling(self, new: Words, old: Words) -> int:
+    def telling(self, new: NoteWords, old: NoteWords) -> int:
         """How much it tells that two notes are one, in millionths: all that they share, and an identifier once more."""
         return self.shared(new, old) + int(NAME_BONUS * self.named(new, old))
 
-    def named(self, new: Words, old: Words) -> int:
+    def named(self, new: NoteWords, old: NoteWords) -> int:
         """How much the most telling identifier tells that two notes share, in millionths."""
         return max((self.told(name) for name in new.names & old.names if not name.startswith("-")), default=0)
 
@@ -141,7 +141,7 @@ class Index:
         both = set(mine).intersection(yours)
         return self.length(both) / (sqrt(self.length(mine) * self.length(yours)) or 1.0), sum(map(self.told, both))
 
-    def near(self, note: Words) -> list[tuple[float, int]]:
+    def near(self, note: NoteWords) -> list[tuple[float, int]]:
         """(cosine, number) of the nearest notes, the nearest and then the oldest owner first."""
         shared: dict[int, int] = {}
         for term in note.order:
@@ -154,7 +154,9 @@ class Index:
             found.append((shared[number] / (sqrt(own * self.length(self.terms[number])) or 1.0), number))
         return sorted(found, key=lambda row: (-row[0], owners[row[1]]))[:MAX_COMPARED]
 
-    def relation(self, new: Words, old: Words, cosine: float, *, decisions: bool, warnings: bool = False) -> str:
+    def relation(
+        self, new: NoteWords, old: NoteWords, cosine: float, *, decisions: bool, warnings: bool = False
+    ) -> str:
         """How a newer note relates to an older one. Two `warnings` do not contradict each other, whatever they refuse."""
         if new.text == old.text:
             return SAME

@@ -16,7 +16,7 @@ from harness.memory.compaction import Compaction, is_avoid, title_of
 from harness.memory.contrast import apart
 from harness.memory.lessons import DECISION, WARNINGS, Lesson, compared
 from harness.memory.similarity import MILLION, MIN_COSINE_SAME, MIN_WEIGHT_SAME, SAME, Index
-from harness.memory.words import Words, words
+from harness.memory.words import NoteWords, words
 
 LEAST_TOLD = 150_000  # a word that tells less makes no two lessons candidates
 EVEN = 1.1  # words of its own that two lessons share of which every second is one in other words
@@ -92,7 +92,7 @@ class _Standing:
                 found[both] = max(found.get(both, 0), self._told(words(wordings[other][1]), words(wordings[place][1])))
         return dict(sorted(found.items()))
 
-    def _told(self, one: Words, other: Words) -> int:
+    def _told(self, one: NoteWords, other: NoteWords) -> int:
         """How much two wordings tell that they are of one lesson, in millionths of a word that only they have."""
         told = self.index.telling(one, other)
         is_apart = apart(one.names - other.terms, other.names - one.terms) and not one.names & other.names

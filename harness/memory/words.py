@@ -63,7 +63,7 @@ CONTROLS |= (
 )
 
 
-class Words(Record, frozen=True):
+class NoteWords(Record, frozen=True):
     """What a note says, for comparison. `terms`: all words and identifiers, `order`: as they come; `names`: the identifiers;
     `denied` and `ordered`: the terms that the note says not to use, and to use; `refused`: denied, and not just in
     passing; `refuses`: it says so of something. `must`: it says what has to be. `values`: what it sets
@@ -305,13 +305,13 @@ class _Reader:
 
 
 @functools.lru_cache(4096)
-def words(text: str) -> Words:
+def words(text: str) -> NoteWords:
     """The words of a note."""
     reader = _Reader()
     for clause in CLAUSE.split(unicodedata.normalize("NFKC", text)):
         reader.clause(clause)
     denied = reader.denied | reader.refused
-    return Words(
+    return NoteWords(
         text=text,
         terms=frozenset(reader.terms),
         order=tuple(reader.terms),
@@ -332,7 +332,7 @@ def keys(text: str) -> frozenset[str]:
     return frozenset(LONG.findall(text.lower())) - STOP_WORDS if text.isascii() else words(text).terms
 
 
-class Candidates:
+class CandidateFilter:
     """Tells quickly whether one of some texts can say the same as a text: they share two words, or all of few."""
 
     def __init__(self, texts: list[str]) -> None:

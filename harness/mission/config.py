@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.base.schema import Fault
+from harness.base.schema import SchemaFault
 from harness.state import documents, names
 from harness.state.layout import Layout
 from harness.state.state import State
@@ -67,7 +67,7 @@ else:
     Agents = schema.Kind("a name or a list of names", lambda value: bool(agent_names(value)) or value in ("", []))
 
 
-class Top(Record):
+class TopTable(Record):
     """The keys before the first table. Names give the unit of times."""
 
     agent: Agents = ""
@@ -84,7 +84,7 @@ class Top(Record):
     curate_after: Most = 20
 
 
-class Limits(Record):
+class LimitsTable(Record):
     """[limits]; None means no limit."""
 
     max_runs: Most = 200
@@ -129,7 +129,7 @@ class HomeTable(Record):
     show: Shown = []
 
 
-class Tables(Record):
+class NamedTables(Record):
     """Tables with a table for each name. `on` and `checkpoint`: a table for each time they are written. `prices`: USD per
     million tokens, by model."""
 
@@ -192,7 +192,7 @@ class CheckpointTable(Record):
     when: When
 
 
-class File(Tables, Top):
+class ConfigFile(NamedTables, TopTable):
     """The whole file."""
 
     limits: dict[str, Any] = {}
@@ -202,7 +202,7 @@ class File(Tables, Top):
     checks: dict[str, Any] = {}
 
 
-class Config(Tables, Limits, Top):
+class Config(NamedTables, LimitsTable, TopTable):
     """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `shown`: the paths of
     `[home] show`; `writes` and `needs`: the keys of `[checks]`; `workspace`: its table."""
 
@@ -221,7 +221,7 @@ class Config(Tables, Limits, Top):
 
 REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
 SINGLE = ("limits", "env", "home", "workspace", "checks")  # tables without a name of their own
-TABLES = {"limits": Limits, "env": EnvTable, "workspace": WorkspaceTable, "roles": RoleTable, "agents": AgentTable}
+TABLES = {"limits": LimitsTable, "env": EnvTable, "workspace": WorkspaceTable, "roles": RoleTable, "agents": AgentTable}
 TABLES |= {"home": HomeTable, "prices": PriceTable, "checks": ChecksTable}
 
 
@@ -263,11 +263,11 @@ def parse(text: str, path: str) -> Config:
     return Config(**{**value, **limits, **named})
 
 
-def _faults(value: dict[str, Any]) -> list[Fault]:
+def _faults(value: dict[str, Any]) -> list[SchemaFault]:
     there = {name: table for name, table in value.items() if name in TABLES and type(table) is dict}
     rows = {name: value[name] for name in REPEATED if type(value.get(name)) is list}
     top = {**value, **{name: {} for name in there}, **{name: [] for name in rows}}
-    tables: list[tuple[str, Any, type[Record]]] = [("config.toml", top, File)]
+    tables: list[tuple[str, Any, type[Record]]] = [("config.toml", top, ConfigFile)]
     for kind, named in there.items():
         of_kind = {"": named} if kind in SINGLE else {f".{name}": table for name, table in named.items()}
         tables += [(f"[{kind}{name}]", table, TABLES[kind]) for name, table in of_kind.items()]
@@ -276,7 +276,7 @@ def _faults(value: dict[str, Any]) -> list[Fault]:
     return found or [*_hook_faults(rows.get("on", [])), *_name_faults(rows.get("checkpoint", []))]
 
 
-def _row_faults(name: str, rows: list[Any]) -> Iterator[Fault]:
+def _row_faults(name: str, rows: list[Any]) -> Iterator[SchemaFault]:
     """What is wrong with the tables of a name that is repeated."""
     for number, row in enumerate(rows):
         for fault in schema.faults(row, f"[[{name}]]", REPEATED[name]):
@@ -284,22 +284,22 @@ def _row_faults(name: str, rows: list[Any]) -> Iterator[Fault]:
             yield fault
 
 
-def _hook_faults(rows: list[dict[str, Any]]) -> Iterator[Fault]:
+def _hook_faults(rows: list[dict[str, Any]]) -> Iterator[SchemaFault]:
     """What is wrong with a hook whose keys are valid each."""
     for number, row in enumerate(rows):
         fault = None
         if bool(row.get("run")) == bool(row.get("url")):
-            fault = Fault.of("[[on]] needs one of 'run' and 'url'", "[[on]]")
+            fault = SchemaFault.of("[[on]] needs one of 'run' and 'url'", "[[on]]")
         elif row.get("before") and (row["event"] != "run" or row.get("url")):
-            fault = Fault.of("[[on]] 'before' is for event = \"run\" and a program", "[[on]]", "before")
+            fault = SchemaFault.of("[[on]] 'before' is for event = \"run\" and a program", "[[on]]", "before")
         if fault:
             fault.row = number
             yield fault
 
 
-def _name_faults(rows: list[dict[str, Any]]) -> list[Fault]:
+def _name_faults(rows: list[dict[str, Any]]) -> list[SchemaFault]:
     names = (row["name"] for row in rows)
-    return [Fault.of(text, "[[checkpoint]]", "name") for text in schema.name_faults(names, "checkpoint")]
+    return [SchemaFault.of(text, "[[checkpoint]]", "name") for text in schema.name_faults(names, "checkpoint")]
 
 
 def _is_address(url: str) -> bool:

@@ -26,7 +26,7 @@ else:
     Verb = schema.one_of((*VERBS, *BLOCKS), told=True)
 
 
-class Entry(Record):
+class ContractChange(Record):
     """A change of a claim (`drop feature`: of the feature with that id), with its time, run or person, and reason. `old` and
     `new` are the claim before and after a planner's or a person's change; `check` is the adversarial check of a validator;
     `commit` is the one a person saw when accepting a claim; `fired` are the receipts of a person's new checks, from before they
@@ -71,25 +71,25 @@ class Entry(Record):
         return not kept or (self.new.manual and not self.old.manual)
 
 
-def load(layout: Layout) -> list[Entry]:
+def load(layout: Layout) -> list[ContractChange]:
     """The log of the mission, as `parse` returns it."""
     return parse(State(layout).data(names.CONTRACT_LOG), layout.contract_log)
 
 
-def parse(data: bytes | None, path: str) -> list[Entry]:
+def parse(data: bytes | None, path: str) -> list[ContractChange]:
     """The entries, oldest first; [] if the file is absent. A torn last line is skipped; BrokenFile names any other bad line."""
     return json_lines.parse(data, path, _entry, "the line is no JSON", REMEDY)
 
 
-def _entry(row: Any) -> Entry:
+def _entry(row: Any) -> ContractChange:
     """The entry in a line; raises InvalidField with every fault."""
     row = _converted(row) if isinstance(row, dict) else row
-    found = schema.faults(row, "the entry", Entry)
+    found = schema.faults(row, "the entry", ContractChange)
     if not found and row["verb"] == CHANGE and None in (row.get("old"), row.get("new")):
         raise InvalidField("a change has the old and the new claim")
     if found:
         raise InvalidField("; ".join(found))
-    return schema.trusted(Entry, row)
+    return schema.trusted(ContractChange, row)
 
 
 def _converted(row: dict[str, Any]) -> dict[str, Any]:
@@ -101,17 +101,17 @@ def _converted(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def render(entries: list[Entry]) -> bytes:
+def render(entries: list[ContractChange]) -> bytes:
     """The lines of these entries; `parse` is the inverse."""
     return b"".join(encoding.dump_json(schema.plain(entry)) for entry in entries)
 
 
-def retired(entries: list[Entry]) -> set[str]:
+def retired(entries: list[ContractChange]) -> set[str]:
     """Ids of dropped features and claims; they are never used again."""
     return {entry.claim for entry in entries if entry.verb in (DROP, DROP_FEATURE)}
 
 
-def weakened(entries: list[Entry]) -> set[str]:
+def weakened(entries: list[ContractChange]) -> set[str]:
     """Claims that were dropped, or lost a check of the contract, since a person last decided about their checks."""
     found: set[str] = set()
     for entry in entries:
@@ -122,21 +122,21 @@ def weakened(entries: list[Entry]) -> set[str]:
     return found
 
 
-def _other_checks(entry: Entry) -> bool:
+def _other_checks(entry: ContractChange) -> bool:
     return entry.old is not None and entry.new is not None and entry.old.checks != entry.new.checks
 
 
-def set_by_person(entries: list[Entry]) -> set[str]:
+def set_by_person(entries: list[ContractChange]) -> set[str]:
     """Claims that a person changed: they are a person's from then on."""
     return {entry.claim for entry in entries if entry.by == PERSON and entry.verb == CHANGE}
 
 
-def fired(entries: list[Entry]) -> list[Receipt]:
+def fired(entries: list[ContractChange]) -> list[Receipt]:
     """The receipts of checks that a person brought, from before they counted."""
     return [receipt for entry in entries if entry.by == PERSON for receipt in entry.fired]
 
 
-def accepted(entries: list[Entry]) -> set[str]:
+def accepted(entries: list[ContractChange]) -> set[str]:
     """Claims that a person accepted, and that have not changed since."""
     found: set[str] = set()
     for entry in entries:
@@ -147,14 +147,14 @@ def accepted(entries: list[Entry]) -> set[str]:
     return found
 
 
-def changed(entries: list[Entry]) -> set[str]:
+def changed(entries: list[ContractChange]) -> set[str]:
     """Claims whose sentence changed, and `setup` and `service NAME` where that changed, went, or came with a later plan."""
     first = next((_plan_of(entry) for entry in entries if entry.verb == SETUP), None)
     later = [entry for entry in entries if entry.block and entry.new_block and _plan_of(entry) != first]
     return {one.block or one.claim for one in entries if one.alters} | {one.block for one in later if one.by != PERSON}
 
 
-def _plan_of(entry: Entry) -> tuple[str, str, str]:
+def _plan_of(entry: ContractChange) -> tuple[str, str, str]:
     """What the entries of one plan for setup and services share; the first begins with the setup, which may be empty."""
     return entry.at, entry.by, entry.why
 
@@ -165,24 +165,24 @@ def blocks(known: Contract) -> dict[str, str]:
     return {SETUP: setup, **{f"{SERVICE} {one.name}": contract.service_block(one) for one in known.services}}
 
 
-def changes(old: dict[str, str], new: dict[str, str], why: str) -> list[Entry]:
+def changes(old: dict[str, str], new: dict[str, str], why: str) -> list[ContractChange]:
     """The entries for setup and services between two contracts, as `blocks` gives them; {} where nothing was ever logged."""
     found = []
     for name in dict.fromkeys([*old, *new]):
         before, after = old.get(name, ""), new.get(name, "")
         if before != after or name not in old:
             verb, _, service = name.partition(" ")
-            found.append(Entry(verb=verb, claim=service, why=why, old_block=before, new_block=after))
+            found.append(ContractChange(verb=verb, claim=service, why=why, old_block=before, new_block=after))
     return found
 
 
-def replayed_blocks(entries: list[Entry]) -> dict[str, str]:
+def replayed_blocks(entries: list[ContractChange]) -> dict[str, str]:
     """Setup and services as the log has them, in the form of `blocks`; {} for a log of an older version, which has none."""
     found = {entry.block: entry.new_block for entry in entries if entry.block}
     return {name: text for name, text in found.items() if text or name == SETUP} if SETUP in found else {}
 
 
-def replayed(entries: list[Entry]) -> dict[str, Claim]:
+def replayed(entries: list[ContractChange]) -> dict[str, Claim]:
     """The claims as the log has them, by id."""
     found: dict[str, Claim] = {}
     for entry in entries:
@@ -196,7 +196,7 @@ def replayed(entries: list[Entry]) -> dict[str, Claim]:
     return found
 
 
-def missing(entries: list[Entry], known: Contract, why: str) -> list[Entry]:
+def missing(entries: list[ContractChange], known: Contract, why: str) -> list[ContractChange]:
     """The entries that the log lacks, so that replayed it gives this contract; [] for a log of an older version, which has no
     setup yet (see `begun`)."""
     old, now, logged = replayed_blocks(entries), {claim.id: claim for claim in known.claims}, replayed(entries)
@@ -207,11 +207,11 @@ def missing(entries: list[Entry], known: Contract, why: str) -> list[Entry]:
         before, after = logged.get(name), now.get(name)
         if before != after:
             verb = ADD if before is None else DROP if after is None else CHANGE
-            found.append(Entry(verb=verb, claim=name, why=why, old=before, new=after))
+            found.append(ContractChange(verb=verb, claim=name, why=why, old=before, new=after))
     return found
 
 
-def begun(entries: list[Entry], known: Contract) -> list[Entry]:
+def begun(entries: list[ContractChange], known: Contract) -> list[ContractChange]:
     """What the log of an older version lacks to be replayed: this contract as it is, before a plan changes it."""
     if replayed_blocks(entries) or not known.claims:
         return []
@@ -219,5 +219,5 @@ def begun(entries: list[Entry], known: Contract) -> list[Entry]:
     claims = [claim for claim in known.claims if logged.get(claim.id) != claim]
     return [
         *changes({}, blocks(known), why),
-        *(Entry(verb=ADD, claim=claim.id, why=why, new=claim) for claim in claims),
+        *(ContractChange(verb=ADD, claim=claim.id, why=why, new=claim) for claim in claims),
     ]

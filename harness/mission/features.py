@@ -50,7 +50,7 @@ TRANSITIONS: dict[str, dict[str, str]] = {
 }
 
 
-class Note(Record):
+class FeatureNote(Record):
     """A fact about a feature, for its next prompt and for decisions; `kind` is a key of NOTES."""
 
     at: str
@@ -58,43 +58,43 @@ class Note(Record):
     kind: str
 
 
-class Words(Note):
+class TextNote(FeatureNote):
     """A note with a text."""
 
     text: str
 
 
-class Needs(Words):
+class NeedsNote(TextNote):
     """The features that a blocked worker needs."""
 
     features: list[str]
 
 
-class Dispute(Words):
+class DisputeNote(TextNote):
     """The claims that a worker disputes."""
 
     claims: list[str]
 
 
-class Cut(Words):
+class CutNote(TextNote):
     """The run that was cut short."""
 
     run: str
 
 
-class FieldSet(Note):
+class FieldSet(FeatureNote):
     """The field that a person set; a plan leaves it as it is."""
 
     key: str
 
 
-NOTES: dict[str, type[Note]] = {
-    "needs": Needs,
-    "dispute": Dispute,
-    "cut": Cut,
+NOTES: dict[str, type[FeatureNote]] = {
+    "needs": NeedsNote,
+    "dispute": DisputeNote,
+    "cut": CutNote,
     "set": FieldSet,
-    **dict.fromkeys(("reason", "retry", "person"), Words),
-    **dict.fromkeys(("judged", "aimed", "replanned"), Note),
+    **dict.fromkeys(("reason", "retry", "person"), TextNote),
+    **dict.fromkeys(("judged", "aimed", "replanned"), FeatureNote),
 }
 
 
@@ -103,7 +103,7 @@ def note_faults(note: object) -> list[str]:
     kind = note.get("kind") if isinstance(note, dict) else None
     if isinstance(kind, str) and kind not in NOTES:
         return [f"the note kind '{kind}' is none of {', '.join(NOTES)}"]
-    return [*schema.faults(note, f"the note '{kind}'" if kind else "a note", NOTES.get(str(kind), Note))]
+    return [*schema.faults(note, f"the note '{kind}'" if kind else "a note", NOTES.get(str(kind), FeatureNote))]
 
 
 if not TYPE_CHECKING:  # the kinds of those fields

@@ -23,7 +23,7 @@ else:
     Severity, Progress = schema.one_of(SEVERITIES, told=True), schema.one_of(STATES)
 
 
-class Given(Record):
+class IssueReport(Record):
     """An issue as an agent or a person gives it."""
 
     title: str
@@ -34,7 +34,7 @@ class Given(Record):
     code_pointer: str = ""
 
 
-class Line(Record):
+class IssueRow(Record):
     """The fields of each line: the number of the issue, the time, and the author."""
 
     id: str
@@ -42,14 +42,14 @@ class Line(Record):
     by: str
 
 
-class Change(Line):
+class IssueChange(IssueRow):
     """A later state of an issue, and the reason."""
 
     state: Progress
     why: str = ""
 
 
-class Issue(Given, Line):
+class Issue(IssueReport, IssueRow):
     """One issue in its newest state: `open`, `planned` (a planner has seen it) or `closed` (by a person, for good)."""
 
     state: Progress = "open"
@@ -65,7 +65,7 @@ def load(layout: Layout) -> list[Issue]:
             if one.id in found:
                 raise InvalidField(f"there is an issue {one.id} already")
         else:
-            change = schema.record(Change, row, HAS)
+            change = schema.record(IssueChange, row, HAS)
             one = found[change.id]  # a planner may come too late
             one = one.replace(state="closed" if one.state == "closed" else change.state)
         found[one.id] = one
@@ -100,4 +100,6 @@ def render(made: list[Issue]) -> bytes:
 
 def state_line(issue: Issue, state: str, by: str, why: str = "") -> bytes:
     """The line that changes the state of an issue, with the reason."""
-    return encoding.dump_json(Change(id=issue.id, at=clock.stamp(clock.now()), by=by, state=state, why=why).asdict())
+    return encoding.dump_json(
+        IssueChange(id=issue.id, at=clock.stamp(clock.now()), by=by, state=state, why=why).asdict()
+    )

@@ -16,7 +16,7 @@ from harness.mission.features import Feature
 from harness.mission.mission import Mission
 from harness.mission.receipts import Receipt
 from harness.mission.roles import Role
-from harness.mission.runs import Context
+from harness.mission.runs import RunContext
 from harness.mission.usage import Usage
 from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.state import names
@@ -26,11 +26,11 @@ from harness.state.state import Changes, State
 MOST_NOTES = 10
 
 
-class Begun(Record, frozen=True):
+class StartedRun(Record, frozen=True):
     """A run that has begun, alive or dead: the folder of its mission, and its context."""
 
     layout: Layout
-    context: Context
+    context: RunContext
 
     @property
     def id(self) -> str:
@@ -68,7 +68,7 @@ class Begun(Record, frozen=True):
         return self.capability == "commits"
 
 
-class OpenRun(Begun, frozen=True):
+class OpenRun(StartedRun, frozen=True):
     """A live run and its inputs. `claims` are those of the feature at opening. Its guardians inherit the descriptors of its
     lease, `keep`. `started` is on the monotonic clock. `confinement`: what checks and services may touch besides their folders,
     None for all; `home`: their HOME, "" for the user's. `given`: what its agents get of the workspace, None for nothing.
@@ -226,16 +226,16 @@ class Run(Record, frozen=True):
         return self.outcome.reply
 
 
-def place_of(layout: Layout, context: Context, tag: str, settings: Config, keep: list[int]) -> CheckEnvironment:
+def place_of(layout: Layout, context: RunContext, tag: str, settings: Config, keep: list[int]) -> CheckEnvironment:
     """The working folder as the check environment of the run with this context, as it was at opening."""
-    run = Begun(layout=layout, context=context)
+    run = StartedRun(layout=layout, context=context)
     environment = CheckEnvironment(directory=run.workplace, tag=tag, seconds=settings.check_seconds, keep=keep)
     environment.checkout = run.checkout if layout.prefix else ""
     environment.passed, environment.writes, environment.needs = settings.passed, settings.writes, settings.needs
     return environment.replace(head=context.head, tree=context.tree, by=context.run, shown=settings.home)
 
 
-def add_notes(layout: Layout, context: Context, notes: list[tuple[str, str]]) -> None:
+def add_notes(layout: Layout, context: RunContext, notes: list[tuple[str, str]]) -> None:
     """Append notes of an agent to raw.md, and to the list of the run, which limits their number."""
     if not notes:
         return

@@ -13,7 +13,7 @@ from harness.state.layout import Layout
 from harness.state.state import Changes, State
 
 
-class Applied(Record):
+class OrderResult(Record):
     """The result of an order: `state` is applied or refused, `said` the message for the person."""
 
     id: str
@@ -32,7 +32,7 @@ class Order(Record):
     args: list[str]
 
 
-class Waits(Exception):
+class OrderWaits(Exception):
     """The order waits until this run has ended."""
 
     def __init__(self, run_id: str) -> None:
@@ -52,7 +52,7 @@ class OrderContext(Record):
         """The feature, for a change of its status; raises Waits where a live run claims it."""
         feature = features.find(self.features, feature_id)
         if feature_id in self.busy:
-            raise Waits(self.busy[feature_id])
+            raise OrderWaits(self.busy[feature_id])
         return feature
 
 
@@ -62,7 +62,7 @@ def pending(layout: Layout) -> list[Order]:
 
     def take(row: Any) -> None:
         if "state" in row:
-            waiting.pop(schema.record(Applied, row, "an order has").id, None)
+            waiting.pop(schema.record(OrderResult, row, "an order has").id, None)
         else:
             order = schema.record(Order, row, "an order has")
             waiting[order.id] = order

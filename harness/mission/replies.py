@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from harness.base import encoding, redaction, schema
-from harness.base.errors import Refused
+from harness.base.errors import RequestRefused
 from harness.base.record import Record
 from harness.base.schema import Names, PlainText
 from harness.memory import raw
 from harness.mission.contract import Check, Service
-from harness.mission.issues import Given
+from harness.mission.issues import IssueReport
 from harness.state import documents
 
 STATUSES = ("implemented", "blocked")
@@ -26,14 +26,14 @@ else:
     Name = schema.TEXT.part("a name", schema.is_name)
 
 
-class Note(Record):
+class ReplyNote(Record):
     """An entry for raw.md."""
 
     tag: Tag
     text: str
 
 
-class Asked(Record):
+class CheckpointRequest(Record):
     """A checkpoint that an agent asks for: the mission waits for a person, who reads the text."""
 
     name: Name
@@ -43,9 +43,9 @@ class Asked(Record):
 class Reply(Record):
     """The fields that every reply may have."""
 
-    notes: list[Note] = []
-    issues: list[Given] = []
-    checkpoint: Asked | None = None
+    notes: list[ReplyNote] = []
+    issues: list[IssueReport] = []
+    checkpoint: CheckpointRequest | None = None
 
 
 class PlannedFeature(Record):
@@ -71,14 +71,14 @@ class PlannedClaim(Record):
     reason: str = ""
 
 
-class Dropped(Record):
+class DroppedItem(Record):
     """A feature or claim that the plan drops."""
 
     id: str
     reason: str
 
 
-class Aimed(Record):
+class AdversarialCheck(Record):
     """An adversarial check: it tries to refute a claim."""
 
     claim: str
@@ -86,18 +86,18 @@ class Aimed(Record):
     why: str = ""
 
 
-class Plan(Reply):
+class PlanReply(Reply):
     """A plan; `reason`: why a setup or service that is there changes."""
 
     features: list[PlannedFeature]
     contract: list[PlannedClaim]
     setup: PlainText = ""
     services: list[Service] = []
-    drop: list[Dropped] = []
+    drop: list[DroppedItem] = []
     reason: str = ""
 
 
-class Work(Reply):
+class WorkReply(Reply):
     """The result of the work."""
 
     status: Status
@@ -107,13 +107,13 @@ class Work(Reply):
     disputes: Names = []
 
 
-class Validation(Reply):
+class ValidationReply(Reply):
     """Adversarial checks."""
 
-    checks: list[Aimed] = []
+    checks: list[AdversarialCheck] = []
 
 
-class Curation(Reply):
+class CurationReply(Reply):
     """Operations of a compaction; the code that applies an operation validates it."""
 
     operations: list[Any] = []
@@ -123,7 +123,12 @@ COMMANDS = {
     "plans": ("run", "ready", "setup", "checks"),
     "judges": ("run",),
 }  # the keys of what is run, which is linted
-SCHEMAS: dict[str, type[Reply]] = {"plans": Plan, "commits": Work, "judges": Validation, "curates": Curation}
+SCHEMAS: dict[str, type[Reply]] = {
+    "plans": PlanReply,
+    "commits": WorkReply,
+    "judges": ValidationReply,
+    "curates": CurationReply,
+}
 
 
 def faults(capability: str, value: object) -> list[str]:
@@ -169,12 +174,14 @@ def parse(capability: str, text: str) -> dict[str, Any]:
         encoding.compact(value).encode()
         value = redaction.received_value(value, COMMANDS.get(capability, ()))
     except json.JSONDecodeError as fault:
-        raise Refused(f"The reply is not JSON: line {fault.lineno}, {fault.msg}. Correct it and reply again.") from None
+        raise RequestRefused(
+            f"The reply is not JSON: line {fault.lineno}, {fault.msg}. Correct it and reply again."
+        ) from None
     except (ValueError, RecursionError) as fault:  # too deep, a number too long, or half of a surrogate pair
-        raise Refused(f"The reply cannot be kept: {fault}. Correct it and reply again.") from None
+        raise RequestRefused(f"The reply cannot be kept: {fault}. Correct it and reply again.") from None
     found = faults(capability, value)
     if found:
-        raise Refused("The reply is not accepted:\n" + "\n".join(f"- {fault}" for fault in found))
+        raise RequestRefused("The reply is not accepted:\n" + "\n".join(f"- {fault}" for fault in found))
     return dict(value)
 
 
@@ -188,6 +195,6 @@ def find(capability: str, messages: list[str]) -> dict[str, Any] | None:
     for block in reversed(plain):
         try:
             return parse(capability, block)
-        except Refused:
+        except RequestRefused:
             continue
     return None

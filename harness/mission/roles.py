@@ -10,7 +10,7 @@ from typing import Any
 from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.base.schema import Fault, Names
+from harness.base.schema import Names, SchemaFault
 from harness.mission import config
 from harness.mission.config import Agents, Config, MostNumber
 from harness.state import documents, files
@@ -150,12 +150,12 @@ def _parse(path: str, name: str, text: str) -> dict[str, Any]:
     if not found:
         unknown = [item for item in meta["reads"] if item not in READS]
         known = f"(known: {', '.join(READS)})"
-        found += [Fault.of(f"'reads' has the unknown '{item}' {known}", path, "reads") for item in unknown]
+        found += [SchemaFault.of(f"'reads' has the unknown '{item}' {known}", path, "reads") for item in unknown]
         other = meta["name"] != name
-        found += [Fault.of(f"'name' must be '{name}', as the file is called", path, "name")] * other
+        found += [SchemaFault.of(f"'name' must be '{name}', as the file is called", path, "name")] * other
         does = [key for key in CAPABILITIES if meta.get(key)]
         words = " and ".join(f"'{key}'" for key in does)
-        found += [Fault.of(f"{words} do not go together: say one", path, does[0])] if len(does) > 1 else []
+        found += [SchemaFault.of(f"{words} do not go together: say one", path, does[0])] if len(does) > 1 else []
     if found:
         line = line_of(text, found[0].key)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")

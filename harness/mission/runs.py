@@ -42,7 +42,7 @@ else:
     RawMark = schema.LIST.part("a length and a digest", lambda value: [*map(type, value)] == [int, str])
 
 
-class Context(Record):
+class RunContext(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
     path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the
     tree where the run works, "" for the project folder; `temporary`: where its temporary folders are; `confined`: its tier of
@@ -91,7 +91,7 @@ if not TYPE_CHECKING:  # the kinds of those fields
     TotalsRow = schema.row_of(Totals)
 
 
-class Result(Record):
+class RunResult(Record):
     """The result of a run: result.json, and its line in runs.jsonl. `verdict`: green, red, or "" if the run judged nothing.
     `sweep`: {tree, contract, spec} of a final sweep. `mark`: the fingerprint of what decisions depend on, after the run.
     `seal`: the run digest. `agents`: every agent in turn; `agent` answered. `until`: unix seconds until which its vendor
@@ -147,7 +147,7 @@ class Result(Record):
         return self.verdict == "red" or self.outcome not in GOOD or self.accepted is False
 
 
-class Answer(Record):
+class EscalationAnswer(Record):
     """The answer of a person to an escalation, a line of answers.jsonl. `after`: the newest run at that time, or ""; counters of
     runs in a row restart after it."""
 
@@ -157,7 +157,7 @@ class Answer(Record):
     after: str
 
 
-class Forgotten(Record):
+class Tombstone(Record):
     """A run that a person removed, a line of forgotten.jsonl; `seal`: the run digest in its line of the run log."""
 
     run: str
@@ -202,15 +202,15 @@ def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
     return name, layout.run(name)
 
 
-def context(layout: Layout, run_id: str) -> Context:
+def context(layout: Layout, run_id: str) -> RunContext:
     """context.json of a run; raises UsageFault if there is no such run, BrokenFile if the file is malformed."""
-    return _record(Context, layout, run_id, names.CONTEXT)
+    return _record(RunContext, layout, run_id, names.CONTEXT)
 
 
-def result(layout: Layout, run_id: str) -> Result | None:
+def result(layout: Layout, run_id: str) -> RunResult | None:
     """result.json of a run, None while it has none."""
     there = State(layout).exists(names.of_run(run_id, names.RESULT))
-    return _record(Result, layout, run_id, names.RESULT) if there else None
+    return _record(RunResult, layout, run_id, names.RESULT) if there else None
 
 
 def _record(shape: type[R], layout: Layout, run_id: str, name: str) -> R:
@@ -237,12 +237,12 @@ def is_dead(layout: Layout, run_id: str) -> bool:
     return files.is_free(paths.lock) and folder_lock.is_free(paths.folder)
 
 
-def finished(layout: Layout, most: int | None = None) -> Iterator[Result]:
+def finished(layout: Layout, most: int | None = None) -> Iterator[RunResult]:
     """Finished runs (of the first `most` bytes), last first; reads only as far as the caller asks."""
     return (result for _, result in placed(layout, most))
 
 
-def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, Result]]:
+def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, RunResult]]:
     """As `finished`, each with the offset of its line."""
     for start, line in json_lines.backwards(layout.run_log, most=most):
         found, fault = parse(line)
@@ -251,17 +251,17 @@ def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, Resul
         yield start, found
 
 
-def answers(layout: Layout) -> list[Answer]:
+def answers(layout: Layout) -> list[EscalationAnswer]:
     """The answers of people, oldest first. A torn last line is skipped; BrokenFile names any other bad line."""
-    path, make = layout.answers, partial(schema.record, Answer, wrote="the answer of a person has")
+    path, make = layout.answers, partial(schema.record, EscalationAnswer, wrote="the answer of a person has")
     return json_lines.parse(
         State(layout).data(names.ANSWERS), path, make, "the line is not the answer of a person", "Remove that line."
     )
 
 
-def forgotten(layout: Layout) -> dict[str, Forgotten]:
+def forgotten(layout: Layout) -> dict[str, Tombstone]:
     """{run: its tombstone} of the runs whose files a person removed. BrokenFile names a bad line."""
-    path, make = layout.forgotten, partial(schema.record, Forgotten, wrote="a tombstone has")
+    path, make = layout.forgotten, partial(schema.record, Tombstone, wrote="a tombstone has")
     data = State(layout).data(names.FORGOTTEN)
     found = json_lines.parse(data, path, make, "the line is no tombstone", f"See: {command('doctor')}")
     return {one.run: one for one in found}
@@ -278,17 +278,17 @@ def misread(layout: Layout, start: int, fault: str) -> BrokenFile:
     return BrokenFile(layout.run_log, fault, line=number, remedy=f"See: {command('doctor')}")
 
 
-def parse(line: bytes) -> tuple[Result | None, str]:
+def parse(line: bytes) -> tuple[RunResult | None, str]:
     """The finished run of a line, or None and what is wrong with the line."""
     try:
-        return schema.record(Result, json_lines.value(line), WRITES), ""
+        return schema.record(RunResult, json_lines.value(line), WRITES), ""
     except InvalidField as fault:
         return None, str(fault)
     except (ValueError, TypeError):
         return None, f"{NO_RUN}: {line[:60]!r}"
 
 
-def last(layout: Layout, *, role: str = "", feature: str | None = None) -> Result | None:
+def last(layout: Layout, *, role: str = "", feature: str | None = None) -> RunResult | None:
     """The newest finished run of a role and, if given, of a feature."""
     runs = (one for one in finished(layout) if one.role == role and feature in (None, one.feature))
     return next(runs, None)
@@ -305,7 +305,7 @@ def totals(layout: Layout) -> Totals:
     return totals_of(next(finished(layout), None), answered(layout))
 
 
-def totals_of(newest: Result | None, after: str) -> Totals:
+def totals_of(newest: RunResult | None, after: str) -> Totals:
     """The running totals after this run, given the run `after` which a person last answered."""
     found = newest.total() if newest else Totals()
     return found.replace(since_green=0, rejected=0) if newest and newest.run == after else found

@@ -9,7 +9,7 @@ from harness.base import encoding, faults
 from harness.base.record import Record
 from harness.decision import checkpoints, escalations, rules, views
 from harness.mission import runs
-from harness.mission.runs import Result
+from harness.mission.runs import RunResult
 from harness.state.layout import Layout
 
 NEEDS_HELP = ("auth", "config")  # outcomes of an agent that cannot answer
@@ -17,7 +17,7 @@ RUN_FIELDS = ("run", "role", "feature", "outcome", "verdict", "reason", "agent",
 TEXT_CHARS = 200
 
 
-class Event(Record):
+class NoticeEvent(Record):
     """Something that happened. `text`: for people, the first line in short; `facts`: what else its JSON has."""
 
     id: str
@@ -26,7 +26,7 @@ class Event(Record):
     facts: dict[str, Any] = {}
 
 
-def of_run(result: Result, before: Result | None) -> list[Event]:
+def of_run(result: RunResult, before: RunResult | None) -> list[NoticeEvent]:
     """What a finished run is, given the one before it: `run`, and passed, failed or auth."""
     about = " ".join(filter(None, [result.role, result.feature]))
     text = f"{about}: {result.said}. {faults.first(result.reason, TEXT_CHARS)}".strip()
@@ -36,22 +36,22 @@ def of_run(result: Result, before: Result | None) -> list[Event]:
     if result.outcome in NEEDS_HELP and not (before and before.outcome in NEEDS_HELP):
         names.append("auth")
     facts = {"run": {name: getattr(result, name) for name in RUN_FIELDS}, "totals": result.totals}
-    return [Event(id=f"{name}-{result.run}", name=name, text=text, facts=facts) for name in names]
+    return [NoticeEvent(id=f"{name}-{result.run}", name=name, text=text, facts=facts) for name in names]
 
 
-def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
+def of_decision(layout: Layout, line: str, now: int) -> list[NoticeEvent]:
     """What a decision is with which run.sh ends: done, escalated, stuck, checkpoint or budget; nothing for the others."""
     word, _, rest = line.partition(" ")
     totals = {"totals": runs.totals(layout).asdict(), "decision": line}
     if word == "DONE":
         sweep = next((one.run for one in runs.finished(layout) if one.sweep is not None), "")
         text = "DONE: every feature has passed, and so has a fresh clone."
-        return [Event(id=f"done-{sweep}", name="done", text=text, facts=totals)]
+        return [NoticeEvent(id=f"done-{sweep}", name="done", text=text, facts=totals)]
     if word == "CHECKPOINT":
         found = checkpoints.behind(rest, views.gather(layout).asks.all)
         known = [(row.name, row.cause) for row in checkpoints.rows(layout) if row.state in checkpoints.ANSWERED]
         return [
-            Event(
+            NoticeEvent(
                 id=f"checkpoint-{one.name}-{_asked(one, known.count((one.name, one.cause)))}",
                 name="checkpoint",
                 text=checkpoints.shown(one),
@@ -62,12 +62,12 @@ def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
     if word == "ESCALATE":
         text = escalations.shown(layout, now).text
         kinds = ["escalated", *(["stuck"] if rest in ("stuck", "stalled") else [])]
-        return [Event(id=f"{kind}-{rest}-{_short(text)}", name=kind, text=text, facts=totals) for kind in kinds]
+        return [NoticeEvent(id=f"{kind}-{rest}-{_short(text)}", name=kind, text=text, facts=totals) for kind in kinds]
     if word == "BUDGET":
         view = views.gather(layout)
         caps = rules.spent(view.limits, view.totals)[:1]
         return [
-            Event(
+            NoticeEvent(
                 id=f"budget-{cap.name}-{cap.most:g}", name="budget", text=f"A cap is reached: {cap.words}", facts=totals
             )
             for cap in caps
@@ -75,16 +75,18 @@ def of_decision(layout: Layout, line: str, now: int) -> list[Event]:
     return []
 
 
-def of_preflight(layout: Layout, reasons: list[str]) -> list[Event]:
+def of_preflight(layout: Layout, reasons: list[str]) -> list[NoticeEvent]:
     """What it is that a scheduled start was not made for these reasons: `auth`, where an agent cannot answer."""
     about = [one for one in reasons if one.startswith(("agent: ", "login: "))]
     newest = next((one.run for one in runs.finished(layout)), "")
     facts = {"totals": runs.totals(layout).asdict()}
     text = f"not started: {'; '.join(about)}"
-    return [Event(id=f"not-started-{_short(newest + text)}", name="auth", text=text, facts=facts)] if about else []
+    return (
+        [NoticeEvent(id=f"not-started-{_short(newest + text)}", name="auth", text=text, facts=facts)] if about else []
+    )
 
 
-def _asked(ask: rules.Ask, answers: int) -> str:
+def _asked(ask: rules.PendingCheckpoint, answers: int) -> str:
     """The same as long as a checkpoint waits; another one when it is asked again behind an answer, in the same words."""
     return _short(ask.cause + ask.text) + (f"-{answers}" if answers else "")
 

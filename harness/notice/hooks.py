@@ -15,15 +15,15 @@ from typing import Any
 from harness.base import clock, console, encoding, errors, redaction
 from harness.mission import config, mission, runs
 from harness.mission.config import Config
-from harness.mission.runs import Result
+from harness.mission.runs import RunResult
 from harness.notice import events, notices
-from harness.notice.events import Event
-from harness.notice.notices import BEGUN, DONE, FAILED, SEEN, Line
+from harness.notice.events import NoticeEvent
+from harness.notice.notices import BEGUN, DONE, FAILED, SEEN, NoticeRow
 from harness.process import supervise, temporary
 from harness.state import files
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import environment, inside
+from harness.workplace import environment, run_detection
 
 MOST_OUTPUT = 4096
 REASON_CHARS = 200
@@ -33,7 +33,7 @@ GRACE_SECONDS = 1.0
 NO_RUN = "-"
 
 
-class Output:
+class HookOutput:
     """The first MOST_OUTPUT bytes of an output."""
 
     def __init__(self) -> None:
@@ -72,9 +72,9 @@ def not_started(layout: Layout, reasons: list[str]) -> list[str]:
     return _at_end(layout, lambda: events.of_preflight(layout, reasons))
 
 
-def _at_end(layout: Layout, last: Callable[[], list[Event]]) -> list[str]:
+def _at_end(layout: Layout, last: Callable[[], list[NoticeEvent]]) -> list[str]:
     settings = config.load(layout)
-    if not settings.on or inside.run_id(layout):
+    if not settings.on or run_detection.run_id(layout):
         return []
     lock = State(layout).lock("notice")
     lock.take(wait=True)
@@ -87,33 +87,35 @@ def _at_end(layout: Layout, last: Callable[[], list[Event]]) -> list[str]:
 def ask(layout: Layout, settings: Config, facts: dict[str, Any]) -> None:
     """Ask the hooks with `before` whether a run may start; raises Busy with the reason of the first that says no, also of one
     that cannot be asked or takes too long."""
-    event = Event(id=f"before-{facts['run']}", name="run", text=f"{facts['role']} is to start", facts={"run": facts})
+    event = NoticeEvent(
+        id=f"before-{facts['run']}", name="run", text=f"{facts['role']} is to start", facts={"run": facts}
+    )
     for hook in settings.on:
         if hook.get("before"):
             ok, said = _call(layout, hook, _payload(layout, event, again=False))
             if not ok:
-                raise errors.Busy(f"The hook '{_label(hook)}' lets no run start now: {said or 'it gave no reason'}")
+                raise errors.LockBusy(f"The hook '{_label(hook)}' lets no run start now: {said or 'it gave no reason'}")
 
 
 def failing(layout: Layout) -> list[str]:
     """The hooks of config.toml that failed when they were last called, a line each."""
     wanted = {_key(hook) for hook in config.load(layout).on}
     found = notices.known(layout).failed if wanted else {}
-    return [_failed(Line(**row)) for key, row in found.items() if key in wanted]
+    return [_failed(NoticeRow(**row)) for key, row in found.items() if key in wanted]
 
 
-def _failed(row: Line) -> str:
+def _failed(row: NoticeRow) -> str:
     return f"the hook '{row.label}' failed for {row.event}: {row.said}"
 
 
-def _give_out(layout: Layout, settings: Config, last: list[Event], *, back: int) -> list[str]:
+def _give_out(layout: Layout, settings: Config, last: list[NoticeEvent], *, back: int) -> list[str]:
     """Call each hook for each event that it has not had; the caller holds the lock. Where none was ever called, only the newest
     `back` runs count: a hook hears of nothing from before it was there."""
     known = notices.known(layout, keep=True)
     seen = known.seen
     if not seen:
         seen = next((one.run for one in islice(runs.finished(layout), back, None)), NO_RUN)
-        notices.write(layout, Line(at="", event=seen, state=SEEN))
+        notices.write(layout, NoticeRow(at="", event=seen, state=SEEN))
     found, newest = _of_runs(layout, seen)
     failed: list[str] = []
     for event in [*found, *last]:
@@ -124,13 +126,13 @@ def _give_out(layout: Layout, settings: Config, last: list[Event], *, back: int)
             if before in ("", BEGUN):
                 failed += _deliver(layout, event, hook, again=before == BEGUN)
     if newest and newest != seen:
-        notices.write(layout, Line(at="", event=newest, state=SEEN))
+        notices.write(layout, NoticeRow(at="", event=newest, state=SEEN))
     return failed
 
 
-def _of_runs(layout: Layout, seen: str) -> tuple[list[Event], str]:
+def _of_runs(layout: Layout, seen: str) -> tuple[list[NoticeEvent], str]:
     """The events of runs that finished behind the run `seen`, oldest first, and the newest run."""
-    found: list[Result] = []
+    found: list[RunResult] = []
     for one in islice(runs.finished(layout), FURTHEST_BACK):
         found.append(one)
         if one.run == seen:
@@ -141,14 +143,14 @@ def _of_runs(layout: Layout, seen: str) -> tuple[list[Event], str]:
     return made, found[0].run if found else ""
 
 
-def _deliver(layout: Layout, event: Event, hook: dict[str, Any], *, again: bool) -> Iterable[str]:
-    row = notices.write(layout, Line(at="", event=event.id, state=BEGUN, key=_key(hook), label=_label(hook)))
+def _deliver(layout: Layout, event: NoticeEvent, hook: dict[str, Any], *, again: bool) -> Iterable[str]:
+    row = notices.write(layout, NoticeRow(at="", event=event.id, state=BEGUN, key=_key(hook), label=_label(hook)))
     ok, said = _call(layout, hook, _payload(layout, event, again=again))
     ended = notices.write(layout, row.replace(state=DONE if ok else FAILED, said="" if ok else said))
     return [] if ok else [_failed(ended)]
 
 
-def _payload(layout: Layout, event: Event, *, again: bool) -> bytes:
+def _payload(layout: Layout, event: NoticeEvent, *, again: bool) -> bytes:
     """The JSON of an event, on one line."""
     made = mission.load(layout)
     value = {
@@ -172,7 +174,7 @@ def _call(layout: Layout, hook: dict[str, Any], payload: bytes) -> tuple[bool, s
     if not argv:
         argv = [sys.executable, "-I", os.path.join(os.path.dirname(os.path.abspath(__file__)), "post.py")]
         body = hook["url"].encode() + b"\n" + payload
-    folder, output, seconds = temporary.create("hook"), Output(), hook.get("seconds", config.OnTable.seconds)
+    folder, output, seconds = temporary.create("hook"), HookOutput(), hook.get("seconds", config.OnTable.seconds)
     try:
         files.replace(f"{folder}/event.json", body, files.PRIVATE)
         ended = supervise.run(

@@ -23,7 +23,7 @@ MOST_KEPT = 500  # calls for the ends of run.sh; those of runs count only behind
 CACHED_EVERY = 4096  # bytes
 
 
-class Line(Record):
+class NoticeRow(Record):
     """A line of notices.jsonl: a call of a hook, which `key` and `label` name, for an event, or the newest run whose events are
     done (`seen`). `said`: the first line of what a failing one printed."""
 
@@ -35,7 +35,7 @@ class Line(Record):
     said: str = ""
 
 
-class Known(Record):
+class NoticeCache(Record):
     """What counts of the first `size` bytes, which end with `tail`: the newest run that is done; {event and key: its state} of
     calls that may come again; {key: the line} of the hooks whose newest call failed."""
 
@@ -49,7 +49,7 @@ class Known(Record):
         """The state of a call; "" where there was none."""
         return self.states.get(f"{event} {key}", "")
 
-    def take(self, row: Line) -> None:
+    def take(self, row: NoticeRow) -> None:
         """Take one more line into account."""
         if row.state == SEEN:
             self.seen = row.event
@@ -68,26 +68,26 @@ def of_run(call: str) -> bool:
     return call.startswith(("run-", "passed-", "failed-", "auth-"))
 
 
-def write(layout: Layout, row: Line) -> Line:
+def write(layout: Layout, row: NoticeRow) -> NoticeRow:
     """Append a line with the time of now, durable on return."""
     made = row.replace(at=clock.stamp(clock.now()))
     State(layout).append(names.NOTICES, encoding.dump_json(made.asdict()))
     return made
 
 
-def rows(layout: Layout) -> list[Line]:
+def rows(layout: Layout) -> list[NoticeRow]:
     """All lines, oldest first; raises BrokenFile."""
     return _parsed(layout, State(layout).data(names.NOTICES))
 
 
-def known(layout: Layout, *, keep: bool = False) -> Known:
+def known(layout: Layout, *, keep: bool = False) -> NoticeCache:
     """What counts of all lines; `keep`: also for the next look. Raises BrokenFile."""
-    state, fields = State(layout), (*Known.fields, *Line.fields)
+    state, fields = State(layout), (*NoticeCache.fields, *NoticeRow.fields)
     length = state.length(names.NOTICES)
-    found = Known(**(documents.recall(layout.cache, CACHE, CACHE, fields) or {}))
+    found = NoticeCache(**(documents.recall(layout.cache, CACHE, CACHE, fields) or {}))
     behind = len(found.tail.encode())
     if found.size > length or state.part(names.NOTICES, found.size - behind, behind) != found.tail.encode():
-        found = Known()
+        found = NoticeCache()
     data = state.part(names.NOTICES, found.size, length - found.size)
     data = data[: data.rfind(b"\n") + 1]
     try:
@@ -104,8 +104,8 @@ def known(layout: Layout, *, keep: bool = False) -> Known:
     return found
 
 
-def _parsed(layout: Layout, data: bytes | None) -> list[Line]:
-    def made(row: Any) -> Line:
-        return schema.record(Line, row, "a notice has")
+def _parsed(layout: Layout, data: bytes | None) -> list[NoticeRow]:
+    def made(row: Any) -> NoticeRow:
+        return schema.record(NoticeRow, row, "a notice has")
 
     return json_lines.parse(data, layout.notices, made, "the line is no notice", "Remove that line.")

@@ -22,7 +22,7 @@ from harness.process.tree import KILL_SECONDS
 NAMESPACE_SECONDS = 0.5  # a full namespace takes longer; then it is killed as any other tree
 
 
-class Plan(Record):
+class GuardianPlan(Record):
     """What the guardian needs: the program, its environment, the locks to hold, and the seconds from TERM to KILL.
 
     `argv` starts it confined where `confine` says how; `name` is what a fault names.
@@ -42,7 +42,7 @@ class Plan(Record):
 class Guardian:
     """Supervises one child from a process of its own. All signals stay blocked in it, and it ends with `os._exit`."""
 
-    def __init__(self, plan: Plan, control: int, report: int) -> None:
+    def __init__(self, plan: GuardianPlan, control: int, report: int) -> None:
         self.plan, self.control, self.report = plan, control, report
         self.child = 0
         self.status: int | None = None

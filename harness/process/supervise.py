@@ -19,15 +19,15 @@ from harness.base import errors
 from harness.base.record import Record
 from harness.process import spawn, tree
 from harness.process.confine import Confinement
-from harness.process.guardian import Guardian, Plan
+from harness.process.guardian import Guardian, GuardianPlan
 from harness.process.spawn import capture
-from harness.process.timeouts import Timeouts, Watch
+from harness.process.timeouts import Timeouts, TimeoutWatch
 from harness.process.tree import KILL_SECONDS, TAG, pid_record, sweep, tagged_ancestor
 
 __all__ = [
     "TAG",
     "Child",
-    "Ended",
+    "ChildEnd",
     "Timeouts",
     "capture",
     "end_with_parent",
@@ -86,7 +86,7 @@ def _orphaned() -> bool:
     return orphaned
 
 
-class Ended(Record):
+class ChildEnd(Record):
     """How a child ended. `exit`: None when a signal or a limit ended it; `cause`: "exit", "stopped", or the limit's name.
 
     `killed` counts the descendants (without the child) that had to be ended. `left` counts those that survived SIGKILL until
@@ -127,7 +127,7 @@ class Child:
         confine: Confinement | None = None,
     ) -> None:
         self.pid, self.name = 0, argv[0]
-        self.ended: Ended | None = None
+        self.ended: ChildEnd | None = None
         self._guardian = 0
         self._grace_seconds = grace_seconds if term_first else 0.0
         self._cause, self._answer_by, self._hurried, self._bereft = "", 0.0, False, False
@@ -137,8 +137,8 @@ class Child:
         self._streams: dict[int, str] = {}
         self._poller = select.poll()
         tree.adopt_orphans()
-        self.watch = Watch(wall_seconds, timeouts or Timeouts(), time.monotonic())
-        plan = Plan(
+        self.watch = TimeoutWatch(wall_seconds, timeouts or Timeouts(), time.monotonic())
+        plan = GuardianPlan(
             name=argv[0],
             argv=confine.words(argv, cwd=cwd, env=env) if confine else argv,
             cwd=cwd,
@@ -157,7 +157,7 @@ class Child:
             self.close()
             raise
 
-    def _launch(self, plan: Plan) -> None:
+    def _launch(self, plan: GuardianPlan) -> None:
         """Make the pipes and fork the guardian."""
         ends: list[int] = []
         try:
@@ -199,7 +199,7 @@ class Child:
         try:
             while self.ended is None:
                 if _orphaned():
-                    raise errors.Interrupted(signal.SIGTERM)
+                    raise errors.Interruption(signal.SIGTERM)
                 yield from self._step() or [("", b"")]
         finally:
             self.close()
@@ -302,7 +302,7 @@ class Child:
                 rest.append((name, chunk))
         self._release()
         cause = self._cause if asked else "exit"
-        self.ended = Ended(
+        self.ended = ChildEnd(
             exit=status if status >= 0 and cause == "exit" else None,
             signal=-status if status < 0 else None,
             cause=cause,
@@ -344,7 +344,7 @@ def run(
     grace_seconds: float = 5.0,
     merge: bool = True,
     confine: Confinement | None = None,
-) -> Ended:
+) -> ChildEnd:
     """Run a child to its end and pass each chunk to `sink(stream, chunk)`; raises what Child raises."""
     with Child(
         argv,

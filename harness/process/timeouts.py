@@ -30,7 +30,7 @@ class Timeouts(Record):
     passed_over: str = ".harness"
 
 
-class Watch:
+class TimeoutWatch:
     """The timeouts of one child and its last signs of life. `root`: the process whose descendants are checked."""
 
     def __init__(self, wall_seconds: float, timeouts: Timeouts, now: float) -> None:

@@ -20,7 +20,7 @@ from harness.base.schema import Whole
 from harness.git import repository
 from harness.mission import contract, contract_log, mission, receipts, runs
 from harness.mission.contract import Claim, Contract
-from harness.mission.contract_log import Entry
+from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
 from harness.mission.receipts import Receipt
 from harness.state import documents, json_lines, names
@@ -63,7 +63,7 @@ else:
     HistoryRow = schema.row_of(CheckHistory)
 
 
-class Held(Record):
+class IndexCache(Record):
     """What the cache keeps: the trails, length and digest of the lines of the run log that they were made from, the mission's
     position then, the commits with receipts that were not in its branch, the runs that did not count because files of theirs
     were changed, and what the files of these, and of those that the trails name, looked like."""
@@ -78,7 +78,7 @@ class Held(Record):
     trails: dict[str, HistoryRow] = {}
 
 
-FIELDS = (*Held.fields, *CheckHistory.fields)
+FIELDS = (*IndexCache.fields, *CheckHistory.fields)
 
 
 class ClaimStatus(Record):
@@ -98,7 +98,7 @@ class Proofs(Record):
     that says what is proven, or which features passed, has it from here."""
 
     contract: Contract
-    log: list[Entry]
+    log: list[ContractChange]
     histories: dict[str, CheckHistory]
     statuses: list[ClaimStatus]
 
@@ -148,7 +148,7 @@ def _branch(layout: Layout, tips: str) -> set[str]:
     return set(repository.run(layout.top, "rev-list", "--format=%H %T", *tips.split(), *before).decode().split())
 
 
-def _complete(layout: Layout, held: Held, log: str, tips: str) -> Held:
+def _complete(layout: Layout, held: IndexCache, log: str, tips: str) -> IndexCache:
     """The index with the lines of the run log that it lacks, and kept so; made again from the start where its lines are others
     by now, or the branch lost or got back commits with receipts."""
     data = State(layout).data(names.RUN_LOG) or b""
@@ -156,7 +156,7 @@ def _complete(layout: Layout, held: Held, log: str, tips: str) -> Held:
     branch = _branch(layout, tips)
     moved = not branch.issuperset(held.tips.split()) or not branch.isdisjoint(held.outside)
     if moved or encoding.digest(data[: held.size]) != held.digest:
-        held = Held()
+        held = IndexCache()
     trails, changed = {key: CheckHistory(**row) for key, row in held.trails.items()}, list(held.changed)
     outside = set(held.outside)
     for number, line in json_lines.whole(data[held.size :]):
@@ -171,7 +171,7 @@ def _complete(layout: Layout, held: Held, log: str, tips: str) -> Held:
         elif run_id:
             changed.append(run_id)
     rows = {key: trail.asdict() for key, trail in trails.items()}
-    made = Held(
+    made = IndexCache(
         tips=tips,
         outside=sorted(outside),
         log=log if log == _look(layout.run_log) else "",
@@ -202,14 +202,14 @@ def _join(trails: dict[str, CheckHistory], receipt: Receipt) -> None:
         trail.red_at = [receipt.tree, *(one for one in trail.red_at if one != receipt.tree)]
 
 
-def _held(layout: Layout) -> Held:
+def _held(layout: Layout) -> IndexCache:
     """The index as it is kept, where no file of the runs that it names was touched since; else an empty one."""
     row = documents.recall(layout.cache, NAME, "", FIELDS)
     try:
-        held = schema.record(Held, row, "we leave")
+        held = schema.record(IndexCache, row, "we leave")
     except (TypeError, ValueError):
-        return Held()
-    return held if _looks(layout, held.trails, held.changed) == held.looks else Held()
+        return IndexCache()
+    return held if _looks(layout, held.trails, held.changed) == held.looks else IndexCache()
 
 
 def _look(path: str) -> str:
@@ -318,7 +318,7 @@ def _doubt(every: list[CheckHistory], own: list[CheckHistory]) -> str:
     return "" if not own or any(trail.red_at for trail in own) else "no check of it was ever red"
 
 
-def proofs(layout: Layout, also: Sequence[Entry] = ()) -> Proofs:
+def proofs(layout: Layout, also: Sequence[ContractChange] = ()) -> Proofs:
     """What is proven; raises BrokenFile. `also`: lines that the contract log is about to get."""
     known, log, histories = contract.load(layout), [*contract_log.load(layout), *also], load(layout)
     marks = contract_log.weakened(log), contract_log.accepted(log), contract_log.changed(log)

@@ -10,8 +10,8 @@ from types import TracebackType
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Service
 from harness.process import supervise, temporary, tree
-from harness.proof import fire
-from harness.proof.fire import Output
+from harness.proof import check_runs
+from harness.proof.check_runs import OutputDigest
 from harness.state import files
 from harness.workplace import environment
 
@@ -22,7 +22,7 @@ TAIL_CHARS = 2000
 TAIL_BYTES = 4 * TAIL_CHARS + 3  # enough for that many characters, even if the cut splits one
 
 
-class Running:
+class RunningServices:
     """Runs the services of a contract during the `with` block; returns the check environment with their ports.
 
     If one is not ready in time, the environment has a `fault`: every check in it is red, with the tail of the service's log.
@@ -51,7 +51,7 @@ class Running:
         self._down()
 
     def _up(self) -> CheckEnvironment:
-        ports = {service.name: fire.free_port() for service in self.services}
+        ports = {service.name: check_runs.free_port() for service in self.services}
         place = self.place.replace(ports=ports)
         for service in self.services:
             own = place.replace(ports={service.name: ports[service.name], **ports})
@@ -63,7 +63,7 @@ class Running:
 
     def _start(self, service: Service, place: CheckEnvironment) -> supervise.Child:
         logged = f"exec >{shlex.quote(self._log(service))} 2>&1\n"
-        start = fire.start_of(service.run, place, self.folder, logged)
+        start = check_runs.start_of(service.run, place, self.folder, logged)
         child = supervise.Child(**start, wall_seconds=UP_SECONDS, merge=True)
         self.children.append(child)
         return child
@@ -72,7 +72,7 @@ class Running:
         """Run `ready` until it is green; else the reason: out of time, or the service has exited."""
         until = time.monotonic() + service.seconds
         while (left := until - time.monotonic()) > 0:
-            probe = fire.run_shell(service.ready, place, min(left, ASK_SECONDS), Output())
+            probe = check_runs.run_shell(service.ready, place, min(left, ASK_SECONDS), OutputDigest())
             if probe.cause == "exit" and probe.exit == 0:
                 return ""
             if not tree.lives(child.pid):

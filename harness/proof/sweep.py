@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from harness.git import repository
-from harness.git.settings import Recorded
+from harness.git.settings import RecordedSettings
 from harness.mission import receipts
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Contract
 from harness.mission.receipts import Receipt
-from harness.proof import fire, fresh, services, tampering
+from harness.proof import check_runs, fresh_clone, services, tampering
 from harness.state.layout import Layout
 
 SHOWN = 12
@@ -17,7 +17,7 @@ NO_SETUP = "the contract has no setup: a fresh clone is checked as it is"
 
 
 def sweep(
-    layout: Layout, contract: Contract, place: CheckEnvironment, path: str, known: Recorded | None = None
+    layout: Layout, contract: Contract, place: CheckEnvironment, path: str, known: RecordedSettings | None = None
 ) -> tuple[list[Receipt], str]:
     """Setup, services and all checks in a clone with the configuration `known`, and where all are green in a plain one, too:
     (receipts, output of a failed setup).
@@ -38,12 +38,12 @@ def sweep(
 
 
 def _fired(
-    layout: Layout, contract: Contract, place: CheckEnvironment, phase: str, path: str, known: Recorded | None
+    layout: Layout, contract: Contract, place: CheckEnvironment, phase: str, path: str, known: RecordedSettings | None
 ) -> tuple[list[Receipt], str]:
-    with fresh.cloned(layout, place, "sweep", known) as clone:
+    with fresh_clone.cloned(layout, place, "sweep", known) as clone:
         clone = tampering.watched(clone, contract)
-        fault = fire.setup_fault(contract, clone)
+        fault = check_runs.setup_fault(contract, clone)
         if fault:
             return [], fault
-        with services.Running(contract.services, clone) as up:
-            return list(fire.fire_all(contract.claims, phase, up, path)), ""
+        with services.RunningServices(contract.services, clone) as up:
+            return list(check_runs.fire_all(contract.claims, phase, up, path)), ""

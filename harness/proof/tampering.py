@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 
-from harness.git import contents, placing, worktrees
+from harness.git import contents, placement, worktrees
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Contract
 from harness.mission.receipts import REWRITTEN, WARNING, Receipt
@@ -127,7 +127,7 @@ class Watch:
         known = contents.blobs(self.source, [self.tracked[path].blob for path in paths])
         for path in paths:
             data = self.laid.get(path)
-            placing.write(
+            placement.write(
                 self.root, path, self.tracked[path].mode, known[self.tracked[path].blob] if data is None else data
             )
         if paths and (gone := [path for path in self.looks if not self._look(path)]):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from harness.base.errors import Refused, UsageFault
-from harness.git import beginning, clones, repository
-from harness.git.settings import Recorded
+from harness.base.errors import RequestRefused, UsageFault
+from harness.git import clones, first_commit, repository
+from harness.git.settings import RecordedSettings
 from harness.mission import contract
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Contract
 from harness.mission.receipts import Receipt
 from harness.process import temporary
-from harness.proof import fire, fresh, services, tampering
+from harness.proof import check_runs, fresh_clone, services, tampering
 from harness.state import files
 from harness.state.layout import Layout, command, repository_of
 from harness.workplace import confine
@@ -41,7 +41,7 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
         raise UsageFault(f"There is no folder {folder}.")
     known = contract.parse(files.read_text(contract_path) or "", contract_path)
     if at:
-        beginning.require(folder)
+        first_commit.require(folder)
         _require_commit(Layout(folder).top, at)
     tag = temporary.of_process("verify")
     room = temporary.create("verify", tag)
@@ -60,17 +60,17 @@ def _place(contract_path: str, folder: str, at: str, room: str, tag: str) -> Che
     if not known:
         return place.replace(home=confine.home_of_clone(os.path.join(room, "home")))
     layout = Layout(folder)
-    top, recorded = layout.top, fresh.recorded(layout.top)
+    top, recorded = layout.top, fresh_clone.recorded(layout.top)
     if at:
         head = repository.commit_of(top, at)
         place = place.replace(head=head, tree=repository.tree_of(top, head))
-        return fresh.clone(layout, room, place, recorded)
+        return fresh_clone.clone(layout, room, place, recorded)
     place.notes += [f"{LOCAL}{', '.join(found)}" for found in [clones.local(top, recorded)] if found]
     place = place.replace(checkout=top if layout.prefix else "")
-    return fresh.apart(place, room, recorded, *_origins(contract_path, top, recorded))
+    return fresh_clone.apart(place, room, recorded, *_origins(contract_path, top, recorded))
 
 
-def _origins(contract_path: str, folder: str, recorded: Recorded) -> list[str]:
+def _origins(contract_path: str, folder: str, recorded: RecordedSettings) -> list[str]:
     """The folders on this machine that the clone and the contract came from."""
     above = os.path.dirname(os.path.abspath(contract_path))
     named = os.path.basename(above) == os.path.basename(Layout(folder).state)
@@ -91,8 +91,8 @@ def _require_commit(folder: str, at: str) -> None:
 
 def _fired(known: Contract, place: CheckEnvironment) -> Iterator[Receipt]:
     place = tampering.watched(place, known) if place.source else place  # else a person's own folder
-    fault = fire.setup_fault(known, place)
+    fault = check_runs.setup_fault(known, place)
     if fault:
-        raise Refused(fault)
-    with services.Running(known.services, place) as up:
-        yield from fire.fire_all(known.claims, "after", up)
+        raise RequestRefused(fault)
+    with services.RunningServices(known.services, place) as up:
+        yield from check_runs.fire_all(known.claims, "after", up)

@@ -10,7 +10,7 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.memory.tokens import estimated
 from harness.mission import runs
-from harness.replay import past, rebuild
+from harness.replay import rebuild, run_lookup
 from harness.replay.rebuild import Rows
 from harness.state.layout import Layout
 
@@ -20,7 +20,7 @@ OPENING = ("## ", "### ")
 RULES = "(before the first heading)"
 
 
-class Section(Record):
+class PromptSection(Record):
     """A part of a prompt under a heading. `source` "": text of the harness; `digest`: of the object, or of the text. `since`: the
     oldest run of the role from which on it has been as it is now, "" where that is more than EARLIER runs ago."""
 
@@ -33,7 +33,7 @@ class Section(Record):
     at: str
 
 
-class Explained(Record):
+class Explanation(Record):
     """A prompt. `previous`: the run of that role before it, "" for none; `cacheable`: how many of the first bytes are the same in
     its prompt, None where that cannot be rebuilt (`fault` says why)."""
 
@@ -47,7 +47,7 @@ class Explained(Record):
     cacheable: int | None
     share: float | None
     fault: str
-    sections: list[Section]
+    sections: list[PromptSection]
 
 
 class _Piece(Record):
@@ -59,15 +59,15 @@ class _Piece(Record):
     rows: list[int] = []
 
 
-def explain(layout: Layout, run_id: str) -> Explained:
+def explain(layout: Layout, run_id: str) -> Explanation:
     """Explain the prompt of a run; raises as `rebuild.text_of`."""
     text = rebuild.text_of(layout, run_id)
     context = runs.context(layout, run_id)
     data, known = text.encode(), rebuild.Objects(layout)
-    earlier = list(islice(past.before(layout, run_id, context.role), EARLIER))
+    earlier = list(islice(run_lookup.before(layout, run_id, context.role), EARLIER))
     common, fault = _cacheable(layout, earlier, data, known)
-    return Explained(
-        run=past.title(layout, run_id),
+    return Explanation(
+        run=run_lookup.title(layout, run_id),
         role=context.role,
         feature=context.feature,
         at=context.at,
@@ -99,7 +99,7 @@ def _cacheable(layout: Layout, earlier: list[str], data: bytes, known: rebuild.O
     return rebuild.common(data, before.data), ""
 
 
-def _sections(layout: Layout, run_id: str, earlier: list[str], known: rebuild.Objects) -> list[Section]:
+def _sections(layout: Layout, run_id: str, earlier: list[str], known: rebuild.Objects) -> list[PromptSection]:
     rows = rebuild.rows_of(layout, run_id) or []
     parts, found = list(rebuild.parts(rows, known)), _pieces(rows)
     since = _since(layout, run_id, found, earlier)
@@ -111,7 +111,7 @@ def _sections(layout: Layout, run_id: str, earlier: list[str], known: rebuild.Ob
         )
         first = since[piece.title, piece.source]
         made.append(
-            Section(
+            PromptSection(
                 title=piece.title,
                 source=piece.source,
                 digest=digest,
@@ -169,7 +169,7 @@ def _pieces_of(layout: Layout, run_id: str) -> list[_Piece]:
         return []
 
 
-def rows(value: Explained) -> Iterator[tuple[str, ...]]:
+def rows(value: Explanation) -> Iterator[tuple[str, ...]]:
     """The cells of a table: bytes, tokens, section, source, digest, since."""
     for one in value.sections:
         when = f"{one.at[:16]} {one.since}" if one.since else f"more than {EARLIER} runs ago"

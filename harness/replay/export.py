@@ -14,11 +14,11 @@ from harness.base.record import Record
 from harness.git import refs, repository
 from harness.mission import mission, runs
 from harness.process import temporary
-from harness.replay import past, rebuild
+from harness.replay import rebuild, run_lookup
 from harness.state import files, json_lines, names, objects
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workplace import inside, mission_lock, workplace
+from harness.workplace import mission_lock, run_detection, workplace
 
 BUNDLE = "repository.bundle"
 TARS = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
@@ -35,7 +35,7 @@ LIVE = ("inbox", "index")  # of a run while it is open
 REFS = "refs/harness/export"  # for the moment in which a bundle is made, under the lock `export`
 
 
-class Exported(Record):
+class ExportResult(Record):
     """What was exported, and where to: the folder or the tar."""
 
     path: str
@@ -43,9 +43,9 @@ class Exported(Record):
     bytes: int
 
 
-def one(layout: Layout, where: Layout, run_id: str, target: str) -> Exported:
+def one(layout: Layout, where: Layout, run_id: str, target: str) -> ExportResult:
     """Export one finished run of the mission `where`: its prompt is rebuilt from what was written before this returns."""
-    inside.refuse(layout, "export")
+    run_detection.refuse(layout, "export")
     if runs.result(where, run_id) is None:
         raise UsageFault(f"The run {run_id} has not ended: nothing is exported of it yet.")
     rebuild.text_of(where, run_id)  # raises its fault before anything is written
@@ -64,16 +64,16 @@ def one(layout: Layout, where: Layout, run_id: str, target: str) -> Exported:
         return made.done(1)
 
 
-def every(layout: Layout, target: str) -> Exported:
+def every(layout: Layout, target: str) -> ExportResult:
     """Export the mission with its archive: all of its state but what is made again. Raises Busy while a run opens or settles."""
-    inside.refuse(layout, "export")
+    run_detection.refuse(layout, "export")
     made_of = mission.load(layout)
     with mission_lock.take(layout), _Target(target) as made:
         _copy(layout.state, Layout(made.folder).state, LEFT)
         workplace.use(layout)
         tips = refs.positions(layout.project, "refs/harness", f"refs/heads/{made_of.branch}")
         _bundle(layout, made.folder, {name: at.head for name, at in tips.items()})
-        return made.done(sum(len(State(one).list(names.RUNS)) for one in past.missions(layout)))
+        return made.done(sum(len(State(one).list(names.RUNS)) for one in run_lookup.missions(layout)))
 
 
 class _Target:
@@ -91,7 +91,7 @@ class _Target:
         files.make_folder(self.folder)
         return self
 
-    def done(self, count: int) -> Exported:
+    def done(self, count: int) -> ExportResult:
         """Pack it; what was exported."""
         if self.how:
             with tarfile.open(self.path, self.how) as tar:  # type: ignore[call-overload]  # one of TARS
@@ -99,7 +99,7 @@ class _Target:
                     tar.add(os.path.join(self.folder, name), name)
         self.whole = True
         size = os.stat(self.path).st_size if self.how else files.size_below(self.folder)
-        return Exported(path=self.path, runs=count, bytes=size)
+        return ExportResult(path=self.path, runs=count, bytes=size)
 
     def __exit__(self, *_: object) -> None:
         if self.how or not self.whole:

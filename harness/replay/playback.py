@@ -14,17 +14,17 @@ from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git.repository import GitFailed
 from harness.mission import mission, runs
-from harness.replay import past as pasts
-from harness.replay.comparing import Difference, after_run, at_end, at_open, due_at_end
-from harness.replay.records import UNKNOWN, Past, Records
+from harness.replay import run_lookup as pasts
+from harness.replay.comparison import Difference, after_run, at_end, at_open, due_at_end
+from harness.replay.records import UNKNOWN, RecordedRun, Records
 from harness.replay.replica import Replica
 from harness.state.layout import Layout, command
-from harness.workplace import inside, workplace
+from harness.workplace import run_detection, workplace
 
 BY_HAND = ("hand", "again")
 
 
-class Played(Record):
+class PlaybackResult(Record):
     """How a mission came out: how many runs were played; the first difference, None where all was the same; what the records
     lack, and so was not compared."""
 
@@ -49,9 +49,9 @@ def find(layout: Layout, name: str) -> Layout:
     return known[name] if name else layout
 
 
-def play(layout: Layout, name: str = "", config: bytes | None = None) -> Played:
+def play(layout: Layout, name: str = "", config: bytes | None = None) -> PlaybackResult:
     """Play a mission, up to the first difference. `config`: a config.toml that takes the place of every recorded one."""
-    inside.refuse(layout, "replay --mission")
+    run_detection.refuse(layout, "replay --mission")
     where = find(layout, name)
     workplace.use(layout)
     records = Records(layout, where)
@@ -74,12 +74,14 @@ class _Playback:
         self.played = 0
         self.spinner = console.Spinner("playback")
 
-    def all(self) -> Played:
+    def all(self) -> PlaybackResult:
         """Every run; then how it all ended."""
         first = next((found for found in self._each() if found), None)
         self.spinner.clear()
         total, missing = len(self.records.runs), self.replica.missing
-        return Played(mission=self.replica.mission.id, runs=total, played=self.played, first=first, missing=missing)
+        return PlaybackResult(
+            mission=self.replica.mission.id, runs=total, played=self.played, first=first, missing=missing
+        )
 
     def _each(self) -> Iterator[Difference | None]:
         runs = self.records.runs
@@ -101,7 +103,7 @@ class _Playback:
             return Difference(run=run, what=f"a person's {did}", expected="applied", got=faults.first(fault, 300))
         return None
 
-    def _open(self, past: Past) -> Difference | None:
+    def _open(self, past: RecordedRun) -> Difference | None:
         """Do what people did, decide, and start the run."""
         self.opened.add(past.run)
         context = past.context
@@ -127,14 +129,14 @@ class _Playback:
             return Difference(run=past.run, what="the start of the run", expected="it opens", got=said)
         return at_open(past, self.replica)
 
-    def _lacks(self, past: Past, path: str, what: str) -> BrokenFile:
+    def _lacks(self, past: RecordedRun, path: str, what: str) -> BrokenFile:
         """The fault for which the mission cannot be played any further: no difference, and not the same either."""
         done = (
             f"{self.played} of {len(self.records.runs)} runs came out the same, and none is played from {past.run} on"
         )
         return BrokenFile(path, f"{what}: {done}", remedy=f"See: {command('doctor')}")
 
-    def _decided(self, past: Past, at: int) -> Difference | None:
+    def _decided(self, past: RecordedRun, at: int) -> Difference | None:
         """Whether that run is due now; a person may start any by hand."""
         context = past.context
         if context is None or context.started in BY_HAND:
@@ -157,7 +159,7 @@ class _Playback:
             return None
         return Difference(run=past.run, what="the decision before it", expected=expected, got=due.line)
 
-    def _settle(self, past: Past) -> Difference | None:
+    def _settle(self, past: RecordedRun) -> Difference | None:
         """Do what people did while the run was open, let it settle, and compare."""
         if past.context is None or past.result.role == UNKNOWN:
             return None
@@ -169,7 +171,7 @@ class _Playback:
         return after_run(self.records, past, self.replica)
 
 
-def _opening(past: Past) -> tuple[str, int, str]:
+def _opening(past: RecordedRun) -> tuple[str, int, str]:
     """The order of runs that opened behind the same line of the run log: by time, by the start of their process (which a lane
     does when it is its turn), then by the number of their tree."""
     context = past.context

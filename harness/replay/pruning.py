@@ -13,18 +13,18 @@ from harness.base.record import Record
 from harness.git import refs, worktrees
 from harness.mission import mission, runs
 from harness.process import temporary
-from harness.replay import export, forgetting, past, replays
+from harness.replay import deletion, export, replays, run_lookup
 from harness.state import files, names
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workplace import inside, lease, mission_lock, unsettled, workplace
+from harness.workplace import lease, mission_lock, run_detection, unsettled_runs, workplace
 
 DAY = 86400
 PRUNED = (names.STREAM, names.STDERR, names.TURNS, names.RESULTS, names.REFUSED)
 OF_TASKS = (names.TURNS, names.RESULTS)  # of a run's subagents, whose records stay
 
 
-class Pruned(Record):
+class PruneResult(Record):
     """What was freed, or would be: bytes, the runs they were of, the trees (their folders), the replays (their ids)."""
 
     dry_run: bool
@@ -35,16 +35,16 @@ class Pruned(Record):
     replays: list[str] = []
 
 
-def prune(layout: Layout, days: int, *, dry_run: bool) -> Pruned:
+def prune(layout: Layout, days: int, *, dry_run: bool) -> PruneResult:
     """Remove the files of PRUNED of runs that ended more than `days` days ago, archived missions included, and the trees besides
     the first that were last used before that. After a kill in between the next call goes on. Raises UsageFault inside a run, Busy
     while one opens or settles."""
-    inside.refuse(layout, "gc")
+    run_detection.refuse(layout, "gc")
     mission.check_format(layout)
-    done, before = Pruned(dry_run=dry_run, days=days), clock.now() - days * DAY
+    done, before = PruneResult(dry_run=dry_run, days=days), clock.now() - days * DAY
     with mission_lock.take(layout):
-        for where in past.missions(layout):
-            done.bytes += 0 if dry_run else forgetting.complete(where)
+        for where in run_lookup.missions(layout):
+            done.bytes += 0 if dry_run else deletion.complete(where)
             for result in runs.finished(where):
                 if result.ended < before:
                     _prune_run(where, result.run, done)
@@ -54,7 +54,7 @@ def prune(layout: Layout, days: int, *, dry_run: bool) -> Pruned:
         if not dry_run:
             export.remove_refs(layout)
             temporary.remove_abandoned(f"{mission.load(layout).id}/replay")  # of one that was killed
-        if not unsettled.needs_recovery(layout):  # a dead run may have left work in a tree
+        if not unsettled_runs.needs_recovery(layout):  # a dead run may have left work in a tree
             for folder in _unneeded(layout, before):
                 done.trees.append(folder)
                 for path in (folder, folder + ".home", folder + ".agent"):
@@ -66,7 +66,7 @@ def prune(layout: Layout, days: int, *, dry_run: bool) -> Pruned:
     return done
 
 
-def _prune_run(layout: Layout, run_id: str, done: Pruned) -> None:
+def _prune_run(layout: Layout, run_id: str, done: PruneResult) -> None:
     tasks = [f"{names.TASKS}/{task}" for task in files.names(layout.run(run_id).tasks)]
     known = [*PRUNED, *(f"{task}/{name}" for task in tasks for name in OF_TASKS)]
     found = [path for name in known if os.path.lexists(path := State(layout).path(names.of_run(run_id, name)))]

@@ -15,7 +15,7 @@ from harness.base import encoding
 from harness.base.errors import BrokenFile, HarnessError, UsageFault
 from harness.base.record import Record
 from harness.mission import runs
-from harness.replay import past
+from harness.replay import run_lookup
 from harness.state import json_lines, names, objects
 from harness.state.layout import Layout, command
 from harness.state.state import State
@@ -29,7 +29,7 @@ AROUND = 60  # bytes shown on both sides of the first difference
 CHANGED = "its files were changed since the run ended"
 
 
-class Rebuilt(Record):
+class RebuiltPrompt(Record):
     """The prompt of a run from its manifest, beside the one on disk. `rows`: the manifest; `prompt` None: the run ended before
     it had one."""
 
@@ -43,7 +43,7 @@ class Rebuilt(Record):
         return self.data == self.prompt
 
 
-class Checked(Record):
+class RebuildReport(Record):
     """How all prompts came out: the number of runs, of equal prompts, of runs that ended before they had one; (run, what is wrong
     with it); (run, when and by whom it was forgotten)."""
 
@@ -95,7 +95,7 @@ def _look() -> str:
     return f"See: {command('doctor')}"
 
 
-def rebuild(layout: Layout, run_id: str, known: Objects) -> Rebuilt:
+def rebuild(layout: Layout, run_id: str, known: Objects) -> RebuiltPrompt:
     """The prompt from its manifest, and the one on disk. Raises BrokenFile where an object, the manifest or the prompt is missing
     or not whole, and where both are equal and the run digest says that a file of the run was changed."""
     run, state = layout.run(run_id), State(layout)
@@ -106,10 +106,10 @@ def rebuild(layout: Layout, run_id: str, known: Objects) -> Rebuilt:
     if prompt is None and (ended or rows) and not (ended and rows is None):
         if ended:
             raise BrokenFile(run.prompt, "the file is missing", remedy=_look())
-        return Rebuilt()  # the run is being opened, or died at that moment
+        return RebuiltPrompt()  # the run is being opened, or died at that moment
     if prompt is not None and rows is None:
         raise BrokenFile(run.manifest, "the file is missing", remedy=_look())
-    made = Rebuilt(rows=rows or [], data=b"".join(parts(rows or [], known)), prompt=prompt)
+    made = RebuiltPrompt(rows=rows or [], data=b"".join(parts(rows or [], known)), prompt=prompt)
     if ended and (made.equal or prompt is None) and ended.get("seal") not in (None, "", runs.seal(run)):
         raise BrokenFile(run.folder, CHANGED, remedy=_look())
     return made
@@ -120,7 +120,7 @@ def parts(rows: Rows, known: Objects) -> Iterator[bytes]:
     return (row["text"].encode() if "text" in row else known.get(row["object"]) for row in rows)
 
 
-def one(layout: Layout, run_id: str) -> Rebuilt:
+def one(layout: Layout, run_id: str) -> RebuiltPrompt:
     """`rebuild` for a single run; a fault names the run too. Raises UsageFault where it ended before it had a prompt."""
     try:
         made = rebuild(layout, run_id, Objects(layout))
@@ -137,37 +137,37 @@ def text_of(layout: Layout, run_id: str) -> str:
     """The prompt of a run, known to be what its manifest says; raises BrokenFile where it is not."""
     made = one(layout, run_id)
     if not made.equal:
-        shown = f"See: {command('replay')} {past.title(layout, run_id)}"
+        shown = f"See: {command('replay')} {run_lookup.title(layout, run_id)}"
         raise BrokenFile(layout.run(run_id).prompt, "not what the run's manifest says", remedy=shown)
     return encoding.decode(made.data, layout.run(run_id).prompt)
 
 
-def every(layout: Layout) -> Checked:
+def every(layout: Layout) -> RebuildReport:
     """Rebuild all prompts of the mission and of its archive."""
-    past.require(layout)
-    total = Checked()
-    for where in past.missions(layout):
+    run_lookup.require(layout)
+    total = RebuildReport()
+    for where in run_lookup.missions(layout):
         _check(where, total)
     return total
 
 
-def _check(layout: Layout, total: Checked) -> None:
+def _check(layout: Layout, total: RebuildReport) -> None:
     """Add one mission: every run that has a folder, or a line in the run log."""
     known, logged, gone = Objects(layout), dict(_logged(layout, total)), runs.forgotten(layout)
     for run_id in sorted({*State(layout).list(names.RUNS), *logged}):
         total.runs += 1
         if run_id in gone:
-            total.forgotten.append((past.title(layout, run_id), gone[run_id].words))
+            total.forgotten.append((run_lookup.title(layout, run_id), gone[run_id].words))
             continue
         try:
             fault = _fault(layout, run_id, logged.get(run_id, b""), known, total)
         except HarnessError as found:
             fault = str(found)
         if fault:
-            total.faults.append((past.title(layout, run_id), fault))
+            total.faults.append((run_lookup.title(layout, run_id), fault))
 
 
-def _fault(layout: Layout, run_id: str, line: bytes, known: Objects, total: Checked) -> str:
+def _fault(layout: Layout, run_id: str, line: bytes, known: Objects, total: RebuildReport) -> str:
     """What is wrong with a run, "" for nothing; counts it."""
     run = layout.run(run_id)
     if not State(layout).exists(f"{names.RUNS}/{run_id}"):
@@ -180,7 +180,7 @@ def _fault(layout: Layout, run_id: str, line: bytes, known: Objects, total: Chec
     return "" if made.equal or made.prompt is None else f"{run.prompt}: {difference(made)}"
 
 
-def _logged(layout: Layout, total: Checked) -> Iterator[tuple[str, bytes]]:
+def _logged(layout: Layout, total: RebuildReport) -> Iterator[tuple[str, bytes]]:
     """(run, its line) of the run log, of runs with a run digest; a line that is broken is a fault."""
     size = State(layout).length(names.RUN_LOG)
     if size and State(layout).part(names.RUN_LOG, size - 1, 1) != b"\n":
@@ -193,7 +193,7 @@ def _logged(layout: Layout, total: Checked) -> Iterator[tuple[str, bytes]]:
             yield found.run, line
 
 
-def difference(made: Rebuilt) -> str:
+def difference(made: RebuiltPrompt) -> str:
     """Where the two prompts part, in words."""
     prompt = made.prompt or b""
     at = common(made.data, prompt)
@@ -210,7 +210,7 @@ def common(one: bytes, two: bytes) -> int:
     return low
 
 
-def diff(made: Rebuilt) -> list[str]:
+def diff(made: RebuiltPrompt) -> list[str]:
     """The difference as lines of a unified diff, at most DIFF_LINES; of what is long, what is around the first byte."""
     old, new = made.data, made.prompt or b""
     if max(len(old), len(new)) > DIFF_BYTES:

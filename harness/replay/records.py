@@ -11,20 +11,20 @@ from itertools import accumulate
 from typing import Any
 
 from harness.base import clock, encoding
-from harness.base.errors import BrokenFile, Refused
+from harness.base.errors import BrokenFile, RequestRefused
 from harness.base.record import Record
 from harness.git import clones, refs, repository
 from harness.memory import raw
 from harness.mission import issues, mission, replies, roles, runs
 from harness.mission.mission import Mission
-from harness.mission.runs import Context, Result
-from harness.replay import state_then
-from harness.replay.state_then import Source
+from harness.mission.runs import RunContext, RunResult
+from harness.replay import past_state
+from harness.replay.past_state import StateSource
 from harness.run import recover
 from harness.state import json_lines, names, objects
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import unsettled
+from harness.workplace import unsettled_runs
 
 UNKNOWN = "unknown"  # the role of a run that died and left nothing
 PATCH = "working-folder.patch"  # in refused/ of a run: what it changed and was put back
@@ -34,12 +34,12 @@ PERSON = "person"
 RESTORE = "restore"
 
 
-class Past(Record):
+class RecordedRun(Record):
     """A finished run as recorded. `behind`: how many lines the run log had when it opened; `before` and `after`: lengths and
     digests of the state's files when it opened, and once it had settled; `head`: the commit in its snapshot, "" without one."""
 
-    result: Result
-    context: Context | None
+    result: RunResult
+    context: RunContext | None
     behind: int
     before: dict[str, Any]
     after: dict[str, Any]
@@ -56,7 +56,7 @@ class Past(Record):
         return self.result.outcome == KILLED and self.result.reason == recover.DIED
 
 
-class Act(Record):
+class PersonAction(Record):
     """What a person did: `verb` and its texts, and when. `name` and `end`: the file that has it, and the length of that file
     with it; "" and 0 where only the time tells the order. `era`: how many restores had been before."""
 
@@ -73,12 +73,12 @@ class Records:
 
     def __init__(self, layout: Layout, where: Layout) -> None:
         self.layout, self.where, self.state = layout, where, State(where)
-        self.restores = state_then.restores(where)
+        self.restores = past_state.restores(where)
         self.runs = self._runs()
 
-    def _runs(self) -> list[Past]:
+    def _runs(self) -> list[RecordedRun]:
         """The finished runs, in the order of the run log; raises BrokenFile for a line that does not parse."""
-        found: list[Past] = []
+        found: list[RecordedRun] = []
         ends: list[int] = []
         data, offset = self.state.data(names.RUN_LOG) or b"", 0
         for line in data.split(b"\n")[:-1]:
@@ -90,24 +90,24 @@ class Records:
             found.append(self._past(result, ends[:-1]))
         return found
 
-    def _past(self, result: Result, ends: list[int]) -> Past:
+    def _past(self, result: RunResult, ends: list[int]) -> RecordedRun:
         known = self.state.exists(names.of_run(result.run, names.CONTEXT))
         context = runs.context(self.where, result.run) if known and result.role != UNKNOWN else None
         before = dict(context.live) if context else {}
         size = before.get(names.RUN_LOG, ["", 0])[1]
         after, head = left_by(self.state, result.run)
         behind = sum(end <= size for end in ends) if context else len(ends)
-        return Past(result=result, context=context, behind=behind, before=before, after=after, head=head)
+        return RecordedRun(result=result, context=context, behind=behind, before=before, after=after, head=head)
 
     def unsettled(self) -> dict[str, str]:
         """{run: its feature} of the runs that are open, or died and are not settled."""
-        found = dict.fromkeys([*runs.open_runs(self.where), *unsettled.unsettled(self.where)], "")
+        found = dict.fromkeys([*runs.open_runs(self.where), *unsettled_runs.unsettled(self.where)], "")
         known = [run for run in found if self.state.exists(names.of_run(run, names.CONTEXT))]
         return found | {run: runs.context(self.where, run).feature for run in known}
 
     # what a run did
 
-    def recording(self, past: Past) -> dict[str, Any]:
+    def recording(self, past: RecordedRun) -> dict[str, Any]:
         """The recording of the run, for the agent `recorded`."""
         result = past.result
         reply = self.state.data(names.of_run(past.run, names.REPLY))
@@ -124,14 +124,14 @@ class Records:
             "said": said,
         }
 
-    def _said(self, past: Past) -> list[str]:
+    def _said(self, past: RecordedRun) -> list[str]:
         """The messages before the last one, where one of them was the reply; a transcript may have been let go."""
         if not past.result.agents:
             return []
         rows = self._rows(names.of_run(past.run, names.STREAM))
         return [row["text"] for row in rows if row.get("kind") == "said" and "```json" in row.get("text", "")]
 
-    def _asked(self, past: Past, reply: str) -> list[list[str]]:
+    def _asked(self, past: RecordedRun, reply: str) -> list[list[str]]:
         """What the agent asked its run for, in order. The reply that counted is taken as it was kept, with any secret in it."""
         name = names.of_run(past.run, names.ASKED)
         if not self.state.exists(name):
@@ -143,7 +143,7 @@ class Records:
             asked[kept[-1]] = ["reply", reply]
         return asked
 
-    def _asked_before(self, past: Past, reply: str) -> list[list[str]]:
+    def _asked_before(self, past: RecordedRun, reply: str) -> list[list[str]]:
         """The same for a run of an older version, which recorded notes and issues alone: those that the reply does not have."""
         value = self._reply(past, reply)
         notes = self._rows(names.of_run(past.run, names.NOTES))
@@ -152,15 +152,15 @@ class Records:
         titles = {row["title"] for row in value.get("issues", [])}
         made = [row for row in self._rows(names.ISSUES) if row.get("by") == past.run and "title" in row]
         made = [row for row in made if row["title"] not in titles and not row["title"].startswith(FLAKY)]
-        fields = issues.Given.fields
+        fields = issues.IssueReport.fields
         given = [encoding.dump_json({key: row[key] for key in fields if row.get(key)}).decode() for row in made]
         return [*(["note", row["tag"], row["text"]] for row in notes), *(["issue", text] for text in given)]
 
-    def _reply(self, past: Past, reply: str) -> dict[str, Any]:
+    def _reply(self, past: RecordedRun, reply: str) -> dict[str, Any]:
         capability = roles.capability_of(self.where, past.result.role)
         try:
             return replies.find(capability, [reply]) or {}
-        except Refused:  # then as now
+        except RequestRefused:  # then as now
             return {}
 
     def _rows(self, name: str) -> list[dict[str, Any]]:
@@ -177,7 +177,7 @@ class Records:
 
     # its work
 
-    def patch(self, past: Past) -> bytes:
+    def patch(self, past: RecordedRun) -> bytes:
         """What the agent had changed in its tree, as a patch; raises BrokenFile where the commit with it is gone."""
         result, context = past.result, past.context
         commit = result.commit or self._partial(past.run)
@@ -206,19 +206,19 @@ class Records:
         except BrokenFile:
             return None
 
-    def file_after(self, past: Past, name: str) -> bytes | None:
+    def file_after(self, past: RecordedRun, name: str) -> bytes | None:
         """A managed file as it was once the run had settled; None where it was absent or is not recorded."""
         row = past.after.get(name)
         return self.object(row[0]) if row else None
 
     # what people did
 
-    def acts(self) -> list[Act]:
+    def acts(self) -> list[PersonAction]:
         """What people did by commands: orders, issues, notes, restores; by time, and in the order of each file."""
         found = [*self._orders(), *self._restored()]
         for era in range(len(self.restores) + 1):
             source, since = (
-                Source(self.where, self.restores[era] if era < len(self.restores) else None),
+                StateSource(self.where, self.restores[era] if era < len(self.restores) else None),
                 self._since(era),
             )
             found += [act.replace(era=era) for act in (*self._own_issues(source, since), *_own_notes(source, since))]
@@ -241,37 +241,39 @@ class Records:
         """The snapshot to which the state went back at the beginning of an era."""
         return (self.state.json(f"{names.SNAPSHOTS}/{self.restores[era - 1].to}.json") if era else None) or {}
 
-    def _restored(self) -> Iterator[Act]:
+    def _restored(self) -> Iterator[PersonAction]:
         for era, (end, row) in enumerate(self._placed(names.RESTORES)):
             texts = [row["to"], row["kept"], row["commit"]]
             at = clock.seconds_of(row["at"])
-            yield Act(at=at, verb=RESTORE, texts=texts, name=names.RESTORES, end=end, era=era)
+            yield PersonAction(at=at, verb=RESTORE, texts=texts, name=names.RESTORES, end=end, era=era)
 
-    def _orders(self) -> Iterator[Act]:
+    def _orders(self) -> Iterator[PersonAction]:
         sizes = [length_of(left_by(self.state, one.kept)[0], names.ORDERS) for one in self.restores]
         for end, row in self._placed(names.ORDERS):
             if "verb" in row:
                 texts, era = [row["verb"], *row["args"]], sum(end > size for size in sizes)
-                yield Act(
+                yield PersonAction(
                     at=clock.seconds_of(row["at"]), verb="order", texts=texts, name=names.ORDERS, end=end, era=era
                 )
 
-    def _own_issues(self, source: Source, since: dict[str, Any]) -> Iterator[Act]:
+    def _own_issues(self, source: StateSource, since: dict[str, Any]) -> Iterator[PersonAction]:
         """Issues that people reported or closed after a snapshot."""
         for end, row in self._placed(names.ISSUES, source.part(names.ISSUES)):
             if row.get("by") == PERSON and end > length_of(since.get("grown", {}), names.ISSUES):
-                given = {key: row[key] for key in issues.Given.fields if row.get(key)}
+                given = {key: row[key] for key in issues.IssueReport.fields if row.get(key)}
                 close = ["close", row["id"], row.get("why", "")]
                 texts = ["report", encoding.dump_json(given).decode()] if "title" in row else close
-                yield Act(at=clock.seconds_of(row["at"]), verb="issue", texts=texts, name=names.ISSUES, end=end)
+                yield PersonAction(
+                    at=clock.seconds_of(row["at"]), verb="issue", texts=texts, name=names.ISSUES, end=end
+                )
 
 
-def _own_notes(source: Source, since: dict[str, Any]) -> Iterator[Act]:
+def _own_notes(source: StateSource, since: dict[str, Any]) -> Iterator[PersonAction]:
     """Notes of people after a snapshot."""
-    for seq, line in state_then.lines(source):
+    for seq, line in past_state.lines(source):
         entry = raw.parse_line(line.decode("utf-8", "replace").rstrip("\n"), seq)
         if seq >= since.get("entries", 0) and entry.role == PERSON and entry.tag:
-            yield Act(at=clock.seconds_of(entry.at), verb="note", texts=[entry.tag, entry.text])
+            yield PersonAction(at=clock.seconds_of(entry.at), verb="note", texts=[entry.tag, entry.text])
 
 
 def length_of(lengths: dict[str, Any], name: str) -> int:

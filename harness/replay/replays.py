@@ -26,7 +26,7 @@ KEPT = (ABOUT, names.RESULT)  # what gc leaves of an old one: its cost
 SAMPLE_FORM = "a replay writes"
 
 
-class About(Record):
+class ReplayRecord(Record):
     """What was fired: replay.json. `mounted`: the bytes of the prompt named the throw-away place by mounts; `swaps` as they were
     asked; `digest` of the prompt that was sent."""
 

@@ -20,8 +20,8 @@ from harness.git.repository import BRANCHES
 from harness.memory import raw
 from harness.mission import issues, mission, receipts, roles
 from harness.process import spawn, supervise, temporary
-from harness.replay import rebuild, restoring
-from harness.replay.records import PERSON, RESTORE, UNKNOWN, Act, Past, Records, length_of
+from harness.replay import rebuild, restoration
+from harness.replay.records import PERSON, RESTORE, UNKNOWN, PersonAction, RecordedRun, Records, length_of
 from harness.run import orders, starting, verbs
 from harness.state import files, names, objects
 from harness.state.layout import Layout, home
@@ -120,7 +120,7 @@ class Replica:
         """Move the clock of a run, or of this process."""
         files.replace_quickly(self.clock + (f"-{run}" if run else ""), clock.shown(at, seconds, step))
 
-    def people(self, lengths: dict[str, Any], at: int) -> tuple[Act, str] | None:
+    def people(self, lengths: dict[str, Any], at: int) -> tuple[PersonAction, str] | None:
         """What people did until then, again; an act that is refused now, with the fault. `lengths`: of the files at that time."""
         era = self.records.era(lengths, at)
         for act in list(self.acts):
@@ -135,7 +135,7 @@ class Replica:
                 return act, str(fault)
         return None
 
-    def _again(self, act: Act) -> None:
+    def _again(self, act: PersonAction) -> None:
         layout = self.layout
         if act.verb == RESTORE:
             self._restore(*act.texts)
@@ -154,11 +154,11 @@ class Replica:
 
     def _restore(self, to: str, kept: str, commit: str) -> None:
         """Put the copy back to a snapshot, and have its new branch checked out."""
-        made = restoring.restore(self.layout, self.kept.get(to, to))
+        made = restoration.restore(self.layout, self.kept.get(to, to))
         self.kept[kept], self.followed = made.kept, commit
         clones.check_out(self.top, made.branch)
 
-    def edits(self, past: Past, before: Past | None) -> None:
+    def edits(self, past: RecordedRun, before: RecordedRun | None) -> None:
         """What people wrote by hand into managed files and into SPEC.md before the run opened."""
         quiet = not self.pids and not _ordered(past, before)  # a run that opens, and an order, change the queue
         for name in EDITED if quiet else ():
@@ -176,7 +176,7 @@ class Replica:
         if asked and spec is None:  # not in any commit
             files.replace(self.layout.asked_spec, self.records.object(asked) or b"")
 
-    def configure_as(self, past: Past) -> bool:
+    def configure_as(self, past: RecordedRun) -> bool:
         """The configuration that the run found; whether that is recorded."""
         row = past.before.get(names.CONFIG)
         data = self.records.object(row[0]) if row else None
@@ -231,7 +231,7 @@ class Replica:
 
     # runs
 
-    def start(self, past: Past) -> str:
+    def start(self, past: RecordedRun) -> str:
         """Start the run again, and wait until it is about to settle; what it said where it did not come so far."""
         context, result = past.context, past.result
         assert context is not None and result.role != UNKNOWN
@@ -267,7 +267,7 @@ class Replica:
         if found:
             files.replace(path, receipts.render(found), files.PRIVATE)
 
-    def settle(self, past: Past) -> None:
+    def settle(self, past: RecordedRun) -> None:
         """Let the run settle, and wait until it has ended; one that was killed is killed, and settled as a dead one."""
         if past.died:
             self.kill(past.run)
@@ -316,7 +316,7 @@ _FOLDERS = {"XDG_STATE_HOME": "state", "HARNESS_IDENTITY": "identity"}
 _PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
 
 
-def _ordered(past: Past, before: Past | None) -> bool:
+def _ordered(past: RecordedRun, before: RecordedRun | None) -> bool:
     """Whether a person gave an order, or restored a snapshot, between two runs."""
     both = (before.after if before else {}, past.before)
     return any(length_of(both[0], name) != length_of(both[1], name) for name in (names.ORDERS, names.RESTORES))

@@ -13,8 +13,8 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.memory import raw
 from harness.mission import runs
-from harness.replay import matching, past, ranking
-from harness.replay.matching import Query
+from harness.replay import query, ranking, run_lookup
+from harness.replay.query import Query
 from harness.run import transcript
 from harness.state import files, json_lines, names
 from harness.state.layout import Layout, identity_folder
@@ -54,7 +54,7 @@ class Hit(Record):
     at: str = ""
 
 
-class Found(Record):
+class SearchResult(Record):
     """The best hits of memory, then the newest of runs. `more`: there are more; `faults`: what could not be searched."""
 
     memory: list[Hit] = []
@@ -82,10 +82,10 @@ def since(text: str) -> str:
     raise UsageFault(f"'{text}' is no time. Say a date or a time in UTC (2026-04-24T10:05), or an age: 30m, 12h, 3d.")
 
 
-def search(layout: Layout, asked: Query, places: Iterable[str], only: Filter, most: int) -> Found:
+def search(layout: Layout, asked: Query, places: Iterable[str], only: Filter, most: int) -> SearchResult:
     """At most `most` hits of memory and as many of runs."""
-    past.require(layout)
-    wanted, found = set(places), Found()
+    run_lookup.require(layout)
+    wanted, found = set(places), SearchResult()
     if "all" in wanted:
         wanted = {*REMEMBERED, *RUN_FILES}
     kinds = wanted.intersection(REMEMBERED)
@@ -155,7 +155,7 @@ def _row(line: bytes) -> dict[str, Any]:
 
 def _in_runs(layout: Layout, asked: Query, kept: list[str], only: Filter, faults: list[str]) -> Iterator[Hit]:
     """Hits in the files of runs, the newest run first; those of archived missions after all of ours."""
-    for where in past.missions(layout):
+    for where in run_lookup.missions(layout):
         state = State(where)
         for one in _ran(where, only, faults):
             for name in _files(state, one, kept):
@@ -192,8 +192,8 @@ def _in_file(layout: Layout, one: _Ran, name: str, asked: Query, faults: list[st
     try:
         found = islice(_hits(path, asked, _is_json(name)), PER_FILE)
         for offset, text in found:
-            line = matching.number_of(path, offset)
-            title, shown = past.title(layout, one.run), layout.relative(path).removeprefix(".harness/")
+            line = query.number_of(path, offset)
+            title, shown = run_lookup.title(layout, one.run), layout.relative(path).removeprefix(".harness/")
             yield Hit(place=place, file=shown, line=line, text=text, run=title, at=one.at)
     except BrokenFile as fault:
         faults.append(str(fault))
@@ -201,7 +201,7 @@ def _in_file(layout: Layout, one: _Ran, name: str, asked: Query, faults: list[st
 
 def _hits(path: str, asked: Query, escaped: bool) -> Iterator[tuple[int, str]]:
     """(offset of the line of the file, the line of its text that is the hit)."""
-    for offset, line in matching.lines(path, asked, escaped):
+    for offset, line in query.lines(path, asked, escaped):
         for text in _decoded(line) if escaped else [line.decode("utf-8", "replace")]:
             at = asked.at(text)
             if at >= 0:

@@ -10,12 +10,12 @@ from harness.base.record import Record
 from harness.git import clones
 from harness.git.repository import GitFailed
 from harness.mission import receipts, runs
-from harness.mission.runs import Result
+from harness.mission.runs import RunResult
 from harness.mission.usage import Usage
-from harness.replay import staging, swapping
-from harness.replay.firing import Shot
+from harness.replay import prompt_swap, staging
 from harness.replay.replays import Sample
-from harness.replay.then import Past
+from harness.replay.resend import SampleDetail
+from harness.replay.state_at_run import RunAtOpen
 from harness.state import names
 from harness.state.layout import Layout
 from harness.state.state import State
@@ -39,7 +39,7 @@ class Side(Record):
     reply: str
 
 
-class Compared(Record):
+class SideComparison(Record):
     """Both sides; `work` is the difference of the two patches, `replies` that of the replies, as lines; none where equal."""
 
     then: Side
@@ -59,7 +59,7 @@ class Spread(Record):
     seconds: list[float] | None
 
 
-def before(layout: Layout, past: Past) -> Side:
+def before(layout: Layout, past: RunAtOpen) -> Side:
     """The run as it was."""
     result = runs.result(past.where, past.context.run)
     used = Usage(**(result.usage or {})) if result else Usage()
@@ -78,7 +78,7 @@ def before(layout: Layout, past: Past) -> Side:
     )
 
 
-def after(shot: Shot, who: str) -> Side:
+def after(shot: SampleDetail, who: str) -> Side:
     """One time that it was fired again."""
     one = shot.sample
     return Side(
@@ -94,15 +94,15 @@ def after(shot: Shot, who: str) -> Side:
     )
 
 
-def beside(then: Side, now: Side) -> Compared:
+def beside(then: Side, now: Side) -> SideComparison:
     """Both, with what differs in their work and their replies."""
     work = (
         []
         if then.patch is None
-        else swapping.diff(_plain(then.patch), _plain(now.patch or b""), "work then", "work now")
+        else prompt_swap.diff(_plain(then.patch), _plain(now.patch or b""), "work then", "work now")
     )
-    replies = swapping.diff(then.reply.encode(), now.reply.encode(), "reply then", "reply now")
-    return Compared(then=then, now=now, work=work, replies=replies)
+    replies = prompt_swap.diff(then.reply.encode(), now.reply.encode(), "reply then", "reply now")
+    return SideComparison(then=then, now=now, work=work, replies=replies)
 
 
 def _plain(patch: bytes) -> bytes:
@@ -110,7 +110,7 @@ def _plain(patch: bytes) -> bytes:
     return b"\n".join(line for line in patch.split(b"\n") if not line.startswith(b"index "))
 
 
-def _patch(layout: Layout, result: Result) -> bytes | None:
+def _patch(layout: Layout, result: RunResult) -> bytes | None:
     """What the run committed, or left when it was cut short; empty where it changed nothing, None where git has it no more."""
     if not result.commit:
         return b""
@@ -121,7 +121,7 @@ def _patch(layout: Layout, result: Result) -> bytes | None:
         return None
 
 
-def _receipts(past: Past) -> list[list[str]]:
+def _receipts(past: RunAtOpen) -> list[list[str]]:
     """The verdicts on the work of the run: its own, else those of the next run that judged its feature."""
     own = receipts.of_run(past.where, past.context.run)
     if not own and past.context.feature:
@@ -153,7 +153,7 @@ def _three(samples: list[Sample], value: Callable[[Sample], float | None]) -> li
     return [min(found), statistics.median(found), max(found)] if found else None
 
 
-def rows(value: Compared) -> list[tuple[str, str, str]]:
+def rows(value: SideComparison) -> list[tuple[str, str, str]]:
     """The lines of a table: what, then, now."""
     sides = (value.then, value.now)
     found: list[tuple[str, Callable[[Side], Any]]] = [

@@ -15,8 +15,8 @@ from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.mission import features, mission, runs
-from harness.replay import past, rebuild, state_then
-from harness.replay.state_then import Source, Then, Wanted
+from harness.replay import past_state, rebuild, run_lookup
+from harness.replay.past_state import PastState, StateRecord, StateSource
 from harness.state import migrations, names, objects
 from harness.state.layout import Layout, command
 from harness.state.state import State
@@ -44,7 +44,7 @@ class Snapshot(Record):
     saved: dict[str, str] = {}
 
 
-class Listed(Record):
+class SnapshotSummary(Record):
     """A snapshot in a list: `what` it is after or before, `features` as `passed of all`; `fault` instead where it is broken."""
 
     id: str
@@ -85,20 +85,20 @@ def _look() -> str:
     return f"See: {command('snapshot list')}"
 
 
-def then(layout: Layout, found: Snapshot, only: Iterable[str] = state_then.EVERY) -> Then:
+def then(layout: Layout, found: Snapshot, only: Iterable[str] = past_state.EVERY) -> PastState:
     """The state, or `only` these files of it, as the snapshot has it."""
     marks = {name: (digest, 0) for name, digest in found.live.items()}
     marks |= {name: ("", row[1]) for name, row in found.grown.items() if row is not None}
     log = marks.get(names.RUN_LOG, ("", 0))[1]
-    restores = state_then.restores(layout)
+    restores = past_state.restores(layout)
     era = next((one for one in restores if one.kept == found.run), None)
     era = era or next((one for one in restores if one.log >= log), None)
-    return state_then.resolve(
-        Source(layout, era), Wanted(found.at, found.commit, marks, found.raw, found.entries), only
+    return past_state.resolve(
+        StateSource(layout, era), StateRecord(found.at, found.commit, marks, found.raw, found.entries), only
     )
 
 
-def listed(layout: Layout, most: int) -> list[Listed]:
+def listed(layout: Layout, most: int) -> list[SnapshotSummary]:
     """The newest snapshots, oldest first; a broken one has its fault."""
     mission.check_format(layout)
     return [_row(layout, *one) for one in islice(_newest(layout), most)][::-1]
@@ -106,7 +106,7 @@ def listed(layout: Layout, most: int) -> list[Listed]:
 
 def _newest(layout: Layout) -> Iterator[tuple[str, str, str]]:
     """(id, time, what it is) of each snapshot, newest first: those of finished runs, and those before a restore."""
-    state, restores = State(layout), state_then.restores(layout)[::-1]
+    state, restores = State(layout), past_state.restores(layout)[::-1]
     for start, one in runs.placed(layout):
         while restores and restores[0].log > start:
             made = restores.pop(0)
@@ -116,8 +116,8 @@ def _newest(layout: Layout) -> Iterator[tuple[str, str, str]]:
     yield from ((made.kept, made.at, f"before the restore of {made.to}") for made in restores)
 
 
-def _row(layout: Layout, snapshot_id: str, at: str, what: str) -> Listed:
-    row = Listed(id=snapshot_id, at=at, what=what, commit="", features="")
+def _row(layout: Layout, snapshot_id: str, at: str, what: str) -> SnapshotSummary:
+    row = SnapshotSummary(id=snapshot_id, at=at, what=what, commit="", features="")
     try:
         found = load(layout, snapshot_id)
         queue = queue_of(then(layout, found, QUEUE))
@@ -126,7 +126,7 @@ def _row(layout: Layout, snapshot_id: str, at: str, what: str) -> Listed:
         return row.replace(fault=str(fault))
 
 
-def queue_of(found: Then) -> list[features.Feature]:
+def queue_of(found: PastState) -> list[features.Feature]:
     """The features of then; needs the format, too. Raises BrokenFile where they are not recorded, or do not parse."""
     data, path = found.known(names.FEATURES), f"{names.FEATURES} of {found.at or NOW}"
     if data is not None and (found.files.get(names.FORMAT) or b"").strip() == b"1":
@@ -134,11 +134,11 @@ def queue_of(found: Then) -> list[features.Feature]:
     return features.parse(data, path)
 
 
-def now(layout: Layout) -> Then:
+def now(layout: Layout) -> PastState:
     """The state as it is."""
     state = State(layout)
-    data = {name: state.data(name) for name in state_then.EVERY}
-    return Then(
+    data = {name: state.data(name) for name in past_state.EVERY}
+    return PastState(
         at="",
         commit=workplace.position(layout).head,
         files={name: one for name, one in data.items() if one is not None},
@@ -147,7 +147,7 @@ def now(layout: Layout) -> Then:
     )
 
 
-def of(layout: Layout, name: str) -> Then:
+def of(layout: Layout, name: str) -> PastState:
     """The state of a snapshot, or of `now`."""
     return now(layout) if name == NOW else then(layout, load(layout, name))
 
@@ -185,7 +185,7 @@ def _features_diff(before: list[features.Feature], after: list[features.Feature]
     return lines
 
 
-def is_whole(layout: Layout, found: Then) -> list[str]:
+def is_whole(layout: Layout, found: PastState) -> list[str]:
     """What of a state is not recorded, or is not exact, a line each."""
     lines = [f"{name}: {why}" for name, why in found.unknown.items()]
     return lines + [f"{layout.relative(State(layout).path(name))}: {why}" for name, why in found.inexact.items()]
@@ -205,22 +205,22 @@ def value(layout: Layout, name: str) -> dict[str, Any]:
     }
 
 
-def _rows(found: Then) -> list[dict[str, Any]]:
+def _rows(found: PastState) -> list[dict[str, Any]]:
     return [{name: getattr(one, name) for name in ("id", "status", "attempts", "title")} for one in queue_of(found)]
 
 
 def due(where: Layout, run_id: str) -> dict[str, Any]:
     """The features as a run found them, and what was due, which is the run. Raises BrokenFile where they are not recorded."""
     context = runs.context(where, run_id)
-    found = state_then.at(where, run_id, QUEUE)
+    found = past_state.at(where, run_id, QUEUE)
     words = " ".join(filter(None, (context.role, context.feature)))
-    return {"run": past.title(where, run_id), "at": context.at, "due": words, "features": _rows(found)}
+    return {"run": run_lookup.title(where, run_id), "at": context.at, "due": words, "features": _rows(found)}
 
 
 def remembered(where: Layout, run_id: str) -> dict[str, Any]:
     """summary.md and MEMORY.md as a run found them: `files` {name: text}, `unknown` {name: why it is not recorded}. The summary
     of an older record is the one in the prompt."""
-    found = state_then.at(where, run_id, (names.SUMMARY, names.MEMORY))
+    found = past_state.at(where, run_id, (names.SUMMARY, names.MEMORY))
     if names.SUMMARY in found.unknown:
         rows = rebuild.rows_of(where, run_id) or []
         asked = next((row["object"] for row in rows if row.get("source", "").endswith(f"/{names.SUMMARY}")), "")
@@ -229,7 +229,7 @@ def remembered(where: Layout, run_id: str) -> dict[str, Any]:
             del found.unknown[names.SUMMARY]
     short = {os.path.basename(one): one for one in (names.SUMMARY, names.MEMORY)}
     return {
-        "run": past.title(where, run_id),
+        "run": run_lookup.title(where, run_id),
         "at": found.at,
         "files": {one: found.files.get(name, b"").decode("utf-8", "replace") for one, name in short.items()},
         "unknown": {one: found.unknown[name] for one, name in short.items() if name in found.unknown},

@@ -14,14 +14,14 @@ from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.git import clones, refs, worktrees
 from harness.git.repository import GitFailed, Position
-from harness.git.settings import Recorded
+from harness.git.settings import RecordedSettings
 from harness.mission import roles, runs
 from harness.mission.config import Config
 from harness.process import temporary
 from harness.process.confine import BUBBLEWRAP, PRIVATE, Confinement
-from harness.proof import fresh
-from harness.replay import then
-from harness.replay.then import Past
+from harness.proof import fresh_clone
+from harness.replay import state_at_run
+from harness.replay.state_at_run import RunAtOpen
 from harness.run import prompt, starting
 from harness.run.prompt import Part
 from harness.state import files, names, objects
@@ -32,7 +32,7 @@ REPOSITORY, TREE, IDENTITIES = "clone", "tree-1", "identity"
 WORKS, STATE_AT = "- Working directory: ", "- State directory: "
 
 
-class Place(Record):
+class ReplicaFolder(Record):
     """A replica of the mission in a throw-away folder: its layout, the kept tree of its run, and the folder of its identities."""
 
     layout: Layout
@@ -44,20 +44,20 @@ class Stage(Record):
     """A place made ready. `parts`: the prompt; `mounted`: it is the same byte for byte, and its paths lead here; `notes`: what is
     not as it was then."""
 
-    place: Place
+    place: ReplicaFolder
     parts: list[Part]
     mounted: bool
     confinement: Confinement | None
     notes: list[str]
 
 
-def place_in(folder: str, prefix: str) -> Place:
+def place_in(folder: str, prefix: str) -> ReplicaFolder:
     """The paths of a replica in `folder`; nothing is made."""
     top, tree, identities = (os.path.join(os.path.realpath(folder), name) for name in (REPOSITORY, TREE, IDENTITIES))
-    return Place(layout=Layout(os.path.join(top, prefix)), tree=tree, identities=identities)
+    return ReplicaFolder(layout=Layout(os.path.join(top, prefix)), tree=tree, identities=identities)
 
 
-def make(layout: Layout, past: Past, settings: Config, folder: str) -> Stage:
+def make(layout: Layout, past: RunAtOpen, settings: Config, folder: str) -> Stage:
     """Make the place in `folder`, which is empty. Raises UsageFault where git has the commit no more."""
     place = place_in(folder, layout.prefix)
     staged = place.layout
@@ -65,10 +65,10 @@ def make(layout: Layout, past: Past, settings: Config, folder: str) -> Stage:
     if os.path.lexists(staged.state):  # the commit has something there
         temporary.remove(staged.state)
     starting.lay_out(staged)
-    notes = then.write(past, staged, place.identities)
+    notes = state_at_run.write(past, staged, place.identities)
     files.replace_quickly(staged.git_record, encoding.dump_json(record.asdict()))
     role = roles.load(layout, past.context.role)
-    then.begun(staged, past.context.feature, changes=role.commits)
+    state_at_run.begun(staged, past.context.feature, changes=role.commits)
     how, tree = confine.tier(layout, settings), past.context.folder or layout.top
     mounted = how == BUBBLEWRAP and _fits(layout, past, tree)
     known = confine.of_mission(layout, settings, place.tree, how)
@@ -76,18 +76,18 @@ def make(layout: Layout, past: Past, settings: Config, folder: str) -> Stage:
         known = confine.moved(layout, known, _mounts(layout, place, tree))
     starting.write_generated(staged, layout.project if mounted else staged.project)
     notes += _make_tree(layout, past, settings, place)
-    parts = then.parts_of(past)
+    parts = state_at_run.parts_of(past)
     if not mounted:
         named = {STATE_AT: staged.state, WORKS: staged.within(place.tree)}
         parts[-1] = parts[-1].replace(data=_led(parts[-1].data.decode(), past, tree, place.tree, named).encode())
     return Stage(place=place, parts=parts, mounted=mounted, confinement=known, notes=notes)
 
 
-def _clone(layout: Layout, past: Past, target: str) -> Recorded:
+def _clone(layout: Layout, past: RunAtOpen, target: str) -> RecordedSettings:
     """Clone the commit of then: the branch is there, and so are the refs of runs that had ended by then, and none later. Returns
     the configuration that our git reads there, alone."""
     workplace.use(layout)
-    context, known = past.context, workplace.recorded(layout) or fresh.recorded(layout.top)
+    context, known = past.context, workplace.recorded(layout) or fresh_clone.recorded(layout.top)
     wanted = {f"refs/heads/{context.branch or 'main'}": context.head, **_refs(layout, past)}
     config = [pair for pair in known.config if not str(pair[0]).startswith("remote.")]  # it can be pushed nowhere
     bare = known.replace(config=config)
@@ -99,7 +99,7 @@ def _clone(layout: Layout, past: Past, target: str) -> Recorded:
     return bare.replace(git_dir=".git", common=".git", commondir="", alternates="", prefix=layout.prefix)
 
 
-def _make_tree(layout: Layout, past: Past, settings: Config, place: Place) -> list[str]:
+def _make_tree(layout: Layout, past: RunAtOpen, settings: Config, place: ReplicaFolder) -> list[str]:
     """Make the kept tree of the run at its commit, with the ignored files that the configuration wants in each tree, as they are
     now; a line for each that is not there."""
     context, staged = past.context, place.layout
@@ -113,7 +113,7 @@ def _make_tree(layout: Layout, past: Past, settings: Config, place: Place) -> li
     return [f"not carried into the tree: {line}" for line in left]
 
 
-def _refs(layout: Layout, past: Past) -> dict[str, str]:
+def _refs(layout: Layout, past: RunAtOpen) -> dict[str, str]:
     """{ref: commit} of interrupted work that was kept before the run."""
     size = past.heads(names.RUN_LOG)
     ended = {result.run for result in runs.finished(past.where, size)}
@@ -121,7 +121,7 @@ def _refs(layout: Layout, past: Past) -> dict[str, str]:
     return {name: at.head for name, at in found.items() if name.rpartition("/")[2] in ended}
 
 
-def _fits(layout: Layout, past: Past, tree: str) -> bool:
+def _fits(layout: Layout, past: RunAtOpen, tree: str) -> bool:
     """Whether the prompt names this mission's own folders, and something can be mounted at each."""
     lines = str(past.rows[-1].get("text", "")).split("\n")
     named = f"{STATE_AT}{layout.state}" in lines and f"{WORKS}{layout.within(tree)}" in lines
@@ -134,7 +134,7 @@ def _can_be_mounted(path: str) -> bool:
     return os.path.isdir(path) or any(real.startswith(one + "/") for one in free)
 
 
-def _mounts(layout: Layout, place: Place, tree: str) -> list[tuple[str, str, bool]]:
+def _mounts(layout: Layout, place: ReplicaFolder, tree: str) -> list[tuple[str, str, bool]]:
     """(path inside, folder, writable) of each mount: the tree where that of then was, the clone with the state of then where the
     project is, and the identities."""
     found = {os.path.realpath(layout.top): (place.layout.top, False), os.path.realpath(tree): (place.tree, True)}
@@ -143,7 +143,7 @@ def _mounts(layout: Layout, place: Place, tree: str) -> list[tuple[str, str, boo
     return [(inside, folder, write) for inside, (folder, write) in found.items()]
 
 
-def _led(text: str, past: Past, old: str, tree: str, named: dict[str, str]) -> str:
+def _led(text: str, past: RunAtOpen, old: str, tree: str, named: dict[str, str]) -> str:
     """The Runtime context with the paths of the place in the place of those of then."""
     if not text.startswith(prompt.RUNTIME):
         raise UsageFault(f"The prompt of {past.context.run} does not end in its {prompt.RUNTIME[3:]}.")

@@ -14,13 +14,13 @@ from harness.base.record import Record
 from harness.decision import checkpoints, overview, rules, views
 from harness.decision.overview import Overview
 from harness.memory import archive
-from harness.memory.archive import Archived, Change
+from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.mission import config, contract, features, issues, mission, receipts, runs
 from harness.mission.contract import Claim
 from harness.mission.features import Feature
 from harness.mission.issues import Issue
 from harness.mission.receipts import Receipt
-from harness.mission.runs import Answer, Context, Forgotten, Result, Totals
+from harness.mission.runs import EscalationAnswer, RunContext, RunResult, Tombstone, Totals
 from harness.mission.usage import Usage
 from harness.proof import index
 from harness.proof.index import ClaimStatus, Proofs
@@ -38,11 +38,11 @@ STAYS = ("kept", "promoted")  # a new lesson on the pages
 GONE = ("superseded", "forgotten", "left", "merged", "retired")
 
 
-class Past(Record):
+class RunRow(Record):
     """A finished run: its lane, attempt, receipts, notes as (tag, text), the beginning of its reply; `changed`: its files have
     changed since it closed; `forgotten`: who removed its files, and when."""
 
-    result: Result
+    result: RunResult
     usage: Usage
     lane: str = UNKNOWN
     attempt: int = 0
@@ -63,7 +63,7 @@ class Past(Record):
         return self.end - self.result.seconds
 
 
-class Unfinished(Record):
+class OpenRunRow(Record):
     """A run without a line in the run log: `state` says whether it lives."""
 
     run: str
@@ -73,7 +73,7 @@ class Unfinished(Record):
     state: str
 
 
-class Proof(Record):
+class ClaimRow(Record):
     """A claim, its status (None where it cannot be computed), and what looks like reward hacking."""
 
     claim: Claim
@@ -81,7 +81,7 @@ class Proof(Record):
     signs: list[str] = []
 
 
-class Growth(Record):
+class MemoryGrowth(Record):
     """The memory after a curation: notes taken in so far, lessons on its pages, lessons that went to identities."""
 
     run: str
@@ -91,7 +91,7 @@ class Growth(Record):
     graduated: int
 
 
-class Asked(Record):
+class PersonQuestion(Record):
     """A question to a person: an escalation or a checkpoint, with its text; `at` is empty while it is open."""
 
     kind: str
@@ -110,14 +110,14 @@ class Facts(Record):
     archived: bool = False
     due: str = ""
     features: list[Feature] = []
-    proofs: list[Proof] = []
-    runs: list[Past] = []
-    unfinished: list[Unfinished] = []
+    proofs: list[ClaimRow] = []
+    runs: list[RunRow] = []
+    unfinished: list[OpenRunRow] = []
     caps: list[str] = []
     issues: list[Issue] = []
-    asked: list[Asked] = []
-    answers: list[Answer] = []
-    growth: list[Growth] = []
+    asked: list[PersonQuestion] = []
+    answers: list[EscalationAnswer] = []
+    growth: list[MemoryGrowth] = []
     waiting: int = 0
     summary: str = ""
     memory: str = ""
@@ -138,7 +138,7 @@ def gather(layout: Layout, archived: bool = False) -> Facts:
     return _Gathering(layout, archived).facts()
 
 
-class Reader:
+class FactsReader:
     """Reads a mission part after part. `faults` grows by what could not be read."""
 
     def __init__(self, layout: Layout) -> None:
@@ -164,13 +164,13 @@ class Reader:
         words = words.replace(self.layout.project + "/", "")
         self.faults += [words] if words not in self.faults else []
 
-    def context(self, run_id: str) -> Context | None:
+    def context(self, run_id: str) -> RunContext | None:
         """What a run was started with; None where it is not written yet, or cannot be read."""
         there = self.state.exists(names.of_run(run_id, names.CONTEXT))
         return self.part(partial(runs.context, self.layout, run_id)) if there else None
 
 
-class _Gathering(Reader):
+class _Gathering(FactsReader):
     """Reads all that the page shows."""
 
     def __init__(self, layout: Layout, archived: bool) -> None:
@@ -213,7 +213,7 @@ class _Gathering(Reader):
 
     # runs
 
-    def results(self) -> Iterator[tuple[Result, Usage]]:
+    def results(self) -> Iterator[tuple[RunResult, Usage]]:
         """The lines of the run log, oldest first; each that is none is a fault."""
         path, data = self.layout.run_log, self.part(lambda: self.state.data(names.RUN_LOG)) or b""
         for number, line in json_lines.whole(data):
@@ -228,10 +228,10 @@ class _Gathering(Reader):
         if data and not data.endswith(b"\n"):
             self.fault(f"{path}: the last line is torn; the next start repairs it.")
 
-    def past(self, result: Result, used: Usage, gone: Forgotten | None) -> Past:
+    def past(self, result: RunResult, used: Usage, gone: Tombstone | None) -> RunRow:
         """A finished run with the files of its folder; each that cannot be read is a fault."""
         layout, name, part = self.layout, result.run, self.part
-        made = Past(result=result, usage=used, forgotten=gone.words if gone else "")
+        made = RunRow(result=result, usage=used, forgotten=gone.words if gone else "")
         if gone:
             return made
         if not runs.is_id(name) or not os.path.isdir(layout.run(name).folder):
@@ -257,7 +257,7 @@ class _Gathering(Reader):
         path = self.state.path(name)
         return json_lines.parse(self.state.data(name), path, _note, "the line is no note", "It is not on the page.")
 
-    def unfinished(self, known: set[str]) -> list[Unfinished]:
+    def unfinished(self, known: set[str]) -> list[OpenRunRow]:
         """The runs that no line of the run log has, oldest first."""
         alive = {one.run for one in self.listed(lambda: lease.alive(self.layout))}
         found = []
@@ -267,63 +267,65 @@ class _Gathering(Reader):
             state = "under way" if name in alive else "not in the run log"
             context = self.context(name)
             row = (context.role, context.feature, context.at) if context else (UNKNOWN, "", "")
-            found.append(Unfinished(run=name, role=row[0], feature=row[1], at=row[2], state=state))
+            found.append(OpenRunRow(run=name, role=row[0], feature=row[1], at=row[2], state=state))
         return sorted(found, key=lambda one: (one.at, one.run))
 
     # proof
 
-    def proofs(self, known: Proofs | None) -> list[Proof]:
+    def proofs(self, known: Proofs | None) -> list[ClaimRow]:
         """Each claim of the contract with its status."""
         if known is None:
-            return [Proof(claim=claim) for claim in self.listed(lambda: contract.load(self.layout).claims)]
+            return [ClaimRow(claim=claim) for claim in self.listed(lambda: contract.load(self.layout).claims)]
         return [
-            Proof(claim=claim, status=status, signs=index.signs_about(claim, known.histories))
+            ClaimRow(claim=claim, status=status, signs=index.signs_about(claim, known.histories))
             for claim, status in zip(known.contract.claims, known.statuses, strict=True)
         ]
 
     # people
 
-    def open_questions(self, now: Overview | None) -> list[Asked]:
+    def open_questions(self, now: Overview | None) -> list[PersonQuestion]:
         """The escalation and the checkpoints that wait."""
         text = self.part(lambda: self.state.text(names.ESCALATION))
-        found = [Asked(kind=views.kind_of(text) or UNKNOWN, text=_body(text))] if text is not None else []
+        found = [PersonQuestion(kind=views.kind_of(text) or UNKNOWN, text=_body(text))] if text is not None else []
         for name in self.listed(lambda: self.state.list(names.CHECKPOINTS)):
             words = self.part(partial(self.state.text, f"{names.CHECKPOINTS}/{name}")) or ""
-            found.append(Asked(kind=f"checkpoint {name.removesuffix('.md')}", text=words))
+            found.append(PersonQuestion(kind=f"checkpoint {name.removesuffix('.md')}", text=words))
         asks = now.view.asks.all if now and now.decision.word == "CHECKPOINT" else []
         due = [one for one in asks if now and one.name == now.decision.what and one.cause != checkpoints.FILE]
-        return found + [Asked(kind=f"checkpoint {one.name}", text=checkpoints.shown(one)) for one in due]
+        return found + [PersonQuestion(kind=f"checkpoint {one.name}", text=checkpoints.shown(one)) for one in due]
 
-    def answered_questions(self) -> list[Asked]:
+    def answered_questions(self) -> list[PersonQuestion]:
         """The escalations and checkpoints that a person has answered, oldest first."""
         found = []
         for name in self.listed(lambda: self.state.list(names.ESCALATIONS)):
             when, _, kind = name.removesuffix(".md").partition("-")
             text = self.part(partial(self.state.text, f"{names.ESCALATIONS}/{name}")) or ""
             at = clock.stamp(int(when)) if when.isdigit() and len(when) < len(str(runs.LAST_DAY)) else ""
-            found.append(Asked(kind=kind, text=_body(text), at=at or name))
+            found.append(PersonQuestion(kind=kind, text=_body(text), at=at or name))
         for row in self.listed(lambda: checkpoints.rows(self.layout)):
             if row.state in checkpoints.ANSWERED:
                 said = f"{row.by}: {row.text or row.state}"
                 found.append(
-                    Asked(kind=f"checkpoint {row.name} {row.state}", text=f"{row.question}\n{said}", at=row.at)
+                    PersonQuestion(kind=f"checkpoint {row.name} {row.state}", text=f"{row.question}\n{said}", at=row.at)
                 )
         return sorted(found, key=lambda one: one.at)
 
     # memory
 
-    def growth(self, ends: dict[str, int]) -> list[Growth]:
+    def growth(self, ends: dict[str, int]) -> list[MemoryGrowth]:
         """What the archive says of each curation, in order; up to a line that cannot be read."""
-        found: list[Growth] = []
+        found: list[MemoryGrowth] = []
         notes = lessons = graduated = 0
         try:
             for row in archive.forwards(self.layout.archive):
-                notes += isinstance(row, Archived)
-                lessons += isinstance(row, Archived) and row.disposition in STAYS
-                lessons -= isinstance(row, Change) and row.change in GONE
-                graduated += (row.change if isinstance(row, Change) else getattr(row, "disposition", "")) == "graduated"
+                notes += isinstance(row, ArchiveEntry)
+                lessons += isinstance(row, ArchiveEntry) and row.disposition in STAYS
+                lessons -= isinstance(row, LessonChange) and row.change in GONE
+                graduated += (
+                    row.change if isinstance(row, LessonChange) else getattr(row, "disposition", "")
+                ) == "graduated"
                 at = ends.get(row.run, 0)
-                after = Growth(run=row.run, at=at, notes=notes, lessons=lessons, graduated=graduated)
+                after = MemoryGrowth(run=row.run, at=at, notes=notes, lessons=lessons, graduated=graduated)
                 if found and found[-1].run == row.run:
                     found[-1] = after
                 else:
@@ -333,7 +335,7 @@ class _Gathering(Reader):
         return [one for one in found if one.at]
 
 
-def lane_of(context: Context) -> str:
+def lane_of(context: RunContext) -> str:
     """The lane of a run: the name of its tree."""
     return os.path.basename(context.folder) or HERE
 

@@ -14,13 +14,13 @@ from harness.base.record import Record
 from harness.decision import overview, rules
 from harness.decision.overview import Overview
 from harness.memory import raw
-from harness.memory.raw import Entry
+from harness.memory.raw import RawEntry
 from harness.mission import features, mission, runs
 from harness.mission.features import Feature
 from harness.mission.receipts import Receipt
-from harness.mission.runs import Result
+from harness.mission.runs import RunResult
 from harness.process import tree
-from harness.report.facts import Reader
+from harness.report.facts import FactsReader
 from harness.run import transcript
 from harness.run.transcript import Row
 from harness.state import files, json_lines, names
@@ -57,9 +57,9 @@ class Glance(Record):
     features: list[Feature] = []
     ready: list[Feature] = []
     lanes: list[Lane] = []
-    newest: list[Result] = []
+    newest: list[RunResult] = []
     receipts: list[Receipt] = []
-    notes: list[Entry] = []
+    notes: list[RawEntry] = []
     caps: list[rules.Cap] = []
     totals: runs.Totals = runs.Totals()
     generation: int = 0
@@ -78,7 +78,7 @@ WORDS = {  # of a decision: the word of a glance, and the sentence; {} is what i
 HOLDS = ("STOPPED", "PAUSED", "CHECKPOINT", "ESCALATE")  # said also while runs are under way
 
 
-class Watcher(Reader):
+class Watcher(FactsReader):
     """Looks at the mission of a folder again and again, whatever becomes of it meanwhile."""
 
     def __init__(self, project: str) -> None:
@@ -125,7 +125,7 @@ class Watcher(Reader):
         ids = [*(lane.run for lane in reversed(found.lanes)), *(one.run for one in found.newest)]
         return list(islice((one for name in ids for one in last_receipts(self.layout.run(name).receipts)), NEWEST))
 
-    def notes(self) -> list[Entry]:
+    def notes(self) -> list[RawEntry]:
         """The last notes of raw.md, the newest first."""
         lines = _tail(self.layout.raw).split(b"\n")[:-1]
         found = (raw.parse_bytes(line, len(line), 0) for line in reversed(lines))

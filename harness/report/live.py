@@ -52,7 +52,7 @@ def watch(project: str) -> None:
                 took, busy = time.monotonic() - began, bool(glance.lanes)
                 if keys.quits(max(BUSY_SECONDS, BUSY_TIMES * took) if busy else max(REST_SECONDS, REST_TIMES * took)):
                     return
-    except errors.Interrupted as signalled:
+    except errors.Interruption as signalled:
         if signalled.code != errors.INTERRUPTED:
             raise
 

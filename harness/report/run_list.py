@@ -5,8 +5,8 @@ from __future__ import annotations
 from harness.base import clock, faults
 from harness.mission import runs
 from harness.mission.receipts import Receipt
-from harness.mission.runs import Result
-from harness.report.facts import Facts, Past, Unfinished
+from harness.mission.runs import RunResult
+from harness.report.facts import Facts, OpenRunRow, RunRow
 from harness.report.markup import Html, element, folded, joined
 from harness.state.layout import command
 
@@ -44,7 +44,7 @@ def link(run_id: str, words: str = "", known: bool = True) -> Html:
     return element("a", shown, href=f"#{anchor(run_id)}", class_="id") if known else element("span", shown, class_="id")
 
 
-def kind(result: Result) -> str:
+def kind(result: RunResult) -> str:
     """Good, bad or cut short, as a class."""
     if result.outcome in runs.CUT:
         return "warn"
@@ -71,7 +71,7 @@ def money(usd: float | None) -> str:
     return "" if usd is None else f"{usd:.2f} USD"
 
 
-def _run(one: Past, room: int, claims: set[str]) -> Html:
+def _run(one: RunRow, room: int, claims: set[str]) -> Html:
     result = one.result
     why = faults.first(result.reason, REASON_CHARS)
     parts = [
@@ -94,7 +94,7 @@ def _spaced(parts: list[Html]) -> list[Html]:
     return [joined(parts, " ")]
 
 
-def _unfinished(one: Unfinished) -> Html:
+def _unfinished(one: OpenRunRow) -> Html:
     parts = [
         element("time", short_time(one.at), class_="num soft"),
         element("strong", f"{one.role} {one.feature}".strip()),
@@ -106,7 +106,7 @@ def _unfinished(one: Unfinished) -> Html:
     )
 
 
-def _facts(one: Past) -> Html:
+def _facts(one: RunRow) -> Html:
     """What the run was, as names and values; without those that are empty."""
     result, used = one.result, one.usage
     counts = {"in": used.input, "cache read": used.cache_read, "cache write": used.cache_write, "out": used.output}
@@ -136,7 +136,7 @@ def _cut(value: object) -> object:
     return value if isinstance(value, Html) else faults.cut(str(value), TEXT_CHARS)
 
 
-def _said(one: Past, room: int, claims: set[str]) -> list[Html]:
+def _said(one: RunRow, room: int, claims: set[str]) -> list[Html]:
     """Reason, receipts, notes and reply, in at most about so many characters."""
     parts = []
     if "\n" in one.result.reason or len(one.result.reason) > REASON_CHARS:

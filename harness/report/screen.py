@@ -11,7 +11,7 @@ from harness.base import clock, console, faults
 from harness.memory import raw
 from harness.mission import runs
 from harness.mission.receipts import Receipt
-from harness.mission.runs import Result
+from harness.mission.runs import RunResult
 from harness.report.facts import HERE
 from harness.report.glance import Glance, Lane
 
@@ -174,7 +174,7 @@ def _receipt(one: Receipt) -> Text:
     )
 
 
-def _run(one: Result, now: int) -> Text:
+def _run(one: RunResult, now: int) -> Text:
     good = one.outcome in runs.GOOD and not one.negative
     ended = clock.local(clock.seconds_of(one.at), now)
     why = faults.first(one.reason) or one.commit[:10]

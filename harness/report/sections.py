@@ -12,7 +12,7 @@ from harness.mission.contract import Check
 from harness.proof import index
 from harness.proof.index import ClaimStatus
 from harness.report import plots
-from harness.report.facts import UNKNOWN, Asked, Facts, Past, Proof
+from harness.report.facts import UNKNOWN, ClaimRow, Facts, PersonQuestion, RunRow
 from harness.report.markup import Html, element, folded, joined, table
 from harness.report.run_list import anchor, badge, claim_link, duration, kind, link, money
 
@@ -41,7 +41,7 @@ def proof(found: Facts) -> Html:
     return joined(parts)
 
 
-def _claim(one: Proof, known: set[str]) -> Html:
+def _claim(one: ClaimRow, known: set[str]) -> Html:
     status = one.status
     word = status.word if status else "not computed"
     marks = [badge(mark, "warn") for mark in status.marks] if status else []
@@ -119,7 +119,7 @@ def queue(found: Facts) -> Html:
     return joined([shown, plots.legend([], marks)])
 
 
-def _try(one: Past) -> str:
+def _try(one: RunRow) -> str:
     return f"{one.result.role}: {one.result.said}, {duration(one.result.seconds)}"
 
 
@@ -166,20 +166,20 @@ def spending(found: Facts) -> Html:
     return joined([*parts, _by_role(found)])
 
 
-def _cost(one: Past) -> float | None:
+def _cost(one: RunRow) -> float | None:
     return one.usage.cost_usd
 
 
-def _tokens(one: Past) -> float | None:
+def _tokens(one: RunRow) -> float | None:
     return one.usage.tokens
 
 
-def _minutes(one: Past) -> float | None:
+def _minutes(one: RunRow) -> float | None:
     return one.result.seconds / 60
 
 
 def _by_day(
-    found: Facts, title: str, value: Callable[[Past], float | None], shown: Callable[[float], str], unknown: str
+    found: Facts, title: str, value: Callable[[RunRow], float | None], shown: Callable[[float], str], unknown: str
 ) -> Html:
     days = sorted({one.result.at[:10] for one in found.runs})[-MANY_DAYS:]
     known = [one for one in found.runs if value(one) is not None and one.result.at[:10] in days]
@@ -247,7 +247,7 @@ def people(found: Facts) -> Html:
     return joined(parts)
 
 
-def _question(one: Asked, opened: bool) -> Html:
+def _question(one: PersonQuestion, opened: bool) -> Html:
     state = badge("waits for an answer", "bad") if opened else badge("answered", "good")
     line = [state, element("strong", one.kind), element("span", one.at, class_="num soft")]
     text = element("pre", faults.cut(one.text.strip(), LONGEST_QUESTION), tabindex=0)

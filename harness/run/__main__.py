@@ -8,7 +8,7 @@ import sys
 
 from harness.base import errors
 from harness.base.exits import guarded
-from harness.run import given
+from harness.run import workspace_inputs
 from harness.state.layout import Layout
 
 
@@ -20,7 +20,9 @@ def main() -> int:
 
 def _run() -> int:
     """The script may be the repository's own."""
-    given.check_state(Layout(os.environ.get("HARNESS_PROJECT") or os.getcwd(), os.environ.get("HARNESS_STATE", "")))
+    workspace_inputs.check_state(
+        Layout(os.environ.get("HARNESS_PROJECT") or os.getcwd(), os.environ.get("HARNESS_STATE", ""))
+    )
     runpy.run_path(sys.argv[0], run_name="__main__")
     return errors.DONE
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from harness.base import clock, encoding, schema
-from harness.base.errors import RESTORE, BrokenFile, Busy, NeedsPerson, UsageFault
+from harness.base.errors import RESTORE, BrokenFile, LockBusy, NeedsPerson, UsageFault
 from harness.decision import overview, views
 from harness.git import dotgit, refs, worktrees
 from harness.mission import features, mission
@@ -45,7 +45,7 @@ def archive(layout: Layout, *, abandon: bool) -> list[str]:
         recover.recover(layout)
         made = mission.load(layout)
         if live := [one.run for one in lease.alive(layout)]:
-            raise Busy(f"A run of {made.id} is under way: {', '.join(live)}. Stop it, or wait for it to end.")
+            raise LockBusy(f"A run of {made.id} is under way: {', '.join(live)}. Stop it, or wait for it to end.")
         if not abandon and (why := unfinished(layout)):
             away = f"or put it away as it is: {command('init --new --abandon')}"
             raise UsageFault(f"The mission {made.id} is not DONE: {why}. Go on with it: {command()}   {away}")

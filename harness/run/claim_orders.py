@@ -10,39 +10,39 @@ import json
 from collections.abc import Iterator
 
 from harness.base import schema
-from harness.base.errors import Refused, UsageFault
+from harness.base.errors import RequestRefused, UsageFault
 from harness.base.record import Record
 from harness.git import refs, worktrees
 from harness.git.repository import Position
 from harness.mission import config, contract, contract_log, features, mission, runs
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract
-from harness.mission.contract_log import PERSON, Entry
+from harness.mission.contract_log import PERSON, ContractChange
 from harness.mission.features import Feature
 from harness.mission.order_log import OrderContext
 from harness.mission.receipts import Receipt
 from harness.process import supervise, temporary
-from harness.proof import fire, fresh, index, services, tampering
+from harness.proof import check_runs, fresh_clone, index, services, tampering
 from harness.run import recover
 from harness.run.settle import planner
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import confine, inside, workplace
+from harness.workplace import confine, run_detection, workplace
 
 
-class Swap(Record):
+class CheckSwap(Record):
     """A check as it is, and what takes its place; None where nothing does."""
 
     old: Check
     new: Check | None = None
 
 
-class Edit(Record):
+class ClaimEdit(Record):
     """What a person wants of a claim: another text ("" keeps it), other checks, further ones."""
 
     text: str = ""
-    swaps: list[Swap] = []
+    swaps: list[CheckSwap] = []
     added: list[Check] = []
 
 
@@ -56,9 +56,12 @@ def edit(
     remove: bool = False,
     guard: bool | None = None,
     seconds: int | None = None,
-) -> Edit:
+) -> ClaimEdit:
     """The edit of this claim that the words of a command ask for; raises UsageFault where they do not fit it, or together."""
-    made, about_check = Edit(text=" ".join(text.split())), run is not None or guard is not None or seconds is not None
+    made, about_check = (
+        ClaimEdit(text=" ".join(text.split())),
+        run is not None or guard is not None or seconds is not None,
+    )
     if run is not None and not run.strip():
         raise UsageFault("The check is empty.")
     if (add or remove) and (add == remove or (run is None) == add):
@@ -71,7 +74,7 @@ def edit(
         old = _numbered(claim, number)
         changed = {"guard": guard, "seconds": seconds, "run": None if run is None else run.strip("\n")}
         new = old.replace(**{key: value for key, value in changed.items() if value is not None})
-        made.swaps = [Swap(old=old, new=None if remove else new)]
+        made.swaps = [CheckSwap(old=old, new=None if remove else new)]
     if merged(claim, made) == claim:
         raise UsageFault(f"{claim.id} is so already. See: {command('claim show')} {claim.id}")
     return made
@@ -87,7 +90,7 @@ def _numbered(claim: Claim, number: int | None) -> Check:
     return claim.checks[(number or 1) - 1]
 
 
-def merged(claim: Claim, wanted: Edit) -> Claim:
+def merged(claim: Claim, wanted: ClaimEdit) -> Claim:
     """The claim with this edit; what others added to it meanwhile stays. Raises UsageFault where a check that is to be replaced
     is gone, or none would be left."""
     checks = list(claim.checks)
@@ -102,7 +105,7 @@ def merged(claim: Claim, wanted: Edit) -> Claim:
     return claim.replace(text=wanted.text or claim.text, checks=checks, manual=not checks)
 
 
-def words(claim_id: str, wanted: Edit, fired: list[Receipt], reason: str) -> list[str]:
+def words(claim_id: str, wanted: ClaimEdit, fired: list[Receipt], reason: str) -> list[str]:
     """The arguments of the order `claim set`."""
     receipts = [receipt.asdict() for receipt in fired]
     return [claim_id, json.dumps(schema.plain(wanted)), json.dumps(receipts), reason]
@@ -111,12 +114,12 @@ def words(claim_id: str, wanted: Edit, fired: list[Receipt], reason: str) -> lis
 # red before green
 
 
-def try_out(layout: Layout, claim_id: str, wanted: Edit) -> Iterator[Receipt]:
+def try_out(layout: Layout, claim_id: str, wanted: ClaimEdit) -> Iterator[Receipt]:
     """Fire the new checks of an edit, as those of a plan: refused forms and checks that pass in an empty folder raise Refused.
 
     One that is green already is tried where the feature's work had not begun, too: red there is red before green.
     """
-    inside.refuse(layout, "claim set")
+    run_detection.refuse(layout, "claim set")
     recover.recover_dead(layout)
     known = contract.load(layout)
     old = known.claim(claim_id)
@@ -142,7 +145,7 @@ def try_out(layout: Layout, claim_id: str, wanted: Edit) -> Iterator[Receipt]:
 
 def try_new(layout: Layout, claim: Claim) -> Iterator[Receipt]:
     """Fire the checks of a claim that a person adds, as `try_out` does; raises UsageFault before the first plan."""
-    inside.refuse(layout, "feature add")
+    run_detection.refuse(layout, "feature add")
     recover.recover_dead(layout)
     known = contract.load(layout)
     if not known.claims:
@@ -170,7 +173,7 @@ def _clear(layout: Layout) -> None:
 
 def _refuse(faults: list[str]) -> None:
     if faults:
-        raise Refused("The check is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
+        raise RequestRefused("The check is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
 
 
 def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -> Iterator[Receipt]:
@@ -188,18 +191,18 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         shown=settings.home,
         confinement=confine.of_mission(layout, settings, tree, confine.tier(layout, settings)),
     )
-    with fresh.cloned(layout, place, "claim", workplace.recorded(layout)) as clone:
+    with fresh_clone.cloned(layout, place, "claim", workplace.recorded(layout)) as clone:
         worktrees.carry(layout.top, clone.root, settings.carry, layout.prefix)
-        empty = fire.green_in_empty_folder([check.run for check in checks], clone)
-        _refuse([f"`{run}` {fire.GREEN_ON_NOTHING}" for run in empty])
+        empty = check_runs.green_in_empty_folder([check.run for check in checks], clone)
+        _refuse([f"`{run}` {check_runs.GREEN_ON_NOTHING}" for run in empty])
         clone = tampering.watched(clone, whole)
-        if fault := fire.setup_fault(whole, clone):
-            raise Refused(fault)
+        if fault := check_runs.setup_fault(whole, clone):
+            raise RequestRefused(fault)
         short = [one.replace(seconds=min(one.seconds, planner.BEFORE_SECONDS)) for one in whole.services]
         limits = [min(check.seconds or place.seconds, planner.BEFORE_SECONDS) for check in checks]
         pairs = [(claim, check.replace(seconds=limit)) for check, limit in zip(checks, limits, strict=True)]
-        with services.Running(short, clone) as up:
-            yield from fire.fire_each(pairs, "before", up)
+        with services.RunningServices(short, clone) as up:
+            yield from check_runs.fire_each(pairs, "before", up)
 
 
 def _before_work(layout: Layout, owners: list[str]) -> Position | None:
@@ -212,10 +215,12 @@ def _red_before(layout: Layout, whole: Contract, checks: list[Check], at: Positi
     """The receipts of those checks that are red at an earlier position; none where they cannot be fired there."""
     try:
         found = list(_fired(layout, whole, checks, at))
-    except Refused:  # its setup was red then
+    except RequestRefused:  # its setup was red then
         return
     note = "before the work of its feature began"
-    yield from (one.replace(notes=[*one.notes, note]) for one in found if not one.green and one.exit != fire.NOT_FIRED)
+    yield from (
+        one.replace(notes=[*one.notes, note]) for one in found if not one.green and one.exit != check_runs.NOT_FIRED
+    )
 
 
 # the orders
@@ -225,11 +230,15 @@ def set_claim(context: OrderContext, claim_id: str, wanted: str, fired: str, rea
     """The order `claim set`: the claim changes, and its features are proven anew."""
     known = contract.load(context.layout)
     old = known.claim(claim_id)
-    new = merged(old, schema.record(Edit, json.loads(wanted), "an order has"))
+    new = merged(old, schema.record(ClaimEdit, json.loads(wanted), "an order has"))
     receipts = [schema.record(Receipt, row, "a check leaves") for row in json.loads(fired)]
     moved = _prove_again(context, claim_id, f"a person set {claim_id}")
     known = known.replace(claims=[new if claim.id == claim_id else claim for claim in known.claims])
-    _put(context, known, Entry(verb=contract_log.CHANGE, claim=claim_id, why=reason, old=old, new=new, fired=receipts))
+    _put(
+        context,
+        known,
+        ContractChange(verb=contract_log.CHANGE, claim=claim_id, why=reason, old=old, new=new, fired=receipts),
+    )
     return "\n".join([f"{claim_id} is set{moved}", *_unproven(context.layout, new, receipts)])
 
 
@@ -246,11 +255,11 @@ def drop_claim(context: OrderContext, claim_id: str, reason: str) -> str:
     for feature in owners:
         feature.claims = [name for name in feature.claims if name != claim_id]
     known = known.replace(claims=[claim for claim in known.claims if claim.id != claim_id])
-    _put(context, known, Entry(verb=contract_log.DROP, claim=claim_id, why=reason, old=old))
+    _put(context, known, ContractChange(verb=contract_log.DROP, claim=claim_id, why=reason, old=old))
     return f"{claim_id} is dropped{moved}"
 
 
-def _put(context: OrderContext, known: Contract, entry: Entry) -> None:
+def _put(context: OrderContext, known: Contract, entry: ContractChange) -> None:
     context.changes.put(names.CONTRACT, contract.render(known).encode())
     line = contract_log.render([entry.replace(at=context.at, by=PERSON)])
     context.changes.append(names.CONTRACT_LOG, line)

@@ -8,16 +8,16 @@ from typing import Any
 
 from harness.agents import registry
 from harness.base import clock, encoding
-from harness.base.errors import BrokenFile, Changed
+from harness.base.errors import BrokenFile, VersionConflict
 from harness.decision import escalations, rules, views
 from harness.git import dotgit, refs
 from harness.memory import pages
 from harness.mission import contract, features, issues, runs, tasks, usage
 from harness.mission.config import Config
-from harness.mission.open_run import Begun, OpenRun, Outcome
-from harness.mission.runs import Result, Totals
+from harness.mission.open_run import OpenRun, Outcome, StartedRun
+from harness.mission.runs import RunResult, Totals
 from harness.mission.usage import Usage
-from harness.run import given, reservations
+from harness.run import reservations, workspace_inputs
 from harness.state import journal, json_lines, names, objects
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import ABSENT, State
@@ -44,13 +44,13 @@ PAID = ("cost", "tokens")
 LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap, or for a mistake
 
 
-def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Result:
+def close(run: StartedRun, outcome: Outcome, settings: Config, seconds: float) -> RunResult:
     """Commit everything that the run changed in one journal with its result; durable on return."""
     inbox.remove(run.paths.inbox)
     if os.path.isdir(run.paths.tasks):
         tasks.end_all(run.paths.tasks)
     head, used = outcome.commit or run.context.head, used_by(outcome, settings)
-    result = Result(
+    result = RunResult(
         **{name: getattr(run.context, name) for name in ("run", "role", "feature", "trigger")},
         **{name: getattr(outcome, name) for name in TAKEN},
         outcome=outcome.ended,
@@ -66,7 +66,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
         version=run.context.version,
         confined=run.context.confined,
     )
-    given.note_changes(run, outcome, settings)
+    workspace_inputs.note_changes(run, outcome, settings)
     line = encoding.dump_json(result.asdict())
     outcome.changes.put(names.of_run(run.id, names.RESULT), line)
     outcome.changes.append(names.RUN_LOG, line)
@@ -78,7 +78,7 @@ def close(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Res
     return result
 
 
-def _commit(run: Begun, outcome: Outcome) -> None:
+def _commit(run: StartedRun, outcome: Outcome) -> None:
     """Commit the run's changes, and number its new issues under the same lock."""
     state = State(run.layout)
     with state.lock("state"):
@@ -89,7 +89,7 @@ def _commit(run: Begun, outcome: Outcome) -> None:
         state.commit(outcome.changes, locked=True)
 
 
-def crossed(run: OpenRun, result: Result) -> list[str]:
+def crossed(run: OpenRun, result: RunResult) -> list[str]:
     """The caps that this run has nearly used up, each in words."""
     limits = views.limits_of(run.settings)
     after = rules.near(limits, result.total())
@@ -156,7 +156,7 @@ def used_by(outcome: Outcome, settings: Config) -> Usage | None:
     return usage.total(usage.priced(one, settings.prices) for one in outcome.usages if one.raw)
 
 
-def _totals(run: Begun, outcome: Outcome, settings: Config, seconds: float) -> Totals:
+def _totals(run: StartedRun, outcome: Outcome, settings: Config, seconds: float) -> Totals:
     """The running totals with this run included. Limits, logins and kills do not count as failures."""
     before, used, free = runs.totals(run.layout), used_by(outcome, settings), outcome.ended in runs.FREE_OF_BLAME
     no_plan = run.capability == "plans" and outcome.ended not in runs.GOOD and not free
@@ -245,5 +245,5 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
     text = escalations.render(layout, view, decision.what)
     try:
         State(layout).put(names.ESCALATION, text.encode(), expect=ABSENT)
-    except Changed:
+    except VersionConflict:
         return  # another run said so at the same time

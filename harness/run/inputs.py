@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import islice
 
 from harness.base import encoding
-from harness.decision import checkpoints, said
-from harness.git import dotgit, merging, repository
-from harness.memory import archive, pages, waiting
+from harness.decision import checkpoints, person_notes
+from harness.git import dotgit, merges, repository
+from harness.memory import archive, backlog, pages
 from harness.mission import contract_log, issues, runs
 from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun, Outcome
 from harness.mission.receipts import Receipt
-from harness.mission.runs import Result
+from harness.mission.runs import RunResult
 from harness.run.prompt import Material, cut, runtime
 from harness.state import files, names
 from harness.state.layout import identity_file, identity_folder
@@ -69,7 +69,7 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
 
 def _said_once(run: OpenRun) -> str:
     """What a person says to the next prompt alone; it is this one now."""
-    return "\n".join(said.take(run.layout, run.id))
+    return "\n".join(person_notes.take(run.layout, run.id))
 
 
 def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
@@ -81,7 +81,7 @@ def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
 
 
 def _raw(run: OpenRun) -> str:
-    entries = islice(waiting.entries(run.layout, pages.curated(run.layout)), RAW_ENTRIES)
+    entries = islice(backlog.entries(run.layout, pages.curated(run.layout)), RAW_ENTRIES)
     return "\n".join(f"{entry.seq} {archive.harmless(entry).shown()}" for entry in entries)
 
 
@@ -131,13 +131,13 @@ def _cut_work(feature: Feature) -> list[tuple[str, str]]:
     return [("Cut work", f"{text}See what it did: git show --stat refs/harness/partial/{run_id}")]
 
 
-def _sides(run: OpenRun, last: Result) -> list[tuple[str, str]]:
+def _sides(run: OpenRun, last: RunResult) -> list[tuple[str, str]]:
     """What the last run did, and what landed meanwhile, in the files that both changed."""
     ref = f"refs/harness/partial/{last.run}"
     ours = dotgit.commit_of(run.layout.top, ref)
     if not ours:
         return []
-    mine, theirs = merging.sides(run.layout.top, ours, run.context.head)
+    mine, theirs = merges.sides(run.layout.top, ours, run.context.head)
     return [
         ("What landed meanwhile, and is in your tree", cut(theirs, SIDE_CHARS, f"git log -p {ref}..")),
         ("What that run did to the same files, and is not in your tree", cut(mine, SIDE_CHARS, f"git show {ref}")),

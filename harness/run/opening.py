@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.agents import registry
 from harness.base import clock, console, encoding
-from harness.base.errors import Busy, UsageFault
+from harness.base.errors import LockBusy, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
 from harness.git import worktrees
@@ -22,23 +22,23 @@ from harness.mission.features import Feature
 from harness.mission.mission import Mission
 from harness.mission.open_run import OpenRun, Outcome, Run
 from harness.mission.roles import Role
-from harness.mission.runs import Context
+from harness.mission.runs import RunContext
 from harness.notice import hooks
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
-from harness.run import given, orders, recover, reservations, starting
+from harness.run import orders, recover, reservations, starting, workspace_inputs
 from harness.state import journal, names, objects
 from harness.state.files import PRIVATE
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State
-from harness.workplace import confine, inside, lease, mission_lock, reconcile, turn, workplace
+from harness.workplace import confine, lane_turn, lease, mission_lock, reconcile, run_detection, workplace
 from harness.workplace.lease import Lease, Terms
 from harness.workplace.workplace import Tree
 
 UNCONFINED = "not confined: programs of this run can read and write all that you can (docs/confinement.md)"
 
 
-class Asked(Record):
+class RunRequest(Record):
     """The request for a run: L0, from the environment and the command line. `again`: a feature of any status, back through its
     validation; `looping`: run.sh goes on with what is due then."""
 
@@ -52,7 +52,7 @@ class Asked(Record):
     looping: bool = False
 
 
-class Opened(Record):
+class OpenedRun(Record):
     """An open run, its lease, the agents to try in turn (none: the run is code alone), and the configured ones that are not
     installed."""
 
@@ -62,7 +62,7 @@ class Opened(Record):
     missing: list[str]
 
 
-class Claimed(Record):
+class ClaimedRun(Record):
     """What a run found and claimed under the mission lock; its tree is not brought to its position yet. `live` and `raw`: the
     state that it decided on, which another run may change from then on."""
 
@@ -82,29 +82,29 @@ class Claimed(Record):
     missing: list[str]
 
 
-def asked(role: str, feature: str = "", *, again: bool = False) -> Asked:
+def asked(role: str, feature: str = "", *, again: bool = False) -> RunRequest:
     """L0 from the environment; raises UsageFault inside a run of the same mission, and for a malformed id."""
     env = os.environ
     layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
-    inside.refuse(layout, f"run {role}")
+    run_detection.refuse(layout, f"run {role}")
     named = {"feature": "FEATURE_ID", "wish": "HARNESS_RUN_ID", "trigger": "TRIGGER", "reason": "REASON"}
     given = {name: env.get(variable, "") for name, variable in named.items()}
     if given["wish"]:
         runs.require_id(given["wish"])
     if feature or again:
         given["feature"] = feature
-    return Asked(layout=layout, role=role, again=again, looping=bool(env.get("HARNESS_LOOP")), **given)
+    return RunRequest(layout=layout, role=role, again=again, looping=bool(env.get("HARNESS_LOOP")), **given)
 
 
-def open_run(want: Asked) -> Opened:
+def open_run(want: RunRequest) -> OpenedRun:
     """Settle dead runs, check everything, claim what the run is about, bring its tree, and open it. Raises a fault with nothing
     changed, Busy where another run holds a claim."""
     layout = want.layout
-    given.check_state(layout)
+    workspace_inputs.check_state(layout)
     try:
         claimed = _claim(want)
     finally:
-        turn.pass_on()
+        lane_turn.pass_on()
     try:
         if claimed.settings.on:
             terms = claimed.lease.terms
@@ -117,7 +117,7 @@ def open_run(want: Asked) -> Opened:
         raise
 
 
-def _claim(want: Asked) -> Claimed:
+def _claim(want: RunRequest) -> ClaimedRun:
     """Settle dead runs, carry out orders, and claim, under the mission lock."""
     layout = want.layout
     starting.found(layout)
@@ -131,7 +131,7 @@ def _claim(want: Asked) -> Claimed:
         return _claimed(want)
 
 
-def _claimed(want: Asked) -> Claimed:
+def _claimed(want: RunRequest) -> ClaimedRun:
     """Find every fault, then claim; the caller holds the mission lock."""
     layout = want.layout
     live = lease.alive(layout)
@@ -160,7 +160,7 @@ def _claimed(want: Asked) -> Claimed:
     reconcile.accept_edits(layout)
     own = _leased(want, feature, role, wanted, name, tier, reserved)
     state = State(layout)
-    return Claimed(
+    return ClaimedRun(
         lease=own,
         live=_recorded(layout),
         raw=[state.length(names.RAW), str(state.generation())],
@@ -179,7 +179,13 @@ def _claimed(want: Asked) -> Claimed:
 
 
 def _leased(
-    want: Asked, feature: Feature | None, role: Role, claims: list[str], tree: str, tier: str, reserved: dict[str, Any]
+    want: RunRequest,
+    feature: Feature | None,
+    role: Role,
+    claims: list[str],
+    tree: str,
+    tier: str,
+    reserved: dict[str, Any],
 ) -> Lease:
     """The folder and the lease of the new run."""
     layout, about = want.layout, feature.id if feature else ""
@@ -202,17 +208,17 @@ def _leased(
     return own
 
 
-def _opened(want: Asked, claimed: Claimed) -> Opened:
+def _opened(want: RunRequest, claimed: ClaimedRun) -> OpenedRun:
     """The open run, in its own tree."""
     layout, tree, tier, settings = want.layout, claimed.tree, claimed.tier, claimed.settings
     workplace.prepare(layout, tree, settings.carry)
     for line in [*_unconfined(layout, tier), *tree.notes]:
         console.print_line(console.sanitise(f"  {line}"))
     agents, missing, names = claimed.agents, claimed.missing, [name for name, _ in claimed.agents]
-    found = given.look(layout, settings, tree.position.head, tree.folder, claimed.role.reads, names)
+    found = workspace_inputs.look(layout, settings, tree.position.head, tree.folder, claimed.role.reads, names)
     for line in found.faults if found else ():
         console.print_line(console.sanitise(f"  left out: {line}"))
-    tools, held = found.tools if found else None, given.playbooks(layout, tree.position.head)
+    tools, held = found.tools if found else None, workspace_inputs.playbooks(layout, tree.position.head)
     if (tools and tools.restricts) or held:  # without the agents that cannot obey it, and with a person's own playbooks
         agents, missing = _agents(want, claimed.role, claimed.configured, settings, claimed.feature, tools, held)
     run = OpenRun(
@@ -233,7 +239,7 @@ def _opened(want: Asked, claimed: Claimed) -> Opened:
     outcome.take_queue(claimed.queue, run.context.feature)
     _begin(run, outcome, again=want.again)
     opened = Run(opened=run, outcome=outcome)
-    return Opened(run=opened, lease=claimed.lease, agents=agents, missing=missing)
+    return OpenedRun(run=opened, lease=claimed.lease, agents=agents, missing=missing)
 
 
 def _unconfined(layout: Layout, tier: str) -> list[str]:
@@ -242,7 +248,7 @@ def _unconfined(layout: Layout, tier: str) -> list[str]:
     return [UNCONFINED] if tier == NONE and (last is None or last.confined) else []
 
 
-def _home(layout: Layout, claimed: Claimed) -> str:
+def _home(layout: Layout, claimed: ClaimedRun) -> str:
     """The HOME of setup, services and checks where this run works, confined or not: what they write stays with the place."""
     return confine.home_of_checks(layout.top, claimed.tree.folder + ".home", claimed.settings.home)
 
@@ -294,7 +300,7 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
     return contract.load_some(layout, feature.claims if feature else [])
 
 
-def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -> Feature | None:
+def _feature(want: RunRequest, role: Role, queue: list[Feature], live: list[Terms]) -> Feature | None:
     """The requested feature; without one, for a role that commits, the next that is ready and that no run claims."""
     if role.judges and not queue:
         raise UsageFault(f"There is no plan yet, so nothing can be judged. Go on with: {command()}")
@@ -306,7 +312,7 @@ def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -
             lease.require_free(live, lease.feature(feature.id))
         if role.commits and feature.status not in features.TRANSITIONS["start"] and not want.again:
             now = f"{command(role.name)} {feature.id} --again"
-            raise (Busy if want.looping else UsageFault)(  # a loop asks again: it has changed since
+            raise (LockBusy if want.looping else UsageFault)(  # a loop asks again: it has changed since
                 f"{feature.id} is '{feature.status}': a {role.name} takes what is todo or failing. "
                 f"To have it worked on again: {now}   or when its turn comes: {command('feature retry')} {feature.id}"
             )
@@ -320,7 +326,7 @@ def _feature(want: Asked, role: Role, queue: list[Feature], live: list[Terms]) -
 
 
 def _agents(
-    want: Asked,
+    want: RunRequest,
     role: Role,
     configured: list[str],
     settings: Config,
@@ -344,9 +350,9 @@ def _agents(
     return found, list(missing)
 
 
-def _context(want: Asked, claimed: Claimed) -> Context:
+def _context(want: RunRequest, claimed: ClaimedRun) -> RunContext:
     feature, tree, tier = claimed.feature, claimed.tree, claimed.tier
-    return Context(
+    return RunContext(
         run=claimed.lease.terms.run,
         role=want.role,
         feature=feature.id if feature else "",

@@ -13,15 +13,15 @@ from harness.base import clock, encoding, schema
 from harness.base.errors import HarnessError, UsageFault
 from harness.decision import doubts, rules, views
 from harness.mission import contract, contract_log, features, order_log, runs
-from harness.mission.contract_log import Entry
+from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
-from harness.mission.order_log import Applied, Order, OrderContext, Waits
+from harness.mission.order_log import Order, OrderContext, OrderResult, OrderWaits
 from harness.proof import index
 from harness.run import claim_orders, person_orders, recover
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State
-from harness.workplace import inside, lease, mission_lock, reconcile, workplace
+from harness.workplace import lease, mission_lock, reconcile, run_detection, workplace
 
 SETTABLE = ("title", "description", "priority")
 RETRY_ANSWERS = ("stuck", "stalled", "plan")  # the kinds that are about features
@@ -30,9 +30,9 @@ RETRY_ANSWERS = ("stuck", "stalled", "plan")  # the kinds that are about feature
 def place(layout: Layout, verb: str, args: list[str]) -> str:
     """Write an order, and apply it where no run works on what it changes; returns its result in words. Raises the fault of a
     wrong order: it is not kept, or kept as refused where what others settled meanwhile made it wrong."""
-    inside.refuse(layout, verb)
+    run_detection.refuse(layout, verb)
     recover.recover_dead(layout)  # first: an order must not accept the state that a dead run left
-    with suppress(Waits):
+    with suppress(OrderWaits):
         VERBS[verb](_context(layout), *args)
     with mission_lock.take(layout):
         made = Order(id=f"O-{os.urandom(4).hex()}", at=clock.stamp(clock.now()), by="person", verb=verb, args=args)
@@ -60,7 +60,7 @@ def apply_pending(layout: Layout, refused: dict[str, HarnessError] | None = None
         try:
             done[order.id] = VERBS[order.verb](context, *order.args)
             state = "applied"
-        except Waits as waits:
+        except OrderWaits as waits:
             done[order.id] = str(waits)
             continue
         except HarnessError as fault:
@@ -71,7 +71,7 @@ def apply_pending(layout: Layout, refused: dict[str, HarnessError] | None = None
         after = features.render(context.features)
         if after != before:
             context.changes.put(names.FEATURES, after)
-        row = Applied(id=order.id, at=context.at, state=state, said=done[order.id])
+        row = OrderResult(id=order.id, at=context.at, state=state, said=done[order.id])
         context.changes.append(names.ORDERS, encoding.dump_json(row.asdict()))
         State(layout).commit(context.changes)
     return done
@@ -128,7 +128,7 @@ def _accept_claim(context: OrderContext, claim_id: str, note: str) -> str:
     if known.contract.claim(claim_id).id in known.proven:
         raise UsageFault(f"{claim_id} is proven by its checks. A person accepts what they do not prove.")
     head = workplace.position(context.layout).head
-    entry = Entry(
+    entry = ContractChange(
         verb=contract_log.ACCEPT, claim=claim_id, why=note, at=context.at, by=contract_log.PERSON, commit=head
     )
     context.changes.append(names.CONTRACT_LOG, contract_log.render([entry]))
@@ -149,7 +149,7 @@ def _adopt(context: OrderContext) -> str:
     return f"the contract is taken as it is: {taken}"
 
 
-def _close_proof(context: OrderContext, entries: list[Entry], text: str) -> None:
+def _close_proof(context: OrderContext, entries: list[ContractChange], text: str) -> None:
     """Archive the question for proof with this answer, once the log with these entries leaves nothing open."""
     layout, question = context.layout, State(context.layout).text(names.ESCALATION)
     if question is None or views.kind_of(question) != rules.PROOF:
@@ -185,7 +185,7 @@ def answered(context: OrderContext, question: str | None, text: str) -> None:
     """Archive the escalation, and record the answer, behind which the counts start again."""
     _archive(context, question, text)
     newest = next(runs.finished(context.layout), None)
-    row = runs.Answer(at=context.at, by="person", text=text, after=newest.run if newest else "")
+    row = runs.EscalationAnswer(at=context.at, by="person", text=text, after=newest.run if newest else "")
     context.changes.append(names.ANSWERS, encoding.dump_json(row.asdict()))
 
 
@@ -210,7 +210,7 @@ def _accept_file(context: OrderContext, run_id: str, name: str) -> str:
         )
     if name == names.FEATURES:
         for busy in context.busy.values():
-            raise Waits(busy)
+            raise OrderWaits(busy)
         context.features = features.parse(data, state.path(name))
         return f"{name} is now as the run {run_id} left it"
     if name == names.CONTRACT:

@@ -9,7 +9,7 @@ from harness.base.errors import UsageFault
 from harness.decision import checkpoints, views
 from harness.mission import contract, contract_log, features
 from harness.mission.contract import Claim, Contract
-from harness.mission.contract_log import PERSON, Entry
+from harness.mission.contract_log import PERSON, ContractChange
 from harness.mission.features import Feature
 from harness.mission.order_log import OrderContext
 from harness.mission.receipts import Receipt
@@ -68,7 +68,9 @@ def add(context: OrderContext, feature: str, claim: str, fired: str) -> str:
     if faults := planner.write_faults(made):
         raise UsageFault("; ".join(faults))
     receipts = [schema.record(Receipt, {**row, "claim": new.id}, "a check leaves") for row in json.loads(fired)]
-    entry = Entry(verb=contract_log.ADD, claim=new.id, why=f"a person added {wanted.id}", new=new, fired=receipts)
+    entry = ContractChange(
+        verb=contract_log.ADD, claim=new.id, why=f"a person added {wanted.id}", new=new, fired=receipts
+    )
     context.changes.put(names.CONTRACT, contract.render(made).encode())
     context.changes.append(names.CONTRACT_LOG, contract_log.render([entry.replace(at=context.at, by=PERSON)]))
     early = [one.command for one in receipts if one.green and not one.guard]

@@ -18,7 +18,7 @@ from harness.mission.mission import SPEC_CHARS
 from harness.mission.receipts import Receipt
 from harness.mission.roles import Role
 from harness.state import documents
-from harness.workspace.budget import Section
+from harness.workspace.budget import WorkspaceSection
 
 ROLE_CHARS = IDENTITY_CHARS = 6_000
 PLAN_CHARS = 24_000
@@ -44,8 +44,8 @@ class Material(Record):
     role: Role
     identity: str
     identity_path: str
-    workspace: list[Section] = []
-    memory: Section | None = None
+    workspace: list[WorkspaceSection] = []
+    memory: WorkspaceSection | None = None
     spec: str
     spec_path: str
     summary: str
@@ -129,7 +129,7 @@ def identity(role: str, text: str, path: str) -> list[Part]:
     return _fenced(f"{IDENTITY} (cross-mission memory for the {role} role)", cut(text, IDENTITY_CHARS, path), path)
 
 
-def workspace(sections: list[Section]) -> list[Part]:
+def workspace(sections: list[WorkspaceSection]) -> list[Part]:
     """What people wrote for every agent here: instructions, skills, knowledge."""
     return [part for one in sections for part in _fenced(one.title, one.text, one.source)]
 

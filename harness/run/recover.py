@@ -13,13 +13,13 @@ from harness.git import refs, worktrees
 from harness.memory import identity
 from harness.mission import config, features, mission
 from harness.mission.config import Config
-from harness.mission.open_run import Begun, Outcome
-from harness.mission.runs import Context
+from harness.mission.open_run import Outcome, StartedRun
+from harness.mission.runs import RunContext
 from harness.mission.usage import Usage
 from harness.process import supervise, temporary
 from harness.run import closing, transcript
 from harness.run.settle import worker
-from harness.state import committed, files, journal, manifests, migrations, names
+from harness.state import committed_copy, files, journal, manifests, migrations, names
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import Changes, State
 from harness.workplace import (
@@ -29,19 +29,19 @@ from harness.workplace import (
     reconcile,
     recovery_evidence,
     recovery_plan,
-    unsettled,
+    unsettled_runs,
     workplace,
 )
-from harness.workplace.recovery_plan import Died, Step
+from harness.workplace.recovery_plan import DeadRun, RecoveryStep
 
 UNKNOWN = "unknown"
 DIED = "the run died before it closed"
 
 
-class Restored(Record):
+class RestoredRun(Record):
     """A run that died, after the state is restored. `said`: what else was done."""
 
-    run: Begun
+    run: StartedRun
     outcome: Outcome
     settings: Config
     seconds: float
@@ -51,8 +51,8 @@ class Restored(Record):
 def recover_dead(layout: Layout) -> list[str]:
     """`recover`, where needed; takes the mission lock for it. Where only a write was cut short, the remains
     of that are removed."""
-    needed = unsettled.needs_recovery(layout)
-    if not needed and not unsettled.cut_short(layout):
+    needed = unsettled_runs.needs_recovery(layout)
+    if not needed and not unsettled_runs.cut_short(layout):
         return []
     with mission_lock.take(layout):
         if needed:
@@ -65,14 +65,14 @@ def recover_dead(layout: Layout) -> list[str]:
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     """Settle all dead runs; one line for each thing done. What live runs hold is left alone. An unrestorable file raises
     BrokenFile, or stays with `yielding`. The caller holds the mission lock."""
-    suspects = unsettled.unsettled(layout)
+    suspects = unsettled_runs.unsettled(layout)
     done = _finish_journal(layout) + _finish_restore(layout)
-    done += restore_objects(layout) if unsettled.objects_lost(layout) else []
+    done += restore_objects(layout) if unsettled_runs.objects_lost(layout) else []
     yielded: list[str] | None = [] if yielding else None
     dead, books = suspects, b""
-    if suspects or unsettled.books_short(layout):
+    if suspects or unsettled_runs.books_short(layout):
         books = recovery_evidence.books(layout, yielded)
-        dead = unsettled.unsettled(layout, books)
+        dead = unsettled_runs.unsettled(layout, books)
         done += [] if dead else _replace_run_log(layout, books)
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
     pids = {str(lease.terms_of(layout, run_id).pid) for run_id in dead}
@@ -113,7 +113,7 @@ def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
     if not (alone or dead):
         return
     folders = [*(layout.run(name).folder for name in dead), *([layout.snapshots] if dead else [])]
-    found = [*unsettled.abandoned(layout), *(path for folder in folders for path in files.abandoned(folder))]
+    found = [*unsettled_runs.abandoned(layout), *(path for folder in folders for path in files.abandoned(folder))]
     for path in [*found, *(workplace.abandoned(layout) if mission.exists(layout) else [])]:
         if alone or path.split(".")[-2] in pids:
             files.remove(path)
@@ -121,7 +121,7 @@ def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
         identity.clear(identity_folder())
 
 
-def _carry_out(layout: Layout, step: Step, restored: dict[str, Restored]) -> str:
+def _carry_out(layout: Layout, step: RecoveryStep, restored: dict[str, RestoredRun]) -> str:
     """Carry out one step of the plan; returns its line."""
     if step.do == recovery_plan.RELEASE:
         return _release(layout, step)
@@ -154,7 +154,7 @@ def _finish_journal(layout: Layout) -> list[str]:
     with State(layout).lock("state"):
         if not journal.finish_journal(layout):
             return []
-        committed.catch_up(layout)
+        committed_copy.catch_up(layout)
         return ["finished a journal that a crash had left behind"]
 
 
@@ -178,7 +178,7 @@ def _replace_run_log(layout: Layout, books: bytes) -> list[str]:
     return [f"made {layout.relative(layout.run_log)} again from the results of finished runs"]
 
 
-def _release(layout: Layout, step: Step) -> str:
+def _release(layout: Layout, step: RecoveryStep) -> str:
     """Release a feature that is in progress although no run works on it."""
     found = features.load(layout)
     features.move(features.find(found, step.feature), step.move)
@@ -197,9 +197,9 @@ def _close_torn(layout: Layout) -> list[str]:
     return ["closed the torn last line of memory/raw.md"]
 
 
-def _restore(layout: Layout, died: Died) -> Restored:
+def _restore(layout: Layout, died: DeadRun) -> RestoredRun:
     """Restore the state where the run was not confined, as bytes, and only then parse it."""
-    run = Begun(layout=layout, context=died.context or _unknown(layout, died.run))
+    run = StartedRun(layout=layout, context=died.context or _unknown(layout, died.run))
     outcome, said = Outcome(layout=layout, changes=Changes(), tree=run.context.tree), ""
     if not run.sealed:
         reconcile.state(run, outcome)
@@ -222,13 +222,13 @@ def _restore(layout: Layout, died: Died) -> Restored:
     outcome.usages = reported.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]
     since = time.time() - os.stat(run.paths.context).st_mtime
     seconds = round(max(0.0, min(reported.seconds, since)), 3)  # an agent can write its transcript
-    return Restored(run=run, outcome=outcome, settings=settings, seconds=seconds, said=said)
+    return RestoredRun(run=run, outcome=outcome, settings=settings, seconds=seconds, said=said)
 
 
-def _unknown(layout: Layout, run_id: str) -> Context:
+def _unknown(layout: Layout, run_id: str) -> RunContext:
     """A context for a run that left none: the state as it is now."""
     now, state = workplace.position(layout), State(layout)
-    return Context(
+    return RunContext(
         run=run_id,
         role=UNKNOWN,
         **{**now.asdict(), "feature": "", "trigger": "", "reason": "", "before": ""},
@@ -242,7 +242,7 @@ def _unknown(layout: Layout, run_id: str) -> Context:
     )
 
 
-def _asked(run: Begun, settings: Config) -> list[str]:
+def _asked(run: StartedRun, settings: Config) -> list[str]:
     """The agents of the run, in turn; for a run without a context all that are configured, those that cost first."""
     if run.context.role != UNKNOWN:
         return run.context.agent
@@ -251,7 +251,7 @@ def _asked(run: Begun, settings: Config) -> list[str]:
     return sorted(known, key=lambda name: not registry.costs(name, settings.agents.get(name, {})))
 
 
-def _settle(step: Step, dead: Restored) -> None:
+def _settle(step: RecoveryStep, dead: RestoredRun) -> None:
     """Apply the step to the run's commit, its tree and its feature."""
     run, outcome = dead.run, dead.outcome
     outcome.begin_changes()

@@ -12,11 +12,11 @@ from itertools import islice
 from typing import Any
 
 from harness.agents import registry
-from harness.base.errors import Busy
+from harness.base.errors import LockBusy
 from harness.decision import rules, views
 from harness.mission import runs
 from harness.mission.config import Config
-from harness.mission.runs import Result, Totals
+from harness.mission.runs import RunResult, Totals
 from harness.mission.usage import Usage
 from harness.state.layout import Layout
 from harness.workplace import lease
@@ -52,7 +52,7 @@ def reserve(
     full = rules.spent(limits, taken)
     if live and full and not rules.spent(limits, totals):
         names = ", ".join(one.run for one in live)
-        raise Busy(
+        raise LockBusy(
             f"What is left of the cap is reserved by {names}: {full[0].words}. Wait for it to end, then try again."
         )
     if limits.max_cost_usd is None and limits.max_tokens is None:
@@ -71,5 +71,5 @@ def reserve(
     return found
 
 
-def _used(result: Result, name: str) -> Any:
+def _used(result: RunResult, name: str) -> Any:
     return getattr(Usage(**(result.usage or {})), name) or 0

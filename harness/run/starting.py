@@ -11,7 +11,7 @@ from harness.agents import registry
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
-from harness.git import beginning, commit_excludes, dotgit, repository
+from harness.git import commit_excludes, dotgit, first_commit, repository
 from harness.git.landing import HELD
 from harness.git.repository import Position
 from harness.mission import config, mission, roles, runs, usage
@@ -21,7 +21,7 @@ from harness.run import archiving, recover
 from harness.state import documents, files, migrations, names
 from harness.state.layout import Layout, command, home, repository_of
 from harness.state.state import Changes, State
-from harness.workplace import environment, mission_lock, unsettled, workplace
+from harness.workplace import environment, mission_lock, unsettled_runs, workplace
 
 LAST_RUNS = 20  # in which an agent may have said its model
 ANNOUNCED = "announced"  # in the cache: the notes that were shown, those about money without their numbers
@@ -46,7 +46,7 @@ def start(layout: Layout) -> Mission:
     """The mission of this folder, new where there is none; dead runs are settled first, where no run is alive. Raises
     UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with nothing written."""
     _finish_archiving(layout)
-    if unsettled.needs_recovery(layout) or unsettled.cut_short(layout):
+    if unsettled_runs.needs_recovery(layout) or unsettled_runs.cut_short(layout):
         for line in recover.recover_dead(layout):
             console.print_line(console.sanitise(f"  {line}"))
     if migrations.is_due(layout):
@@ -75,8 +75,8 @@ def _finish_archiving(layout: Layout) -> None:
 
 def _require_startable(layout: Layout) -> Position:
     """Where the repository is; raises the fault for which no mission can begin."""
-    beginning.require(layout.project)
-    beginning.require_version(layout.top)
+    first_commit.require(layout.project)
+    first_commit.require_version(layout.top)
     require_spec(layout)
     now = repository.position(layout.top)
     if not now.branch:
@@ -87,7 +87,7 @@ def _require_startable(layout: Layout) -> Position:
 def found(layout: Layout) -> None:
     """Start a mission where there is none. A dead run proves that there is one, even where its files are gone."""
     _finish_archiving(layout)
-    if mission.exists(layout) or unsettled.needs_recovery(layout):
+    if mission.exists(layout) or unsettled_runs.needs_recovery(layout):
         return
     now = _require_startable(layout)
     name, branch = mission.new_id(layout.project), now.branch
@@ -138,7 +138,7 @@ def lay_example(layout: Layout) -> list[str]:
     for name in wanted:
         files.replace(os.path.join(layout.project, name), files.read(os.path.join(source, name)) or b"")
     if fresh:
-        beginning.first_commit(layout.project, wanted, "A spec and its playbooks")
+        first_commit.first_commit(layout.project, wanted, "A spec and its playbooks")
     return [f"wrote {name}" for name in wanted if "/" not in name] + [f"wrote {len(wanted) - 1} files in playbooks/"]
 
 

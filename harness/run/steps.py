@@ -8,18 +8,18 @@ import sys
 from collections.abc import Callable
 
 from harness.base import clock, console, errors, faults, redaction
-from harness.base.errors import Changed, GuardianKilled, Interrupted, Refused, UsageFault
+from harness.base.errors import GuardianKilled, Interruption, RequestRefused, UsageFault, VersionConflict
 from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
 from harness.decision import checkpoints, gaps
 from harness.mission import contract, order_log, replies, runs
 from harness.mission.open_run import OpenRun, Outcome, Run, add_notes
-from harness.mission.runs import Result
+from harness.mission.runs import RunResult
 from harness.notice import hooks
 from harness.process import supervise
-from harness.proof import fire
-from harness.run import closing, given, inputs, opening, orders, prompt, thinking
-from harness.run.opening import Opened
+from harness.proof import check_runs
+from harness.run import closing, inputs, opening, orders, prompt, thinking, workspace_inputs
+from harness.run.opening import OpenedRun
 from harness.run.settle import worker
 from harness.state import manifests, names
 from harness.state.files import PRIVATE
@@ -49,10 +49,10 @@ def main(
     if DRY in sys.argv[1:]:
         return errors.DONE
     handle_signals()
-    return guarded(lambda: _live_with_loop() or _main(role, Steps(settle=settle, prepare=prepare, examine=examine)))
+    return guarded(lambda: _live_with_loop() or _main(role, RoleSteps(settle=settle, prepare=prepare, examine=examine)))
 
 
-class Steps(Record):
+class RoleSteps(Record):
     """What a role does in the steps that differ from role to role."""
 
     settle: Callable[[Run], None]
@@ -73,7 +73,7 @@ def _live_with_loop() -> int:
     return errors.DONE
 
 
-def _main(role: str, steps: Steps) -> int:
+def _main(role: str, steps: RoleSteps) -> int:
     named = [word for word in sys.argv[1:] if word != AGAIN]
     if len(named) > 1:
         raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE] [{AGAIN}]")
@@ -87,7 +87,7 @@ def _main(role: str, steps: Steps) -> int:
         opened.lease.release()
     closing.escalate(run.layout, opened.run.outcome.features, clock.now())
     warnings = [*result.secrets, *closing.crossed(run, result)]
-    warnings += given.words(opened.run.outcome.unaccepted)
+    warnings += workspace_inputs.words(opened.run.outcome.unaccepted)
     if result.accepted:
         warnings += gaps.find(run.layout, opened.run.outcome.spec, opened.run.outcome.features)
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
@@ -100,7 +100,7 @@ def _main(role: str, steps: Steps) -> int:
     return errors.signal_code(signum) if signum else exit_code(result)
 
 
-def _carry_out(opened: Opened, steps: Steps) -> tuple[Result, int]:
+def _carry_out(opened: OpenedRun, steps: RoleSteps) -> tuple[RunResult, int]:
     """Steps two to six; gives the result and the signal that cut the run short, if one did."""
     run, outcome, signum = opened.run.opened, opened.run.outcome, 0
     try:
@@ -108,7 +108,7 @@ def _carry_out(opened: Opened, steps: Steps) -> tuple[Result, int]:
         text, stable_bytes = compose(run, outcome)
         if wanted:
             thinking.think(opened, text, stable_bytes)
-    except (Interrupted, GuardianKilled) as fault:
+    except (Interruption, GuardianKilled) as fault:
         signum = _cut(outcome, fault)
     if not run.sealed:
         reconcile.state(run, outcome)
@@ -123,15 +123,15 @@ def _carry_out(opened: Opened, steps: Steps) -> tuple[Result, int]:
     return _settle_and_close(opened.run, steps), signum
 
 
-def _cut(outcome: Outcome, fault: Interrupted | GuardianKilled) -> int:
+def _cut(outcome: Outcome, fault: Interruption | GuardianKilled) -> int:
     """The run ends as killed; gives the signal that did it."""
-    signum = fault.signum if isinstance(fault, Interrupted) else signal.SIGKILL
+    signum = fault.signum if isinstance(fault, Interruption) else signal.SIGKILL
     outcome.ended = "killed"
     outcome.reason = str(fault) if signum == signal.SIGKILL else f"interrupted by signal {signum}"
     return signum
 
 
-def _settle_and_close(asked: Run, steps: Steps) -> Result:
+def _settle_and_close(asked: Run, steps: RoleSteps) -> RunResult:
     """Apply what the run did to the state as it is now, and close it, in one commit under the mission lock.
 
     Where a person changed a file by hand in these milliseconds, it begins anew on what they wrote."""
@@ -147,7 +147,7 @@ def _settle_and_close(asked: Run, steps: Steps) -> Result:
             try:
                 result = closing.close(run, outcome, run.settings, run.seconds())
                 break
-            except Changed:
+            except VersionConflict:
                 if attempt == ATTEMPTS - 1:
                     raise
         State(run.layout).remove(f"{names.LOCKS}/{runs.LEASE}{run.id}")
@@ -159,14 +159,14 @@ def _settle_and_close(asked: Run, steps: Steps) -> Result:
 def _set_up(run: OpenRun, outcome: Outcome) -> bool:
     """Run the contract's setup in the tree of a role that commits, once a commit; its agent learns of a red one."""
     if run.changes_tree and contract.setup(run.layout):
-        outcome.setup_fault = fire.setup_once(run.layout, outcome.contract, run.place())
+        outcome.setup_fault = check_runs.setup_once(run.layout, outcome.contract, run.place())
         workplace.leave_untracked(run)
     return True
 
 
 def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
     """Write the prompt and its manifest (its parts in order); returns the text and the length of its stable beginning."""
-    given.keep(run, run.given)
+    workspace_inputs.keep(run, run.given)
     gathered = inputs.gather(run, outcome)
     parts = prompt.compose(gathered)
     manifest = manifests.rendered(run.layout, [(part.data, part.source) for part in parts])
@@ -189,7 +189,7 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
     refused = "" if kept is not None else state.text(names.of_run(run.id, names.REPLY_FAULT)) or ""
     try:
         outcome.reply = replies.find(run.capability, [kept] if kept is not None else outcome.messages)
-    except Refused as fault:
+    except RequestRefused as fault:
         outcome.ended, outcome.reason = "agent_error", "; ".join(filter(None, [str(fault), outcome.reason]))
         return
     if outcome.reply is None and refused:
@@ -230,7 +230,7 @@ def _ask_person(run: Run) -> None:
     outcome.changes.append(names.CHECKPOINT_LOG, b"".join(lines))
 
 
-def line_of(result: Result) -> str:
+def line_of(result: RunResult) -> str:
     """The summary of a run: one line, or the whole reason where a person must repair the agent."""
     what = " ".join(part for part in (result.role, result.feature) if part)
     words = [word for word in (result.said, result.commit[:10]) if word]
@@ -239,7 +239,7 @@ def line_of(result: Result) -> str:
     return console.sanitise(f"  {what:<20} {' '.join(words):<20} {result.seconds:6.1f} s  {reason}".rstrip())
 
 
-def exit_code(result: Result) -> int:
+def exit_code(result: RunResult) -> int:
     """0 for a settled run; 10 for a negative result of a run started by hand; 69 and 75 where no agent could answer."""
     if result.outcome in thinking.NEEDS_HELP:
         return errors.UNAVAILABLE

@@ -6,7 +6,7 @@ import json
 import os
 from itertools import islice
 
-from harness.agents.base import Agent, Event, ExecutionContext, Finished
+from harness.agents.base import Agent, AgentEvent, AgentSuccess, ExecutionContext
 from harness.base import clock, console, redaction
 from harness.base.record import Record
 from harness.memory import tables
@@ -16,8 +16,8 @@ from harness.mission.usage import Usage
 from harness.process import temporary
 from harness.process.confine import Confinement
 from harness.run import closing, verbs
-from harness.run.opening import Opened
-from harness.run.transcript import MIB, Recent, Transcript
+from harness.run.opening import OpenedRun
+from harness.run.transcript import MIB, RecentTexts, RunTranscript
 from harness.state import names
 from harness.workplace import confine, environment, home_layer
 from harness.workplace.inbox import Inbox
@@ -35,7 +35,7 @@ LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer
 
 
-def think(opened: Opened, text: str, stable_bytes: int) -> None:
+def think(opened: OpenedRun, text: str, stable_bytes: int) -> None:
     """Run the agents in turn until one answers. The first `stable_bytes` of the prompt are the same from run to run."""
     run, outcome = opened.run.opened, opened.run.outcome
     refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.agents]
@@ -113,9 +113,9 @@ class Recorder:
         self.counted, self.marked, self.output = "", 0.0, ""
         quarter = run.settings.max_log_mb * MIB // 4
         folder = run.transcripts or run.paths.folder
-        self.stream = Transcript(f"{folder}/{names.STREAM}", 3 * quarter)
-        self.stderr = Transcript(f"{folder}/{names.STDERR}", quarter)
-        self.said = Recent(outcome.messages)
+        self.stream = RunTranscript(f"{folder}/{names.STREAM}", 3 * quarter)
+        self.stderr = RunTranscript(f"{folder}/{names.STDERR}", quarter)
+        self.said = RecentTexts(outcome.messages)
         self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
         self._show_progress()
 
@@ -125,7 +125,7 @@ class Recorder:
         self.counted = self.output = ""
         self.stream.book(self.run.seconds(), "agent", agent)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: AgentEvent) -> None:
         """Write one event to its files."""
         if event.kind in READ:
             self.output = (self.output + event.text)[-TAIL_CHARS:]
@@ -182,14 +182,14 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
     outcome.ended, outcome.reason, outcome.until = "agent_error", "the agent ended without a word", 0
     answering = agent.think(text, context)
     for event in answering:
-        if isinstance(event, Event):
+        if isinstance(event, AgentEvent):
             recorder.note(event)
             if event.kind == "did" and (cap := recorder.overspent()):  # only an action shows that the agent goes on
                 outcome.ended, outcome.reason = "killed", f"ended at its cap: {cap}"
                 answering.close()
             continue
         outcome.usages[-1] = event.usage or outcome.usages[-1]
-        if isinstance(event, Finished):
+        if isinstance(event, AgentSuccess):
             outcome.ended, outcome.reason = "timeout_after_result" if event.late else "ok", event.remark
             if event.reply and outcome.messages[-1:] != [event.reply]:  # it came only in the result
                 recorder.said.add(event.reply)

@@ -56,16 +56,16 @@ def parse(line: bytes) -> Row | None:
         return None
 
 
-class Reported(Record):
+class UsageReport(Record):
     """The last usage of each agent, in turn (without usage its name alone); `seconds`: from the run's start to the last row."""
 
     usages: list[Usage] = []
     seconds: float = 0.0
 
 
-def reported(path: str) -> Reported:
+def reported(path: str) -> UsageReport:
     """Agents and usage in the transcript at `path`; skips torn and foreign lines, and everything behind LONGEST_STREAM."""
-    found = Reported()
+    found = UsageReport()
     for row in filter(None, map(parse, _lines(path))):
         found.seconds = max(found.seconds, row.at)
         if row.kind == "agent":
@@ -86,21 +86,21 @@ def _lines(path: str, block: int = MIB) -> Iterator[bytes]:
         rest = rest if len(rest) <= LONGEST_LINE else b"?" * LONGEST_LINE
 
 
-class Transcript:
+class RunTranscript:
     """One file of a run, mode 0600, of at most `most_bytes` with what it already contains. Durable after `close`. Usage has a
     reserve of its own (`book`), so that a killed run with a long transcript still counts its cost."""
 
     def __init__(self, path: str, most_bytes: int) -> None:
         self.most_bytes = most_bytes
         self._bound = f"the transcript reached its bound of {most_bytes / MIB:g} MiB; what follows is not kept"
-        self._file = files.Transcript(path)
+        self._file = files.TranscriptFile(path)
         self._size = files.length(path)
         last = files.read_from(path, max(0, self._size - MARK_BYTES), MARK_BYTES)
         self._full = self._bound.encode() in last
         if last and not last.endswith(b"\n"):
             self._size += 1
             self._file.write(b"\n")
-        self._lines: dict[str, Lines] = {}  # {kind of row, "" for plain text: what is not complete yet}
+        self._lines: dict[str, MaskedLines] = {}  # {kind of row, "" for plain text: what is not complete yet}
         self._at: dict[str, float] = {}
         self._reserve = min(most_bytes // 16, MIB)
         self._booked_at, self._latest = -BOOK_SECONDS, b""
@@ -139,8 +139,8 @@ class Transcript:
         if not self._full:
             self._log(self._open("").take(text))
 
-    def _open(self, kind: str) -> Lines:
-        return self._lines.setdefault(kind, Lines())
+    def _open(self, kind: str) -> MaskedLines:
+        return self._lines.setdefault(kind, MaskedLines())
 
     def close(self) -> None:
         """Write the rest, and make everything durable."""
@@ -169,7 +169,7 @@ class Transcript:
         self._size += len(data)
 
 
-class Lines:
+class MaskedLines:
     """Turns pieces of text into whole lines with secrets masked; a line ends with LF or CR. A line that is too long is cut."""
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ class Lines:
             self._bytes += size
 
 
-class Recent:
+class RecentTexts:
     """Bounds a list of texts: the oldest are removed once all take more than `most_bytes` of memory."""
 
     def __init__(self, texts: list[str], most_bytes: int = MOST_SAID_BYTES) -> None:

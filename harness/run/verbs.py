@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from harness.base import clock, encoding, errors, redaction, schema
-from harness.base.errors import HarnessError, Refused, UsageFault
+from harness.base.errors import HarnessError, RequestRefused, UsageFault
 from harness.mission import contract, features, issues, mission, open_run, replies
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.open_run import OpenRun
 from harness.mission.receipts import Receipt
-from harness.proof import fire, services
+from harness.proof import check_runs, services
 from harness.run.settle import planner
 from harness.state import documents, journal, names
 from harness.state.files import PRIVATE
@@ -58,7 +58,7 @@ def reply(run: OpenRun, text: str) -> Iterable[str]:
     state, fault_name = State(run.layout), names.of_run(run.id, names.REPLY_FAULT)
     try:
         value = _checked(run, text)
-    except Refused as fault:
+    except RequestRefused as fault:
         said = str(fault)[:LONGEST_FAULT].encode("utf-8", "replace")
         state.put(fault_name, said, mode=PRIVATE)
         raise
@@ -88,9 +88,9 @@ def issue(layout: Layout, value: dict[str, str], by: str) -> str:
     """Append an issue of a run or of a `person`; raises Refused if it is invalid. Returns a line for the screen."""
     mission.check_format(layout)
     value = redaction.received_value(value)
-    faults = schema.faults(value, "the issue", issues.Given)
+    faults = schema.faults(value, "the issue", issues.IssueReport)
     if faults:
-        raise Refused("The issue is not accepted: " + "; ".join(faults))
+        raise RequestRefused("The issue is not accepted: " + "; ".join(faults))
     state, changes = State(layout), Changes()
     with state.lock("state"):  # from counting to writing, so that no two get one number
         journal.finish_journal(layout)
@@ -110,10 +110,10 @@ def fired(layout: Layout, name: str, place: CheckEnvironment) -> Iterator[Receip
     """Run the checks as the validator will, with setup and services; raises Refused where the setup is red."""
     known = contract.load(layout)
     claims = asked_claims(layout, known, name)
-    if fault := fire.setup_fault(known, place):
-        raise Refused(fault)
-    with services.Running(known.services, place) as up:
-        yield from fire.fire_all(claims, "after", up)
+    if fault := check_runs.setup_fault(known, place):
+        raise RequestRefused(fault)
+    with services.RunningServices(known.services, place) as up:
+        yield from check_runs.fire_all(claims, "after", up)
 
 
 def asked_claims(layout: Layout, known: contract.Contract, name: str) -> list[contract.Claim]:

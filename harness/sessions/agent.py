@@ -26,7 +26,7 @@ from harness.sessions.store import Keys, Store, keys
 from harness.state import files
 from harness.state.layout import Layout
 from harness.workspace import grants
-from harness.workspace.rules import Rules
+from harness.workspace.rules import ToolRules
 
 Elsewhere = Callable[[str, str], Filesystem | Where]
 
@@ -80,7 +80,7 @@ class HarnessAgent:
         request_seconds: float = 600.0,
         limits: Limits | None = None,
         compact: Compact | None = None,
-        rules: Rules | None = None,
+        rules: ToolRules | None = None,
         ask: Ask | None = None,
     ) -> None:
         if not builtin.is_model(model):

@@ -28,7 +28,7 @@ from harness.sessions.store import Keys, Place, Store
 from harness.sessions.words import Source, Words
 from harness.tools.tool import NO, Question, Tool, Workbench
 from harness.tools.tool import Result as ToolResult
-from harness.workspace.rules import Rules
+from harness.workspace.rules import ToolRules
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.wire import Wire
@@ -54,7 +54,7 @@ class Engine(Record):
     parameters: dict[str, Any]
     limits: Limits
     compact: Compact
-    rules: Rules | None = None
+    rules: ToolRules | None = None
     more: Callable[[Keys], list[Tool]] = lambda keys: []
 
 

@@ -11,7 +11,7 @@ from harness.base.errors import UsageFault
 from harness.builtin.loop import Limits
 from harness.git import contents
 from harness.mission import config
-from harness.run.given import commit_of
+from harness.run.workspace_inputs import commit_of
 from harness.sessions import places
 from harness.sessions.agent import USER, HarnessAgent
 from harness.sessions.calls import Ask
@@ -21,7 +21,7 @@ from harness.state.layout import Layout
 from harness.tools.tool import ALWAYS, NO, YES
 from harness.workspace import grants
 from harness.workspace.places import TOOLS, user_of
-from harness.workspace.rules import Rules
+from harness.workspace.rules import ToolRules
 
 ASKED = [
     "write_file",
@@ -51,7 +51,7 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
         api_key_env=table.get("api_key_env", ""),
         temperature=table.get("temperature"),
         request_seconds=table.get("request_seconds", 600.0),
-        rules=Rules(ask=list(ASKED)),
+        rules=ToolRules(ask=list(ASKED)),
         ask=ask,
     )
 

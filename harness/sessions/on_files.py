@@ -7,7 +7,7 @@ import json
 import os
 
 from harness.base import encoding
-from harness.base.errors import Busy, Changed
+from harness.base.errors import LockBusy, VersionConflict
 from harness.sessions.store import Item
 from harness.state import files
 
@@ -15,7 +15,7 @@ LOCK = "lock"  # beside the places of a queue; it names the last one
 DIGITS, LONGEST = 12, 200
 
 
-class Lost(Busy):
+class Lost(LockBusy):
     """The place of a call was taken away: somebody removed its file. Nothing more is written by it."""
 
     def __init__(self, where: str) -> None:
@@ -40,7 +40,7 @@ class FileStore:
         with files.Lock(f"{os.path.dirname(path)}/queue/{LOCK}"):
             known = self.get(key)
             if (known.version if known else "") != expect:
-                raise Changed(path)
+                raise VersionConflict(path)
             files.replace(path, data, files.PRIVATE)
         if not expect:
             self._keep_folders(os.path.dirname(path))
@@ -166,5 +166,5 @@ def _cut(path: str, descriptor: int, at: int) -> None:
     """Cut a torn line off behind the last whole one; raises Changed where whole lines came, or went."""
     size = os.fstat(descriptor).st_size
     if size < at or b"\n" in os.pread(descriptor, size - at, at):
-        raise Changed(path)
+        raise VersionConflict(path)
     files.cut(path, at)

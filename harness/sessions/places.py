@@ -18,9 +18,9 @@ from harness.state import files
 from harness.state.layout import Layout
 from harness.workplace import confine
 from harness.workspace import budget
-from harness.workspace.budget import Section
-from harness.workspace.given import Given
+from harness.workspace.budget import WorkspaceSection
 from harness.workspace.places import OF_USER
+from harness.workspace.snapshot import WorkspaceSnapshot
 
 MEMORY = "_memory.md"
 TITLE = "## What you kept for later\n\nLines that you saved in earlier conversations with this person."
@@ -32,12 +32,14 @@ def memory(top: str, user: str) -> str:
     return os.path.join(top, ids.encoded(user), MEMORY)
 
 
-def kept(top: str, user: str) -> Section | None:
+def kept(top: str, user: str) -> WorkspaceSection | None:
     """What was kept for a user, as a part of the system text; None for nothing."""
     text = files.read_text(memory(top, user))
     if not text:
         return None
-    return Section(kind="kept", title=TITLE, text=text, source=MEMORY, layer=OF_USER, keep=budget.NEWEST, rest=REST)
+    return WorkspaceSection(
+        kind="kept", title=TITLE, text=text, source=MEMORY, layer=OF_USER, keep=budget.NEWEST, rest=REST
+    )
 
 
 def root(layout: Layout) -> str:
@@ -65,7 +67,7 @@ def of_folder(layout: Layout, user: str, session: str) -> Place:
     )
 
 
-def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: Given) -> Place:
+def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: WorkspaceSnapshot) -> Place:
     """The place with what its commands and servers may touch, as config.toml has it; also where the files are `elsewhere`, in a
     folder of this machine."""
     starts = elsewhere is None or isinstance(elsewhere, Shell) or (given.tools and given.tools.servers)

@@ -12,11 +12,11 @@ from harness.base.record import Record
 from harness.git import contents
 from harness.mission import config, roles
 from harness.run import prompt
-from harness.run.given import commit_of
+from harness.run.workspace_inputs import commit_of
 from harness.sessions import places as of_sessions
 from harness.state.layout import Layout, home
-from harness.workspace import given, grants, on_disk, places
-from harness.workspace.given import Given
+from harness.workspace import disk_reader, grants, places, snapshot
+from harness.workspace.snapshot import WorkspaceSnapshot
 
 ROLE = "assistant"  # whose words a conversation has, unless others are asked for
 READS = ("instructions", "knowledge", "skills", "memory")
@@ -30,7 +30,7 @@ class Words(Record):
     """What a conversation begins with: the system text, the rest of what the workspace gives, a key for the prompt's prefix."""
 
     system: str
-    given: Given
+    given: WorkspaceSnapshot
     key: str
     page: str = ""
     instructions: str = ""
@@ -58,7 +58,7 @@ class Source:
             return words
         with self._turn:
             commit = commit_of(self.layout)
-            stamp = (commit, on_disk.stamp(self._watched(user, commit)))
+            stamp = (commit, disk_reader.stamp(self._watched(user, commit)))
             known = self._known.get(user)
             words = known[2] if known and known[1] == stamp else self._fresh(user, commit, stamp)
             while len(self._known) >= KNOWN:
@@ -91,7 +91,7 @@ class Source:
         """The files outside of commits on which the words depend."""
         layout = self.layout
         more = config.load(layout).workspace.get("additional_context", ())
-        inside = [] if commit else on_disk.watched(places.folder_of_user(user), more)
+        inside = [] if commit else disk_reader.watched(places.folder_of_user(user), more)
         outer = [os.path.join(folder, name) for _, folder in places.outer() for name in places.LAYERED]
         own = [layout.config, layout.workspace_log, layout.memory, of_sessions.memory(self.memories_at, user)]
         own.append(grants.path(layout))
@@ -101,7 +101,7 @@ class Source:
     def _made(self, user: str, commit: str) -> Words:
         settings = config.load(self.layout)
         own = of_sessions.kept(self.memories_at, user) if user else None
-        found = given.gather(
+        found = snapshot.gather(
             self.layout, commit, settings, READS, more=[own] if own else [], user=user, load="load_skill"
         )
         memory = [found.memory] if found.memory else []

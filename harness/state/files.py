@@ -17,7 +17,7 @@ from io import FileIO
 from typing import Any
 
 from harness.base.encoding import decode, digest, dump_json, parse_json
-from harness.base.errors import BrokenFile, Busy
+from harness.base.errors import BrokenFile, LockBusy
 
 __all__ = ("decode", "digest", "dump_json", "parse_json")
 LONGEST_PID = 10  # digits; more are no process
@@ -333,7 +333,7 @@ def take_or_busy(lock: Lock, what: str) -> None:
     """Take the lock at once; raises Busy with its holder and since when."""
     if not lock.take():
         holder = ", ".join(f"{key} {value}" for key, value in lock.holder().items()) or "holder unknown"
-        raise Busy(f"{what} is busy: {holder}. Wait for it to end, or stop it, then try again.")
+        raise LockBusy(f"{what} is busy: {holder}. Wait for it to end, or stop it, then try again.")
 
 
 def add_lines(descriptor: int, data: bytes) -> int:
@@ -377,7 +377,7 @@ def add_line(path: str, data: bytes, *, quickly: bool = False) -> None:
             os.fsync(file.fileno())
 
 
-class Transcript:
+class TranscriptFile:
     """An append-only file of one run, durable once it is closed."""
 
     def __init__(self, path: str) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.base import encoding
-from harness.base.errors import BrokenFile, Changed
-from harness.state import committed, files, journal, names
+from harness.base.errors import BrokenFile, VersionConflict
+from harness.state import committed_copy, files, journal, names
 from harness.state.files import Lock
 from harness.state.layout import Layout
 
@@ -21,7 +21,7 @@ ABSENT = ""
 APPENDED = (*names.APPEND_ONLY, names.RAW)
 
 
-class Content:
+class StateContent:
     """What a name has: `data`, None where it is absent, and its `version`. It unpacks as (data, version)."""
 
     def __init__(self, state: State, name: str, data: bytes | None) -> None:
@@ -88,9 +88,9 @@ class State:
 
     # reading
 
-    def read(self, name: str) -> Content:
+    def read(self, name: str) -> StateContent:
         """What the name has now; raises BrokenFile where it is no plain file."""
-        return Content(self, name, files.read(self.path(name)))
+        return StateContent(self, name, files.read(self.path(name)))
 
     def data(self, name: str) -> bytes | None:
         """The bytes of a name, None where it is absent."""
@@ -208,7 +208,7 @@ class State:
         journal.finish_journal(self.layout)
         for name, version in changes.expected.items():
             if self.version(name) != version:
-                raise Changed(self.layout.relative(self.path(name)))
+                raise VersionConflict(self.layout.relative(self.path(name)))
         made = journal.Journal(self.layout)
         for name, data in changes.contents.items():
             if data is None:
@@ -219,8 +219,8 @@ class State:
             made.replace_by(self.path(name), blocks)
         for name, lines in changes.tails.items():
             made.append(self.path(name), lines)
-        kept = committed.is_kept(self.layout)
-        tails = committed.intact(self.layout, changes.tails) if kept else {}
+        kept = committed_copy.is_kept(self.layout)
+        tails = committed_copy.intact(self.layout, changes.tails) if kept else {}
         made.commit(locked=True)
         if kept:
-            committed.follow(self.layout, changes.contents, tails, changes.blocks)
+            committed_copy.follow(self.layout, changes.contents, tails, changes.blocks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from harness.filesystem.protocol import Entry, Fault, Listing, Shell
+from harness.filesystem.protocol import FileEntry, FileFault, Listing, Shell
 from harness.tools.arguments import nearest
 from harness.tools.tool import Result, Workbench
 
@@ -21,7 +21,7 @@ def failed(text: str) -> Result:
     return Result(text=text, failed=True)
 
 
-def fault(bench: Workbench, found: Fault) -> Result:
+def fault(bench: Workbench, found: FileFault) -> Result:
     """A fault of the filesystem, with the nearest path that there is, or the tool that helps."""
     text = found.text if found.text.endswith((".", "?", "!")) else found.text + "."
     if found.kind == "missing":
@@ -55,7 +55,7 @@ def size(number: int) -> str:
     return counted(number, "byte")
 
 
-def row(entry: Entry) -> str:
+def row(entry: FileEntry) -> str:
     """An entry of a listing on one line."""
     if entry.kind == "folder":
         return f"{entry.path}/"

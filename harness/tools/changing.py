@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from harness.base.encoding import digest
-from harness.filesystem.protocol import Change, Fault
+from harness.filesystem.protocol import FileFault, Replacement
 from harness.tools import answers, near, reading, seen
 from harness.tools.answers import counted, failed
 from harness.tools.tool import WRITES, Result, Tool, Workbench
@@ -27,7 +27,7 @@ def write_file(bench: Workbench, arguments: dict[str, Any]) -> Result:
     if isinstance(before, Result):
         return before
     made = bench.files.write(path, data, create=not there, expect=digest(before) if there else "")
-    if isinstance(made, Fault):
+    if isinstance(made, FileFault):
         return _refused(bench, made, path)
     seen.remember(bench, path, made.digest or digest(data))
     lines = counted(len(reading.lines_of(data)), "line") if data else "empty"
@@ -47,7 +47,7 @@ def edit_file(bench: Workbench, arguments: dict[str, Any]) -> Result:
     except _Unfit as unfit:
         return failed(str(unfit))
     made = bench.files.edit(path, changes, expect=digest(before))
-    if isinstance(made, Fault):
+    if isinstance(made, FileFault):
         return _refused(bench, made, path)
     seen.remember(bench, path, made.digest or digest(after))
     return Result(text=f"Edited {path}: {counted(made.count, 'replacement')}.\n{_shown(after, at)}")
@@ -56,7 +56,7 @@ def edit_file(bench: Workbench, arguments: dict[str, Any]) -> Result:
 def _before(bench: Workbench, path: str) -> bytes | Result:
     """The content of a file that may be changed now, as the model saw it last; else why not."""
     found = bench.files.download([path])[path]
-    if isinstance(found, Fault):
+    if isinstance(found, FileFault):
         return answers.fault(bench, found)
     why = seen.refusal(bench, path, digest(found))
     return failed(why) if why else found
@@ -66,7 +66,7 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _refused(bench: Workbench, found: Fault, path: str) -> Result:
+def _refused(bench: Workbench, found: FileFault, path: str) -> Result:
     if found.kind == "changed":
         return failed(seen.CHANGED.format(path=path))
     if found.kind == "exists":
@@ -85,9 +85,9 @@ def _edits(arguments: dict[str, Any]) -> list[dict[str, Any]] | Result:
     return listed or [alone]
 
 
-def _applied(path: str, before: bytes, edits: list[dict[str, Any]]) -> tuple[list[Change], bytes, list[int]]:
+def _applied(path: str, before: bytes, edits: list[dict[str, Any]]) -> tuple[list[Replacement], bytes, list[int]]:
     """The changes in bytes, the content after them, and the lines of it where they stand; raises _Unfit."""
-    changes, data, spans = list[Change](), before, list[tuple[int, int]]()
+    changes, data, spans = list[Replacement](), before, list[tuple[int, int]]()
     for number, edit in enumerate(edits, start=1):
         which = f"Edit {number} of {len(edits)} (nothing was written): " if len(edits) > 1 else ""
         change = _change(path, data, edit, which)
@@ -101,7 +101,7 @@ def _applied(path: str, before: bytes, edits: list[dict[str, Any]]) -> tuple[lis
     return changes, data, sorted(lines)
 
 
-def _change(path: str, data: bytes, edit: dict[str, Any], which: str) -> Change:
+def _change(path: str, data: bytes, edit: dict[str, Any], which: str) -> Replacement:
     """One edit as a change of these bytes, in their line ends; raises _Unfit."""
     if not edit["old_string"]:
         raise _Unfit(f"{which}old_string is empty. Give the text to replace; write_file replaces a whole file.")
@@ -112,7 +112,7 @@ def _change(path: str, data: bytes, edit: dict[str, Any], which: str) -> Change:
         if count > 1 and not edit.get("replace_all"):
             raise _Unfit(f"{which}{_several(path, data, old)}")
         if count:
-            return Change(old=old, new=new, everywhere=bool(edit.get("replace_all")))
+            return Replacement(old=old, new=new, everywhere=bool(edit.get("replace_all")))
     text = reading.decoded(data.removeprefix(reading.BOM)).replace("\r\n", "\n")
     raise _Unfit(which + near.unfound(path, edit["old_string"].replace("\r\n", "\n"), text))
 

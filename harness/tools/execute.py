@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.filesystem.protocol import Fault, Shell
+from harness.filesystem.protocol import FileFault, Shell
 from harness.tools import answers, jobs
 from harness.tools.answers import failed
 from harness.tools.jobs import Running
@@ -36,7 +36,7 @@ def execute(bench: Workbench, arguments: dict[str, Any]) -> Result:
 def _foreground(bench: Workbench, command: str, folder: str, seconds: float) -> Result:
     shell = _shell(bench)
     found = shell.execute(command, seconds=seconds, folder=folder, most=MOST_BYTES, stop=lambda: bench.stopping)
-    if isinstance(found, Fault):
+    if isinstance(found, FileFault):
         return answers.fault(bench, found)
     output = found.output.decode("utf-8", "replace").rstrip("\n") or "(no output)"
     if found.cause == "timeout":
@@ -56,7 +56,7 @@ def _begin(bench: Workbench, command: str, folder: str, seconds: float) -> Resul
             f"{MOST_JOBS} commands run in the background: {', '.join(running)}. End one with stop=true first."
         )
     begun = _shell(bench).start(command, seconds=seconds, folder=folder)
-    if isinstance(begun, Fault):
+    if isinstance(begun, FileFault):
         return answers.fault(bench, begun)
     handle = _handle(bench, command)
     bench.live[handle] = job = Running(begun)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from harness.filesystem.protocol import Fault, Match, Matches
+from harness.filesystem.protocol import FileFault, Match, Matches
 from harness.tools import answers, reading
 from harness.tools.answers import counted
 from harness.tools.tool import READS, Result, Tool, Workbench
@@ -21,7 +21,7 @@ def list_files(bench: Workbench, arguments: dict[str, Any]) -> Result:
     """Carry a call out."""
     path = arguments.get("path", ".")
     found = bench.files.ls(path, MOST_LISTED)
-    if isinstance(found, Fault):
+    if isinstance(found, FileFault):
         return answers.fault(bench, found)
     if not found.entries:
         return Result(text=f"({path} is an empty folder.)")
@@ -33,7 +33,7 @@ def glob_files(bench: Workbench, arguments: dict[str, Any]) -> Result:
     """Carry a call out."""
     pattern, path = arguments["pattern"], arguments.get("path", ".")
     found = bench.files.glob(pattern, path, MOST_GLOBBED)
-    if isinstance(found, Fault):
+    if isinstance(found, FileFault):
         return answers.fault(bench, found)
     if not found.entries:
         return Result(text=f"No file below {path} matches {pattern}. (Files that .gitignore names are not looked at.)")
@@ -54,7 +54,7 @@ def grep_files(bench: Workbench, arguments: dict[str, Any]) -> Result:
         most=most,
         longest=LONGEST_MATCH,
     )
-    if isinstance(found, Fault):
+    if isinstance(found, FileFault):
         return answers.fault(bench, found)
     skipped = _skipped(found)
     if not found.matches:
@@ -121,7 +121,7 @@ def _of_file(bench: Workbench, path: str, parts: list[list[Match]], around: int)
     """The rows of each part of a file, which is read once, from the first of them to the last."""
     first, last = max(1, parts[0][0].line - around), parts[-1][-1].line + around
     found = bench.files.read(path, first - 1, last - first + 1)
-    lines = [] if isinstance(found, Fault) else reading.lines_of(found.data)  # a Fault: it went meanwhile
+    lines = [] if isinstance(found, FileFault) else reading.lines_of(found.data)  # a Fault: it went meanwhile
     return [_part(path, part, lines, first, around) for part in parts]
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from harness.base.record import Record
-from harness.filesystem.protocol import Done, Job
+from harness.filesystem.protocol import CommandResult, ShellJob
 from harness.tools.tool import Live
 
 LONGEST_PAGE = 30_000  # bytes
@@ -27,7 +27,7 @@ class Shown(Record):
 class Running(Live):
     """A job of the shell, and since when it runs. Calls may look at it at the same time; a job is asked by one at a time."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ShellJob) -> None:
         self.job, self.begun, self.turn = job, time.monotonic(), threading.Lock()
 
     def close(self) -> None:
@@ -35,7 +35,7 @@ class Running(Live):
         with self.turn:
             self.job.cancel()
 
-    def done(self) -> Done | None:
+    def done(self) -> CommandResult | None:
         """How it ended; None while it runs."""
         with self.turn:
             return self.job.status()
@@ -67,7 +67,7 @@ class Running(Live):
         return Shown(text=data.decode("utf-8", "replace"), start=found.offset, end=end, more=more)
 
 
-def ended(done: Done) -> str:
+def ended(done: CommandResult) -> str:
     """How a command ended, in words."""
     if done.cause != "exit":
         how = HOW.get(done.cause, done.cause)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.base import encoding
-from harness.filesystem.faults import Refused
+from harness.filesystem.faults import VerbRefusal
 from harness.filesystem.local import Local
 from harness.tools import commands
 from harness.tools.tool import ALWAYS, READS, TEAM, YES, Question, Tool, Workbench
 from harness.workspace import rules
-from harness.workspace.rules import DENY, PATH, TEXT, Rules
+from harness.workspace.rules import DENY, PATH, TEXT, ToolRules
 
 KEY = "permissions"  # in the state: lists `deny`, `ask` and `allow` of a session, in the form of tools.json
 PLAN = "plan"
@@ -32,7 +32,7 @@ PLANNING = (
 ABOVE = "{tool} may change something, and whoever started you is in plan mode: only reading is possible."
 
 
-def rules_of(bench: Workbench) -> Rules:
+def rules_of(bench: Workbench) -> ToolRules:
     """The rules of a conversation: those that it was given, and those of its state."""
     more, given = bench.state.get(KEY, {}), bench.rules
     if not more:
@@ -95,7 +95,7 @@ def _paths(bench: Workbench, path: str) -> list[str]:
         return [_plain(path)]
     try:
         beneath, names, mount = bench.files.located(path)
-    except Refused:
+    except VerbRefusal:
         return [_plain(path)]
     written = "/".join([mount, *names] if mount else names)
     real = "/".join([mount, *beneath.real(names)] if mount else beneath.real(names))

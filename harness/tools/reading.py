@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.base.encoding import digest
 from harness.base.record import Record
-from harness.filesystem.protocol import Content, Fault
+from harness.filesystem.protocol import FileContent, FileFault
 from harness.tools import answers, seen
 from harness.tools.answers import counted, failed
 from harness.tools.tool import READS, Result, Tool, Workbench
@@ -49,7 +49,7 @@ def read_file(bench: Workbench, arguments: dict[str, Any]) -> Result:
     column = arguments.get("column", 0)
     limit = 1 if column else arguments.get("limit", MOST_LINES)
     found = bench.files.read(path, first - 1, limit)
-    if isinstance(found, Fault):
+    if isinstance(found, FileFault):
         return answers.fault(bench, found)
     described = _described(bench, path, found)
     if described:
@@ -86,7 +86,7 @@ def media_type(data: bytes) -> str:
     return "" if found == "image/webp" and data[8:12] != b"WEBP" else found
 
 
-def _described(bench: Workbench, path: str, found: Content) -> Result | None:
+def _described(bench: Workbench, path: str, found: FileContent) -> Result | None:
     """The answer for an image, or another binary file; None for text."""
     begin = found.data if found.first == 1 else b""
     kind = media_type(begin)
@@ -94,7 +94,7 @@ def _described(bench: Workbench, path: str, found: Content) -> Result | None:
         return None
     if kind and found.size <= LARGEST_IMAGE:
         data = bench.files.download([path])[path]
-        if isinstance(data, Fault):
+        if isinstance(data, FileFault):
             return answers.fault(bench, data)
         seen.remember(bench, path, digest(data))
         return Result(text=f"{path}: {kind}, {answers.size(len(data))}.", images=[(kind, data)])
@@ -106,7 +106,7 @@ def _described(bench: Workbench, path: str, found: Content) -> Result | None:
     return Result(text=f"{path} is no text that can be shown: {what}, {answers.size(found.size)}.{how}")
 
 
-def _remember(bench: Workbench, path: str, found: Content) -> None:
+def _remember(bench: Workbench, path: str, found: FileContent) -> None:
     """Keep the digest of what the model saw. Where only a part was read, the whole counts if that part is in it unchanged; then
     its lines are known, too. A part of a large file must not cost a read of the whole: its version is kept, where it has one."""
     known = found.digest
@@ -114,7 +114,7 @@ def _remember(bench: Workbench, path: str, found: Content) -> None:
         known = seen.VERSION + found.version
     if not known and found.size <= LARGEST_KNOWN:
         whole = bench.files.download([path])[path]
-        if isinstance(whole, Fault) or found.data not in whole:
+        if isinstance(whole, FileFault) or found.data not in whole:
             return  # it is being written: the next change asks for another read
         known, found.total_lines = digest(whole), whole.count(b"\n") + (not whole.endswith(b"\n"))
     seen.remember(bench, path, known)
@@ -126,7 +126,7 @@ def lines_of(data: bytes) -> list[bytes]:
     return found[:-1] if not found[-1] else found
 
 
-def _page(found: Content, first: int) -> Page:
+def _page(found: FileContent, first: int) -> Page:
     page, used, cut = Page(last=first - 1), 0, 0
     lines = lines_of(found.data.removeprefix(BOM) if first == 1 else found.data)
     for line in lines[:MOST_LINES]:
@@ -150,7 +150,7 @@ def _page(found: Content, first: int) -> Page:
     return page
 
 
-def _note_rest(page: Page, found: Content, first: int) -> None:
+def _note_rest(page: Page, found: FileContent, first: int) -> None:
     whole = len(page.rows) == found.lines and found.ends
     if whole and first == 1:
         return
@@ -159,7 +159,7 @@ def _note_rest(page: Page, found: Content, first: int) -> None:
     page.notes.append(f"Lines {first:,}-{page.last:,}{of}. {on}")
 
 
-def _oddities(found: Content, lines: list[bytes], first: int) -> list[str]:
+def _oddities(found: FileContent, lines: list[bytes], first: int) -> list[str]:
     """What the lines do not show of the bytes."""
     notes, returns = [], sum(line.endswith(b"\r") for line in lines)
     if returns:
@@ -181,7 +181,7 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
-def _piece(found: Content, line: int, column: int) -> Page:
+def _piece(found: FileContent, line: int, column: int) -> Page:
     """A part of one line."""
     text = decoded(lines_of(found.data)[0].removesuffix(b"\r"))
     part = text[column - 1 : column - 1 + LONGEST_PIECE]

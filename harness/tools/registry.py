@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.base.encoding import digest
 from harness.base.errors import HarnessError
-from harness.filesystem.protocol import Fault
+from harness.filesystem.protocol import FileFault
 from harness.tools import (
     answers,
     arguments,
@@ -117,4 +117,4 @@ def _kept(bench: Workbench, data: bytes) -> str:
         return ""
     path = posixpath.join(bench.results, f"{digest(data)[:16]}.txt")
     made = bench.files.write(path, data, create=True)
-    return "" if isinstance(made, Fault) and made.kind != "exists" else path
+    return "" if isinstance(made, FileFault) and made.kind != "exists" else path

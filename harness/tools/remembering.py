@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.memory import raw
-from harness.replay import matching, search
+from harness.replay import query, search
 from harness.state import files, json_lines, names
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import State
@@ -24,7 +24,7 @@ OF_MISSION = (names.MEMORY, names.SUMMARY, names.RAW, names.ARCHIVE)
 def memory_search(bench: Workbench, arguments: dict[str, Any]) -> Result:
     """Carry a call out."""
     words, most = arguments["query"].split(), arguments.get("limit", DEFAULT_HITS)
-    found = search.search(_mission(bench), matching.query(words, False), search.REMEMBERED, search.Filter(), most)
+    found = search.search(_mission(bench), query.query(words, False), search.REMEMBERED, search.Filter(), most)
     if not found.memory:
         return Result(text=f"Nothing is remembered of: {arguments['query']}")
     rows = [f"{_shown_name(hit.file)}:{hit.line}: {_cut(hit.text)}" for hit in found.memory]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 
-from harness.filesystem.protocol import Fault
+from harness.filesystem.protocol import FileFault
 from harness.tools.tool import Workbench
 
 KEY = "seen"
@@ -47,4 +47,4 @@ def refusal(bench: Workbench, path: str, digest: str) -> str:
 def _version(bench: Workbench, path: str) -> str:
     """The version of the file now: where it is still that which was seen, so was the content that was read meanwhile."""
     found = bench.files.read(path, 0, 1)
-    return "" if isinstance(found, Fault) else found.version
+    return "" if isinstance(found, FileFault) else found.version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.tools.tool import READS, SKILLS, Result, Tool, Workbench
-from harness.workspace import given
+from harness.workspace import snapshot
 
 
 def load_skill(bench: Workbench, arguments: dict[str, Any]) -> Result:
@@ -13,8 +13,8 @@ def load_skill(bench: Workbench, arguments: dict[str, Any]) -> Result:
     assert bench.given is not None and bench.home is not None, "it is offered where there are skills only"
     name, file = arguments["name"], arguments.get("file", "")
     if file:
-        return Result(text=given.resource(bench.home, bench.given, name, file))
-    return Result(text=given.body(bench.home, bench.given, name))
+        return Result(text=snapshot.resource(bench.home, bench.given, name, file))
+    return Result(text=snapshot.body(bench.home, bench.given, name))
 
 
 TOOL = Tool(

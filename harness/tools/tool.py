@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from harness.base.record import Record
 from harness.filesystem.protocol import Filesystem
 from harness.state.layout import Layout
-from harness.workspace.given import Given
-from harness.workspace.rules import Rules
+from harness.workspace.rules import ToolRules
+from harness.workspace.snapshot import WorkspaceSnapshot
 
 READS, WRITES, RUNS = "reads", "writes", "runs"
 """What a call may leave behind: nothing; changes of files or of the mission; whatever a command does."""
@@ -73,9 +73,9 @@ class Workbench:
         self.files, self.layout, self.run_id, self.results = files, layout, run_id, results
         self.state: dict[str, Any] = {}
         self.live: dict[str, Live] = {}
-        self.given: Given | None = None
+        self.given: WorkspaceSnapshot | None = None
         self.home: Layout | None = layout
-        self.rules = Rules()
+        self.rules = ToolRules()
         self.ask: Callable[[Question], str] | None = None
         self.more: list[Tool] = []
         self.memory = ""

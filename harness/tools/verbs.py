@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.commands import in_run
+from harness.commands import agent_requests
 from harness.memory import raw
 from harness.mission import issues
 from harness.mission.receipts import Receipt
@@ -24,20 +24,20 @@ def note(bench: Workbench, arguments: dict[str, Any]) -> Result:
 
 def reply(bench: Workbench, arguments: dict[str, Any]) -> Result:
     """Carry a call out."""
-    return Result(text=in_run.reply(_mission(bench), arguments["text"], bench.run_id))
+    return Result(text=agent_requests.reply(_mission(bench), arguments["text"], bench.run_id))
 
 
 def issue(bench: Workbench, arguments: dict[str, Any]) -> Result:
     """Carry a call out."""
-    return Result(text=in_run.issue(_mission(bench), {"severity": "minor", **arguments}, bench.run_id))
+    return Result(text=agent_requests.issue(_mission(bench), {"severity": "minor", **arguments}, bench.run_id))
 
 
 def check(bench: Workbench, arguments: dict[str, Any]) -> Result:
     """Carry a call out."""
     layout, name = _mission(bench), arguments.get("name", "")
-    receipts = list(in_run.check(layout, name, bench.run_id))
+    receipts = list(agent_requests.check(layout, name, bench.run_id))
     if not receipts:
-        return failed(in_run.unchecked(layout, name))
+        return failed(agent_requests.unchecked(layout, name))
     red = sum(not receipt.green for receipt in receipts)
     head = f"{len(receipts) - red} green, {red} red. Nothing counts yet: they run again when the work is judged."
     return Result(text="\n".join([head, *map(_shown, receipts)]))
@@ -77,7 +77,7 @@ TOOLS = [
         {
             "title": TEXT,
             "severity": {"type": "string", "enum": list(issues.SEVERITIES)},
-            **{name: TEXT for name in issues.Given.fields if name not in ("title", "severity")},
+            **{name: TEXT for name in issues.IssueReport.fields if name not in ("title", "severity")},
         },
         ["title"],
     ),

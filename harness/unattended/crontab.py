@@ -24,7 +24,7 @@ SECONDS = 30.0
 NAME = "your crontab"
 
 
-class Entry(Record):
+class CrontabEntry(Record):
     """One line of the block: its five fields, the mission's folder, the schedule's id, and the whole command."""
 
     times: str
@@ -79,7 +79,7 @@ def _call(word: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
     return spawn.capture([PROGRAM, word], cwd="/", env=env, stdin=stdin, wall_seconds=SECONDS)
 
 
-def change(change: Callable[[list[Entry]], list[Entry]]) -> bool:
+def change(change: Callable[[list[CrontabEntry]], list[CrontabEntry]]) -> bool:
     """Replace the entries of the block by what `change` makes of them, and whether that differs; one process at a time."""
     lock = files.Lock(os.path.join(layout.state_home(), "crontab.lock"))
     lock.take(wait=True)
@@ -103,13 +103,13 @@ def variables(text: str) -> dict[str, str]:
     return found
 
 
-def entries(text: str) -> list[Entry]:
+def entries(text: str) -> list[CrontabEntry]:
     """What our block has; none without one. Raises BrokenFile, with the line, where it is not as we write it."""
     place = _place(text)
     return [_entry(line, number) for number, line in place[1]] if place else []
 
 
-def with_entries(text: str, found: list[Entry]) -> str:
+def with_entries(text: str, found: list[CrontabEntry]) -> str:
     """The crontab with these entries in our block: where it stands, else at the end; without any there is no block."""
     place, lines = _place(text), text.split("\n")
     ours = [BEGIN, *(entry.line for entry in found), END] if found else []
@@ -134,7 +134,7 @@ def _place(text: str) -> tuple[int, list[tuple[int, str]]] | None:
     return first, [(at + 1, lines[at]) for at in range(first + 1, ends[0])]
 
 
-def _entry(line: str, number: int) -> Entry:
+def _entry(line: str, number: int) -> CrontabEntry:
     parts = line.split(" ", 5)
     try:
         words = shlex.split(parts[5].replace("\\%", "%")) if len(parts) == 6 else []
@@ -142,7 +142,7 @@ def _entry(line: str, number: int) -> Entry:
         words = []
     if len(words) != 7 or words[2] != "-C" or words[4:6] != ["schedule", "start"]:
         raise _broken(number, "a line of the block of harness schedules is not as the harness wrote it")
-    return Entry(times=" ".join(parts[:5]), folder=words[3], id=words[6], command=words)
+    return CrontabEntry(times=" ".join(parts[:5]), folder=words[3], id=words[6], command=words)
 
 
 def _broken(line: int, fault: str) -> BrokenFile:

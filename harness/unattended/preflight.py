@@ -14,14 +14,14 @@ from harness.mission.config import Config
 from harness.state import layout
 from harness.state.layout import Layout, command
 from harness.unattended import logins
-from harness.unattended.schedule_log import Seen
+from harness.unattended.schedule_log import StartMemory
 
 LEAST_FREE_MIB, LEAST_FREE_FILES = 1024, 10_000
 REFUSED = ("auth", "config")  # the outcomes after which a person must do something about an agent
 AGAIN_SECONDS = 6 * 3600  # what a vendor refused may have been paid or mended elsewhere
 
 
-def faults(where: Layout, role: str, seen: Seen) -> list[str]:
+def faults(where: Layout, role: str, seen: StartMemory) -> list[str]:
     """Why a run of this role would end before it brings anything, a line each with what mends it; none where nothing is known."""
     settings = config.load(where)
     names = roles.agents_of(settings, roles.load(where, role))
@@ -78,7 +78,7 @@ def environment_of(name: str, settings: Config) -> dict[str, str]:
     return {**os.environ, **{key: str(value) for key, value in own.items()}}
 
 
-def _refused(where: Layout, settings: Config, names: list[str], seen: Seen) -> list[str]:
+def _refused(where: Layout, settings: Config, names: list[str], seen: StartMemory) -> list[str]:
     """The newest run's agent was refused, and nothing that its login depends on has changed since, nor has much time passed."""
     last = next(runs.finished(where), None)
     same = bool(seen.failed) and seen.failed == logins.fingerprint(where, settings, names, os.environ)

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.unattended import crontab
-from harness.unattended.crontab import Entry
+from harness.unattended.crontab import CrontabEntry
 from harness.unattended.schedules import Schedule
 from harness.unattended.times import Times
 
@@ -24,7 +24,7 @@ def recipe(found: Schedule, words: list[str]) -> list[str]:
 
 
 def _cron(found: Schedule, words: list[str]) -> list[str]:
-    rows = [Entry(times=one, folder=words[3], id=found.id, command=words).line for one in found.times]
+    rows = [CrontabEntry(times=one, folder=words[3], id=found.id, command=words).line for one in found.times]
     return ["# For a crontab (crontab -e):", crontab.BEGIN, *rows, crontab.END]
 
 

@@ -22,7 +22,7 @@ LONGEST_LINE = 2000
 STAMP = len("2026-04-24T10:05:12Z")
 
 
-class Seen(Record):
+class StartMemory(Record):
     """`seen`: starts are accounted for up to then; `began`, `ended`, `pid`: of the newest start; `told`: what was said last, ""
     once the mission went on; `failed`, `failed_at`: what a login looked like when it was refused, and when; `fault`: what the
     newest start said where it could not begin a run, else "". Unix seconds."""
@@ -37,7 +37,7 @@ class Seen(Record):
     fault: str = ""
 
 
-class Line(Record):
+class LogRow(Record):
     """One line of the log: unix seconds, 0 where it has no time, and what it says."""
 
     at: int
@@ -51,7 +51,7 @@ class ScheduleLog:
         self.path, self.older = os.path.join(where.schedule, "log"), os.path.join(where.schedule, "log.1")
         self.state, self.echo = os.path.join(where.schedule, "state.json"), echo
         self.lock = files.Lock(os.path.join(where.locks, "schedule-log"))
-        self._held: list[Line] | None = None
+        self._held: list[LogRow] | None = None
 
     def write(self, *lines: str) -> None:
         """Add lines, each with the time of now."""
@@ -83,7 +83,7 @@ class ScheduleLog:
     def _write(self, lines: Iterable[str], at: int = 0) -> None:
         stamp = clock.stamp(at or clock.now())
         if self._held is not None:
-            self._held += [Line(at=clock.now(), text=line) for line in lines]
+            self._held += [LogRow(at=clock.now(), text=line) for line in lines]
             return
         plain = (line.replace("\n", " ") for line in lines)
         cut = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …" for line in plain]
@@ -98,7 +98,7 @@ class ScheduleLog:
             console.print_line(line)
 
     @contextmanager
-    def remembered(self) -> Iterator[Seen]:
+    def remembered(self) -> Iterator[StartMemory]:
         """What is remembered, to be changed; it is written at the end. One process at a time."""
         self.lock.take(wait=True)
         with self.lock:
@@ -108,29 +108,29 @@ class ScheduleLog:
             if found.asdict() != before:
                 files.replace(self.state, encoding.dump_json(found.asdict()))
 
-    def say(self, found: Seen, *lines: str) -> None:
+    def say(self, found: StartMemory, *lines: str) -> None:
         """As `write`, for who holds what is remembered: the lines come before it does."""
         self._write(lines)
 
-    def _load(self) -> Seen:
+    def _load(self) -> StartMemory:
         try:
             value = files.read_json(self.state)
-            return Seen() if value is None or schema.faults(value, "it", Seen) else Seen(**value)
+            return StartMemory() if value is None or schema.faults(value, "it", StartMemory) else StartMemory(**value)
         except BrokenFile:  # it is information for people: nothing depends on it but what is said again
-            return Seen()
+            return StartMemory()
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LogRow]:
         """All lines, oldest first."""
         found = []
         for path in (self.older, self.path):
             data = (files.read(path) or b"").decode("utf-8", "replace")
             for text in data.split("\n"):
                 at = clock.seconds_of(text[:STAMP])
-                found += [Line(at=at, text=text[STAMP + 1 :] if at else text)] if text else []
+                found += [LogRow(at=at, text=text[STAMP + 1 :] if at else text)] if text else []
         return found
 
 
-def shown(line: Line) -> str:
+def shown(line: LogRow) -> str:
     """A line as a person reads it, in local time."""
     stamp = time.strftime("%m-%d %H:%M:%S", time.localtime(line.at)) if line.at else " " * 14
     return f"{stamp}  {line.text}"

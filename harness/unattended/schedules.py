@@ -18,8 +18,8 @@ from harness.state import files, layout
 from harness.state.layout import Layout, command
 from harness.unattended import crontab
 from harness.unattended import times as cron_times
-from harness.unattended.crontab import Entry
-from harness.workplace import inside
+from harness.unattended.crontab import CrontabEntry
+from harness.workplace import run_detection
 
 CRON = "cron"
 PLACES = (CRON, "systemd", "launchd")
@@ -102,7 +102,7 @@ def add(
 ) -> Schedule:
     """Keep the schedule, and `install` it: put it into the crontab, in the place of an earlier one, whose times, duration and
     lanes it has where no times are given."""
-    inside.refuse(where, "schedule add")
+    run_detection.refuse(where, "schedule add")
     mission.check_format(where)
     old = None
     with suppress(BrokenFile):  # it is replaced
@@ -119,11 +119,11 @@ def add(
         added=clock.stamp(clock.now()),
         lanes=lanes or (again.lanes if again else 0),
     )
-    ours = [Entry(times=one, folder=where.project, id=made.id, command=start_words(where)) for one in made.times]
+    ours = [CrontabEntry(times=one, folder=where.project, id=made.id, command=start_words(where)) for one in made.times]
     if old and old.replace(environment=made.environment, added=made.added) == made:
         made = made.replace(added=old.added)
 
-    def with_ours(found: list[Entry]) -> list[Entry]:
+    def with_ours(found: list[CrontabEntry]) -> list[CrontabEntry]:
         files.replace(path_of(where), encoding.dump_json(made.asdict()))  # before a start can want it
         moved = {one.id for one in found if old and one.id == old.id and not os.path.isdir(one.folder)}
         return [*(one for one in found if one.id not in {made.id, *moved}), *ours]
@@ -158,10 +158,10 @@ def _put_back(path: str) -> Iterator[None]:
 def remove(where: Layout, schedule_id: str) -> tuple[str, bool]:
     """Take a schedule out of the crontab, by default this mission's, and forget its settings: (its id, whether there was one).
     The log stays. UsageFault for an id that is not there."""
-    inside.refuse(where, "schedule remove")
-    wanted, gone = schedule_id or id_of(where), list[Entry]()
+    run_detection.refuse(where, "schedule remove")
+    wanted, gone = schedule_id or id_of(where), list[CrontabEntry]()
 
-    def without(found: list[Entry]) -> list[Entry]:
+    def without(found: list[CrontabEntry]) -> list[CrontabEntry]:
         gone[:] = [one for one in found if one.id == wanted]
         if schedule_id and not gone and wanted != id_of(where):
             there = ", ".join(dict.fromkeys(one.id for one in found)) or "none"
@@ -180,7 +180,7 @@ def remove(where: Layout, schedule_id: str) -> tuple[str, bool]:
 
 def run_now(where: Layout) -> int:
     """Carry out the command of the crontab by cron's shell in cron's environment; returns its exit code."""
-    inside.refuse(where, "schedule run-now")
+    run_detection.refuse(where, "schedule run-now")
     found = require(where)
     above = crontab.variables(crontab.read()) if found.place == CRON and crontab.available() else {}
     line = shlex.join([*start_words(where), "--now"])

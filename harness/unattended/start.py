@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import IO
 
 from harness.base import clock, errors
-from harness.base.errors import HarnessError, Interrupted
+from harness.base.errors import HarnessError, Interruption
 from harness.base.record import Record
 from harness.commands import status, steering
 from harness.decision import rules, views
@@ -24,9 +24,9 @@ from harness.notice import hooks
 from harness.state import files
 from harness.state.layout import Layout
 from harness.unattended import preflight, schedules, times
-from harness.unattended.schedule_log import ScheduleLog, Seen
+from harness.unattended.schedule_log import ScheduleLog, StartMemory
 from harness.unattended.schedules import Schedule
-from harness.workplace import inside, lease, unsettled
+from harness.workplace import lease, run_detection, unsettled_runs
 
 QUIET = "Nothing more is written here until that changes."
 FAULTS = (errors.NEEDS_PERSON, errors.USAGE, errors.BROKEN, errors.UNAVAILABLE, errors.INTERNAL)
@@ -48,7 +48,7 @@ class Look(Record):
 
 def start(where: Layout, schedule_id: str, *, by_hand: bool = False) -> int:
     """Start the mission as scheduled; returns what run.sh would end with. Raises UsageFault without such a schedule."""
-    inside.refuse(where, "schedule start")
+    run_detection.refuse(where, "schedule start")
     found = schedules.require(where, schedule_id)
     with schedules.exchanged({**os.environ, **found.environment}):
         log, lock = ScheduleLog(where, echo=by_hand), files.Lock(os.path.join(where.locks, "schedule"))
@@ -64,7 +64,7 @@ def start(where: Layout, schedule_id: str, *, by_hand: bool = False) -> int:
             lock.release()
 
 
-def _missed(found: Schedule, seen: Seen, now: int) -> list[str]:
+def _missed(found: Schedule, seen: StartMemory, now: int) -> list[str]:
     """What to say of the starts since the last one that did not come; from now on they are accounted for."""
     since, seen.seen = max(seen.seen, clock.seconds_of(found.added)), now
     due = times.between(found.known_times, since, now)[:-1]  # the last one is this start
@@ -76,7 +76,7 @@ def _missed(found: Schedule, seen: Seen, now: int) -> list[str]:
     return [f"missed {len(due)} starts, {span}: {why}" if len(due) > 1 else f"missed the start of {one}: {why}"]
 
 
-def _unfinished(seen: Seen, free: bool) -> list[str]:
+def _unfinished(seen: StartMemory, free: bool) -> list[str]:
     """What to say of a start that never wrote its end."""
     if not free or seen.began <= seen.ended or not seen.pid:
         return []
@@ -100,7 +100,9 @@ def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
         return _told(log, look, lambda: hooks.at_ending(where, look.key) if look.word else [])
     if look.word == "NEXT":
         with log.remembered() as seen:
-            reasons = preflight.faults(where, look.role, Seen() if log.echo else seen)  # a person may try again at once
+            reasons = preflight.faults(
+                where, look.role, StartMemory() if log.echo else seen
+            )  # a person may try again at once
         if reasons:
             text = f"not started: {'; '.join(reasons)}"
             key = "".join(letter for letter in text if not letter.isdigit())  # how much room is left varies
@@ -138,7 +140,7 @@ def _look(where: Layout) -> Look:
 def _owed(where: Layout, look: Look) -> bool:
     """Whether run.sh has something to do though no run is due: settle, apply an order, or wait for a vendor just a little."""
     try:
-        return bool(look.word and order_log.pending(where)) or unsettled.needs_recovery(where)
+        return bool(look.word and order_log.pending(where)) or unsettled_runs.needs_recovery(where)
     except HarnessError:
         return False
 
@@ -173,7 +175,7 @@ def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look) -> 
     end, code = "", errors.TERMINATED
     try:
         code = _run(where, log, words, said)
-    except Interrupted as signalled:
+    except Interruption as signalled:
         end, code = "interrupted, ", signalled.code
         raise
     finally:
@@ -211,7 +213,7 @@ def _run(where: Layout, log: ScheduleLog, words: list[str], said: list[str]) -> 
         assert child.stdout is not None, "it is a pipe"
         try:
             _keep(log, child.stdout, said)
-        except Interrupted:
+        except Interruption:
             child.terminate()
             _keep(log, child.stdout, said)
             raise

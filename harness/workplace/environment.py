@@ -13,7 +13,7 @@ from harness.process import variables
 from harness.process.supervise import TAG
 from harness.state.layout import Layout
 from harness.workplace import home_layer
-from harness.workplace.inside import INSIDE
+from harness.workplace.run_detection import INSIDE
 
 UNATTENDED = {
     "CI": "1",

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from harness.base import encoding, errors
-from harness.base.errors import Busy, HarnessError, UsageFault
+from harness.base.errors import HarnessError, LockBusy, UsageFault
 from harness.process import spawn, supervise, temporary, tree
 from harness.state import files
 from harness.state.layout import Layout
@@ -197,7 +197,7 @@ def ask(layout: Layout, run_id: str, verb: str, *arguments: str) -> Iterator[str
         server.sendall(encoding.dump_json({"verb": verb, "arguments": list(arguments)}))
         yield from _answers(server)
     except OSError as fault:
-        raise Busy(GONE) from fault
+        raise LockBusy(GONE) from fault
 
 
 def _answers(server: socket.socket) -> Iterator[str]:
@@ -211,7 +211,7 @@ def _answers(server: socket.socket) -> Iterator[str]:
                 return
             else:
                 raise _Answered(row["fault"], row["code"])
-    raise Busy(GONE)
+    raise LockBusy(GONE)
 
 
 class _Answered(HarnessError):

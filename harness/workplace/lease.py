@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from harness.base.errors import BrokenFile, Busy
+from harness.base.errors import BrokenFile, LockBusy
 from harness.base.record import Record
 from harness.mission import runs
 from harness.state import files
@@ -106,7 +106,7 @@ def require_free(live: Iterable[Terms], claim: str) -> None:
     found = holder(live, claim)
     if found:
         words = f"run {found.run}, pid {found.pid}, since {found.since}"
-        raise Busy(f"Another run holds {claim}: {words}. Wait for it to end, or stop it, then try again.")
+        raise LockBusy(f"Another run holds {claim}: {words}. Wait for it to end, or stop it, then try again.")
 
 
 def is_alone(layout: Layout, run_id: str = "") -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from harness.base.errors import Busy
+from harness.base.errors import LockBusy
 from harness.state import files, journal
 from harness.state.folder_lock import FolderLock
 from harness.state.layout import Layout
@@ -76,6 +76,6 @@ def without_loops(layout: Layout) -> ExitStack:
         if not lock.take():
             held.close()
             pid = lock.holder().get("pid", "?")
-            raise Busy(f"run.sh is looping on this mission: pid {pid}. Stop it, or wait for it to end.")
+            raise LockBusy(f"run.sh is looping on this mission: pid {pid}. Stop it, or wait for it to end.")
         held.enter_context(lock)
     return held

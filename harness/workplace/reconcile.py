@@ -12,8 +12,8 @@ import os
 from harness.base.errors import BrokenFile
 from harness.git import new_secrets, refs, repository, worktrees
 from harness.memory import raw
-from harness.mission.open_run import Begun, OpenRun, Outcome
-from harness.state import committed, files, journal, names, objects
+from harness.mission.open_run import OpenRun, Outcome, StartedRun
+from harness.state import committed_copy, files, journal, names, objects
 from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workplace import lease, workplace
@@ -47,18 +47,18 @@ def keep_committed(layout: Layout) -> None:
     """From here on every commit can be restored: an agent begins that could overwrite the state."""
     with State(layout).lock("state"):
         journal.finish_journal(layout)
-        committed.begin(layout)
+        committed_copy.begin(layout)
 
 
-def state(run: Begun, outcome: Outcome) -> None:
+def state(run: StartedRun, outcome: Outcome) -> None:
     """Restore the mission's state as it was committed; outcome.refused names what was refused, and a change of state ends the
     run as `refused`."""
     layout, restored = run.layout, list[str]()
     with State(layout).lock("state"):
-        if committed.is_kept(layout):
+        if committed_copy.is_kept(layout):
             restored = _records(run)
             if not isinstance(run, OpenRun):
-                committed.catch_up(layout)
+                committed_copy.catch_up(layout)
             restored += [*_managed(run), *_append_only(run), *_raw(run)]
         if restored:
             journal.adopt(layout)
@@ -69,12 +69,12 @@ def state(run: Begun, outcome: Outcome) -> None:
         outcome.reason = f"The agent changed state that only the harness writes: {', '.join(restored)}."
 
 
-def _refuse(run: Begun, name: str, data: bytes) -> None:
+def _refuse(run: StartedRun, name: str, data: bytes) -> None:
     """Keep refused bytes; an empty file stands for a deleted one."""
     State(run.layout).put(names.of_run(run.id, f"{names.REFUSED}/{name}"), data)
 
 
-def _records(run: Begun) -> list[str]:
+def _records(run: StartedRun) -> list[str]:
     """Finish the journal of an interrupted command. A journal or ledger that does not parse is refused."""
     layout, broken = run.layout, []
     for name, look in ((JOURNAL_RECORD, journal.finish_journal), (names.LEDGER, journal.read_ledger)):
@@ -87,10 +87,10 @@ def _records(run: Begun) -> list[str]:
     return broken
 
 
-def _managed(run: Begun) -> list[str]:
+def _managed(run: StartedRun) -> list[str]:
     found, state = [], State(run.layout)
     for name in names.MANAGED:
-        data, known = state.data(name), committed.read(run.layout, name)
+        data, known = state.data(name), committed_copy.read(run.layout, name)
         if data == known or (name == names.CONFIG and data is not None):
             continue
         _refuse(run, name, data or b"")
@@ -99,26 +99,30 @@ def _managed(run: Begun) -> list[str]:
     return found
 
 
-def _append_only(run: Begun) -> list[str]:
+def _append_only(run: StartedRun) -> list[str]:
     found, state = [], State(run.layout)
     for name in names.APPEND_ONLY:
-        known, length, holds = committed.length(run.layout, name), state.length(name), committed.holds(run.layout, name)
+        known, length, holds = (
+            committed_copy.length(run.layout, name),
+            state.length(name),
+            committed_copy.holds(run.layout, name),
+        )
         if holds and length == known:
             continue
         _refuse(run, name, state.part(name, known, length - known) if holds else state.data(name) or b"")
-        files.cut(state.path(name), known) if holds else committed.put_back(run.layout, name)
+        files.cut(state.path(name), known) if holds else committed_copy.put_back(run.layout, name)
         found.append(name)
     return found
 
 
-def _raw(run: Begun) -> list[str]:
+def _raw(run: StartedRun) -> list[str]:
     """raw.md keeps its old bytes, and every well-formed new line, from any writer."""
     state, died = State(run.layout), not isinstance(run, OpenRun)
-    start, holds = committed.length(run.layout, names.RAW), committed.holds(run.layout, names.RAW)
+    start, holds = committed_copy.length(run.layout, names.RAW), committed_copy.holds(run.layout, names.RAW)
     if holds:
         old, new, refused = b"", state.part(names.RAW, start, state.length(names.RAW)), b""
     else:
-        old, refused = committed.read(run.layout, names.RAW) or b"", state.data(names.RAW) or b""
+        old, refused = committed_copy.read(run.layout, names.RAW) or b"", state.data(names.RAW) or b""
         known = set(old.split(b"\n"))
         new = b"".join(line + b"\n" for line in refused.split(b"\n") if line and line not in known)
     *lines, torn = new.split(b"\n")
@@ -133,7 +137,7 @@ def _raw(run: Begun) -> list[str]:
     return [names.RAW]
 
 
-def _strays(run: Begun) -> list[str]:
+def _strays(run: StartedRun) -> list[str]:
     """Move files that the layout does not know out of the state; the outcome stays as it is."""
     layout, state = run.layout, State(run.layout)
     known = {*names.MANAGED, *names.APPEND_ONLY, names.RAW}
@@ -145,7 +149,7 @@ def _strays(run: Begun) -> list[str]:
     return found
 
 
-def tree(run: Begun, outcome: Outcome) -> None:
+def tree(run: StartedRun, outcome: Outcome) -> None:
     """Write the workplace as a tree, into outcome.tree. Where the role may not change it, restore it."""
     if not workplace.join(run):
         return  # somebody removed the tree; nothing of the run is left in it
@@ -164,7 +168,7 @@ def tree(run: Begun, outcome: Outcome) -> None:
         outcome.refused += _restore_tree(run)
 
 
-def _look_for_secrets(run: Begun, outcome: Outcome, index: str) -> None:
+def _look_for_secrets(run: StartedRun, outcome: Outcome, index: str) -> None:
     """Files with a secret stay out of the commit: below refused/ of the run, and no more in its kept tree."""
     if outcome.tree == run.context.tree:
         return
@@ -181,14 +185,14 @@ def _look_for_secrets(run: Begun, outcome: Outcome, index: str) -> None:
     outcome.secrets += [f"committed, and may be a secret: {line}" for line in found.doubtful]
 
 
-def _refuse_spec(run: Begun, spec: str) -> list[str]:
+def _refuse_spec(run: StartedRun, spec: str) -> list[str]:
     """Keep what an agent wrote into SPEC.md of its tree; the tree's next run finds a person's there."""
     path = os.path.join(run.checkout, spec)
     _refuse(run, spec, (files.read(path) or b"") if os.path.isfile(path) and not os.path.islink(path) else b"")
     return [spec]
 
 
-def _restore_tree(run: Begun) -> list[str]:
+def _restore_tree(run: StartedRun) -> list[str]:
     """The kept tree as it was at open; what the agent changed in tracked files stays as a patch, its commits under a ref."""
     changed = repository.dirty(run.checkout)
     if changed:
@@ -198,12 +202,12 @@ def _restore_tree(run: Begun) -> list[str]:
     return commits + changed
 
 
-def _keep_commits(run: Begun) -> list[str]:
+def _keep_commits(run: StartedRun) -> list[str]:
     """A ref keeps where an agent that was not confined left the tree's HEAD, where that is another commit than at open."""
     now = run.context.head if run.sealed else repository.position(run.checkout).head
     return [] if now == run.context.head else _keep_commit(run, now)
 
 
-def _keep_commit(run: Begun, commit: str) -> list[str]:
+def _keep_commit(run: StartedRun, commit: str) -> list[str]:
     refs.set_one(run.layout.top, f"refs/harness/refused/{run.id}", commit)
     return [f"commits (kept as refs/harness/refused/{run.id})"]

@@ -10,15 +10,15 @@ from typing import Any
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.mission import runs
-from harness.mission.runs import Context
-from harness.state import committed, journal, names
+from harness.mission.runs import RunContext
+from harness.state import committed_copy, journal, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
 Ledger = dict[str, list[Any]]
 
 
-def context(layout: Layout, run_id: str) -> Context | None:
+def context(layout: Layout, run_id: str) -> RunContext | None:
     """The run's context; None where it has none that can be read."""
     try:
         found = runs.context(layout, run_id)
@@ -62,7 +62,7 @@ def books(layout: Layout, yielded: list[str] | None) -> bytes:
     if row is None:
         return salvaged(layout, data)
     length = int(row[1])
-    for one in (data, committed.read(layout, names.RUN_LOG) or b"", _rebuilt(layout)):
+    for one in (data, committed_copy.read(layout, names.RUN_LOG) or b"", _rebuilt(layout)):
         if len(one) >= length and _is_whole(one[:length]):
             return one[:length]
     _lost(layout.run_log, yielded)

@@ -8,25 +8,25 @@ from harness.base.record import Record
 from harness.git import dotgit, refs
 from harness.mission import features
 from harness.mission.features import Feature
-from harness.mission.open_run import Begun
-from harness.mission.runs import Context
-from harness.state import committed, journal, names
+from harness.mission.open_run import StartedRun
+from harness.mission.runs import RunContext
+from harness.state import committed_copy, journal, names
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workplace import lease, recovery_evidence, unsettled, workplace
+from harness.workplace import lease, recovery_evidence, unsettled_runs, workplace
 
 TIDY, FORGET = "had closed", "died before it began"
 COMPLETE, PUT_AWAY, KILL = "died after its commit", "died while it was put away", "died before it closed"
 RELEASE = "was left in progress by nobody"
 
 
-class Died(Record):
+class DeadRun(Record):
     """What is left of a run that died. `commit` is its commit, `cut` where its work is unfinished."""
 
     run: str
     closed: bool = False
     began: bool = True
-    context: Context | None = None
+    context: RunContext | None = None
     commit: str = ""
     cut: bool = False
 
@@ -36,7 +36,7 @@ class Died(Record):
         return not self.closed and (self.began or self.context is not None)
 
 
-class Step(Record):
+class RecoveryStep(Record):
     """One step for a run, or for a feature without a run; `do` names the reason. `move`: the feature's transition;
     `takes_tree`: the working folder is committed."""
 
@@ -48,23 +48,23 @@ class Step(Record):
     takes_tree: bool = False
 
 
-def plan(died: list[Died], queue: list[Feature], busy: Sequence[str] = ()) -> list[Step]:
+def plan(died: list[DeadRun], queue: list[Feature], busy: Sequence[str] = ()) -> list[RecoveryStep]:
     """The steps that settle these runs. `busy`: features that live runs claim; all others in progress are released."""
     waiting = {one.id: one for one in queue if one.status == "in_progress" and one.id not in busy}
-    steps: list[Step] = []
+    steps: list[RecoveryStep] = []
     for one in died:
         if not one.open:
-            steps.append(Step(do=TIDY if one.closed else FORGET, run=one.run))
+            steps.append(RecoveryStep(do=TIDY if one.closed else FORGET, run=one.run))
             continue
         feature = waiting.pop(one.context.feature, None) if one.context else None
         steps.append(_settle(one, feature))
-    return steps + [Step(do=RELEASE, feature=one.id, move=back(one.attempts > 0)) for one in waiting.values()]
+    return steps + [RecoveryStep(do=RELEASE, feature=one.id, move=back(one.attempts > 0)) for one in waiting.values()]
 
 
-def _settle(one: Died, feature: Feature | None) -> Step:
+def _settle(one: DeadRun, feature: Feature | None) -> RecoveryStep:
     """Complete finished work that was committed; otherwise record the run as killed, and keep its tree where possible."""
     do = KILL if not one.commit else PUT_AWAY if one.cut and feature else COMPLETE
-    step = Step(do=do, run=one.run, commit=one.commit)
+    step = RecoveryStep(do=do, run=one.run, commit=one.commit)
     if feature is None:
         return step
     has_tree = one.context is not None and one.context.folder != ""
@@ -77,15 +77,15 @@ def back(failing: bool) -> str:
     return "back to failing" if failing else "back to todo"
 
 
-def look(layout: Layout, run_id: str) -> Died:
+def look(layout: Layout, run_id: str) -> DeadRun:
     """What is left of a run that died, but for its commit; parses nothing that an agent may have changed, and writes nothing."""
     if recovery_evidence.closed(layout, run_id):
-        return Died(run=run_id, closed=True)
+        return DeadRun(run=run_id, closed=True)
     context = recovery_evidence.context(layout, run_id)
-    return Died(run=run_id, context=context, began=context is not None or recovery_evidence.began(layout, run_id))
+    return DeadRun(run=run_id, context=context, began=context is not None or recovery_evidence.began(layout, run_id))
 
 
-def locate(layout: Layout, one: Died) -> Died:
+def locate(layout: Layout, one: DeadRun) -> DeadRun:
     """The same with its commit; the state is restored."""
     if one.context is None:
         return one
@@ -94,14 +94,14 @@ def locate(layout: Layout, one: Died) -> Died:
     return one.replace(commit=made if landed else "", cut=landed and cut == made)
 
 
-def foreseen(layout: Layout) -> tuple[list[Feature], list[Step]]:
+def foreseen(layout: Layout) -> tuple[list[Feature], list[RecoveryStep]]:
     """The features before recovery's steps (journal finished, state restored), and the steps."""
-    died = [locate(layout, look(layout, name)) for name in unsettled.unsettled(layout)]
+    died = [locate(layout, look(layout, name)) for name in unsettled_runs.unsettled(layout)]
     data, state = journal.pending(layout, layout.features), State(layout)
     if data is None:
         data, open_to = state.data(names.FEATURES), (one.context for one in died if one.context)
-        exposed = any(not Begun(layout=layout, context=context).sealed for context in open_to)
-        if exposed and committed.is_kept(layout) and not state.is_ours(names.FEATURES, data):
-            data = committed.read(layout, names.FEATURES)
+        exposed = any(not StartedRun(layout=layout, context=context).sealed for context in open_to)
+        if exposed and committed_copy.is_kept(layout) and not state.is_ours(names.FEATURES, data):
+            data = committed_copy.read(layout, names.FEATURES)
     queue = features.parse(data, layout.features)
     return queue, plan(died, queue, [one.feature for one in lease.alive(layout)])

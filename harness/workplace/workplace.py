@@ -14,12 +14,12 @@ from itertools import count
 from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, NeedsPerson
 from harness.base.record import Record
-from harness.git import contents, dotgit, landing, merging, refs, repository, settings, worktrees
+from harness.git import contents, dotgit, landing, merges, refs, repository, settings, worktrees
 from harness.git.repository import BRANCHES, GitFailed, Position
-from harness.git.settings import Recorded
+from harness.git.settings import RecordedSettings
 from harness.mission import config, mission
 from harness.mission.mission import Mission
-from harness.mission.open_run import Begun
+from harness.mission.open_run import StartedRun
 from harness.process import temporary
 from harness.state import files, names
 from harness.state.layout import Layout, command, state_home
@@ -75,14 +75,14 @@ def unheeded(layout: Layout) -> list[str]:
     return settings.later(layout.top, known) if known else []
 
 
-def recorded(layout: Layout) -> Recorded | None:
+def recorded(layout: Layout) -> RecordedSettings | None:
     """The git configuration of the project as it was at init; None without a record."""
     value = State(layout).json(names.GIT_RECORD)
     if value is None:
         return None
-    if faults := schema.faults(value, "the record", Recorded):
+    if faults := schema.faults(value, "the record", RecordedSettings):
         raise BrokenFile(layout.git_record, f"no git configuration ({'; '.join(faults)})", remedy=RESTORE)
-    return Recorded(**value)
+    return RecordedSettings(**value)
 
 
 def adopt(layout: Layout) -> None:
@@ -145,8 +145,8 @@ def asked_spec(layout: Layout) -> bytes | None:
     if found and found != State(layout).data(names.SPEC) and not on_branch(layout, made := mission.read(layout)):
         use(layout)
         tip = tip_commit(layout, made)
-        if tip and merging.had_spec(layout.top, tip, found):  # an older one, of the branch that is checked out
-            return repository.show(layout.top, tip, merging.spec_of(layout.top))
+        if tip and merges.had_spec(layout.top, tip, found):  # an older one, of the branch that is checked out
+            return repository.show(layout.top, tip, merges.spec_of(layout.top))
     return found
 
 
@@ -177,7 +177,7 @@ def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
     """A SPEC.md that a person changed where another branch is checked out is a commit of theirs on the mission's position."""
     asked = asked_spec(layout)
     if asked and asked.strip() and asked != State(layout).data(names.SPEC):
-        commit = merging.take_spec(layout.top, tree.position.head, asked)
+        commit = merges.take_spec(layout.top, tree.position.head, asked)
         if commit != tree.position.head:
             refs.set_one(layout.top, _ref(made.id, "tip"), commit)
             tree.position = (refs.position_of(layout.top, commit) or NOWHERE).replace(branch=made.branch)
@@ -186,7 +186,7 @@ def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
 def bring(layout: Layout, made: Mission, name: str) -> Tree:
     """The mission's position, with what a person did, for a run in the tree of this name; under the mission lock."""
     mine = _of_folder(layout, made)
-    taken = merging.take_edits(layout.top, mine)
+    taken = merges.take_edits(layout.top, mine)
     theirs = taken.tip if mine == made.branch else landing.tip(layout.top, made.branch)
     tree = _merged(layout, made, theirs, folder_of(made.id, name))
     if not on_branch(layout, made) and not tree.conflicts:
@@ -220,12 +220,12 @@ def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
         if landed and landed == tip and not refs.is_ancestor(project, landed, theirs):
             commit = theirs  # they took commits back, and nothing of ours waits
         else:
-            merged = merging.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\n{contents.MERGED}")
+            merged = merges.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\n{contents.MERGED}")
             tree.conflicts = merged.conflicts
             commit = merged.commit or commit
     if branches[1] in known and not tree.conflicts:
         message = f"Merge branch '{made.branch}{landing.HELD}'\n\n{contents.MERGED}"
-        merged = merging.merge(project, commit, known[branches[1]].head, message)
+        merged = merges.merge(project, commit, known[branches[1]].head, message)
         tree.conflicts, commit = merged.conflicts, merged.commit or commit
     if tree.conflicts:
         tree.unlanded = _conflict(layout, made, commit, tree.conflicts)
@@ -246,7 +246,7 @@ def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, bra
 
 def _conflict(layout: Layout, made: Mission, commit: str, paths: Sequence[str]) -> str:
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    merge = merging.words(layout.top, _of_folder(layout, made), commit)
+    merge = merges.words(layout.top, _of_folder(layout, made), commit)
     return f"your changes of {', '.join(paths[:SHOWN])}{more} on {made.branch} conflict with the mission's. Settle it: {merge}"
 
 
@@ -262,7 +262,7 @@ def land(layout: Layout, made: Mission, commit: str, *, accepted: bool = False) 
     if _moved_back(layout.top, dotgit.commit_of(layout.top, mark), old):
         without = f"git update-ref {_ref(made.id, 'tip')} {old[:12]}"
         left = f"you moved {made.branch} back to {old[:12]} while a run worked, so it is left there"
-        merge = merging.words(layout.top, made.branch, commit, "--ff-only ")
+        merge = merges.words(layout.top, made.branch, commit, "--ff-only ")
         return f"{left}. To have the work: {merge}. To go on without it: {without}"
     try:
         why = landing.land(layout.top, made.branch, commit, mark, accepted=accepted)
@@ -321,7 +321,7 @@ def _link_state(layout: Layout, folder: str) -> None:
     files.link(link, layout.state)
 
 
-def join(run: Begun) -> bool:
+def join(run: StartedRun) -> bool:
     """Our git knows the tree of this run, as the run left it; False where the tree is gone."""
     if not os.path.isdir(run.checkout):
         return False
@@ -330,7 +330,7 @@ def join(run: Begun) -> bool:
     return True
 
 
-def leave_untracked(run: Begun) -> None:
+def leave_untracked(run: StartedRun) -> None:
     """What is untracked in the kept tree now, after its setup, stays: no commit of the run takes it, no restore removes it."""
     found = [name for name in repository.untracked(run.checkout) if name not in run.context.untracked]
     if found:
@@ -339,14 +339,14 @@ def leave_untracked(run: Begun) -> None:
         State(run.layout).put(names.of_run(run.id, names.CONTEXT), context, mode=files.PRIVATE)
 
 
-def restore(run: Begun) -> None:
+def restore(run: StartedRun) -> None:
     """The kept tree as this run found it: tracked files as committed, and no untracked file that was not there."""
     for name in worktrees.ensure(run.layout.top, run.checkout, run.context.head, keep=True):
         if name not in run.context.untracked:
             worktrees.discard(run.checkout, name)
 
 
-class Made(Record):
+class RunCommit(Record):
     """The work of a run as a commit: `landed` on the mission's position, or, with `clashes` or unwanted, only `kept`."""
 
     landed: str
@@ -354,7 +354,7 @@ class Made(Record):
     clashes: list[str] = []
 
 
-def commit(run: Begun, tree: str, message: str, *, lands: bool = True, cut: bool = False) -> Made:
+def commit(run: StartedRun, tree: str, message: str, *, lands: bool = True, cut: bool = False) -> RunCommit:
     """Commit `tree` on the mission's position, and what other runs landed since this one opened stays; durable. The refs by which
     recovery finds the commit, and whether its work is `cut`, move with the position.
 
@@ -364,15 +364,15 @@ def commit(run: Begun, tree: str, message: str, *, lands: bool = True, cut: bool
     project, message = run.layout.top, message.replace("\0", "").rstrip("\n") + "\n"
     ours = repository.commit_tree(project, tree, [run.context.head], message)
     if not lands:
-        return Made(landed="", kept=ours)
+        return RunCommit(landed="", kept=ours)
     ref = _ref(mission.read(run.layout).id, "tip")
     while True:
         tip = dotgit.commit_of(project, ref) or run.context.head
         made = ours
         if tip != run.context.head:
-            joined = merging.tree_of(project, tip, ours)
+            joined = merges.tree_of(project, tip, ours)
             if joined.conflicts:
-                return Made(landed="", kept=ours, clashes=joined.conflicts)
+                return RunCommit(landed="", kept=ours, clashes=joined.conflicts)
             made = repository.commit_tree(project, joined.tree, [tip], message)
         if refs.swap(project, ref, made, tip, *also):
-            return Made(landed=made)
+            return RunCommit(landed=made)

@@ -28,7 +28,7 @@ CHANGED, ACCEPTED, BACK = "changed", "accepted", "back"
 RESTORE = "Take that line out, or restore the file from the newest snapshot."
 
 
-class Line(Record):
+class AcceptanceRow(Record):
     """A line of the log. `blob`: the id of what the path has in `commit`, "" for none; `was`: the object with the bytes that
     count while it waits, "" for none. `by`: a run, or a person's name."""
 
@@ -41,7 +41,7 @@ class Line(Record):
     commit: str = ""
 
 
-class File(Record):
+class AcceptedFile(Record):
     """The version of a file that counts: a blob of git, or an object of the mission."""
 
     path: str
@@ -51,7 +51,7 @@ class File(Record):
     size: int = 0
 
 
-class Waiting(Record):
+class WaitingChange(Record):
     """A change of a run that waits for a person: `what` became of the file (`new`, `changed` or `deleted`), and by which run."""
 
     path: str
@@ -59,13 +59,13 @@ class Waiting(Record):
     run: str
 
 
-class Accepted:
+class AcceptedFiles:
     """The files below some paths as they count at a commit: `files` by their path in git, `waiting` what does not count."""
 
     def __init__(self, layout: Layout, commit: str) -> None:
         self.layout, self.commit = layout, commit
-        self.files: dict[str, File] = {}
-        self.waiting: list[Waiting] = []
+        self.files: dict[str, AcceptedFile] = {}
+        self.waiting: list[WaitingChange] = []
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """{path: bytes} of those of the paths that are there. 1 git call at most."""
@@ -74,26 +74,30 @@ class Accepted:
         return {one.path: of_git[one.blob] if one.blob else objects.get(self.layout, one.object) for one in wanted}
 
 
-def lines(layout: Layout) -> list[Line]:
+def lines(layout: Layout) -> list[AcceptanceRow]:
     """The lines of the log, oldest first; raises BrokenFile with the line of one that is none."""
 
-    def made(row: Any) -> Line:
-        return schema.record(Line, row, "a change of the workspace has")
+    def made(row: Any) -> AcceptanceRow:
+        return schema.record(AcceptanceRow, row, "a change of the workspace has")
 
     data = State(layout).data(names.WORKSPACE_LOG)
     return json_lines.parse(data, layout.workspace_log, made, "the line is no change of the workspace", RESTORE)
 
 
-def newest(layout: Layout) -> dict[str, Line]:
+def newest(layout: Layout) -> dict[str, AcceptanceRow]:
     """{path: its newest line} of the log."""
     return {row.path: row for row in lines(layout)}
 
 
-def at(layout: Layout, commit: str, paths: Collection[str], known: dict[str, Line] | None = None) -> Accepted:
+def at(
+    layout: Layout, commit: str, paths: Collection[str], known: dict[str, AcceptanceRow] | None = None
+) -> AcceptedFiles:
     """What counts at a commit below these paths (of git). 1 git call; more only where both a run and a person changed a file."""
-    made = Accepted(layout, commit)
+    made = AcceptedFiles(layout, commit)
     found = contents.entries(layout.top, commit, paths)
-    made.files = {path: File(path=path, mode=one.mode, blob=one.blob, size=one.size) for path, one in found.items()}
+    made.files = {
+        path: AcceptedFile(path=path, mode=one.mode, blob=one.blob, size=one.size) for path, one in found.items()
+    }
     below = tuple(f"{path}/" for path in paths)
     for path, row in (newest(layout) if known is None else known).items():
         if row.verb == CHANGED and (path in paths or path.startswith(below)):
@@ -101,7 +105,7 @@ def at(layout: Layout, commit: str, paths: Collection[str], known: dict[str, Lin
     return made
 
 
-def _hold_back(made: Accepted, path: str, row: Line) -> None:
+def _hold_back(made: AcceptedFiles, path: str, row: AcceptanceRow) -> None:
     """Put the version of before in the place of a run's, where that is what the commit has."""
     now = made.files.get(path)
     blob = now.blob if now else ""
@@ -114,28 +118,32 @@ def _hold_back(made: Accepted, path: str, row: Line) -> None:
     else:
         made.files.pop(path, None)
     what = "deleted" if not now else "changed" if there else "new"
-    made.waiting.append(Waiting(path=path, what=what, run=row.by))
+    made.waiting.append(WaitingChange(path=path, what=what, run=row.by))
 
 
-def _before(made: Accepted, path: str, row: Line, blob: str) -> File | None:
+def _before(made: AcceptedFiles, path: str, row: AcceptanceRow, blob: str) -> AcceptedFile | None:
     """The version that counts in the place of the commit's; None where the commit's own is a person's."""
     layout = made.layout
     if blob == row.blob:
-        return File(path=path, mode="100644", object=row.was, size=_size(layout, row.was))
+        return AcceptedFile(path=path, mode="100644", object=row.was, size=_size(layout, row.was))
     change = contents.last_change(layout.top, made.commit, path)
     if change is None or not (change.by_run or change.merge_of_ours):
         return None
     if change.by_run:  # of another mission, or of a run that left no line
-        return File(path=path, mode="100644", object=row.was, size=_size(layout, row.was))
+        return AcceptedFile(path=path, mode="100644", object=row.was, size=_size(layout, row.was))
     theirs = contents.entries(layout.top, change.parents[1], [path]).get(path)  # git joined both sides
-    return File(path=path, mode=theirs.mode, blob=theirs.blob, size=theirs.size) if theirs else File(path=path, mode="")
+    return (
+        AcceptedFile(path=path, mode=theirs.mode, blob=theirs.blob, size=theirs.size)
+        if theirs
+        else AcceptedFile(path=path, mode="")
+    )
 
 
 def _size(layout: Layout, name: str) -> int:
     return len(objects.get(layout, name)) if name else 0
 
 
-def changed(layout: Layout, run: str, commit: str, parent: str, paths: Sequence[str], when: str) -> list[Line]:
+def changed(layout: Layout, run: str, commit: str, parent: str, paths: Sequence[str], when: str) -> list[AcceptanceRow]:
     """The lines for what a run changed of a workspace between two commits; what counted before is an object from now on."""
     paths = _anchored(layout, commit, parent, paths)
     known, now = newest(layout), contents.entries(layout.top, commit, paths)
@@ -148,7 +156,7 @@ def changed(layout: Layout, run: str, commit: str, parent: str, paths: Sequence[
         data, was = (new[entry.blob] if entry else None), old.get(path)
         object_name = "" if was is None else objects.put(layout, was)
         made.append(
-            Line(
+            AcceptanceRow(
                 at=when,
                 by=run,
                 verb=BACK if data == was else CHANGED,
@@ -169,12 +177,14 @@ def _anchored(layout: Layout, commit: str, parent: str, paths: Sequence[str]) ->
     return [path for path in paths if not anchors[path] or anchors[path] in there]
 
 
-def rendered(found: Iterable[Line]) -> bytes:
+def rendered(found: Iterable[AcceptanceRow]) -> bytes:
     """The lines of the log for these."""
     return b"".join(encoding.dump_json(row.asdict()) for row in found)
 
 
-def accepting(layout: Layout, commit: str, waiting: Sequence[Waiting], wanted: Sequence[str], by: str) -> list[Line]:
+def accepting(
+    layout: Layout, commit: str, waiting: Sequence[WaitingChange], wanted: Sequence[str], by: str
+) -> list[AcceptanceRow]:
     """The lines with which a person accepts what waits at a commit: all, or these paths and what lies below them. Raises
     UsageFault for one of which nothing waits."""
     found = [one for one in waiting if not wanted or any(_covers(path, one.path) for path in wanted)]
@@ -184,10 +194,10 @@ def accepting(layout: Layout, commit: str, waiting: Sequence[Waiting], wanted: S
         raise UsageFault(f"No change of {idle[0]} waits. What waits: {there}.")
     now = contents.entries(layout.top, commit, [one.path for one in found])
     same = {"at": clock.stamp(clock.now()), "by": by, "verb": ACCEPTED, "commit": commit}
-    return [Line(**same, path=one.path, blob=now[one.path].blob if one.path in now else "") for one in found]
+    return [AcceptanceRow(**same, path=one.path, blob=now[one.path].blob if one.path in now else "") for one in found]
 
 
-def append(layout: Layout, found: Sequence[Line]) -> None:
+def append(layout: Layout, found: Sequence[AcceptanceRow]) -> None:
     """Add these lines to the log, durably."""
     State(layout).append(names.WORKSPACE_LOG, rendered(found))
 

@@ -12,7 +12,7 @@ DATED = "- ["
 SMALLEST = 40  # tokens; below, a cut text is its note alone
 
 
-class Section(Record):
+class WorkspaceSection(Record):
     """A part of a prompt: `title`, which may have an introduction, and `text`, from the file `source` of a `layer`. `keep`: what
     of the text stays where there is no room; `rest`: where a reader finds the whole. `whole_tokens`: before it was cut."""
 
@@ -36,7 +36,7 @@ class Section(Record):
         return self.tokens < self.whole_tokens
 
 
-def fit(sections: Sequence[Section], most: int) -> list[Section]:
+def fit(sections: Sequence[WorkspaceSection], most: int) -> list[WorkspaceSection]:
     """The sections, in their order, of at most `most` tokens together."""
     made = [one.replace(whole_tokens=one.tokens) for one in sections]
     left, room = sorted(range(len(made)), key=lambda at: made[at].whole_tokens), most
@@ -47,7 +47,7 @@ def fit(sections: Sequence[Section], most: int) -> list[Section]:
     return made
 
 
-def _cut(section: Section, most: int) -> Section:
+def _cut(section: WorkspaceSection, most: int) -> WorkspaceSection:
     """The section with at most `most` tokens, the note on what is left out included."""
     rows = section.text.rstrip("\n").split("\n")
     note = _note(section, len(rows))
@@ -60,7 +60,7 @@ def _cut(section: Section, most: int) -> Section:
     return section.replace(text="".join(f"{row}\n" for row in kept) + note)
 
 
-def _note(section: Section, rows: int) -> str:
+def _note(section: WorkspaceSection, rows: int) -> str:
     what = {ROWS: f"{rows} more", NEWEST: "older entries"}.get(section.keep, "the rest")
     return f"[… no room for {what}: {section.rest or section.source} …]\n"
 

@@ -17,7 +17,7 @@ from harness.base.record import Record
 from harness.git import dotgit, repository, settings
 from harness.state import files
 from harness.state.layout import Layout, command, state_home
-from harness.workspace.reading import Reader
+from harness.workspace.reader import WorkspaceReader
 from harness.workspace.skills import Skill
 from harness.workspace.tools import STDIO, McpServer
 
@@ -60,7 +60,7 @@ def _grants(rows: Iterable[str], about: object) -> Grants:
     return Grants(rows=shown, digest=encoding.digest(encoding.dump_json(about)))
 
 
-def of_workspace(reader: Reader, servers: Iterable[McpServer], skills: Iterable[Skill]) -> Grants:
+def of_workspace(reader: WorkspaceReader, servers: Iterable[McpServer], skills: Iterable[Skill]) -> Grants:
     """What the workspace brings. `skills`: those that have files."""
     rows, about = [], list[object]()
     for server in servers:

@@ -17,7 +17,7 @@ PATH, TEXT = "path", "text"  # how a pattern is read: `*` stays within a name of
 SPECIAL = "*?[{\\"
 
 
-class Rule(Record):
+class ToolRule(Record):
     """One rule. `pattern`: None where the rule is about every call of the tool."""
 
     text: str
@@ -33,7 +33,7 @@ class Rule(Record):
         return self.covers(tool) and (self.pattern is None or _matches(self.pattern, about, kind))
 
 
-class Rules(Record):
+class ToolRules(Record):
     """What a conversation may call. `allow`: lists of which each must have a rule that fits, none for no such lists; `granted`:
     what a person has said yes to for good, which is not asked about again."""
 
@@ -67,15 +67,15 @@ class Rules(Record):
             return ALLOW, rule
         return ASK, rule
 
-    def narrowed(self, only: Sequence[str] | None) -> Rules:
+    def narrowed(self, only: Sequence[str] | None) -> ToolRules:
         """These rules, with one more list of what is allowed; None for none."""
         return self if only is None else self.replace(allow=[*self.allow, list(only)])
 
 
-def parse(text: str) -> Rule:
+def parse(text: str) -> ToolRule:
     """The rule in a text that `fault` accepts."""
     name, bracket, rest = text.partition("(")
-    return Rule(text=text, tool=name, pattern=rest[:-1] if bracket else None)
+    return ToolRule(text=text, tool=name, pattern=rest[:-1] if bracket else None)
 
 
 def fault(text: str) -> str:
@@ -107,7 +107,7 @@ def within(one: Iterable[str], other: Sequence[str]) -> list[str]:
     """Those of the rules `one` that allow nothing but what the rules `other` allow."""
     wider = [parse(text) for text in other]
 
-    def inside(rule: Rule) -> bool:
+    def inside(rule: ToolRule) -> bool:
         return any(two.covers(rule.tool) and two.pattern in (None, rule.pattern) for two in wider)
 
     return [text for text in one if inside(parse(text))]

@@ -62,11 +62,11 @@ def parse(text: str, path: str, name: str) -> dict[str, Any]:
     place = meta.get("workspace", {})
     found += schema.faults(place, "'workspace'", _Place) if not found else []
     if not schema.is_name(name):
-        found.append(schema.Fault.of(f"'{name}' is no name of a subagent: letters, digits, '.', '_', '-'", path))
+        found.append(schema.SchemaFault.of(f"'{name}' is no name of a subagent: letters, digits, '.', '_', '-'", path))
     if not found and meta.get("name", name) != name:
-        found.append(schema.Fault.of(f"'name' must be '{name}', as the file is called", path, "name"))
+        found.append(schema.SchemaFault.of(f"'name' must be '{name}', as the file is called", path, "name"))
     if not found and not body.strip():
-        found.append(schema.Fault.of("it has no body, which is the subagent's prompt", path))
+        found.append(schema.SchemaFault.of("it has no body, which is the subagent's prompt", path))
     if found:
         raise BrokenFile(path, "; ".join(found), line=_line(text, found[0].key), remedy=f"docs/workspace.md. {OFF}")
     made = _FrontMatter(**meta)

@@ -71,7 +71,7 @@ class McpServer(Record):
     confine: bool = True
 
 
-class Tools(Record):
+class ToolsFile(Record):
     """What a tools.json says, as rules of `rules.py`. `allow` None: every tool that is not denied; `faults`: the servers that are
     left out because their entry is invalid, a line each."""
 
@@ -87,17 +87,17 @@ class Tools(Record):
         return self.rules.restricts
 
     @property
-    def rules(self) -> rules.Rules:
+    def rules(self) -> rules.ToolRules:
         """The rules of its lists."""
-        return rules.Rules(allow=[] if self.allow is None else [self.allow], deny=self.deny, ask=self.ask)
+        return rules.ToolRules(allow=[] if self.allow is None else [self.allow], deny=self.deny, ask=self.ask)
 
 
-def of_json(value: Mapping[str, Any]) -> Tools:
+def of_json(value: Mapping[str, Any]) -> ToolsFile:
     """The Tools that `schema.plain` made these values of."""
-    return Tools(**{**value, "servers": [McpServer(**row) for row in value["servers"]]})
+    return ToolsFile(**{**value, "servers": [McpServer(**row) for row in value["servers"]]})
 
 
-def parse(text: str, path: str) -> Tools:
+def parse(text: str, path: str) -> ToolsFile:
     """What the file says; raises BrokenFile with the line. An empty file is broken, too: `{}` restricts nothing. An
     invalid server restricts nothing, so it is left out."""
     if not text.strip():
@@ -118,7 +118,7 @@ def parse(text: str, path: str) -> Tools:
     if found:
         raise BrokenFile(path, "; ".join(found), line=_line(text, found[0].key), remedy=f"docs/workspace.md. {OFF}")
     whole = _File(**value)
-    made = Tools(allow=whole.allow, deny=whole.deny, ask=whole.ask)
+    made = ToolsFile(allow=whole.allow, deny=whole.deny, ask=whole.ask)
     for name, row in whole.mcpServers.items():
         try:
             made.servers.append(_server(name, row, text, path))
@@ -195,7 +195,7 @@ def _value(found: re.Match[str], env: Mapping[str, str], missing: list[str]) -> 
     return default or ""
 
 
-def merged(found: Iterable[Tools]) -> Tools:
+def merged(found: Iterable[ToolsFile]) -> ToolsFile:
     """Several files as one, the later of a nearer layer: every deny counts, a tool must be allowed by each allow-list, and a
     server takes the place of one with its name."""
     denied, asked = list[str](), list[str]()
@@ -209,7 +209,7 @@ def merged(found: Iterable[Tools]) -> Tools:
         if one.allow is not None:
             allowed = one.allow if allowed is None else _both(allowed, one.allow)
         servers |= {server.name: server for server in one.servers}
-    return Tools(allow=allowed, deny=denied, ask=asked, servers=list(servers.values()), faults=faults)
+    return ToolsFile(allow=allowed, deny=denied, ask=asked, servers=list(servers.values()), faults=faults)
 
 
 def _both(one: list[str], two: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness.agents.base import Event, Failed, Finished
+from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess
 from harness.agents.registry import Agent, ExecutionContext, Settings, make
 from harness.base.record import Record
 
@@ -18,18 +18,18 @@ class Observed(Record):
     did: list[str]
     output: str
     usages: list[str] = []
-    end: Finished | Failed
+    end: AgentSuccess | AgentFailure
 
     @property
     def reply(self) -> str:
         """Its reply; it must have finished."""
-        assert isinstance(self.end, Finished), self.end
+        assert isinstance(self.end, AgentSuccess), self.end
         return self.end.reply
 
     @property
     def failure(self) -> tuple[str, str]:
         """(outcome, reason); it must have failed."""
-        assert isinstance(self.end, Failed), self.end
+        assert isinstance(self.end, AgentFailure), self.end
         return self.end.outcome, self.end.reason
 
 
@@ -53,10 +53,10 @@ def listen(agent: Agent, at: ExecutionContext, prompt: str = "") -> Observed:
     """Run the agent to its end, which must be the last item and the only one of its kind."""
     found = list(agent.think(prompt, at))
     *events, end = found
-    assert isinstance(end, Finished | Failed)
+    assert isinstance(end, AgentSuccess | AgentFailure)
     texts: dict[str, list[str]] = {name: [] for name in ("said", "saying", "did", "output", "tick", "raw", "usage")}
     for event in events:
-        assert isinstance(event, Event)
+        assert isinstance(event, AgentEvent)
         texts[{"waits": "output", "whole": "said"}.get(event.kind, event.kind)].append(event.text)
     output = "".join(texts["output"])
     return Observed(said=texts["said"], did=texts["did"], output=output, usages=texts["usage"], end=end)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.base import Event, Failed, Finished
+from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess
 from harness.agents.registry import EMBEDDED, Agent, ExecutionContext, Settings, make
 from tests.agents.agent_desk import desk, listen, project, settings
 
@@ -44,7 +44,7 @@ def test_an_agent_ends_in_one_finish_after_its_events(tmp_path: Path, name: str)
     """First events, then one end; the last message is the reply; unknown usage is None, not zero."""
     folder = project(tmp_path)
     observed = listen(BUILDERS[name](folder), desk(folder))
-    assert observed.end == Finished(reply="word", usage=None)
+    assert observed.end == AgentSuccess(reply="word", usage=None)
     assert observed.said == ["word"]
 
 
@@ -71,5 +71,5 @@ def test_settings_and_desk_are_closed_sets() -> None:
     assert ExecutionContext.fields[5:8] == ("idle_seconds", "startup_seconds", "after_result_seconds")
     assert ExecutionContext.fields[8:11] == ("stable_bytes", "cost_left_usd", "tokens_left")
     assert ExecutionContext.fields[11:] == ("confinement", "withheld", "told")
-    assert Event(kind="tick").text == ""
-    assert Failed(outcome="limit", reason="full").usage is None
+    assert AgentEvent(kind="tick").text == ""
+    assert AgentFailure(outcome="limit", reason="full").usage is None

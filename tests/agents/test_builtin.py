@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.agents import builtin, registry
-from harness.agents.answer import Answer
-from harness.agents.base import Failed, Finished
+from harness.agents.answer_state import AnswerState
+from harness.agents.base import AgentFailure, AgentSuccess
 from harness.mission.usage import TABLE
 from harness.process.confine import Confinement, Glass
 from tests.agents.agent_desk import desk, project, settings
@@ -85,9 +85,9 @@ def test_without_its_packages_it_is_69_with_the_command(house: House, tmp_path: 
     assert "pip install" in done.err and "pydantic-ai-slim" in done.err and "pathspec ripgrep" in done.err
 
 
-def events(*rows: dict[str, object]) -> tuple[list[object], Answer]:
+def events(*rows: dict[str, object]) -> tuple[list[object], AnswerState]:
     """What the rows mean."""
-    answer = Answer("builtin")
+    answer = AnswerState("builtin")
     return [event for row in rows for event in builtin.read(row, answer)], answer
 
 
@@ -95,11 +95,15 @@ def test_an_end_is_the_outcome_of_the_run() -> None:
     """With its reason, and the time at which the vendor accepts requests again."""
     found, _ = events({"type": "end", "outcome": "limit", "reason": "slow down", "until": 4_000_000_000})
     end = found[0]
-    assert isinstance(end, Failed) and (end.outcome, end.reason, end.until) == ("limit", "slow down", 4_000_000_000)
+    assert isinstance(end, AgentFailure) and (end.outcome, end.reason, end.until) == (
+        "limit",
+        "slow down",
+        4_000_000_000,
+    )
     found, _ = events({"type": "said", "text": "Done."}, {"type": "end", "outcome": "ok", "reply": "Done."})
-    assert isinstance(found[-1], Finished) and found[-1].reply == "Done."
+    assert isinstance(found[-1], AgentSuccess) and found[-1].reply == "Done."
     found, _ = events({"type": "end", "outcome": "surprise", "reason": "r"})
-    assert isinstance(found[0], Failed) and found[0].outcome == "agent_error"
+    assert isinstance(found[0], AgentFailure) and found[0].outcome == "agent_error"
 
 
 def test_usage_has_the_cost_of_the_table() -> None:

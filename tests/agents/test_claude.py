@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.answer import Answer
-from harness.agents.base import Failed, Finished
+from harness.agents.answer_state import AnswerState
+from harness.agents.base import AgentFailure, AgentSuccess
 from harness.agents.claude import argv, read
 from tests.agents.agent_desk import TRANSCRIPTS, counted, desk, project, repeat, settings
 
@@ -38,7 +38,7 @@ def test_the_whole_bill_is_counted_and_nothing_twice(tmp_path: Path) -> None:
 
 def test_an_answer_that_is_cut_off_counts_what_came(tmp_path: Path) -> None:
     """Each message counts once, although each of its blocks repeats its usage."""
-    answer = Answer("claude")
+    answer = AnswerState("claude")
     for line in (TRANSCRIPTS / RECORDED / "mission-worker.jsonl").read_text().split("\n"):
         row = json.loads(line or "{}")
         if row.get("type") == "result":
@@ -67,8 +67,8 @@ def test_a_failure_is_known_by_its_status_although_it_says_success(tmp_path: Pat
 def test_a_refused_key_is_noticed_at_the_first_retry() -> None:
     """Not only after ten retries and three minutes."""
     row = {"type": "system", "subtype": "api_retry", "error_status": 401, "error": "authentication_failed"}
-    *_, found = read(row, Answer("claude"))
-    assert isinstance(found, Failed)
+    *_, found = read(row, AnswerState("claude"))
+    assert isinstance(found, AgentFailure)
     assert found.outcome == "auth"
 
 
@@ -112,20 +112,22 @@ def test_the_model_is_named_where_one_is_configured(tmp_path: Path) -> None:
 
 def test_a_dialect_that_counts_the_cache_into_the_input_is_recognised_by_its_total(tmp_path: Path) -> None:
     """As in the recording of a program with these events."""
-    answer, ends = Answer("qwen"), []
+    answer, ends = AnswerState("qwen"), []
     for line in (TRANSCRIPTS / "qwen-0.15.10" / "mission-worker.jsonl").read_text().split("\n"):
-        ends += [event for event in read(json.loads(line or "{}"), answer) if isinstance(event, Finished | Failed)]
-    assert isinstance(ends[0], Finished)
+        ends += [
+            event for event in read(json.loads(line or "{}"), answer) if isinstance(event, AgentSuccess | AgentFailure)
+        ]
+    assert isinstance(ends[0], AgentSuccess)
     assert (answer.usage.input, answer.usage.cache_read, answer.usage.output) == (1800, 1200, 150)
     assert settings(project(tmp_path)).trust == ""
 
 
 def test_a_success_that_reached_no_model_is_no_success() -> None:
     """A program with these events reports a refused key as success, with zero tokens."""
-    answer = Answer("qwen")
+    answer = AnswerState("qwen")
     *_, last = (TRANSCRIPTS / "qwen-0.15.10" / "auth.jsonl").read_text().rstrip("\n").split("\n")
     end = list(read(json.loads(last), answer))[-1]
-    assert isinstance(end, Failed)
+    assert isinstance(end, AgentFailure)
     assert end.outcome == "config"
     assert "401" in end.reason
 
@@ -133,14 +135,14 @@ def test_a_success_that_reached_no_model_is_no_success() -> None:
 def test_a_denied_tool_is_reported_with_the_answer(tmp_path: Path) -> None:
     """The result reports success all the same."""
     end = repeat(tmp_path, "claude", f"{RECORDED}/denied.jsonl").observed.end
-    assert isinstance(end, Finished)
+    assert isinstance(end, AgentSuccess)
     assert end.remark.startswith("it was not allowed: Bash")
 
 
 def test_an_exhausted_turn_limit_is_the_agent_s_own_fault(tmp_path: Path) -> None:
     """And it is counted."""
     end = repeat(tmp_path, "claude", f"{RECORDED}/max-turns.jsonl", 1).observed.end
-    assert isinstance(end, Failed)
+    assert isinstance(end, AgentFailure)
     assert (end.outcome, end.usage is not None) == ("agent_error", True)
     assert "maximum number of turns" in end.reason
 
@@ -157,7 +159,7 @@ def test_it_gets_the_cost_that_is_left(tmp_path: Path) -> None:
 def test_an_exhausted_budget_is_no_agent_error(tmp_path: Path) -> None:
     """It ended at its limit; its usage is counted."""
     end = repeat(tmp_path, "claude", f"{RECORDED}/max-budget.jsonl", 1).observed.end
-    assert isinstance(end, Failed)
+    assert isinstance(end, AgentFailure)
     assert (end.outcome, end.reason) == ("killed", "Reached maximum budget ($0.0163)")
     assert end.usage is not None
     assert end.usage.cost_usd == pytest.approx(0.0183)
@@ -166,8 +168,8 @@ def test_an_exhausted_budget_is_no_agent_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kind", "outcome"), [("authentication_failed", "auth"), ("server_error", "limit")])
 def test_without_a_status_the_last_message_gives_the_cause(kind: str, outcome: str) -> None:
     """Without a login or a network the result has no status."""
-    answer = Answer("claude")
+    answer = AnswerState("claude")
     list(read({"type": "assistant", "error": kind, "message": {"content": []}}, answer))
     end = list(read({"type": "result", "is_error": True, "api_error_status": None, "result": "Not now"}, answer))[-1]
-    assert isinstance(end, Failed)
+    assert isinstance(end, AgentFailure)
     assert (end.outcome, end.reason) == (outcome, "Not now")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.answer import Answer
-from harness.agents.base import Event, Failed
+from harness.agents.answer_state import AnswerState
+from harness.agents.base import AgentEvent, AgentFailure
 from harness.agents.codex import read
 from tests.agents.agent_desk import counted, repeat
 
@@ -17,10 +17,10 @@ RECORDED = "codex-0.169.0"
 WORKER = f"{RECORDED}/mission-worker.jsonl"
 
 
-def failed(message: str) -> Failed:
+def failed(message: str) -> AgentFailure:
     """The outcome of a failed turn with this message."""
-    (found,) = read({"type": "turn.failed", "error": {"message": message}}, Answer("codex"))
-    assert isinstance(found, Failed)
+    (found,) = read({"type": "turn.failed", "error": {"message": message}}, AnswerState("codex"))
+    assert isinstance(found, AgentFailure)
     return found
 
 
@@ -78,9 +78,9 @@ def test_a_limit_of_a_plan_has_its_end() -> None:
 def test_the_words_of_its_sentences_decide_nothing_elsewhere() -> None:
     """In a message of the agent they are plain text."""
     item = {"type": "agent_message", "text": "Quota exceeded, unexpected status 401 Unauthorized"}
-    answer = Answer("codex")
+    answer = AnswerState("codex")
     found = list(read({"type": "item.completed", "item": item}, answer))
-    assert [event.kind for event in found if isinstance(event, Event)] == ["said"]
+    assert [event.kind for event in found if isinstance(event, AgentEvent)] == ["said"]
     assert failed("the model went away").outcome == "agent_error"
 
 
@@ -114,8 +114,10 @@ def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) ->
 
 def test_a_retry_is_no_end_and_no_sign_of_life() -> None:
     """Without a network it reconnects for ever."""
-    answer = Answer("codex")
+    answer = AnswerState("codex")
     row = json.loads('{"type":"error","message":"Reconnecting... 1/5"}')
-    assert [event.text for event in read(row, answer) if isinstance(event, Event)] == ["waits: Reconnecting... 1/5\n"]
+    assert [event.text for event in read(row, answer) if isinstance(event, AgentEvent)] == [
+        "waits: Reconnecting... 1/5\n"
+    ]
     assert list(read(row, answer)) == [], "reported once"
     assert answer.waiting

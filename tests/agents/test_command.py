@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.base import Event, Finished
+from harness.agents.base import AgentEvent, AgentSuccess
 from harness.agents.command import Command
 from harness.base.errors import BrokenFile, Unavailable
 from harness.process import tree
@@ -108,9 +108,9 @@ def test_a_program_that_closed_its_output_without_a_reply_is_waited_for(tmp_path
     folder = project(tmp_path)
     at = desk(folder).replace(after_result_seconds=0.3)
     quiet = Command("mine", settings(folder, command=["bash", "-c", "exec 1>&2; sleep 1; echo over"]))
-    assert listen(quiet, at).end == Finished(reply="")
+    assert listen(quiet, at).end == AgentSuccess(reply="")
     said = Command("mine", settings(folder, command=["bash", "-c", "echo done; exec 1>&2; sleep 60"]))
-    assert listen(said, at).end == Finished(reply="done\n", late=True)
+    assert listen(said, at).end == AgentSuccess(reply="done\n", late=True)
 
 
 def test_a_program_with_a_vendors_format_gets_that_vendors_keys(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_its_words_come_while_it_speaks(tmp_path: Path) -> None:
     folder = project(tmp_path)
     script = r"printf 'gr\303'; sleep 0.2; printf '\266\303\237er\n'; sleep 0.2; echo two"
     agent = Command("mine", settings(folder, command=["bash", "-c", script]))
-    found = [one for one in agent.think("", desk(folder)) if isinstance(one, Event)]
+    found = [one for one in agent.think("", desk(folder)) if isinstance(one, AgentEvent)]
     pieces = [one.text for one in found if one.kind == "saying"]
     assert len(pieces) >= 3
     assert "".join(pieces) == "größer\ntwo\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.base import Failed
+from harness.agents.base import AgentFailure
 from harness.agents.opencode import environment
 from tests.agents.agent_desk import counted, desk, project, repeat, settings
 
@@ -39,7 +39,7 @@ def test_the_steps_are_summed_and_a_cost_of_nothing_is_unknown(tmp_path: Path) -
 def test_a_failure_is_known_by_its_status_and_code(tmp_path: Path, case: str, outcome: str) -> None:
     """An empty account is no limit that passes."""
     end = repeat(tmp_path, "opencode", f"{RECORDED}/{case}.jsonl", 1).observed.end
-    assert isinstance(end, Failed)
+    assert isinstance(end, AgentFailure)
     assert end.outcome == outcome
     if case == "limit":
         assert 0 < end.until - time.time() <= 8
@@ -49,7 +49,7 @@ def test_a_clean_exit_without_a_message_is_no_success(tmp_path: Path) -> None:
     """A refused permission looks like that."""
     (tmp_path / "steps").write_text('{"type":"step_finish","sessionID":"s","part":{"tokens":{"input":1},"cost":0.5}}\n')
     end = repeat(tmp_path, "opencode", str(tmp_path / "steps")).observed.end
-    assert isinstance(end, Failed)
+    assert isinstance(end, AgentFailure)
     assert end.outcome == "agent_error"
     assert end.usage is not None
     assert (end.usage.cost_usd, end.usage.cost_source) == (0.5, "reported")
@@ -85,7 +85,7 @@ def test_every_server_of_the_user_is_switched_off_by_its_name(tmp_path: Path) ->
 def test_an_answer_given_up_at_a_refused_tool_is_no_success(tmp_path: Path) -> None:
     """It exits with 0 after some messages; only its last step shows that another one must follow."""
     end = repeat(tmp_path, "opencode", f"{RECORDED}/denied.jsonl").observed.end
-    assert isinstance(end, Failed)
+    assert isinstance(end, AgentFailure)
     assert end.outcome == "config"
     assert "trust in config.toml" in end.reason
 

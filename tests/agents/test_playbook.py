@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.agents import playbook
-from harness.agents.base import Event
+from harness.agents.base import AgentEvent
 from harness.base.errors import Unavailable
 from harness.process import tree
 from tests.agents.agent_desk import Observed, desk, listen, project, settings
@@ -122,7 +122,7 @@ def test_closing_the_generator_ends_everything(tmp_path: Path) -> None:
     (folder / "playbooks").mkdir()
     (folder / "playbooks" / "worker.md").write_text("```sh\necho $$\nsleep 600\n```\n")
     thinking = playbook.Playbook(settings(folder)).think("", desk(folder))
-    pid = next(int(event.text) for event in thinking if isinstance(event, Event) and event.kind == "output")
+    pid = next(int(event.text) for event in thinking if isinstance(event, AgentEvent) and event.kind == "output")
     thinking.close()
     assert not tree.stat(pid)
 

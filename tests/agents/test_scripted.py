@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.agents.base import Failed, Finished
-from harness.agents.scripted import Scripted
+from harness.agents.base import AgentFailure, AgentSuccess
+from harness.agents.scripted import ScriptedAgent
 from harness.base.errors import Unavailable
 from harness.mission.usage import parse, reported
 from tests.agents.agent_desk import Observed, desk, listen, project, settings
@@ -20,14 +20,14 @@ def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Observed
     """The run of a script."""
     (folder / "scripts").mkdir(exist_ok=True)
     (folder / "scripts" / "worker.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
-    return listen(Scripted(settings(folder)), desk(folder, seconds=seconds))
+    return listen(ScriptedAgent(settings(folder)), desk(folder, seconds=seconds))
 
 
 def test_the_last_text_is_the_reply(tmp_path: Path) -> None:
     """Every text is a message; the last one counts."""
     observed = act(project(tmp_path), {"say": "first"}, {"say": "second"})
     assert observed.said == ["first", "second"]
-    assert observed.end == Finished(reply="second")
+    assert observed.end == AgentSuccess(reply="second")
 
 
 def test_commands_run_in_the_working_folder(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_script_can_end_in_any_way(tmp_path: Path, outcome: str) -> None:
 def test_a_script_can_state_when_to_retry(tmp_path: Path) -> None:
     """Like a vendor that refuses requests until then."""
     end = act(project(tmp_path), {"fail": "limit", "until": 1777076234}).end
-    assert isinstance(end, Failed)
+    assert isinstance(end, AgentFailure)
     assert end.until == 1777076234
 
 
@@ -68,13 +68,13 @@ def test_usage_is_passed_on(tmp_path: Path) -> None:
     """The usage of an agent reaches the run log."""
     used = {"input": 1200, "cost_usd": 0.25}
     observed = act(project(tmp_path), {"say": "a"}, {"usage": used})
-    assert observed.end == Finished(reply="a", usage=reported("scripted", input=1200, cost_usd=0.25))
+    assert observed.end == AgentSuccess(reply="a", usage=reported("scripted", input=1200, cost_usd=0.25))
     assert [parse(text) for text in observed.usages] == [observed.end.usage]
 
 
 def test_an_empty_script_finishes_with_an_empty_reply(tmp_path: Path) -> None:
     """An agent without output is a separate case."""
-    assert act(project(tmp_path)).end == Finished(reply="")
+    assert act(project(tmp_path)).end == AgentSuccess(reply="")
 
 
 def test_scripts_are_found_as_playbooks_are(tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_scripts_are_found_as_playbooks_are(tmp_path: Path) -> None:
     for name in names:
         (there / name).write_text("")
     for name in names:
-        found = Scripted(settings(folder, attempt=2, path="elsewhere")).path
+        found = ScriptedAgent(settings(folder, attempt=2, path="elsewhere")).path
         assert os.path.basename(found) == name
         os.unlink(found)
     with pytest.raises(Unavailable, match=r"elsewhere/worker-F-001\.2\.jsonl or"):
-        Scripted(settings(folder, attempt=2, path="elsewhere"))
+        ScriptedAgent(settings(folder, attempt=2, path="elsewhere"))

@@ -30,8 +30,8 @@ def test_every_error_ends_with_a_documented_code() -> None:
         (errors.BrokenFile, 65),
         (errors.Unavailable, 69),
         (errors.NeedsPerson, 11),
-        (errors.Busy, 75),
-        (errors.Refused, 10),
+        (errors.LockBusy, 75),
+        (errors.RequestRefused, 10),
     ],
 )
 def test_scripts_can_rely_on_the_codes(kind: type[errors.HarnessError], code: int) -> None:
@@ -57,8 +57,8 @@ def test_a_broken_file_is_reported_with_its_line_and_remedy(line: int | None, re
 @pytest.mark.parametrize(("signum", "code"), [(2, 130), (15, 143), (1, 143)])
 def test_an_interrupt_passes_every_handler_of_errors(signum: int, code: int) -> None:
     """It is not an Exception, so no handler takes it for an error of the run."""
-    assert errors.Interrupted(signum).code == code
-    assert not issubclass(errors.Interrupted, Exception)
+    assert errors.Interruption(signum).code == code
+    assert not issubclass(errors.Interruption, Exception)
 
 
 BROKEN = {

@@ -19,8 +19,8 @@ FAULTS = [
     (errors.BrokenFile("f", "torn", line=3, remedy="Mend it."), 65),
     (errors.Unavailable("not installed"), 69),
     (errors.NeedsPerson("dirty"), 11),
-    (errors.Busy("somebody else"), 75),
-    (errors.Refused("not good"), 10),
+    (errors.LockBusy("somebody else"), 75),
+    (errors.RequestRefused("not good"), 10),
     (errors.HarnessError("ours"), 70),
     (OSError(errno.ENOSPC, "No space left on device", "/x"), 11),
 ]

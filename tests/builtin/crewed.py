@@ -14,11 +14,11 @@ from harness.builtin.turns import Log
 from harness.mission import tasks
 from harness.mission.tasks import Task
 from harness.state.layout import Layout
-from harness.workspace import given
-from harness.workspace.given import Given
+from harness.workspace import snapshot
 from harness.workspace.skills import Skill
+from harness.workspace.snapshot import WorkspaceSnapshot
 from harness.workspace.subagents import Subagent
-from harness.workspace.tools import Tools
+from harness.workspace.tools import ToolsFile
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Call, Exchange
 from tests.builtin.talking import MODELS, RUN
@@ -87,16 +87,16 @@ class Ran:
 
 
 def ran(top: Path, brain: Callable[[Exchange], Reply], *, skills: list[Skill] | None = None,
-        agents: list[Subagent] | None = None, tools: Tools | None = None, **order: Any) -> Ran:  # fmt: skip
+        agents: list[Subagent] | None = None, tools: ToolsFile | None = None, **order: Any) -> Ran:  # fmt: skip
     """One run in an empty tree, to its end."""
     layout, tree = Layout(str(top / "project")), top / "tree"
     tree.mkdir(parents=True, exist_ok=True)
     Path(layout.run(RUN).folder).mkdir(parents=True, exist_ok=True)
-    kept = Given(
+    kept = WorkspaceSnapshot(
         user="", commit="", sections=[], memory=None, told=False, left_out=[], skills=skills or [],
         subagents=agents or [], tools=tools, waiting=[],
     )  # fmt: skip
-    given.keep(layout, RUN, kept)
+    snapshot.keep(layout, RUN, kept)
     rows: list[dict[str, Any]] = []
     with serving(brain) as server:
         asked = Order(

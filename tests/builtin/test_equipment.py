@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.agents import builtin
-from harness.agents.answer import Answer
+from harness.agents.answer_state import AnswerState
 from harness.builtin.equipment import Equipment
 from harness.builtin.hands import Place, Powers
 from harness.servers import pool
-from harness.workspace.given import Given
-from harness.workspace.tools import McpServer, Tools
+from harness.workspace.snapshot import WorkspaceSnapshot
+from harness.workspace.tools import McpServer, ToolsFile
 from tests.builtin.crewed import agent, calls, minds, ran
 from tests.servers.serving import ours
 
@@ -40,7 +40,7 @@ def test_a_server_serves_a_run_within_its_rules(tmp_path: Path) -> None:
         ),
         scout=calls(("own_long", {"count": 2}), ("own_write", {"path": "a", "text": "no"})),
     )
-    tools = Tools(deny=["own_write", "own_slow(*0*)"], servers=[ours()])
+    tools = ToolsFile(deny=["own_write", "own_slow(*0*)"], servers=[ours()])
     made = ran(tmp_path, brain, tools=tools, agents=[agent("scout", tools=["own_*"])])
     said = made.results()
     assert said[0].endswith(f"in {made.tree}")
@@ -54,20 +54,20 @@ def test_a_server_serves_a_run_within_its_rules(tmp_path: Path) -> None:
 
 def test_a_missing_server_stops_nothing_and_everybody_is_told(tmp_path: Path) -> None:
     """The model before it begins, and a person in the line of the run."""
-    made = ran(tmp_path, calls(), tools=Tools(servers=[ABSENT]))
+    made = ran(tmp_path, calls(), tools=ToolsFile(servers=[ABSENT]))
     assert made.end["outcome"] == "ok"
     first = made.log().messages()[0]["text"]
     assert first.startswith("Do it.\n\nNot available now: The MCP server maps is not available")
-    answer = Answer("builtin")
+    answer = AnswerState("builtin")
     list(builtin.read(next(row for row in made.rows if row["type"] == "lacks"), answer))
     assert "The MCP server maps is not available" in answer.finished("Done.").remark
 
 
 def test_the_equipment_serves_outside_a_mission(tmp_path: Path) -> None:
     """A conversation needs no mission to have servers, skills and rules."""
-    given = Given(
+    given = WorkspaceSnapshot(
         user="", commit="", sections=[], memory=None, told=False, left_out=[], skills=[], subagents=[],
-        tools=Tools(servers=[ours(tools=["look"])]), waiting=[],
+        tools=ToolsFile(servers=[ours(tools=["look"])]), waiting=[],
     )  # fmt: skip
     made = Equipment(Place(folder=str(tmp_path)), Powers(given=given))
     names = [tool.name for tool in made.hands.tools]

@@ -23,7 +23,7 @@ def order(bench: Bench, role: str = "worker", feature: str = "F-001") -> Order:
 
 def ended(bench: Bench, outcome: str, role: str = "worker", feature: str = "F-001") -> None:
     """The run log has this run as its newest."""
-    result = runs.Result(
+    result = runs.RunResult(
         run=RUN, role=role, feature=feature, trigger="", outcome=outcome, reason="", verdict="", agent="builtin",
         at="2026-01-01T00:00:00Z", seconds=1.0, commit="", head="", newly_green=0, accepted=None, sweep=None, usage=None,
         kept_out=[], refused=[], mark="", seal="", totals={},

@@ -14,7 +14,7 @@ from harness.base import encoding
 from harness.builtin import past
 from harness.process.confine import BUBBLEWRAP, Glass, available
 from harness.state import files
-from harness.workspace.tools import Tools
+from harness.workspace.tools import ToolsFile
 from tests.agents.modelserver import Reply
 from tests.agents.wires import PROMPT, TOKENS, Exchange
 from tests.builtin.crewed import agent, calls, minds, ran
@@ -242,7 +242,7 @@ def test_they_have_no_more_rights_than_who_started_them(tmp_path: Path) -> None:
         ("write_file", {"path": "a", "content": ""}),
     )
     brain = minds(calls(("agent_spawn", {"agent": "bound", "task": "x"})), bound=tried)
-    tools = Tools(deny=["execute(git push*)"])
+    tools = ToolsFile(deny=["execute(git push*)"])
     made = ran(tmp_path, brain, agents=[agent("bound", tools=["execute", "read_*"])], tools=tools)
     said = made.results("bound-1")
     assert "not permitted here, by the rule execute(git push*)" in said[0]

@@ -23,7 +23,7 @@ LOADED_BY_ALL = {  # the modules of ours that `next`, `note` and `hold` load; ea
     *(f"store.{name}" for name in ("layout", "migrations", "names", "state")),
 }
 LOADED_BY_NEXT = {
-    *("decision.rules", "decision.views", "workplace.unsettled", "memory.pages", "memory.waiting"),
+    *("decision.rules", "decision.views", "workplace.unsettled_runs", "memory.pages", "memory.backlog"),
     *("mission.contract", "mission.features", "mission.issues", "state.objects"),
 }
 LARGE = {"asyncio", "http.client", "multiprocessing", "subprocess", "urllib.request"}  # of Python's own

@@ -6,7 +6,7 @@ import json
 import re
 
 from tests.agents.modelserver import Reply, serving
-from tests.cli.test_asks import brain, configure
+from tests.cli.test_ask import brain, configure
 from tests.missions import CHECKOUT, House
 
 

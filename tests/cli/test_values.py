@@ -28,7 +28,7 @@ SHOWS = (
 ELSEWHERE = {  # rows of the contract page that need more than a mission, and the tests that hold them
     "schedule list": "tests/unattended/test_report.py",  # the machine's crontab
     "schedule log": "tests/unattended/test_report.py",
-    "replay RUN --turn N": "tests/cli/test_history_turn.py",  # a run of the built-in agent
+    "replay RUN --turn N": "tests/cli/test_turn_view.py",  # a run of the built-in agent
     **dict.fromkeys(
         ("ask WORDS", *(f"sessions {words}" for words in ("list", "show S", "search WORDS", "interrupt S", "rules S"))),
         "tests/cli/test_sessions.py",  # a model

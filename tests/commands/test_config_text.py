@@ -26,14 +26,14 @@ def test_with_every_line_uncommented_it_sets_every_key_to_its_default() -> None:
     """Or to an example, where there is none: no key is missing, and none is wrong."""
     whole = tomllib.loads(SETTING.sub("", TEXT))
     config.parse(SETTING.sub("", TEXT), "c")
-    tables: dict[str, type[Record]] = {"limits": config.Limits, "env": config.EnvTable}
+    tables: dict[str, type[Record]] = {"limits": config.LimitsTable, "env": config.EnvTable}
     named: dict[str, type[Record]] = {
         "roles": config.RoleTable,
         "agents": config.AgentTable,
         "prices": config.PriceTable,
     }
     shapes: list[tuple[dict[str, object], type[Record]]] = [
-        (whole, config.Top),
+        (whole, config.TopTable),
         *((whole[name], shape) for name, shape in tables.items()),
     ]
     shapes += [(next(iter(whole[name].values())), shape) for name, shape in named.items()]
@@ -52,7 +52,7 @@ def test_each_setting_says_what_it_does() -> None:
         if SETTING.match(line) and " = " in line:
             assert re.match(r"# \S", before), line
     tables: dict[str, type[Record]] = dict(config.TABLES)
-    known = {f"{kind}.{key}" for kind, shape in tables.items() for key in shape.fields} | set(config.Top.fields)
+    known = {f"{kind}.{key}" for kind, shape in tables.items() for key in shape.fields} | set(config.TopTable.fields)
     assert set(config_text.ABOUT) == known
     assert set(config_text.EXAMPLES) <= known
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import Busy, UsageFault
+from harness.base.errors import LockBusy, UsageFault
 from harness.commands import doctor
 from harness.mission import runs
 from harness.run.settle import curator
@@ -303,7 +303,7 @@ def test_fixing_takes_in_what_a_person_changed(house: House) -> None:
 
 def test_fixing_waits_for_nobody(house: House) -> None:
     """Busy during a run; a usage error without a mission."""
-    with files.Lock(house.layout.mission_lock), pytest.raises(Busy):
+    with files.Lock(house.layout.mission_lock), pytest.raises(LockBusy):
         doctor.fix(house.layout)
     os.unlink(house.layout.format)
     with pytest.raises(UsageFault, match="There is no mission"):

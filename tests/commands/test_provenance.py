@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.commands.provenance import Line, plain, select
+from harness.commands.provenance import MemoryLine, plain, select
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ def test_date_counts_and_marks_are_no_words(line: str) -> None:
 def test_the_whole_line_goes_before_its_beginning_and_a_page_before_what_left_it() -> None:
     """Else a short line could not be named."""
     short, long, gone = (
-        Line(text="use make", lesson=1),
-        Line(text="use make -j2", lesson=2),
-        Line(text="use npm", lesson=3),
+        MemoryLine(text="use make", lesson=1),
+        MemoryLine(text="use make -j2", lesson=2),
+        MemoryLine(text="use npm", lesson=3),
     )
     assert select("Use make", [short, long], [gone]) == [short]
     assert select("use make -", [short, long], [gone]) == [long]

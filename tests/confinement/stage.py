@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # also s
 from harness.base import clock, encoding
 from harness.base.errors import USAGE, HarnessError, Unavailable
 from harness.base.record import Record
-from harness.commands import try_agent
-from harness.commands.try_agent import Finding
+from harness.commands import agent_probe
+from harness.commands.agent_probe import Finding
 from harness.git import dotgit, repository, worktrees
 from harness.memory import raw
 from harness.mission import config, mission, runs
@@ -83,7 +83,7 @@ def begin(project: str) -> Layout:
     """A mission with something to do for each of a person's commands."""
     claim = Claim(id=forbidden.MANUAL, text="It looks right", manual=True)
     blocked = [Feature(id=name, title="Try", claims=[claim.id], status="blocked") for name in forbidden.BLOCKED]
-    there = try_agent.begin(project, "", [claim], blocked)
+    there = agent_probe.begin(project, "", [claim], blocked)
     verbs.issue(there, {"title": "Try", "severity": "minor"}, "person")
     raw.append(there, "person", "", [("CONTEXT", "a note before the trial")])
     line = f"- [2026-04-24] {forbidden.KNOWN} (missions: try · 1x)\n"

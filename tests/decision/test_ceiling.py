@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from harness.decision import ceiling
-from harness.decision.rules import Limits
+from harness.decision.rules import Caps
 
 ENDS = "after 200 runs or 48 hours it stops with exit 5"
 
 
-def limits(cost: float | None = None, tokens: int | None = None) -> Limits:
+def limits(cost: float | None = None, tokens: int | None = None) -> Caps:
     """The usual limits, with these caps."""
-    return Limits(max_runs=200, max_hours=48, stall_after=3, max_cost_usd=cost, max_tokens=tokens)
+    return Caps(max_runs=200, max_hours=48, stall_after=3, max_cost_usd=cost, max_tokens=tokens)
 
 
 def test_a_cap_is_what_it_costs_at_most() -> None:

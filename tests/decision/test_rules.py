@@ -9,16 +9,16 @@ import pytest
 
 from harness.base import errors
 from harness.decision import rules
-from harness.decision.rules import Ask, Asks, Decision, Limits, View
+from harness.decision.rules import Caps, Decision, PendingCheckpoint, PendingCheckpoints, View
 from harness.mission import features
 from harness.mission.features import Feature
-from harness.mission.runs import Result, Totals
+from harness.mission.runs import RunResult, Totals
 from harness.workplace import lease
 from tests.helpers import noted
 
 NOW = 5_000
 ROLES = {"plans": "planner", "commits": "worker", "judges": "validator", "curates": "curator"}
-LIMITS = Limits(max_runs=200, max_hours=48, stall_after=3, max_cost_usd=25.0, max_tokens=1_000)
+LIMITS = Caps(max_runs=200, max_hours=48, stall_after=3, max_cost_usd=25.0, max_tokens=1_000)
 
 
 def feature(name: str, status: str, after: str = "", **fields: Any) -> Feature:
@@ -44,10 +44,10 @@ def line(seen: View, now: int = NOW) -> str:
     return rules.decide(seen, now).line
 
 
-def result(role: str, name: str = "", mark: str = "same") -> Result:
+def result(role: str, name: str = "", mark: str = "same") -> RunResult:
     """A finished run."""
-    blank: dict[str, Any] = dict.fromkeys(Result.fields, "")
-    return Result(**{**blank, "run": "r", "role": role, "feature": name, "mark": mark, "outcome": "ok"})
+    blank: dict[str, Any] = dict.fromkeys(RunResult.fields, "")
+    return RunResult(**{**blank, "run": "r", "role": role, "feature": name, "mark": mark, "outcome": "ok"})
 
 
 # the order of the rules: start with a view in which all match, and remove one trigger at a time
@@ -63,7 +63,7 @@ ALL = view(
     feature("W", "failing", attempts=2),
     stop=True,
     pause=True,
-    asks=Asks(now=[Ask(name="design", cause="file", why="")]),
+    asks=PendingCheckpoints(now=[PendingCheckpoint(name="design", cause="file", why="")]),
     totals=SPENT,
     wait_until=NOW + 60,
     wait_why="claude",
@@ -83,7 +83,7 @@ def passes(name: str) -> dict[str, str]:
 ORDER: list[tuple[str, dict[str, Any]]] = [
     ("STOPPED", {"stop": False}),
     ("PAUSED", {"pause": False}),
-    ("CHECKPOINT design", {"asks": Asks()}),
+    ("CHECKPOINT design", {"asks": PendingCheckpoints()}),
     ("BUDGET runs", {"totals": SPENT.replace(runs=199)}),
     ("BUDGET hours", {"totals": SPENT.replace(runs=199, seconds=1.0)}),
     ("BUDGET cost", {"totals": SPENT.replace(runs=199, seconds=1.0, cost_usd=24.9)}),
@@ -280,7 +280,7 @@ def test_three_equal_decisions_that_changed_nothing_escalate() -> None:
     assert line(view(feature("A", "todo"), newest=turns, mark="same")) == "ESCALATE stalled"
 
 
-NOT_SPINNING: list[tuple[str, list[Result], str]] = [
+NOT_SPINNING: list[tuple[str, list[RunResult], str]] = [
     ("twice only", [result("worker", "A")] * 2, "same"),
     ("the last run changed something", [result("worker", "A")] * 3, "other"),
     (
@@ -295,7 +295,7 @@ NOT_SPINNING: list[tuple[str, list[Result], str]] = [
 
 
 @pytest.mark.parametrize(("newest", "mark"), [case[1:] for case in NOT_SPINNING], ids=[c[0] for c in NOT_SPINNING])
-def test_what_is_no_standstill_goes_on(newest: list[Result], mark: str) -> None:
+def test_what_is_no_standstill_goes_on(newest: list[RunResult], mark: str) -> None:
     """Progress of any kind, or fewer than three runs, calls no person."""
     assert line(view(feature("A", "todo"), newest=newest, mark=mark)) == "NEXT worker A"
 
@@ -376,7 +376,9 @@ def any_view(dice: random.Random) -> View:
         features=found,
         stop=rare and dice.random() < 0.3,
         pause=rare and dice.random() < 0.3,
-        asks=Asks(now=[Ask(name="c", cause="file", why="")] if rare and dice.random() < 0.3 else []),
+        asks=PendingCheckpoints(
+            now=[PendingCheckpoint(name="c", cause="file", why="")] if rare and dice.random() < 0.3 else []
+        ),
         escalation=dice.choice(["", "stuck", "plan", "setup", "stalled"]) if rare else "",
         totals=Totals(
             runs=dice.randrange(220) if rare else 1,

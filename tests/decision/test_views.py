@@ -17,7 +17,7 @@ from harness.memory import pages, raw
 from harness.mission import features, issues, mission, runs
 from harness.mission.features import Feature
 from harness.run import opening, recover
-from harness.run.opening import Asked
+from harness.run.opening import RunRequest
 from harness.state import files, journal, names
 from harness.state.layout import Layout
 from harness.workplace import lease, mission_lock, reconcile, workplace
@@ -27,7 +27,7 @@ from tests.planned import accept_all, feature, lay, reply, role, worked
 
 def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = False) -> str:
     """A worker that is killed after its start; `commit` is the outcome in its commit. Returns its run."""
-    opened = opening.open_run(Asked(layout=house.layout, role="worker", feature=name, trigger="leaving"))
+    opened = opening.open_run(RunRequest(layout=house.layout, role="worker", feature=name, trigger="leaving"))
     made, run = opened.run, opened.run.opened
     if commit:
         (house.tree / "made").write_text("text\n")
@@ -59,7 +59,7 @@ def test_a_mission_as_it_begins(house: House) -> None:
     assert not (view.stop or view.pause or view.asks.now or view.escalation or view.spec_changed or view.swept)
     assert [one.id for one in view.features] == ["F-001", "F-002"]
     assert (view.uncurated, view.serious, view.newest, view.totals) == (0, [], [], runs.Totals())
-    assert view.limits == rules.Limits(max_runs=200, max_hours=48, stall_after=3, max_cost_usd=None, max_tokens=None)
+    assert view.limits == rules.Caps(max_runs=200, max_hours=48, stall_after=3, max_cost_usd=None, max_tokens=None)
 
 
 def test_what_people_lay_down_is_seen(house: House) -> None:
@@ -101,7 +101,7 @@ def test_entries_are_counted_up_to_what_makes_the_curator_due(house: House) -> N
     """More entries make no difference, and a long file is not read for them."""
     raw.append(house.layout, "worker", "", [("-", "x")] * 50)
     assert views.gather(house.layout).uncurated == 20
-    data = pages.render_curated(pages.Curated(generation=1, first_seq=35, folded=45))
+    data = pages.render_curated(pages.CurationProgress(generation=1, first_seq=35, folded=45))
     Path(house.layout.raw).write_bytes(b"".join(Path(house.layout.raw).read_bytes().splitlines(keepends=True)[35:]))
     files.replace(house.layout.curated, data)
     assert views.gather(house.layout).uncurated == 5
@@ -193,7 +193,7 @@ def test_a_feature_whose_run_is_nowhere_is_not_stuck(house: House) -> None:
 
 def test_a_living_run_keeps_its_feature(house: House) -> None:
     """Its lock is held: no second run gets the feature."""
-    made = opening.open_run(Asked(layout=house.layout, role="worker", feature="F-001", trigger="leaving"))
+    made = opening.open_run(RunRequest(layout=house.layout, role="worker", feature="F-001", trigger="leaving"))
     assert seen(house)[0] == ("F-001", "in_progress")
     made.lease.release()
     assert seen(house)[0] == ("F-001", "todo")

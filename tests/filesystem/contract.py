@@ -25,15 +25,15 @@ from hypothesis import given, settings
 from harness.base import encoding
 from harness.filesystem.protocol import (
     FAULTS,
-    Change,
-    Content,
-    Done,
-    Fault,
+    CommandResult,
+    FileContent,
+    FileFault,
     Filesystem,
     Listing,
     Matches,
+    Replacement,
     Shell,
-    Written,
+    WriteResult,
 )
 from tests import crash
 from tests.filesystem import model
@@ -68,25 +68,25 @@ GOOD_NAMES = (
 )
 
 
-def content(answer: Content | Fault) -> Content:
+def content(answer: FileContent | FileFault) -> FileContent:
     """A read that succeeded."""
-    assert isinstance(answer, Content), answer
+    assert isinstance(answer, FileContent), answer
     return answer
 
 
-def written(answer: Written | Fault) -> Written:
+def written(answer: WriteResult | FileFault) -> WriteResult:
     """A change that succeeded."""
-    assert isinstance(answer, Written), answer
+    assert isinstance(answer, WriteResult), answer
     return answer
 
 
-def names(answer: Listing | Fault) -> list[str]:
+def names(answer: Listing | FileFault) -> list[str]:
     """The paths of a listing."""
     assert isinstance(answer, Listing), answer
     return [entry.path for entry in answer.entries]
 
 
-def lines(answer: Matches | Fault) -> list[tuple[str, int, bytes]]:
+def lines(answer: Matches | FileFault) -> list[tuple[str, int, bytes]]:
     """What a grep found."""
     assert isinstance(answer, Matches), answer
     return [(match.path, match.line, match.text) for match in answer.matches]
@@ -94,16 +94,16 @@ def lines(answer: Matches | Fault) -> list[tuple[str, int, bytes]]:
 
 def kind(answer: object) -> str:
     """The kind of a fault, which says in a whole sentence what is wrong."""
-    assert isinstance(answer, Fault), answer
+    assert isinstance(answer, FileFault), answer
     assert answer.kind in FAULTS
     assert answer.text.endswith((".", "…")) or answer.kind == "bad_pattern", answer.text
     return answer.kind
 
 
-def change(old: str | bytes, new: str | bytes, *, everywhere: bool = False) -> Change:
+def change(old: str | bytes, new: str | bytes, *, everywhere: bool = False) -> Replacement:
     """A Change of texts."""
     old, new = (one.encode() if isinstance(one, str) else one for one in (old, new))
-    return Change(old=old, new=new, everywhere=everywhere)
+    return Replacement(old=old, new=new, everywhere=everywhere)
 
 
 class Contract:
@@ -120,7 +120,7 @@ class Contract:
 
     def put(self, files: Filesystem, contents: dict[str, bytes]) -> None:
         """Files to work with."""
-        assert all(isinstance(answer, Written) for answer in files.upload(contents).values())
+        assert all(isinstance(answer, WriteResult) for answer in files.upload(contents).values())
 
     # paths
 
@@ -307,9 +307,9 @@ class Contract:
         """And the file is the winner's."""
         with ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(lambda number: files.write("f", b"%d" % number, create=True), range(24)))
-        winners = [number for number, answer in enumerate(answers) if isinstance(answer, Written)]
+        winners = [number for number, answer in enumerate(answers) if isinstance(answer, WriteResult)]
         assert len(winners) == 1
-        assert {kind(answer) for answer in answers if isinstance(answer, Fault)} == {"exists"}
+        assert {kind(answer) for answer in answers if isinstance(answer, FileFault)} == {"exists"}
         assert content(files.read("f")).data == b"%d" % winners[0]
 
     def test_a_write_that_expects_another_content_changes_nothing(self, files: Filesystem) -> None:
@@ -389,7 +389,7 @@ class Contract:
         written(files.write("f", b"begin\nend\n"))
 
         def edit(number: int) -> None:
-            while isinstance(answer := files.edit("f", [change("end\n", f"line {number}\nend\n")]), Fault):
+            while isinstance(answer := files.edit("f", [change("end\n", f"line {number}\nend\n")]), FileFault):
                 assert answer.kind in ("changed", "busy")
 
         with ThreadPoolExecutor(8) as pool:
@@ -405,7 +405,7 @@ class Contract:
             while True:
                 read = content(files.read("f"))
                 answer = files.write("f", b"%d" % (int(read.data) + 1), expect=read.digest)
-                if isinstance(answer, Written):
+                if isinstance(answer, WriteResult):
                     return
                 assert answer.kind in ("changed", "busy")
 
@@ -619,9 +619,9 @@ class ShellContract:
         """The one of a test."""
         return self.made(tmp_path)
 
-    def done(self, answer: Done | Fault) -> Done:
+    def done(self, answer: CommandResult | FileFault) -> CommandResult:
         """A command that ran."""
-        assert isinstance(answer, Done), answer
+        assert isinstance(answer, CommandResult), answer
         return answer
 
     def test_a_command_runs_where_the_files_are(self, files: Shell) -> None:
@@ -686,7 +686,7 @@ class ShellContract:
     def test_a_command_in_the_background_is_read_page_by_page(self, files: Shell) -> None:
         """It runs on between two looks, and its end is known later."""
         job = files.start("echo one; until [ -e go ]; do sleep 0.01; done; echo two; exit 4")
-        assert not isinstance(job, Fault)
+        assert not isinstance(job, FileFault)
         assert waited(lambda: job.page().size == 4)
         page = job.page()
         assert (page.data, page.offset, page.next) == (b"one\n", 0, 4)
@@ -702,7 +702,7 @@ class ShellContract:
         """With all that it started, and with more output than is kept."""
         left = lasting()
         job = files.start(f"{left} & yes")
-        assert not isinstance(job, Fault)
+        assert not isinstance(job, FileFault)
         assert waited(lambda: job.page().size > 1_000_000)
         found = job.cancel()
         assert (found.cause, found.output[:4]) == ("cancelled", b"y\ny\n")
@@ -712,7 +712,7 @@ class ShellContract:
     def test_a_command_in_the_background_has_its_time_and_its_folder(self, files: Shell) -> None:
         """As one in the foreground."""
         job = files.start("sleep 7164.5", seconds=0.2)
-        assert not isinstance(job, Fault)
+        assert not isinstance(job, FileFault)
         assert waited(lambda: job.status() is not None)
         assert job.cancel().cause == "timeout"
         assert kind(files.start("true", folder="absent")) == "missing"

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness.filesystem.protocol import Change, Content, Fault, Filesystem, Listing, Written
+from harness.filesystem.protocol import FileContent, FileFault, Filesystem, Listing, Replacement, WriteResult
 
 NAMES = st.sampled_from(["a", "b", "a..b", ".c", "d e"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join) | st.sampled_from(
@@ -164,16 +164,16 @@ def asked(files: Filesystem, name: str, *given: Any) -> object:
     if name == "write":
         answer: object = files.write(given[0], given[1], create=given[2])
     elif name == "edit":
-        answer = files.edit(given[0], [Change(old=given[1], new=given[2], everywhere=given[3])])
+        answer = files.edit(given[0], [Replacement(old=given[1], new=given[2], everywhere=given[3])])
     else:
         answer = getattr(files, name)(*given)
-    if isinstance(answer, Fault):
+    if isinstance(answer, FileFault):
         return answer.kind
     if isinstance(answer, Listing):
         return [entry.path for entry in answer.entries]
-    if isinstance(answer, Content):
+    if isinstance(answer, FileContent):
         return answer.data
-    if isinstance(answer, Written):
+    if isinstance(answer, WriteResult):
         return {"write": answer.size, "move": None}.get(name, answer.count)
     return answer
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.filesystem.background import Background
-from harness.filesystem.protocol import Fault
+from harness.filesystem.protocol import FileFault
 from harness.filesystem.shell import LocalShell
 from harness.process import tree
 from tests.filesystem.contract import waited
@@ -23,7 +23,7 @@ from tests.filesystem.contract import waited
 def begun(files: LocalShell, command: str) -> Background:
     """A job that runs."""
     job = files.start(command)
-    assert not isinstance(job, Fault), job
+    assert not isinstance(job, FileFault), job
     return job
 
 

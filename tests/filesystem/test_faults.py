@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from harness.filesystem.faults import WORDS, Refused, changed, read_only, tried
-from harness.filesystem.protocol import FAULTS, Fault
-from harness.filesystem.replacing import Busy
+from harness.filesystem.faults import WORDS, VerbRefusal, changed, read_only, tried
+from harness.filesystem.protocol import FAULTS, FileFault
+from harness.filesystem.replace import FileBusy
 
 
 def fails(fault: Exception) -> object:
@@ -25,7 +25,7 @@ def fails(fault: Exception) -> object:
 def test_what_the_system_refuses_is_a_fault_with_the_path_and_a_sentence(number: int) -> None:
     """Of a kind that the interface explains; the text of the system's own is never all there is."""
     answer = fails(OSError(number, os.strerror(number)))
-    assert isinstance(answer, Fault)
+    assert isinstance(answer, FileFault)
     assert answer.kind in FAULTS
     assert answer.path == "some/path"
     assert answer.text.endswith(".")
@@ -42,14 +42,14 @@ def test_what_is_a_fault_of_the_machine_is_raised() -> None:
 def test_our_own_refusals_are_faults_too() -> None:
     """With their words; a lock and a name that cannot be one as well."""
     for fault, kind in (
-        (Refused("too_large", "p", "It is."), "too_large"),
+        (VerbRefusal("too_large", "p", "It is."), "too_large"),
         (changed("p"), "changed"),
         (read_only("p", "q"), "read_only"),
-        (Busy(), "busy"),
+        (FileBusy(), "busy"),
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "x"), "invalid"),
     ):
         answer = fails(fault)
-        assert isinstance(answer, Fault)
+        assert isinstance(answer, FileFault)
         assert answer.kind == kind in FAULTS
 
 

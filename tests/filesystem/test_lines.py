@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.base import encoding
 from harness.filesystem import lines
-from harness.filesystem.protocol import Content
+from harness.filesystem.protocol import FileContent
 
 DATA = st.lists(st.sampled_from([b"", b"a", b"bb\r", b"\0\xff", b"x" * 100]), max_size=30).flatmap(
     lambda rows: st.booleans().map(lambda ends: b"\n".join(rows) + (b"\n" if ends else b""))
@@ -25,7 +25,7 @@ def split(data: bytes) -> list[bytes]:
     return [line for line in (data.replace(b"\n", b"\n|")).split(b"|") if line]
 
 
-def part(data: bytes, offset: int, limit: int, most: int = 10**9) -> Content:
+def part(data: bytes, offset: int, limit: int, most: int = 10**9) -> FileContent:
     """A part of a file with this content."""
     with tempfile.TemporaryFile() as file:
         file.write(data)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from harness.filesystem import editing, replacing
+from harness.filesystem import edit, replace
 from harness.filesystem.local import WRITE, Local, Mount
-from harness.filesystem.protocol import Filesystem, Listing, Written
+from harness.filesystem.protocol import Filesystem, Listing, WriteResult
 from tests import crash
 from tests.filesystem.contract import Contract, change, content, kind, lines, names, written
 from tests.helpers import passable
@@ -312,7 +312,7 @@ def test_a_failed_write_changes_nothing_and_leaves_nothing(root: Path) -> None:
 def test_a_kill_leaves_the_old_file_or_the_new(root: Path, nameless: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each call that changes the disk; at most a hidden file with the content besides."""
     if not nameless:
-        monkeypatch.setattr(replacing, "_nameless", lambda folder: None)  # a system without files without a name
+        monkeypatch.setattr(replace, "_nameless", lambda folder: None)  # a system without files without a name
     for name in ("write", "fsync", "link", "rename", "fchmod"):
         (root / "f").write_bytes(b"old")
 
@@ -331,7 +331,7 @@ def test_a_kill_leaves_the_old_file_or_the_new(root: Path, nameless: bool, monke
 
 def test_a_lock_of_another_program_is_waited_for_and_not_for_ever(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the fault says so."""
-    monkeypatch.setattr(replacing, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(replace, "LOCK_SECONDS", 0.2)
     (root / "f").write_bytes(b"x")
     with open(root / "f", "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -359,7 +359,7 @@ def test_a_change_by_another_program_during_an_edit_is_not_lost(
     root: Path, monkeypatch: pytest.MonkeyPatch, expects: bool
 ) -> None:
     """One that takes no lock, such as a person's editor: the edit begins again, or says that the file changed."""
-    files, real, others = Local(str(root)), editing.apply, [b"theirs\nours\n"]
+    files, real, others = Local(str(root)), edit.apply, [b"theirs\nours\n"]
     digest = written(files.write("f", b"ours\n")).digest
 
     def interrupted(*given: Any) -> Any:
@@ -367,7 +367,7 @@ def test_a_change_by_another_program_during_an_edit_is_not_lost(
             (root / "f").write_bytes(others.pop())
         return real(*given)
 
-    monkeypatch.setattr(editing, "apply", interrupted)
+    monkeypatch.setattr(edit, "apply", interrupted)
     answer = files.edit("f", [change("ours", "mine")], expect=digest if expects else "")
     if expects:
         assert kind(answer) == "changed"
@@ -386,7 +386,7 @@ def test_two_hundred_edits_by_eight_processes_lose_none(root: Path) -> None:
                 if process % 2:
                     expect = content(files.read("f")).digest
                 answer = files.edit("f", [change("end\n", f"{process}-{number}\nend\n")], expect=expect)
-                if isinstance(answer, Written):
+                if isinstance(answer, WriteResult):
                     break
                 assert kind(answer) == "changed"
                 assert process % 2, "only who expects a content is refused"
@@ -407,7 +407,7 @@ def test_of_eight_processes_that_create_one_file_one_wins(root: Path) -> None:
         won = [
             str(number)
             for number in range(20)
-            if isinstance(files.write(f"f{number}", b"%d" % process, create=True), Written)
+            if isinstance(files.write(f"f{number}", b"%d" % process, create=True), WriteResult)
         ]
         (root.parent / f"won{process}").write_text("\n".join(won))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.filesystem.local import Local
-from harness.filesystem.protocol import FAULTS, Fault, Filesystem, Shell
+from harness.filesystem.protocol import FAULTS, FileFault, Filesystem, Shell
 from harness.filesystem.shell import LocalShell
 
 
@@ -21,6 +21,6 @@ def test_only_what_runs_commands_is_a_shell(tmp_path: Path) -> None:
 def test_every_fault_is_of_a_kind_that_the_interface_explains(tmp_path: Path) -> None:
     """And it names the path as it was asked for."""
     answer = Local(str(tmp_path)).read("./no//such")
-    assert isinstance(answer, Fault)
+    assert isinstance(answer, FileFault)
     assert answer.kind in FAULTS
     assert (answer.path, "./no//such" in answer.text) == ("./no//such", True)

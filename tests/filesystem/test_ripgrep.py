@@ -13,9 +13,9 @@ import pytest
 
 from harness.base.errors import Unavailable
 from harness.filesystem import ripgrep
-from harness.filesystem.faults import Refused
+from harness.filesystem.faults import VerbRefusal
 from harness.filesystem.local import Local
-from harness.filesystem.protocol import Fault
+from harness.filesystem.protocol import FileFault
 from tests.filesystem.contract import kind
 
 
@@ -53,7 +53,7 @@ def test_a_search_ends_at_its_time() -> None:
     begun = time.monotonic()
     argv = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
     with (
-        pytest.raises(Refused, match="took longer than 60 s"),
+        pytest.raises(VerbRefusal, match="took longer than 60 s"),
         ripgrep.Stream(argv, cwd="/", until=begun + 0.2) as stream,
     ):
         list(stream.chunks())
@@ -100,7 +100,7 @@ def test_settings_of_a_user_change_nothing(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "rc"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     answer = Local(str(tmp_path / "root")).grep("hit")
-    assert not isinstance(answer, Fault)
+    assert not isinstance(answer, FileFault)
     assert [match.text for match in answer.matches] == [b"hit"]
 
 

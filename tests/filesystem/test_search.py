@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.filesystem import search
 from harness.filesystem.local import Local
-from harness.filesystem.protocol import Fault, Matches
+from harness.filesystem.protocol import FileFault, Matches
 from tests import crash
 from tests.filesystem.contract import lines, names
 
@@ -49,8 +49,8 @@ def test_both_ways_find_the_same(tmp_path: Path, data: st.DataObject) -> None:
     }  # fmt: skip
     pattern, path = data.draw(PATTERNS), data.draw(st.one_of(st.just("."), PATHS))
     one, other = with_rg.grep(pattern, path, **asked), without.grep(pattern, path, **asked)
-    if isinstance(one, Fault):
-        assert isinstance(other, Fault)
+    if isinstance(one, FileFault):
+        assert isinstance(other, FileFault)
         assert one.kind == other.kind
     else:
         assert one == other

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import Unavailable
-from harness.filesystem.protocol import Done, Shell
+from harness.filesystem.protocol import CommandResult, Shell
 from harness.filesystem.shell import LocalShell
 from harness.process import confine
 from harness.process.confine import Confinement, Glass
@@ -27,7 +27,7 @@ class TestLocalShell(ShellContract):
 def output(files: LocalShell, command: str) -> str:
     """What a command says."""
     answer = files.execute(command)
-    assert isinstance(answer, Done), answer
+    assert isinstance(answer, CommandResult), answer
     return answer.output.decode()
 
 
@@ -78,7 +78,7 @@ def test_a_folder_that_is_a_link_is_entered_where_it_leads(tmp_path: Path) -> No
     written(files.write("d/e/f", b"x"))
     (tmp_path / "l").symlink_to("d/e")
     answer = files.execute("ls; pwd -P; echo $PWD", folder="l")
-    assert isinstance(answer, Done)
+    assert isinstance(answer, CommandResult)
     assert answer.output.decode() == f"f\n{tmp_path}/d/e\n{tmp_path}/d/e\n"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.git import beginning, refs, repository
+from harness.git import first_commit, refs, repository
 from tests.git_repository import Repository, conflict
 
 
@@ -26,7 +26,7 @@ def test_a_commit_leaves_a_clean_folder(repo: Repository) -> None:
     repo.write("new", "1")
     (repo.folder / "b").unlink()
     made = repo.settle(opened, "F-1: dö it\n\nHarness-Run: r-1")
-    assert repository.state(repo.project) == repository.State(
+    assert repository.state(repo.project) == repository.RepositoryState(
         standing=repository.Position(head=made, branch="main", tree=repository.tree_of(repo.project, made)),
         dirty=[],
         untracked=[],
@@ -140,7 +140,7 @@ def test_a_linked_worktree_is_a_project_like_any_other(repo: Repository) -> None
     main = repository.state(repo.project)
     repo.run("worktree", "add", "-q", "-b", "side", "../side")
     side = Repository(repo.folder.parent / "side")
-    beginning.require(side.project)
+    first_commit.require(side.project)
     opened = side.open()
     side.write("new")
     side.run("switch", "-q", "-c", "elsewhere")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import NeedsPerson
-from harness.git import dotgit, landing, merging, refs, repository, settings, worktrees
+from harness.git import dotgit, landing, merges, refs, repository, settings, worktrees
 from tests.git_repository import Repository, new
 
 
@@ -56,9 +56,9 @@ class Place:
         repository.not_in_index(self.project)
         self.repo.write("b", "a person's\n")
         self.repo.write("c", "1\n2\n3\n4\na person's\n")
-        taken = merging.take_edits(self.project, "main")
+        taken = merges.take_edits(self.project, "main")
         assert taken.commit
-        merged = merging.merge(self.project, made, taken.tip, "merge\n")
+        merged = merges.merge(self.project, made, taken.tip, "merge\n")
         assert landing.land(self.project, "main", merged.commit) == ""
         assert (self.repo.folder / "a").read_text() == "agent\n"
         assert (self.repo.folder / "b").read_text() == "a person's\n"
@@ -262,7 +262,7 @@ def test_a_filter_that_stood_at_init_works(repo: Repository, tmp_path: Path) -> 
     assert landing.land(place.project, "main", made) == ""
     assert ((repo.folder / "x.big").read_text(), repo.run("status", "--porcelain")) == ("two\n", "")
     repo.write("x.big", "three\n")
-    assert repo.run("show", f"{merging.take_edits(place.project, 'main').commit}:x.big").startswith("pointer ")
+    assert repo.run("show", f"{merges.take_edits(place.project, 'main').commit}:x.big").startswith("pointer ")
     assert not place.canary.exists()
 
 

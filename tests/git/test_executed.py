@@ -8,7 +8,7 @@ import pytest
 
 from harness.git import _executed, landing, repository, settings
 from tests import crash
-from tests.git.test_merging import commit
+from tests.git.test_merges import commit
 from tests.git_repository import Repository, new
 
 BRANCH, HELD = "harness/m", "harness/m-held"

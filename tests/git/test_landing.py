@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.git import landing, merging, placing, repository, settings, worktrees
+from harness.git import landing, merges, placement, repository, settings, worktrees
 from tests import crash
-from tests.git.test_merging import commit, files
+from tests.git.test_merges import commit, files
 from tests.git_repository import Repository, new
 
 BRANCH = "harness/m"
@@ -178,7 +178,7 @@ def test_a_branch_with_other_commits_is_not_moved(repo: Repository, tmp_path: Pa
     theirs = repo.save(b="mine\n")
     assert "which the next run merges" in landing.land(repo.project, BRANCH, made)
     assert repo.run("rev-parse", BRANCH) == theirs
-    merged = merging.merge(repo.project, made, theirs, "m")
+    merged = merges.merge(repo.project, made, theirs, "m")
     assert merged.conflicts == []
     assert landing.land(repo.project, BRANCH, merged.commit) == ""
     assert (repo.folder / "b").read_text() == "mine\n"
@@ -201,7 +201,7 @@ def test_a_commit_that_only_moves_a_submodule_lands(repo: Repository) -> None:
 
 def _race(monkeypatch: pytest.MonkeyPatch, name: str, at: int, save: Callable[[], object]) -> None:
     """`save` happens right before the `at`th call of placing's `name`."""
-    real, left = getattr(placing, name), [at]
+    real, left = getattr(placement, name), [at]
 
     def racing(*args: str) -> object:
         left[0] -= 1
@@ -209,7 +209,7 @@ def _race(monkeypatch: pytest.MonkeyPatch, name: str, at: int, save: Callable[[]
             save()
         return real(*args)
 
-    monkeypatch.setattr(placing, name, racing)
+    monkeypatch.setattr(placement, name, racing)
 
 
 @pytest.mark.parametrize("way", ["in place", "by a rename"])
@@ -248,7 +248,7 @@ def test_a_file_that_a_person_saves_while_all_goes_back_is_never_lost(
     repo: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first save stops the landing; the next ones come right before each new file of ours is taken away again."""
-    made, head, real, saved = feature(repo, tmp_path), repo.head(), placing.move_away, list[str]()
+    made, head, real, saved = feature(repo, tmp_path), repo.head(), placement.move_away, list[str]()
 
     def save(name: str) -> None:
         (repo.folder / "a.tmp").write_text("mine, longer\n")
@@ -260,7 +260,7 @@ def test_a_file_that_a_person_saves_while_all_goes_back_is_never_lost(
             save(name)
         real(top, name, target)
 
-    monkeypatch.setattr(placing, "move_away", racing)
+    monkeypatch.setattr(placement, "move_away", racing)
     assert landing.land(repo.project, BRANCH, made).endswith(f"git merge --ff-only {made[:12]}")
     assert len(saved) > 2
     assert {(repo.folder / name).read_text() for name in saved} == {"mine, longer\n"}
@@ -278,12 +278,12 @@ def test_killed_at_any_moment_and_done_again_it_is_landed(repo: Repository, tmp_
     start = repo.head()
     made = commit(repo, feature(repo, tmp_path), **{f"f{number}": "2\n" for number in range(count)})
     for step in crash.kills(lambda: landing.land(repo.project, BRANCH, made), 1 if count == 2 else 17):
-        assert merging.take_edits(repo.project, BRANCH).commit in ("", repo.run("rev-parse", BRANCH)), step
+        assert merges.take_edits(repo.project, BRANCH).commit in ("", repo.run("rev-parse", BRANCH)), step
         assert repo.run("log", "--format=%s", f"{made}..{BRANCH}") in ("", "Edits in the project folder: mine"), step
         landing.land(repo.project, BRANCH, repo.run("rev-parse", BRANCH))
         if repo.run("rev-list", f"{BRANCH}..{made}"):
             tip = repo.run("rev-parse", BRANCH)
-            merged = merging.merge(repo.project, made, tip, "m").commit
+            merged = merges.merge(repo.project, made, tip, "m").commit
             assert landing.land(repo.project, BRANCH, merged) == "", step
         repo.run("diff", "--exit-code", made, BRANCH, "--", ":!mine")
         assert (repo.folder / "mine").read_text() == (repo.run("show", f"{BRANCH}:mine") + "\n"), step
@@ -299,7 +299,7 @@ def test_another_mission_in_the_folder_ends_what_was_killed(repo: Repository, tm
     made, head, known = feature(repo, tmp_path), repo.head(), settings.record(repo.project)
     for step in crash.kills(lambda: landing.land(repo.project, BRANCH, made), 5):
         settings.use(repo.project, known, str(tmp_path / "another"))
-        assert merging.take_edits(repo.project, BRANCH).commit == "", step
+        assert merges.take_edits(repo.project, BRANCH).commit == "", step
         assert (repo.run("status", "--porcelain"), repo.head() in (head, made)) == ("", True), step
         assert_tidy(repo)
         repo.run("reset", "-q", "--hard", head)

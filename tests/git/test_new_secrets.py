@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.git import new_secrets
-from harness.git.new_secrets import Checked
+from harness.git.new_secrets import SecretCheck
 from tests.git_repository import Repository
 
 DICE = random.Random(7)
@@ -52,7 +52,7 @@ HARMLESS = [
 ]
 
 
-def looked(repo: Repository, **texts: str) -> Checked:
+def looked(repo: Repository, **texts: str) -> SecretCheck:
     """What is found when a run leaves these files, on top of what is committed."""
     opened = repo.open()
     for name, text in texts.items():

@@ -28,7 +28,7 @@ def test_before_the_first_commit_everything_is_empty(empty: Repository) -> None:
     """An unborn branch has a name and no commit."""
     empty.write("new")
     here = repository.Position(head="", branch="main", tree="")
-    assert repository.state(empty.project) == repository.State(standing=here, dirty=[], untracked=["new"])
+    assert repository.state(empty.project) == repository.RepositoryState(standing=here, dirty=[], untracked=["new"])
     assert repository.position(empty.project) == here
     assert not repository.position(empty.project).head
     assert repository.default_branch(empty.project) is None

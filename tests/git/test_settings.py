@@ -37,7 +37,7 @@ def test_what_a_person_configured_later_is_named_and_not_run(place: Place) -> No
     place.repo.write("a", "2\n")
     assert repository.dirty(place.project) == ["a"]
     assert settings.later(place.project, place.recorded) == ["filter.new.clean", "info_attributes"]
-    place.recorded = settings.Recorded(**json.loads(json.dumps(settings.record(place.project).asdict())))
+    place.recorded = settings.RecordedSettings(**json.loads(json.dumps(settings.record(place.project).asdict())))
     place.use()
     place.repo.write("a", "9\n")
     assert repository.dirty(place.project) == []

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness.memory import archive, identity, pages, raw, waiting
-from harness.memory.archive import Archived
+from harness.memory import archive, backlog, identity, pages, raw
+from harness.memory.archive import ArchiveEntry
 from harness.run.settle import curator
 from harness.run.settle.curator import CurationPlan
 from harness.state import files, journal
@@ -116,14 +116,14 @@ def accounted(layout: Layout, *, cut: bool = False) -> list[str]:
     window = curated.folded - curated.first_seq
     shortest = min(raw.WINDOW, curated.folded)
     assert window >= shortest if cut else window == shortest
-    assert curated.crc == (waiting.checksum(layout.raw, curated.offset) if curated.offset else 0)
+    assert curated.crc == (backlog.checksum(layout.raw, curated.offset) if curated.offset else 0)
     for row, line in zip(rows[curated.first_seq :], kept[:window], strict=True):
         assert row.entry == line or (cut and row.disposition == "gated")
     assert all(reasoned(row) for row in rows)
     return [row.entry for row in rows] + kept[window:-1]
 
 
-def reasoned(row: Archived) -> bool:
+def reasoned(row: ArchiveEntry) -> bool:
     """Whether the disposition is one of ours, and has a reason where the entry is on no page."""
     return row.disposition in archive.DISPOSITIONS and (
         bool(row.why) if row.disposition in ("gated", "dropped", "superseded") else bool(row.target)

@@ -9,10 +9,10 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.memory import archive, gates, raw
-from harness.memory.archive import Archived, Change, Move
+from harness.memory.archive import ArchiveEntry, ItemMove, LessonChange
 from tests.helpers import nasty, put
 
-CHANGE = Change(change="superseded", lesson=3, text="x", by=9, why="entry 9 is newer", run="r")
+CHANGE = LessonChange(change="superseded", lesson=3, text="x", by=9, why="entry 9 is newer", run="r")
 MOVED = b'{"moved":"x","from":"MEMORY.md#History","to":"archive.jsonl","run":"r","why":"no room"}\n'
 
 
@@ -22,12 +22,12 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "archive.jsonl")
 
 
-def row(seq: int, entry: str = "x") -> Archived:
+def row(seq: int, entry: str = "x") -> ArchiveEntry:
     """An entry in the archive."""
-    return Archived(seq=seq, entry=entry, disposition="kept", target="", run="r", lesson=seq)
+    return ArchiveEntry(seq=seq, entry=entry, disposition="kept", target="", run="r", lesson=seq)
 
 
-def write(path: str, *rows: Archived | Change) -> None:
+def write(path: str, *rows: ArchiveEntry | LessonChange) -> None:
     """The archive with these lines."""
     put(path, b"".join(map(archive.render, rows)))
 
@@ -50,7 +50,7 @@ def test_what_an_older_version_archived_is_read(path: str, disposition: str) -> 
     put(path, old + MOVED)
     assert [one.disposition for one in archive.backwards(path, 1)] == [disposition]
     move = archive.parse(MOVED)
-    assert isinstance(move, Move)
+    assert isinstance(move, ItemMove)
     assert (move.moved, move.origin) == ("x", "MEMORY.md#History")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import BrokenFile, Busy
+from harness.base.errors import BrokenFile, LockBusy
 from harness.memory import identity
 from harness.memory.growth import Evidence, Graduation
 from harness.state import files
@@ -213,7 +213,7 @@ def test_a_long_wait_for_the_folder_ends_in_busy(folder: str, monkeypatch: pytes
     """The message names the lock file of the mission that hangs."""
     monkeypatch.setattr(identity, "LOCK_SECONDS", 0.05)
     os.makedirs(folder)
-    with files.Lock(os.path.join(folder, ".lock")), pytest.raises(Busy, match=r"\.lock"):
+    with files.Lock(os.path.join(folder, ".lock")), pytest.raises(LockBusy, match=r"\.lock"):
         identity.record(folder, [told(1, "a")], [], TODAY)
 
 

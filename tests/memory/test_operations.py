@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.memory import operations, raw
-from harness.memory.archive import OF_ITS_OWN, Change
+from harness.memory.archive import OF_ITS_OWN, LessonChange
 from harness.memory.compaction import Compaction
 from harness.run.settle import curator
 from harness.state.layout import Layout
@@ -102,7 +102,7 @@ def test_an_agent_cannot_empty_the_memory(layout: Layout) -> None:
     rows = [{"do": "retire", "entries": [number], "why": "stale"} for number in range(5)]
     text, made = summary(layout, *rows, {"do": "retire", "entries": [0], "why": "again"})
     assert made.taken == 5
-    assert [row.why for row in made.rows if isinstance(row, Change) and row.change == "retired"] == [
+    assert [row.why for row in made.rows if isinstance(row, LessonChange) and row.change == "retired"] == [
         "an agent: stale"
     ] * 5
     assert SEEN not in text
@@ -202,7 +202,7 @@ def test_an_agent_cannot_bring_back_what_a_person_deleted(likened: Layout) -> No
 def test_the_prompt_says_what_newer_entries_replace(likened: Layout, tmp_path: Path) -> None:
     """So that an agent can tell where code was wrong."""
     before = curator.gather(
-        curator.Place(layout=likened, folder=str(tmp_path), mission="m-1", run="run-1", today=TODAY)
+        curator.CurationSite(layout=likened, folder=str(tmp_path), mission="m-1", run="run-1", today=TODAY)
     )
     made = Compaction(before)
     for entry in before.waiting:
@@ -216,7 +216,7 @@ def test_an_operation_that_is_refused_changes_nothing(layout: Layout) -> None:
     text, made = summary(layout, row)
     assert "add facts" in made.wrong[0]
     assert all(note in text for _, note in NOTES)
-    assert not [row for row in made.rows if isinstance(row, Change)]
+    assert not [row for row in made.rows if isinstance(row, LessonChange)]
 
 
 @pytest.mark.parametrize("what", ["same", "newer"])

@@ -9,7 +9,7 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.memory import pages, raw
-from harness.memory.pages import Curated, Item
+from harness.memory.pages import CurationProgress, PageItem
 from tests.helpers import nasty
 
 TITLES = pages.MEMORY_TITLES
@@ -21,9 +21,9 @@ def page(*lines: str) -> str:
     return "## Decisions\n\n## Context\n\n## History\n\n## Lessons\n" + "".join(line + "\n" for line in lines)
 
 
-def item(number: int, count: int = 1, date: str = "2026-04-24") -> Item:
+def item(number: int, count: int = 1, date: str = "2026-04-24") -> PageItem:
     """An item with unique text."""
-    return Item(date=date, text=f"word{number} is number {number}", where=["F-001"], count=count)
+    return PageItem(date=date, text=f"word{number} is number {number}", where=["F-001"], count=count)
 
 
 # ---- curated.json
@@ -32,12 +32,12 @@ def item(number: int, count: int = 1, date: str = "2026-04-24") -> Item:
 def test_curated_json_comes_back_as_written() -> None:
     """Also from zero, which an absent file means."""
     for folded in (0, 3, 10, 11, 99_999):
-        curated = Curated(generation=4, first_seq=pages.first_seq(folded), folded=folded)
+        curated = CurationProgress(generation=4, first_seq=pages.first_seq(folded), folded=folded)
         assert pages.parse_curated(pages.render_curated(curated)) == curated
         assert set(json.loads(pages.render_curated(curated))) == {"generation", "first_seq", "folded"}
         placed = curated.replace(first_seq=0, offset=1, crc=7)
         assert pages.parse_curated(pages.render_curated(placed)) == placed
-    assert pages.parse_curated(None) == Curated(generation=0, first_seq=0, folded=0)
+    assert pages.parse_curated(None) == CurationProgress(generation=0, first_seq=0, folded=0)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,13 @@ def test_a_broken_curated_json_is_named_and_never_read_as_zero(data: bytes) -> N
 def test_an_item_reads_as_the_design_says() -> None:
     """Date, text, features and count, in one line."""
     line = "- [2026-04-24] run setup first (F-023, F-031 · 2x)"
-    assert pages.parse_item(line) == Item(date="2026-04-24", text="run setup first", where=["F-023", "F-031"], count=2)
-    assert pages.parse_item("- [2026-04-24] said by nobody in particular (1x)") == Item(
+    assert pages.parse_item(line) == PageItem(
+        date="2026-04-24", text="run setup first", where=["F-023", "F-031"], count=2
+    )
+    assert pages.parse_item("- [2026-04-24] said by nobody in particular (1x)") == PageItem(
         date="2026-04-24", text="said by nobody in particular"
     )
-    assert pages.render_item(Item(date="2026-04-24", text="a (b · 2x)", where=["F-1"])) == (
+    assert pages.render_item(PageItem(date="2026-04-24", text="a (b · 2x)", where=["F-1"])) == (
         "- [2026-04-24] a (b · 2x) (F-1 · 1x)"
     )
 
@@ -83,7 +85,7 @@ def test_any_item_comes_back_from_its_line() -> None:
         text = raw.one_line(nasty(dice) + dice.choice(["", " (F-1 · 2x)", " (3x)", ")"]))
         if text:
             where = dice.sample(["F-001", "a.b", "X_1"], dice.randrange(4))
-            made = Item(date="2026-04-24", text=text, where=where, count=dice.randrange(1, 12))
+            made = PageItem(date="2026-04-24", text=text, where=where, count=dice.randrange(1, 12))
             assert pages.parse_item(pages.render_item(made)) == made
 
 

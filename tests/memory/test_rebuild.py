@@ -183,7 +183,7 @@ def test_an_archive_of_an_older_version_is_read(tmp_path: Path) -> None:
     moved = b'{"moved":"x","from":"MEMORY.md#History","to":"archive.jsonl","run":"old","why":"no room"}\n'
     put(mission.layout.archive, b"".join([*lines[:3], moved, *lines[3:]]))
     put(mission.layout.raw, "".join(line + "\n" for line, _ in entries))
-    put(mission.layout.curated, pages.render_curated(pages.Curated(generation=2, folded=8)))
+    put(mission.layout.curated, pages.render_curated(pages.CurationProgress(generation=2, folded=8)))
     put(mission.layout.memory, f"## Decisions\n\n## Lessons\nmine\n- [2026-04-20] {SERVER} (F-001, F-002 · 2x)\n")
     put(mission.layout.summary, f"## Lessons\n- [2026-04-20] {SERVER} (F-001, F-002 · 2x)\n")
     known = rebuild.lessons(mission.layout.archive, pages.curated(mission.layout))

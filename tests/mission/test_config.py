@@ -81,8 +81,8 @@ cache_write = 0
 """
 PRICES = 'prices."gpt-5.1-codex"'
 TABLES = {
-    "": config.Top.fields,
-    "limits": config.Limits.fields,
+    "": config.TopTable.fields,
+    "limits": config.LimitsTable.fields,
     "env": config.EnvTable.fields,
     "checks": config.ChecksTable.fields,
     "home": config.HomeTable.fields,
@@ -108,12 +108,12 @@ def test_every_key_is_read() -> None:
     read = told.asdict()
     carried = [".env", "secrets/local.toml"]
     top = [["codex", "claude"], "alice", "full", True, "project", "required", "loopback", carried, 4, 1, 2, 3]
-    assert [read[key] for key in config.Top.fields] == top
+    assert [read[key] for key in config.TopTable.fields] == top
     assert told.passed == ["NPM_TOKEN"]
     assert (told.shown, told.home) == ([".config/tool", ".npmrc"], ["/", ".config/tool", ".npmrc"])
     assert told.replace(trust="workspace").home == told.shown
     assert told.workspace.keys() == set(config.WorkspaceTable.fields)
-    assert [read[key] for key in config.Limits.fields] == [4, 5.5, 6, 7, 50_000_000, 9]
+    assert [read[key] for key in config.LimitsTable.fields] == [4, 5.5, 6, 7, 50_000_000, 9]
     assert told.roles["worker"].keys() == set(config.RoleTable.fields)
     assert told.agents["codex"].keys() == set(config.AgentTable.fields)
     assert told.prices == {"gpt-5.1-codex": {"input": 1.25, "output": 10, "cache_read": 0.125, "cache_write": 0}}

@@ -12,7 +12,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.mission import contract_log
 from harness.mission.contract import Check, Claim, Contract, Service
-from harness.mission.contract_log import Entry
+from harness.mission.contract_log import ContractChange
 from tests.helpers import mission, nasty, put
 from tests.missions import House
 
@@ -22,9 +22,9 @@ TOLD = {"at": "t", "by": "r", "claim": "VAL-1", "why": "w"}
 PLAIN = {"id": "VAL-1", "text": "t", "checks": [{"run": "true", "seconds": None, "guard": False}], "manual": False}
 
 
-def entry(verb: str, **fields: Any) -> Entry:
+def entry(verb: str, **fields: Any) -> ContractChange:
     """An entry about VAL-1."""
-    return Entry(verb=verb, **{**TOLD, **fields})
+    return ContractChange(verb=verb, **{**TOLD, **fields})
 
 
 def row(verb: str = "change", **fields: Any) -> dict[str, Any]:

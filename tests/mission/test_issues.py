@@ -129,7 +129,7 @@ def test_a_line_that_is_just_being_written_is_passed_over(layout: Layout) -> Non
 )
 def test_faults_of_a_given_issue_name_the_key(value: dict[str, Any], key: str) -> None:
     """The agent can then fix it."""
-    (fault,) = schema.faults(value, "issues[0]", issues.Given)
+    (fault,) = schema.faults(value, "issues[0]", issues.IssueReport)
     assert key in fault
     assert fault.startswith("issues[0]")
 
@@ -137,4 +137,4 @@ def test_faults_of_a_given_issue_name_the_key(value: dict[str, Any], key: str) -
 def test_a_whole_issue_has_no_faults() -> None:
     """It has all keys, or the two required ones."""
     for value in (GIVEN, {"title": "t", "severity": "nit"}):
-        assert schema.faults(value, "it", issues.Given) == []
+        assert schema.faults(value, "it", issues.IssueReport) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.base.errors import Refused
+from harness.base.errors import RequestRefused
 from harness.memory import raw
 from harness.mission import replies
 
@@ -187,7 +187,7 @@ def test_a_role_of_the_users_own_may_reply_any_object() -> None:
 
 def test_all_faults_are_told_at_once() -> None:
     """One new reply can fix them all."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         replies.parse("commits", '{"statu": 1, "summary": 2}')
     assert [key in str(caught.value) for key in ("'statu'", "'status'", "'summary'")] == [True] * 3
 
@@ -204,7 +204,7 @@ def test_all_faults_are_told_at_once() -> None:
 )
 def test_what_is_no_json_is_the_agents_fault(text: str, fault: str) -> None:
     """This also holds if the parser itself fails, and if the text could not be written to disk."""
-    with pytest.raises(Refused, match=fault):
+    with pytest.raises(RequestRefused, match=fault):
         replies.parse("commits", text)
 
 
@@ -255,5 +255,5 @@ def test_an_unclosed_fence_takes_no_reply_along(before: str) -> None:
 
 def test_a_marked_block_that_is_wrong_is_told_not_passed_over() -> None:
     """The agent's last intent is not an older or a plain block."""
-    with pytest.raises(Refused, match="'status' must be one of"):
+    with pytest.raises(RequestRefused, match="'status' must be one of"):
         replies.find("commits", [said("a"), '```json harness\n{"status": "done"}\n```\n', said("plain", "json")])

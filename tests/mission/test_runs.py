@@ -11,7 +11,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.mission import receipts, runs
-from harness.mission.runs import Context, Result, Totals
+from harness.mission.runs import RunContext, RunResult, Totals
 from harness.state import files
 from harness.state.layout import Layout
 from tests.crash import end, start
@@ -25,9 +25,9 @@ def layout(tmp_path: Path) -> Layout:
     return mission(tmp_path)
 
 
-def result(run: str = "1-worker-F", **values: Any) -> Result:
+def result(run: str = "1-worker-F", **values: Any) -> RunResult:
     """A finished run with these fields."""
-    told: dict[str, Any] = dict.fromkeys(Result.fields, "")
+    told: dict[str, Any] = dict.fromkeys(RunResult.fields, "")
     told |= {"run": run, "role": "worker", "outcome": "ok", "seconds": 1.5, "newly_green": 0, "accepted": None}
     told |= {
         "sweep": None,
@@ -38,17 +38,17 @@ def result(run: str = "1-worker-F", **values: Any) -> Result:
         "totals": Totals(runs=1).asdict(),
     }
     told |= {"until": 0, "waits": {}, "agents": []}
-    return Result(**{**told, **values})
+    return RunResult(**{**told, **values})
 
 
-def context(run: str) -> Context:
+def context(run: str) -> RunContext:
     """How a run opened."""
-    told: dict[str, Any] = dict.fromkeys(Context.fields, "")
+    told: dict[str, Any] = dict.fromkeys(RunContext.fields, "")
     told |= {"run": run, "agent": ["playbook"], "attempt": 1, "untracked": {}, "live": {}, "raw": [0, ""]}
-    return Context(**{**told, "identity": {}, "process": {}, "dirty": {}})
+    return RunContext(**{**told, "identity": {}, "process": {}, "dirty": {}})
 
 
-def finish(layout: Layout, one: Result) -> Result:
+def finish(layout: Layout, one: RunResult) -> RunResult:
     """Write the run as a run does: its files, their digest, then its line."""
     where = layout.run(one.run)
     put(where.context, files.dump_json(context(one.run).asdict()))

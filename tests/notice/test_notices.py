@@ -10,7 +10,7 @@ import pytest
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.notice import notices
-from harness.notice.notices import Known, Line
+from harness.notice.notices import NoticeCache, NoticeRow
 from harness.state import files
 from harness.state.layout import Layout
 from tests.missions import House
@@ -25,21 +25,21 @@ def layout_of(folder: Path) -> Layout:
     return layout
 
 
-def line(number: int, state: str, event: str = "", key: str = "k1") -> Line:
+def line(number: int, state: str, event: str = "", key: str = "k1") -> NoticeRow:
     """One line."""
-    return Line(
+    return NoticeRow(
         at="2026-04-24T10:05:12Z", event=event or f"run-{number}", state=state, key=key, label="ü", said=f"{number}"
     )
 
 
-def text(rows: list[Line]) -> bytes:
+def text(rows: list[NoticeRow]) -> bytes:
     """Lines as they are on disk."""
     return b"".join(encoding.dump_json(row.asdict()) for row in rows)
 
 
-def folded(rows: list[Line]) -> tuple[str, dict[str, str], dict[str, dict[str, str]]]:
+def folded(rows: list[NoticeRow]) -> tuple[str, dict[str, str], dict[str, dict[str, str]]]:
     """What counts, of all lines at once."""
-    known = Known()
+    known = NoticeCache()
     for row in rows:
         known.take(row)
     return known.seen, known.states, known.failed
@@ -56,7 +56,7 @@ def test_what_counts_is_the_same_with_and_without_what_was_kept(
 ) -> None:
     """In any order of calls, looked at and kept at any moment, torn lines and all."""
     monkeypatch.setattr(notices, "CACHED_EVERY", 200)
-    chance, layout, rows = random.Random(seed), layout_of(tmp_path), list[Line]()
+    chance, layout, rows = random.Random(seed), layout_of(tmp_path), list[NoticeRow]()
     names = ["run-1", "run-2", "passed-2", "done-sweep", "stuck-stuck-12", "escalated-x"]
     for number in range(120):
         state = chance.choice(["begun", "done", "failed", "failed", "seen"])

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from harness.proof import fire
+from harness.proof import check_runs
 from tests.missions import CHECKOUT, House
 
 PAGE = (CHECKOUT / "docs/unattended.md").read_text()
@@ -130,7 +130,7 @@ def test_mail_arrives(house: House, certificate: ssl.SSLContext) -> None:
     server = controllers.Controller(
         Kept(),
         hostname="127.0.0.1",
-        port=(port := fire.free_port()),
+        port=(port := check_runs.free_port()),
         ssl_context=certificate,
         authenticator=login,
         auth_required=True,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import HarnessError
-from harness.git import clones, landing, merging, repository, settings, worktrees
+from harness.git import clones, landing, merges, repository, settings, worktrees
 from harness.mission.contract import Contract
 from harness.process import confine, drivers
 from harness.process.confine import BUBBLEWRAP, LANDLOCK
@@ -163,7 +163,7 @@ def test_a_module_that_an_agent_leaves_beside_a_filter_is_confined(
     Path(person.tree, "a.nb").write_text("more\n")
     person.commit()
     Path(person.project, "a.nb").write_text("theirs\n")
-    merging.take_edits(person.project, "main")
+    merges.take_edits(person.project, "main")
     target = person.clone(made)
     if kind == "clean":
         assert person.repo.run("show", f"{made}:a.nb").startswith("TEXT")
@@ -196,7 +196,7 @@ def test_a_merge_driver_writes_its_result_and_nothing_else(person: Person) -> No
     person.repo.run("switch", "-q", "-c", "side", base)
     theirs = person.repo.save(**{"it's x": "theirs\n"})
     person.use()
-    merged = merging.merge(person.project, ours, theirs, "merge\n")
+    merged = merges.merge(person.project, ours, theirs, "merge\n")
     assert person.repo.run("show", f"{merged.commit}:it's x") == "THEIRS\nit's x 7"
     person.unharmed()
 

@@ -15,7 +15,7 @@ ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
 def test_the_tree_ends_though_the_supervisor_died_before_it_received_the_start(tmp_path: Path) -> None:
     """The guardian cannot report, and ends the tree all the same (found by random kill -9)."""
     tag, folder = f"test-{os.getpid()}-{tmp_path.name}", str(tmp_path)
-    plan = guardian.Plan(
+    plan = guardian.GuardianPlan(
         name=ADVERSARY[0],
         argv=[*ADVERSARY, "spawn", folder, "stay"],
         cwd="/",

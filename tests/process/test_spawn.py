@@ -112,12 +112,12 @@ def test_an_interrupt_ends_the_program_and_waits_for_it() -> None:
     """An interrupted git removes its lock files first."""
 
     def handler(signum: int, _: object) -> None:
-        raise errors.Interrupted(signum)
+        raise errors.Interruption(signum)
 
     before, family = signal.signal(signal.SIGALRM, handler), set(tree.descendants(os.getpid()))
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
-        with pytest.raises(errors.Interrupted):
+        with pytest.raises(errors.Interruption):
             spawn.capture(["sleep", "60"], cwd="/")
     finally:
         signal.signal(signal.SIGALRM, before)

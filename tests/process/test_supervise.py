@@ -77,14 +77,14 @@ def start(argv: list[str], *, tag: str = "", wall_seconds: float = 60.0, grace_s
     return supervise.Child(argv, cwd="/", env=env, wall_seconds=wall_seconds, grace_seconds=grace_seconds)
 
 
-def finish(child: supervise.Child) -> tuple[supervise.Ended, bytes]:
+def finish(child: supervise.Child) -> tuple[supervise.ChildEnd, bytes]:
     """Read a child to its end: how it ended, and its output of both streams."""
     got = b"".join(chunk for _, chunk in child.output())
     assert child.ended is not None
     return child.ended, got
 
 
-def shell(script: str, *, wall_seconds: float = 60.0, grace_seconds: float = 0.2) -> tuple[supervise.Ended, bytes]:
+def shell(script: str, *, wall_seconds: float = 60.0, grace_seconds: float = 0.2) -> tuple[supervise.ChildEnd, bytes]:
     """Run a shell script to its end under supervision."""
     with start(["sh", "-c", script], wall_seconds=wall_seconds, grace_seconds=grace_seconds) as child:
         return finish(child)
@@ -280,7 +280,7 @@ def test_a_signal_between_the_end_and_its_bookkeeping_is_heard_after_it(monkeypa
     """The guardian is waited for once, and how the child ended is known."""
 
     def handler(signum: int, _: object) -> None:
-        raise errors.Interrupted(signum)
+        raise errors.Interruption(signum)
 
     def waited(pid: int, options: int) -> tuple[int, int]:
         found = wait(pid, options)
@@ -291,7 +291,7 @@ def test_a_signal_between_the_end_and_its_bookkeeping_is_heard_after_it(monkeypa
     try:
         with start(["sh", "-c", "exit 3"]) as child:
             monkeypatch.setattr(os, "waitpid", waited)  # after the start: the guardian has its own, which is real
-            with pytest.raises(errors.Interrupted):
+            with pytest.raises(errors.Interruption):
                 finish(child)
     finally:
         signal.signal(signal.SIGALRM, before)

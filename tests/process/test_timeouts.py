@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.process.supervise import Child, Ended
+from harness.process.supervise import Child, ChildEnd
 from harness.process.timeouts import STOPPED_SECONDS, Timeouts, newest_change
 
 ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
 
 
-def wait(script: str, timeouts: Timeouts, wall_seconds: float = 30.0, result: bool = False) -> Ended:
+def wait(script: str, timeouts: Timeouts, wall_seconds: float = 30.0, result: bool = False) -> ChildEnd:
     """Run a shell script to its end under these limits; with `result` its first output counts as the result."""
     with Child(
         ["bash", "-c", script], cwd="/", env=ENV, wall_seconds=wall_seconds, grace_seconds=0.2, timeouts=timeouts

@@ -268,7 +268,9 @@ def test_what_a_persons_new_check_said_counts_like_a_runs(
 ) -> None:
     """Before the first run with it: red at another tree proves, red at the same one does not."""
     found = [receipt(code, tree=where, by="person", at="2026-04-24T10:00:00Z") for code, where in by_hand]
-    entry = contract_log.Entry(verb="change", claim="VAL-1", why="", by="person", old=ONE, new=ONE, fired=found)
+    entry = contract_log.ContractChange(
+        verb="change", claim="VAL-1", why="", by="person", old=ONE, new=ONE, fired=found
+    )
     put(layout.contract_log, contract_log.render([entry]))
     ran(layout, "r-1", receipt(0, tree=tree))
     assert standing(layout).word == word

@@ -14,7 +14,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Service
 from harness.mission.receipts import Receipt
 from harness.process import tree
-from harness.proof import fire
+from harness.proof import check_runs
 from harness.proof import services as serving
 from tests.helpers import passable
 from tests.missions import House
@@ -41,7 +41,7 @@ def place(bare: House) -> CheckEnvironment:
 
 def fired(command: str, place: CheckEnvironment) -> Receipt:
     """The receipt of one check."""
-    return fire.fire(Check(run=command), claim("VAL-1"), "after", place)
+    return check_runs.fire(Check(run=command), claim("VAL-1"), "after", place)
 
 
 def left(place: CheckEnvironment) -> list[str]:
@@ -56,7 +56,7 @@ def alive(pids: str) -> list[int]:
 
 def test_a_check_reaches_a_real_web_server_on_its_port(place: CheckEnvironment) -> None:
     """PORT and PORT_WEB reach it; before and after, nothing listens there."""
-    with serving.Running([web()], place) as up:
+    with serving.RunningServices([web()], place) as up:
         for name in ("PORT", "PORT_WEB"):
             receipt = fired(f'python3 -c "{ASK.format(port=name)}"', up)
             assert (receipt.exit, receipt.output) == (0, "b'hello\\n'\n")
@@ -69,7 +69,7 @@ def test_a_check_reaches_a_real_web_server_on_its_port(place: CheckEnvironment) 
 def test_two_services_have_two_ports_and_know_each_other(place: CheckEnvironment) -> None:
     """A service's PORT is its own, a check's is the first service's; a neighbour's is PORT_<NAME>."""
     second = web("api-2", prefix='echo "$PORT $PORT_API_2 $PORT_WEB" >ports\n')
-    with serving.Running([web(), second], place) as up:
+    with serving.RunningServices([web(), second], place) as up:
         assert fired('echo "$PORT $PORT_WEB $PORT_API_2"', up).output == "{0} {0} {1}\n".format(*up.ports.values())
         own, named, neighbour = Path(place.directory, "ports").read_text().split()
     assert (own, named, neighbour) == (str(up.ports["api-2"]), str(up.ports["api-2"]), str(up.ports["web"]))
@@ -78,7 +78,7 @@ def test_two_services_have_two_ports_and_know_each_other(place: CheckEnvironment
 
 def test_without_services_nothing_is_started(place: CheckEnvironment) -> None:
     """The check environment is unchanged, and no folder is made."""
-    with serving.Running([], place) as up:
+    with serving.RunningServices([], place) as up:
         assert up is place
         assert left(place) == []
 
@@ -89,7 +89,7 @@ def test_a_service_sees_no_harness_variables_and_has_a_tmpdir(
     """It starts like a check, in the working folder."""
     monkeypatch.setenv("HARNESS_HOME", "x")
     service = web(prefix='env >environment; pwd >where; touch "$TMPDIR/mine"\n')
-    with serving.Running([service], place):
+    with serving.RunningServices([service], place):
         names = [line.partition("=")[0] for line in Path(place.directory, "environment").read_text().split("\n")]
         assert Path(place.directory, "where").read_text() == place.directory + "\n"
     assert "PATH" in names
@@ -106,14 +106,14 @@ def test_a_service_sees_a_key_only_if_config_toml_passes_it(
     """As a check does."""
     monkeypatch.setenv("MY_TOKEN", "private")
     for passed, seen in (([], "none\n"), (["MY_TOKEN"], "private\n")):
-        with serving.Running([web(prefix='echo "${MY_TOKEN-none}" >seen\n')], place.replace(passed=passed)):
+        with serving.RunningServices([web(prefix='echo "${MY_TOKEN-none}" >seen\n')], place.replace(passed=passed)):
             assert Path(place.directory, "seen").read_text() == seen
 
 
 def test_a_service_that_takes_its_time_is_waited_for(place: CheckEnvironment) -> None:
     """`ready` runs again and again."""
     slow = Service(name="slow", run="sleep 0.5; touch up; sleep 60", ready="test -e up", seconds=20)
-    with serving.Running([slow], place) as up:
+    with serving.RunningServices([slow], place) as up:
         assert up.fault == ""
         assert Path(place.directory, "up").exists()
 
@@ -121,9 +121,9 @@ def test_a_service_that_takes_its_time_is_waited_for(place: CheckEnvironment) ->
 def test_a_service_that_is_not_ready_in_time_makes_checks_red_with_its_log(place: CheckEnvironment) -> None:
     """No check is fired without its service; the tail of the log gives the cause."""
     stuck = Service(name="db", run="echo waiting for a lock; echo really >&2; sleep 60", ready="false", seconds=1)
-    with serving.Running([stuck], place) as up:
+    with serving.RunningServices([stuck], place) as up:
         receipt = fired("touch fired", up)
-    assert (receipt.exit, receipt.green) == (fire.NOT_FIRED, False)
+    assert (receipt.exit, receipt.green) == (check_runs.NOT_FIRED, False)
     assert receipt.output == "the service db was not ready within 1 s; its log:\nwaiting for a lock\nreally\n"
     assert not Path(place.directory, "fired").exists()
     assert left(place) == []
@@ -133,7 +133,7 @@ def test_a_service_that_ends_is_not_waited_for(place: CheckEnvironment) -> None:
     """Its last output is reported at once, not after its timeout."""
     started = time.monotonic()
     broken = Service(name="db", run="echo no such port; exit 3", ready="false", seconds=50)
-    with serving.Running([broken], place) as up:
+    with serving.RunningServices([broken], place) as up:
         assert up.fault == "the service db ended before it was ready; its log:\nno such port\n"
     assert time.monotonic() - started < 15
 
@@ -142,24 +142,24 @@ def test_a_ready_command_that_hangs_is_run_again(place: CheckEnvironment, monkey
     """A `ready` that never ends does not block a run."""
     monkeypatch.setattr(serving, "ASK_SECONDS", 0.2)  # 5 s are right for a real one, and too long for a test
     ready = "test -e asked || { touch asked; sleep 60; }"
-    with serving.Running([Service(name="s", run="sleep 60", ready=ready, seconds=20)], place) as up:
+    with serving.RunningServices([Service(name="s", run="sleep 60", ready=ready, seconds=20)], place) as up:
         assert up.fault == ""
 
 
 def test_of_a_long_log_the_tail_is_reported(place: CheckEnvironment) -> None:
     """The newest 2,000 characters, with any bytes."""
     loud = Service(name="s", run="seq 1 5000; printf '\\377end'; exit 1", ready="false", seconds=30)
-    with serving.Running([loud], place) as up:
+    with serving.RunningServices([loud], place) as up:
         said = up.fault.split("its log:\n")[1]
     assert (len(said), said.endswith("5000\n\ufffdend")) == (serving.TAIL_CHARS, True)
 
 
 def test_a_red_neighbour_is_not_fired_twice(place: CheckEnvironment) -> None:
     """When no check can be fired, a second attempt adds nothing: it is red and not flaky."""
-    receipt = fire.fire_with_retry(
+    receipt = check_runs.fire_with_retry(
         Check(run="true"), claim("V"), "after", place.replace(fault="the service db is not ready")
     )
-    assert (receipt.exit, receipt.flaky, receipt.output) == (fire.NOT_FIRED, False, "the service db is not ready")
+    assert (receipt.exit, receipt.flaky, receipt.output) == (check_runs.NOT_FIRED, False, "the service db is not ready")
 
 
 # the end
@@ -175,7 +175,7 @@ sleep 1000
 def test_the_whole_tree_of_a_service_is_ended(place: CheckEnvironment) -> None:
     """Children in sessions of their own, and children that ignore signals."""
     tree = Service(name="s", run=TREE, ready="test $(wc -l <pids) = 3", seconds=20)
-    with serving.Running([tree], place) as up:
+    with serving.RunningServices([tree], place) as up:
         assert up.fault == ""
         pids = Path(place.directory, "pids").read_text()
         assert len(alive(pids)) == 3
@@ -185,7 +185,7 @@ def test_the_whole_tree_of_a_service_is_ended(place: CheckEnvironment) -> None:
 def test_services_end_when_what_needs_them_fails(place: CheckEnvironment) -> None:
     """Also after an interrupt in the middle of a check."""
     service = Service(name="s", run="echo $$ >pid; sleep 1000", ready="test -s pid", seconds=20)
-    with pytest.raises(KeyboardInterrupt), serving.Running([service], place):
+    with pytest.raises(KeyboardInterrupt), serving.RunningServices([service], place):
         raise KeyboardInterrupt
     assert alive(Path(place.directory, "pid").read_text()) == []
     assert left(place) == []
@@ -194,7 +194,7 @@ def test_services_end_when_what_needs_them_fails(place: CheckEnvironment) -> Non
 def test_the_first_ends_if_the_second_never_starts(place: CheckEnvironment) -> None:
     """No service outlives the block, whichever failed."""
     first = Service(name="a", run="echo $$ >pid; sleep 1000", ready="test -s pid", seconds=20)
-    with serving.Running([first, Service(name="b", run="exit 1", ready="false")], place) as up:
+    with serving.RunningServices([first, Service(name="b", run="exit 1", ready="false")], place) as up:
         assert "the service b ended" in up.fault
     assert alive(Path(place.directory, "pid").read_text()) == []
 
@@ -203,7 +203,7 @@ def test_of_a_log_of_any_length_the_end_is_reported(place: CheckEnvironment) -> 
     """A server that floods its log costs no memory; its last output is complete."""
     flood = 'truncate -s 64M "$TMPDIR/s.log"; exec >>"$TMPDIR/s.log"; echo "é the port is taken"; exit 1'
     tracemalloc.start()
-    with serving.Running([Service(name="s", run=flood, ready="false")], place) as up:
+    with serving.RunningServices([Service(name="s", run=flood, ready="false")], place) as up:
         peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert up.fault.endswith("\0é the port is taken\n")
@@ -238,7 +238,7 @@ def test_a_real_postgresql_serves_a_check(place: CheckEnvironment) -> None:
     )
     ask = f'{needed["psql"]} -qtAX -h 127.0.0.1 -p "$PORT_DB" -U me postgres -c'
     database = Service(name="db", run=run, ready=f"{ask} 'select 1'", seconds=60)
-    with serving.Running([database], place) as up:
+    with serving.RunningServices([database], place) as up:
         receipt = fired(f"{ask} 'create table t (n int)'; {ask} 'insert into t values (42)'; {ask} 'table t'", up)
         assert (receipt.exit, receipt.output) == (0, "42\n"), receipt
     assert not fired(f"PORT_DB={up.ports['db']} bash -c '{ask} \"select 1\"'", place).green
@@ -251,7 +251,7 @@ def test_a_real_redis_serves_a_check(place: CheckEnvironment) -> None:
         pytest.skip("not installed here: redis-server or redis-cli")
     run = 'exec redis-server --port "$PORT" --bind 127.0.0.1 --dir "$TMPDIR" --save ""'
     store = Service(name="redis", run=run, ready='redis-cli -p "$PORT" ping | grep PONG >/dev/null', seconds=30)
-    with serving.Running([store], place) as up:
+    with serving.RunningServices([store], place) as up:
         receipt = fired('redis-cli -p "$PORT" set k 42; redis-cli -p "$PORT_REDIS" get k', up)
         assert (receipt.exit, receipt.output) == (0, "OK\n42\n")
         gone = f"redis-cli -p {up.ports['redis']} ping"

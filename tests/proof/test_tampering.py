@@ -9,7 +9,7 @@ import pytest
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Contract
 from harness.mission.receipts import Receipt
-from harness.proof import fire, services, tampering
+from harness.proof import check_runs, services, tampering
 from tests.missions import House
 from tests.planned import claim
 
@@ -32,9 +32,9 @@ def fired(house: House, *commands: str, setup: str = "", writes: tuple[str, ...]
     known = Contract(claims=[claim(f"VAL-{number}", run) for number, run in enumerate(commands, start=1)], setup=setup)
     place = CheckEnvironment(directory=str(house.project), head=house.head(), seconds=20, writes=list(writes))
     place = tampering.watched(place, known)
-    assert fire.setup_fault(known, place) == ""
-    with services.Running([], place) as up:
-        return list(fire.fire_all(known.claims, "after", up))
+    assert check_runs.setup_fault(known, place) == ""
+    with services.RunningServices([], place) as up:
+        return list(check_runs.fire_all(known.claims, "after", up))
 
 
 CHANGES = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import Refused
+from harness.base.errors import RequestRefused
 from harness.mission import contract
 from harness.mission.contract import Check, Contract, Service
 from harness.proof import verify
@@ -163,7 +163,7 @@ def test_services_run_in_any_clone(clone: House) -> None:
 def test_a_red_setup_is_reported_and_no_check_is_fired(clone: House) -> None:
     """Exit 10: the clone fails, not the command."""
     known = Contract(setup="echo no compiler; exit 3", claims=[claim("V", "touch fired")])
-    with pytest.raises(Refused, match=r"setup ended with exit 3:\nno compiler"):
+    with pytest.raises(RequestRefused, match=r"setup ended with exit 3:\nno compiler"):
         list(verify.verify(written(clone, known), str(clone.project), "HEAD"))
     assert verified(clone, written(clone, known), "--in", str(clone.project)).code == 10
     assert not (clone.project / "fired").exists()

@@ -14,7 +14,7 @@ from harness.base import encoding
 from harness.mission import config
 from harness.process import confine
 from harness.process.confine import BUBBLEWRAP
-from harness.replay import staging, then
+from harness.replay import staging, state_at_run
 from harness.state import objects
 from tests.missions import CHECKOUT, House
 
@@ -25,7 +25,7 @@ MOUNTS = confine.available()[0] == BUBBLEWRAP
 def staged(house: House, run_id: str, folder: Path) -> staging.Stage:
     """The place of a run."""
     folder.mkdir()
-    past = then.of_run(house.layout, run_id)
+    past = state_at_run.of_run(house.layout, run_id)
     return staging.make(house.layout, past, config.load(house.layout), str(folder))
 
 

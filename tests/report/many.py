@@ -7,12 +7,12 @@ from pathlib import Path
 
 from harness.base import clock
 from harness.memory import archive
-from harness.memory.archive import Archived
+from harness.memory.archive import ArchiveEntry
 from harness.mission import features, receipts, runs
 from harness.mission import mission as missions
 from harness.mission.features import Feature
 from harness.mission.receipts import Receipt
-from harness.mission.runs import Context, Result, Totals
+from harness.mission.runs import RunContext, RunResult, Totals
 from harness.mission.usage import Usage
 from harness.state import files
 from harness.state.layout import Layout
@@ -25,7 +25,7 @@ LESSON = "- [2026-04-24] the suite is green only with a test in it, so run it wi
 
 def mission(layout: Layout, count: int) -> None:
     """Add so many finished runs to a begun mission: four roles, three trees, costs, red receipts, notes, replies, a memory."""
-    chance, totals, rows = random.Random(7), Totals(), list[Archived]()
+    chance, totals, rows = random.Random(7), Totals(), list[ArchiveEntry]()
     log = []
     queue = [Feature(id=f"F-{at:03}", title=f"Part {at} of the program", claims=["VAL-1"]) for at in range(1, 41)]
     for at in range(count):
@@ -41,7 +41,7 @@ def mission(layout: Layout, count: int) -> None:
             entry = "[2026-04-24T10:05:12Z] worker F-001 TRICK: use make"
             for _ in range(5):
                 row = {"entry": entry, "disposition": chance.choice(("kept", "promoted", "merged", "dropped"))}
-                rows.append(Archived(seq=len(rows), target="MEMORY.md", run=made.run, lesson=len(rows), **row))
+                rows.append(ArchiveEntry(seq=len(rows), target="MEMORY.md", run=made.run, lesson=len(rows), **row))
     Path(layout.run_log).write_bytes(b"".join(log))
     Path(layout.features).write_bytes(features.render(queue))
     files.replace_quickly(layout.archive, b"".join(map(archive.render, rows)))
@@ -50,7 +50,7 @@ def mission(layout: Layout, count: int) -> None:
     files.replace_quickly(layout.curated, files.dump_json(folded))
 
 
-def _run(layout: Layout, at: int, role: str, feature: str, chance: random.Random) -> Result:
+def _run(layout: Layout, at: int, role: str, feature: str, chance: random.Random) -> RunResult:
     began = BEGAN + at * 900 + chance.randrange(400)
     seconds = float(chance.randrange(20, 1500))
     run_id = runs.new_id(role, feature, began)
@@ -71,7 +71,7 @@ def _run(layout: Layout, at: int, role: str, feature: str, chance: random.Random
     Path(paths.notes).write_bytes(files.dump_json(note))
     used = Usage(agent="mine", model="m-1", input=chance.randrange(90_000), cache_read=200_000, output=4_000)
     used.cost_usd, used.cost_source = round(chance.random(), 4), "reported"
-    return Result(
+    return RunResult(
         run=run_id,
         role=role,
         feature=feature,
@@ -98,7 +98,7 @@ def _run(layout: Layout, at: int, role: str, feature: str, chance: random.Random
 
 
 def _context(path: str, run_id: str, role: str, feature: str, began: int, tree: str) -> None:
-    made = Context(
+    made = RunContext(
         run=run_id,
         role=role,
         feature=feature,
@@ -138,7 +138,7 @@ def _receipt(run_id: str, head: str, number: int, red: bool, chance: random.Rand
     )
 
 
-def _added(before: Totals, made: Result) -> Totals:
+def _added(before: Totals, made: RunResult) -> Totals:
     used = made.usage or {}
     cost, tokens = used.get("cost_usd") or 0.0, sum(used.get(name) or 0 for name in ("input", "cache_read", "output"))
     return before.replace(

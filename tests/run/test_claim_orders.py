@@ -15,7 +15,7 @@ from harness.base.errors import UsageFault
 from harness.mission import contract_log, mission
 from harness.mission.contract import Check, Claim
 from harness.run import claim_orders, orders
-from harness.run.claim_orders import Edit, Swap
+from harness.run.claim_orders import CheckSwap, ClaimEdit
 from tests.helpers import noted
 from tests.missions import PROGRAM, House, tagged, until
 from tests.planned import contract_of
@@ -24,7 +24,7 @@ ONE, TWO, THREE = (Check(run=f"test -f {number}") for number in (1, 2, 3))
 CLAIM = Claim(id="VAL-1", text="It holds", checks=[ONE, TWO])
 
 
-def place(house: House, wanted: Edit, claim: str = "VAL-1") -> str:
+def place(house: House, wanted: ClaimEdit, claim: str = "VAL-1") -> str:
     """The order, whose new checks were not fired."""
     return orders.place(house.layout, "claim set", claim_orders.words(claim, wanted, [], "because"))
 
@@ -54,7 +54,7 @@ def test_an_edit_changes_what_it_names_and_nothing_else(words: dict[str, Any], c
 
 def test_what_others_added_meanwhile_stays() -> None:
     """A validator's check joined the claim before the order was applied; a check that is gone cannot be replaced."""
-    wanted = Edit(swaps=[Swap(old=TWO, new=THREE)])
+    wanted = ClaimEdit(swaps=[CheckSwap(old=TWO, new=THREE)])
     later = CLAIM.replace(checks=[TWO, ONE, Check(run="aimed")])
     assert [one.run for one in claim_orders.merged(later, wanted).checks] == ["test -f 3", "test -f 1", "aimed"]
     with pytest.raises(UsageFault, match="A check of VAL-1 has changed since"):
@@ -68,7 +68,7 @@ STATUSES = [("todo", "todo"), ("failing", "validating"), ("validating", "validat
 def test_the_feature_is_proven_anew_with_all_its_tries(house: House, status: str, then: str) -> None:
     """What has work goes to validation; the rest is built first."""
     lay(house, status=status, attempts=5, replanned=True)
-    assert place(house, Edit(text="Other words")) == f"VAL-1 is set; F-001 is {then}"
+    assert place(house, ClaimEdit(text="Other words")) == f"VAL-1 is set; F-001 is {then}"
     one = house.feature()
     assert (one.status, one.attempts, one.replanned) == (then, 0, False)
     assert one.notes[-1]["text"] == "a person set VAL-1"
@@ -81,7 +81,7 @@ def test_a_blocked_feature_is_free_again_where_its_check_was_the_reason(house: H
     """Where a person blocked it, or it needs another feature, that still holds."""
     one = noted(house.feature().replace(status="blocked"), kind, "F-002" if kind == "needs" else "VAL-1")
     house.lay(one, house.feature("F-002"))
-    place(house, Edit(text="Other words"))
+    place(house, ClaimEdit(text="Other words"))
     assert house.feature().status == then
 
 

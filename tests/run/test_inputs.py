@@ -11,7 +11,7 @@ from harness.memory import pages, raw
 from harness.mission import issues
 from harness.mission.contract import Contract
 from harness.run import inputs, opening
-from harness.run.opening import Asked
+from harness.run.opening import RunRequest
 from harness.run.prompt import Material
 from harness.state import files, journal
 from tests.missions import House
@@ -27,7 +27,7 @@ def one(house: House) -> House:
 
 def gathered(house: House, role: str, name: str = "") -> Material:
     """The material for a run of this role; the run stays open, like a dead one."""
-    made = opening.open_run(Asked(layout=house.layout, role=role, feature=name, trigger="leaving"))
+    made = opening.open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving"))
     try:
         return inputs.gather(made.run.opened, made.run.outcome)
     finally:
@@ -87,7 +87,7 @@ def test_what_a_role_does_not_read_is_not_even_loaded(one: House) -> None:
 def test_the_curator_is_shown_what_waits_with_its_numbers(one: House) -> None:
     """Archived entries stay out even while raw.md still has them; at most 200 entries are shown."""
     raw.append(one.layout, "worker", "F-001", [("TRICK", f"note {number}") for number in range(232)])
-    data = pages.render_curated(pages.Curated(generation=1, first_seq=20, folded=30))
+    data = pages.render_curated(pages.CurationProgress(generation=1, first_seq=20, folded=30))
     files.replace(one.layout.curated, data)
     lines = gathered(one, "curator").raw.split("\n")
     assert (len(lines), inputs.RAW_ENTRIES) == (200, 200)

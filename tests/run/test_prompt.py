@@ -18,7 +18,7 @@ from harness.mission.roles import READS, Role
 from harness.run import prompt
 from harness.run.prompt import Material
 from harness.state import documents, objects
-from harness.workspace.given import WORDS
+from harness.workspace.snapshot import WORDS
 from tests.helpers import nasty
 from tests.missions import House
 from tests.planned import claim, feature, lay, prompt_of, reply

@@ -14,7 +14,7 @@ import pytest
 
 from harness.mission.usage import Usage
 from harness.run import transcript
-from harness.run.transcript import MIB, Lines, Recent, Reported, Row, Transcript, reported
+from harness.run.transcript import MIB, MaskedLines, RecentTexts, Row, RunTranscript, UsageReport, reported
 
 TOKEN = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
 MASKED = "[masked: github-token]"
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> str:
 
 def test_a_row_is_one_line_with_its_secrets_masked(path: str) -> None:
     """The file is private to its owner, and the row is there once it is closed."""
-    stream = Transcript(path, MIB)
+    stream = RunTranscript(path, MIB)
     stream.row(1.5, "did", f"curl {TOKEN}\nö\ud800")
     stream.close()
     assert rows(path) == [{"at": 1.5, "kind": "did", "text": f"curl {MASKED}\nö\ud800"}]
@@ -45,7 +45,7 @@ def test_a_row_is_one_line_with_its_secrets_masked(path: str) -> None:
 @pytest.mark.parametrize("text", ["x" * 3 * MIB, "ä🔑" * MIB, "\0" * MIB, '"' * MIB, "\ud800" * MIB])
 def test_a_row_that_is_too_long_says_how_many_bytes_went(path: str, text: str) -> None:
     """The line with its JSON is at most 1 MiB, and no character is torn."""
-    stream = Transcript(path, 10 * MIB)
+    stream = RunTranscript(path, 10 * MIB)
     stream.row(0, "said", text)
     stream.close()
     data = Path(path).read_bytes()
@@ -59,7 +59,7 @@ def test_a_row_that_is_too_long_says_how_many_bytes_went(path: str, text: str) -
 
 def test_a_file_ends_with_one_row_that_says_so(path: str) -> None:
     """Later rows are dropped; the file never outgrows its limit."""
-    stream = Transcript(path, MIB)
+    stream = RunTranscript(path, MIB)
     for _ in range(40):
         stream.row(0, "said", "x" * 50_000)
     stream.close()
@@ -71,7 +71,7 @@ def test_a_file_ends_with_one_row_that_says_so(path: str) -> None:
 
 def test_a_log_ends_with_one_line_that_says_so(path: str) -> None:
     """As in a stream, but in plain text."""
-    log = Transcript(path, MIB // 4)
+    log = RunTranscript(path, MIB // 4)
     for _ in range(40):
         log.log("line\n" * 2000)
     log.close()
@@ -83,7 +83,7 @@ def test_a_log_ends_with_one_line_that_says_so(path: str) -> None:
 
 def test_what_the_books_need_is_kept_behind_the_bound(path: str) -> None:
     """The last usage of a long run that was killed is kept; the limit holds all the same."""
-    made = Transcript(path, MIB)
+    made = RunTranscript(path, MIB)
     for second in range(2000):
         made.row(second, "raw", "x" * 1000)
         made.book(second, "usage", json.dumps({"input": second}))
@@ -96,16 +96,16 @@ def test_what_the_books_need_is_kept_behind_the_bound(path: str) -> None:
 
 def test_a_file_that_is_opened_again_counts_what_is_there(path: str) -> None:
     """A torn last line is closed; a reached limit stays reached."""
-    stream = Transcript(path, MIB)
+    stream = RunTranscript(path, MIB)
     stream.row(0, "said", "x" * 600_000)
     stream.close()
     with open(path, "a") as file:
         file.write('{"torn')
-    again = Transcript(path, MIB)
+    again = RunTranscript(path, MIB)
     again.row(1, "said", "y" * 600_000)
     again.row(2, "said", "short")
     again.close()
-    third = Transcript(path, MIB)
+    third = RunTranscript(path, MIB)
     third.row(3, "said", "short")
     third.close()
     lines = Path(path).read_text().split("\n")
@@ -118,7 +118,7 @@ def test_a_file_that_is_opened_again_counts_what_is_there(path: str) -> None:
 def test_a_secret_that_comes_in_pieces_is_masked(path: str, size: int) -> None:
     """A token within a line or a private key over many lines, in the log and in the stream."""
     text = f"a {TOKEN} b\n{KEY}{END}after\nno end"
-    log, stream = Transcript(path, MIB), Transcript(path + "s", MIB)
+    log, stream = RunTranscript(path, MIB), RunTranscript(path + "s", MIB)
     for start in range(0, len(text), size):
         log.log(text[start : start + size])
         stream.piece(1, "output", text[start : start + size])
@@ -132,7 +132,7 @@ def test_a_secret_that_comes_in_pieces_is_masked(path: str, size: int) -> None:
 
 def test_a_key_whose_end_never_comes_is_masked(path: str) -> None:
     """It is masked when the transcript is closed."""
-    log = Transcript(path, MIB)
+    log = RunTranscript(path, MIB)
     log.log(KEY)
     log.close()
     assert Path(path).read_text() == KEY.split("\n")[0] + "\n[masked: private-key]\n"
@@ -140,7 +140,7 @@ def test_a_key_whose_end_never_comes_is_masked(path: str) -> None:
 
 def test_a_line_of_a_hundred_megabytes_is_cut(path: str) -> None:
     """However it arrives; the text after it is kept."""
-    log = Transcript(path, 4 * MIB)
+    log = RunTranscript(path, 4 * MIB)
     for _ in range(100):
         log.log("x" * 1_000_000)
     log.log("\nnext\n")
@@ -157,7 +157,7 @@ def test_what_is_not_cut_arrives_as_it_was() -> None:
     chance = random.Random(3)
     for _ in range(300):
         text = "".join(chance.choices(["a", "ö", "\n", "\r", " ", "-----BEGIN ", "\ud800", "word"], k=40))
-        lines, got, at = Lines(), "", 0
+        lines, got, at = MaskedLines(), "", 0
         while at < len(text):
             step = chance.randrange(9)
             got += lines.take(text[at : at + step])
@@ -167,7 +167,7 @@ def test_what_is_not_cut_arrives_as_it_was() -> None:
 
 def test_progress_is_shown_before_its_line_ends() -> None:
     """A carriage return ends a line too."""
-    lines = Lines()
+    lines = MaskedLines()
     assert lines.take("10 %\r20 %") == "10 %\r"
     assert lines.take("\r") == "20 %\r"
 
@@ -175,7 +175,7 @@ def test_progress_is_shown_before_its_line_ends() -> None:
 def test_the_oldest_messages_go_first() -> None:
     """The newest message is always there; an oversized one keeps its end."""
     texts = ["x" * 400]
-    recent = Recent(texts, 1000)
+    recent = RecentTexts(texts, 1000)
     for letter in "abc":
         recent.add(letter * 300)
     assert [text[0] for text in texts] == ["b", "c"]
@@ -195,7 +195,7 @@ def test_bounds_are_what_the_page_says() -> None:
 @pytest.mark.parametrize("kind", transcript.KINDS)
 def test_every_row_that_is_written_can_be_read(kind: str, path: str) -> None:
     """The text reads back whole, whatever it holds."""
-    stream = Transcript(path, MIB)
+    stream = RunTranscript(path, MIB)
     stream.row(1.5, kind, 'a "quoted"\nö 🔑')
     stream.close()
     (line,) = Path(path).read_bytes().splitlines()
@@ -275,7 +275,7 @@ def test_a_torn_or_forged_row_is_passed_over(tmp_path: Path, line: bytes) -> Non
 
 def test_a_run_without_a_transcript_told_nothing(tmp_path: Path) -> None:
     """The run died before it asked a vendor."""
-    assert reported(str(tmp_path / "stream.jsonl")) == Reported()
+    assert reported(str(tmp_path / "stream.jsonl")) == UsageReport()
 
 
 def test_a_long_transcript_is_heard_quickly(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.mission import receipts, runs
 from harness.workplace.inbox import GONE
-from tests.commands.test_in_run import tried
+from tests.commands.test_agent_requests import tried
 from tests.missions import House, until
 from tests.planned import raw_of
 

@@ -18,7 +18,7 @@ from harness.sessions.on_files import FileStore
 from harness.sessions.state import AgentState
 from harness.sessions.store import keys
 from harness.tools.tool import ALWAYS
-from harness.workspace.rules import Rules
+from harness.workspace.rules import ToolRules
 from tests.agents.modelserver import Reply as Answer
 from tests.agents.modelserver import serving
 from tests.agents.wires import Exchange
@@ -133,7 +133,7 @@ def test_a_damaged_row_is_65_with_its_line_whatever_is_damaged(tmp_path: Path) -
         return calling(*uses[len(exchange.results)]) if len(exchange.results) < len(uses) else Answer("done")
 
     with serving(brain) as server:
-        said(tmp_path, server, "go", "on", rules=Rules(ask=["write_file"]), ask=lambda question, stopped: ALWAYS)
+        said(tmp_path, server, "go", "on", rules=ToolRules(ask=["write_file"]), ask=lambda question, stopped: ALWAYS)
     of, known, path = keys(USER, SESSION), talking.store(tmp_path), home(tmp_path) / "log.jsonl"
     lines, found = path.read_bytes().split(b"\n")[:-1], set[str]()
     for number, line in enumerate(lines):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import Changed
+from harness.base.errors import VersionConflict
 from harness.sessions.on_files import FileStore, Lost
 from tests.crash import end, start
 
@@ -24,7 +24,7 @@ def test_a_value_is_put_only_where_its_version_is_the_expected_one(store: FileSt
     assert store.get("u/s/state.json") is None
     first = store.put("u/s/state.json", b"one", "")
     for wrong in ("", "0" * 64):
-        with pytest.raises(Changed):
+        with pytest.raises(VersionConflict):
             store.put("u/s/state.json", b"two", wrong)
     store.put("u/s/state.json", b"two", first)
     item = store.get("u/s/state.json")
@@ -36,14 +36,14 @@ def test_an_append_is_where_its_writer_knows_the_end_or_nowhere(store: FileStore
     length = store.append("u/s/log", b"one\n", 0)
     assert (length, store.length("u/s/log")) == (4, 4)
     store.append("u/s/log", b"of another\n")
-    with pytest.raises(Changed):
+    with pytest.raises(VersionConflict):
         store.append("u/s/log", b"two\n", length)
     length = store.length("u/s/log")
     path = Path(store.where("u/s/log"))
     path.write_bytes(path.read_bytes() + b"torn")
     assert store.append("u/s/log", b"three\n", length) == length + 6
     assert store.tail("u/s/log", 4) == b"of another\nthree\n"
-    with pytest.raises(Changed):
+    with pytest.raises(VersionConflict):
         store.append("u/s/log", b"four\n", 10_000)
     store.sync("u/s/log")
 

@@ -10,7 +10,7 @@ from harness.base.errors import UsageFault
 from harness.sessions import ruling
 from harness.sessions.store import keys
 from harness.tools.tool import ALWAYS, NO, YES
-from harness.workspace.rules import Rules
+from harness.workspace.rules import ToolRules
 from tests.agents.modelserver import serving
 from tests.builtin.talking import calling, steps
 from tests.sessions.talking import SESSION, USER, home, rows, said, store
@@ -27,7 +27,7 @@ def results(folder: Path) -> list[str]:
 def test_what_nobody_can_permit_is_denied_and_a_rule_of_the_session_permits_it(tmp_path: Path) -> None:
     """And another denies it again; a deny wins."""
     with serving(lambda exchange: WRITES if exchange.turns % 2 == 0 else steps()(exchange)) as server:
-        asks = Rules(ask=["write_file"])
+        asks = ToolRules(ask=["write_file"])
         said(tmp_path, server, "write", rules=asks)
         assert "nobody is here to give it" in results(tmp_path)[-1]
         assert ruling.changed(store(tmp_path), OF, "allow", ["write_file(a.txt)"])["allow"] == ["write_file(a.txt)"]
@@ -52,7 +52,7 @@ def test_a_person_is_asked_and_always_is_a_rule_from_then_on(tmp_path: Path) -> 
 
     with serving(lambda exchange: WRITES if exchange.turns % 2 == 0 else steps()(exchange)) as server:
         for _ in range(4):
-            said(tmp_path, server, "write", rules=Rules(ask=["write_file"]), ask=ask)
+            said(tmp_path, server, "write", rules=ToolRules(ask=["write_file"]), ask=ask)
     assert len(asked) == 3
     assert "did not permit" in results(tmp_path)[0]
     assert ruling.known(store(tmp_path), OF)["allow"] == ["write_file(a.txt)"]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import BrokenFile, Busy
+from harness.base.errors import BrokenFile, LockBusy
 from harness.state import files, json_lines
 from tests.crash import RAISED, end, in_child, start, stops
 from tests.helpers import put, steps
@@ -200,7 +200,7 @@ def test_a_transcript_only_grows_and_is_private(path: str) -> None:
     """Opened again, it continues at its end."""
     os.makedirs(os.path.dirname(path))
     for text in (b"one\n", b"two\n"):
-        transcript = files.Transcript(path)
+        transcript = files.TranscriptFile(path)
         transcript.write(text)
         transcript.close()
     assert files.read(path) == b"one\ntwo\n"
@@ -213,7 +213,7 @@ def test_a_lock_has_one_holder_and_says_who(path: str) -> None:
         held.sign({"run": "r-1"})
         assert not files.is_free(path)
         assert files.Lock(path).take() is False
-        with pytest.raises(Busy, match="the mission is busy: run r-1"):
+        with pytest.raises(LockBusy, match="the mission is busy: run r-1"):
             files.take_or_busy(files.Lock(path), "the mission")
     assert files.is_free(path)
 
@@ -269,7 +269,7 @@ def test_a_look_at_a_lock_makes_no_file(path: str) -> None:
 def test_a_holder_that_cannot_be_read_is_unknown(path: str, signed: bytes) -> None:
     """The text is information for people; invalid text stops no command."""
     put(path, signed)
-    with files.Lock(path), pytest.raises(Busy, match="holder unknown"):
+    with files.Lock(path), pytest.raises(LockBusy, match="holder unknown"):
         files.take_or_busy(files.Lock(path), "it")
 
 
@@ -357,7 +357,7 @@ LOOKS: dict[str, Callable[[str], object]] = {
     "blocks": lambda path: list(files.blocks(path)),
     "backwards": lambda path: next(json_lines.backwards(path)),
     "add_line": lambda path: files.add_line(path, b"x\n"),
-    "Transcript": files.Transcript,
+    "Transcript": files.TranscriptFile,
     "Lock": lambda path: files.Lock(path).take(),
 }
 

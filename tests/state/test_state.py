@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import BrokenFile, Changed
+from harness.base.errors import BrokenFile, VersionConflict
 from harness.state import files, journal, names
 from harness.state.layout import Layout
 from harness.state.state import ABSENT, Changes, State
@@ -62,13 +62,13 @@ def test_a_change_lands_only_where_the_name_is_as_expected(state: State) -> None
     changes = Changes()
     changes.put(names.FEATURES, b"three", expect=version)
     changes.append(names.ISSUES, b"{}\n")
-    with pytest.raises(Changed, match=r"features\.json changed while it was worked with"):
+    with pytest.raises(VersionConflict, match=r"features\.json changed while it was worked with"):
         state.commit(changes)
     assert (state.data(names.FEATURES), state.data(names.ISSUES)) == (b"two", None)
-    with pytest.raises(Changed):
+    with pytest.raises(VersionConflict):
         state.put(names.ESCALATION, b"second", expect=state.version(names.FEATURES))
     state.put(names.ESCALATION, b"first", expect=ABSENT)
-    with pytest.raises(Changed):
+    with pytest.raises(VersionConflict):
         state.put(names.ESCALATION, b"second", expect=ABSENT)
 
 
@@ -77,7 +77,7 @@ def test_a_person_who_edits_by_hand_is_somebody_else_too(layout: Layout, state: 
     state.put(names.FEATURES, b"one")
     version = state.version(names.FEATURES)
     put(layout.features, "by hand")
-    with pytest.raises(Changed):
+    with pytest.raises(VersionConflict):
         state.put(names.FEATURES, b"two", expect=version)
     assert state.data(names.FEATURES) == b"by hand"
 
@@ -126,7 +126,7 @@ def add_ten(layout: Layout) -> None:
             try:
                 state.put(names.FEATURES, str(int(data) + 1).encode(), expect=version)
                 break
-            except Changed:
+            except VersionConflict:
                 continue
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.filesystem.protocol import FAULTS, Fault
+from harness.filesystem.protocol import FAULTS, FileFault
 from harness.tools import answers
 from tests.tools.benches import Bench
 
@@ -12,7 +12,7 @@ from tests.tools.benches import Bench
 @pytest.mark.parametrize("kind", FAULTS)
 def test_each_fault_is_a_failure_in_whole_sentences(bench: Bench, kind: str) -> None:
     """The filesystem's sentence, and what to do."""
-    found = answers.fault(bench.own, Fault(kind=kind, path="a/b.txt", text=f"a/b.txt: {FAULTS[kind]}"))
+    found = answers.fault(bench.own, FileFault(kind=kind, path="a/b.txt", text=f"a/b.txt: {FAULTS[kind]}"))
     assert found.failed
     assert found.text.startswith(f"a/b.txt: {FAULTS[kind]}.")
     assert found.text.endswith((".", "?"))

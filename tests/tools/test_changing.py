@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from harness.filesystem import lines
 from harness.filesystem.local import Local
-from harness.filesystem.protocol import Change, Fault, Written
+from harness.filesystem.protocol import FileFault, Replacement, WriteResult
 from harness.tools import seen
 from harness.tools.tool import Result
 from tests.tools.benches import Bench
@@ -149,12 +149,12 @@ def test_content_that_was_seen_under_another_name_was_seen(bench: Bench) -> None
 class Meddled(Local):
     """Files that somebody else changes in the moment before each change."""
 
-    def write(self, path: str, data: bytes, **more: Any) -> Written | Fault:
+    def write(self, path: str, data: bytes, **more: Any) -> WriteResult | FileFault:
         """Theirs, then ours."""
         super().write(path, b"theirs\n")
         return super().write(path, data, **more)
 
-    def edit(self, path: str, changes: Sequence[Change], expect: str = "") -> Written | Fault:
+    def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult | FileFault:
         """Theirs, then ours."""
         super().write(path, b"return 1, theirs\n")
         return super().edit(path, changes, expect)

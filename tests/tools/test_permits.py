@@ -9,13 +9,13 @@ import pytest
 
 from harness.tools import registry
 from harness.tools.tool import ALWAYS, NO, RUNS, YES, Question, Result, Tool
-from harness.workspace.rules import Rules
+from harness.workspace.rules import ToolRules
 from tests.tools.benches import Bench
 
 
 def test_a_denied_call_is_not_carried_out_and_says_the_rule(bench: Bench) -> None:
     """By command and by path; other calls of the tool are."""
-    bench.own.rules = Rules(deny=["execute(git push*)", "write_file(docs/**)", "grep_files"])
+    bench.own.rules = ToolRules(deny=["execute(git push*)", "write_file(docs/**)", "grep_files"])
     assert "by the rule execute(git push*)" in bench.refused("execute", command="cd . && git push origin")
     assert "out" in bench.said("execute", command="echo out")
     assert "by the rule write_file(docs/**)" in bench.refused("write_file", path="docs/a.md", content="x")
@@ -31,25 +31,25 @@ def test_a_link_does_not_lead_around_a_rule(bench: Bench) -> None:
     """The path counts as it is written, and as it is; also where the last parts are not there yet."""
     (bench.tree / "docs").mkdir()
     os.symlink("docs", bench.tree / "papers")
-    bench.own.rules = Rules(deny=["write_file(docs/**)"])
+    bench.own.rules = ToolRules(deny=["write_file(docs/**)"])
     assert "not permitted" in bench.refused("write_file", path="papers/a.md", content="x")
     assert "not permitted" in bench.refused("write_file", path="papers/new/a.md", content="x")
-    bench.own.rules = Rules(allow=[["write_file(papers/**)"]])
+    bench.own.rules = ToolRules(allow=[["write_file(papers/**)"]])
     assert "not permitted" in bench.refused("write_file", path="papers/a.md", content="x")
 
 
 def test_a_command_in_the_background_is_followed_as_it_was_begun(bench: Bench) -> None:
     """Its handle stands for its command."""
-    bench.own.rules = Rules(allow=[["execute(sleep *)"]])
+    bench.own.rules = ToolRules(allow=[["execute(sleep *)"]])
     bench.said("execute", command="sleep 30", background=True)
     assert "running" in bench.said("execute", handle="job-1", timeout=0)
-    bench.own.rules = Rules(allow=[["execute(echo *)"]])
+    bench.own.rules = ToolRules(allow=[["execute(echo *)"]])
     assert "not permitted" in bench.refused("execute", handle="job-1")
 
 
 def test_a_question_is_a_no_where_nobody_is_there(bench: Bench) -> None:
     """With words that say so."""
-    bench.own.rules = Rules(ask=["execute(git push*)"])
+    bench.own.rules = ToolRules(ask=["execute(git push*)"])
     assert "nobody is here to give it" in bench.refused("execute", command="git push")
     bench.said("execute", command="true")
 
@@ -63,7 +63,7 @@ def test_a_person_is_asked_once_and_the_answer_counts(bench: Bench) -> None:
         asked.append(question)
         return answers[len(asked) - 1]
 
-    bench.own.rules, bench.own.ask = Rules(ask=["execute(echo*)"]), ask
+    bench.own.rules, bench.own.ask = ToolRules(ask=["execute(echo*)"]), ask
     assert "did not permit" in bench.refused("execute", command="echo a")
     bench.said("execute", command="echo a")
     bench.said("execute", command="echo a")
@@ -75,7 +75,7 @@ def test_a_person_is_asked_once_and_the_answer_counts(bench: Bench) -> None:
 
 def test_the_rules_of_a_session_add_to_those_of_the_workspace(bench: Bench) -> None:
     """They can deny more, and never permit what is denied."""
-    bench.own.rules = Rules(deny=["write_file"])
+    bench.own.rules = ToolRules(deny=["write_file"])
     bench.own.state["permissions"] = {"deny": ["execute(rm*)"], "allow": ["write_file", "execute"]}
     assert "not permitted" in bench.refused("write_file", path="a", content="")
     assert "not permitted" in bench.refused("execute", command="rm -r x")
@@ -88,7 +88,7 @@ def test_tools_from_outside_are_ruled_by_their_arguments(bench: Bench) -> None:
         run=lambda _, given: Result(text=f"found {given['city']}"), foreign=True,
     )  # fmt: skip
     bench.own.more = [own, own.replace(name="read_file")]
-    bench.own.rules = Rules(deny=["maps_find(*Berlin*)"])
+    bench.own.rules = ToolRules(deny=["maps_find(*Berlin*)"])
     assert bench.said("maps_find", city="Paris") == "found Paris"
     assert "not permitted" in bench.refused("maps_find", city="Berlin")
     assert [tool.name for tool in registry.offered(bench.own)][-1] == "maps_find"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.base.encoding import digest
-from harness.base.errors import Busy
+from harness.base.errors import LockBusy
 from harness.memory import tokens
 from harness.state.layout import Layout
 from harness.tools import registry
@@ -77,7 +77,7 @@ def test_wrong_arguments_are_answered_not_raised(bench: Bench) -> None:
         assert registry.call(bench.own, "read_file", given).failed
 
 
-@pytest.mark.parametrize("fault", [Busy("Nobody answers."), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("fault", [LockBusy("Nobody answers."), OSError(28, "No space left on device")])
 def test_what_the_machine_refuses_is_a_failure_that_the_model_reads(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.state.layout import Layout
-from harness.workspace.given import Given
 from harness.workspace.skills import Skill
+from harness.workspace.snapshot import WorkspaceSnapshot
 from tests.tools.benches import Bench
 from tests.workspace.workspaces import skill
 
@@ -16,7 +16,7 @@ def test_a_skill_and_its_files_are_read(bench: Bench) -> None:
     (folder / "more.md").write_text("Beside it.\n")
     made = Skill(name="deploy", description="d", layer="home", path="SKILL.md", folder=str(folder), files=["more.md"],
                  text=skill("deploy", "Push it."))  # fmt: skip
-    bench.own.given = Given(
+    bench.own.given = WorkspaceSnapshot(
         user="", commit="", sections=[], memory=None, told=False, left_out=[], skills=[made], subagents=[], tools=None,
         waiting=[],
     )  # fmt: skip

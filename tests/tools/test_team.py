@@ -7,7 +7,7 @@ from typing import Any
 from harness.base.errors import UsageFault
 from harness.tools.team import DEFAULT_SECONDS, OUTPUT_SECONDS
 from harness.tools.tool import Result
-from harness.workspace.rules import Rules
+from harness.workspace.rules import ToolRules
 from tests.tools.benches import Bench
 
 
@@ -67,6 +67,6 @@ def test_calls_reach_the_team_with_their_defaults(bench: Bench) -> None:
 
 def test_a_subagent_can_be_denied_by_name(bench: Bench) -> None:
     """As any call, by what it is about."""
-    bench.own.team, bench.own.rules = Team(), Rules(deny=["agent_spawn(scout)"])
+    bench.own.team, bench.own.rules = Team(), ToolRules(deny=["agent_spawn(scout)"])
     assert "not permitted" in bench.refused("agent_spawn", agent="scout", task="x")
     bench.said("agent_spawn", agent="other", task="x")

@@ -20,7 +20,7 @@ from tests.torture.whole import Beside, Missions, plan, scripts
 APPENDED = "the port is 8123"
 COMPACTING = """import sys; sys.path.insert(0, {checkout!r})
 from harness.base.exits import guarded
-from harness.memory.waiting import Bound
+from harness.memory.backlog import Bound
 from harness.run.settle import curator
 from harness.state.layout import Layout
 def work():

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import Busy
+from harness.base.errors import LockBusy
 from harness.memory import raw
 from harness.mission import mission
 from harness.run.settle import curator
@@ -126,7 +126,7 @@ def _commit(layout: Layout, acks: Path) -> None:
 
 def _compact(layout: Layout, folder: str) -> None:
     for number in itertools.count():
-        with suppress(Busy):
+        with suppress(LockBusy):
             curator.compact_all(layout, folder, "m-1", f"run-{os.getpid()}-{number}", "2026-04-24", bound=BATCH)
 
 

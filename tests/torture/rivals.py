@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import Busy, Changed
+from harness.base.errors import LockBusy, VersionConflict
 from harness.decision import doubts
 from harness.memory import archive, pages, raw
-from harness.memory.waiting import Bound
+from harness.memory.backlog import BatchLimit
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
 from harness.run.settle import curator
@@ -30,7 +30,7 @@ from tests.planned import accept_all, lay
 from tests.torture.table import Row
 
 WRITERS = 16
-BATCH = Bound(entries=2000, bytes=10**6)  # mostly all that waits: then raw.md itself is replaced
+BATCH = BatchLimit(entries=2000, bytes=10**6)  # mostly all that waits: then raw.md itself is replaced
 GENERATIONS, MOST = 12, 400  # so many compactions at least, and entries of a writer at most
 QUEUE = names.FEATURES  # a managed file that many change
 
@@ -70,7 +70,7 @@ def _compact(layout: Layout, folder: str, writers: list[int]) -> None:
         last, number = enough.exists(), State(layout).generation()
         try:
             curator.compact_all(layout, folder, "m-1", f"run-{number}", "2026-04-24", bound=BATCH)
-        except Busy:  # it says to try again, and nothing is lost
+        except LockBusy:  # it says to try again, and nothing is lost
             last = False
 
 
@@ -131,7 +131,7 @@ def _update(layout: Layout, one: int, updates: int) -> None:
         try:
             State(layout).commit(changes)
             done += 1
-        except Changed:
+        except VersionConflict:
             continue
 
 

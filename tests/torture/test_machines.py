@@ -16,15 +16,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as some
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from harness.base.errors import Busy, Changed, UsageFault
+from harness.base.errors import LockBusy, UsageFault, VersionConflict
 from harness.commands import doctor
 from harness.memory import lessons, pages, rebuild
-from harness.memory.waiting import Bound
+from harness.memory.backlog import BatchLimit
 from harness.mission import contract, features, runs
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
 from harness.run.settle import curator
-from harness.run.settle.curator import CurationPlan, Place
+from harness.run.settle.curator import CurationPlan, CurationSite
 from harness.state import files, journal, names
 from harness.state.layout import Layout
 from harness.state.state import Changes, State
@@ -131,7 +131,7 @@ class States(InFolder):
             State(self.layout).put(name, data, expect=self.seen.get(name, ""))
             self.known[name] = data
         else:
-            with pytest.raises(Changed):
+            with pytest.raises(VersionConflict):
                 State(self.layout).put(name, data, expect=self.seen.get(name, ""))
 
     @rule(text=some.text(alphabet="ab\x00", max_size=5))
@@ -176,7 +176,7 @@ class Leases(InFolder):
         live = lease.alive(self.layout)
         taken = any(claim in one.terms.claims for one in self.alive.values() for claim in claims)
         if taken:
-            with pytest.raises(Busy, match="Another run holds"):
+            with pytest.raises(LockBusy, match="Another run holds"):
                 for claim in claims:
                     lease.require_free(live, claim)
             return
@@ -321,7 +321,7 @@ class Memories(RuleBasedStateMachine):
 
     def compact(self, most: int) -> None:
         """All that waits, in batches."""
-        run, bound = f"run-{self.steps}", Bound(entries=most, bytes=10**6)
+        run, bound = f"run-{self.steps}", BatchLimit(entries=most, bytes=10**6)
         curator.compact_all(self.layout, self.mission.folder, "m-1", run, TODAY, bound=bound)
 
     @rule(
@@ -355,10 +355,10 @@ class Memories(RuleBasedStateMachine):
     def plan(self, most: int) -> None:
         """A curator has read, and thinks."""
         self.steps += 1
-        place = Place(
+        place = CurationSite(
             layout=self.layout, folder=self.mission.folder, mission="m-1", run=f"slow-{self.steps}", today=TODAY
         )
-        self.plans.append(curator.plan(curator.gather(place.replace(bound=Bound(entries=most, bytes=10**6)))))
+        self.plans.append(curator.plan(curator.gather(place.replace(bound=BatchLimit(entries=most, bytes=10**6)))))
 
     @precondition(lambda self: self.plans)
     @rule()
@@ -367,10 +367,10 @@ class Memories(RuleBasedStateMachine):
         made = self.plans.pop(0)
         is_same = pages.curated(self.layout).generation == made.before.curated.generation
         if not is_same and made.before.waiting:
-            with pytest.raises(Busy):
+            with pytest.raises(LockBusy):
                 curator.apply(self.layout, self.mission.folder, made)
         else:
-            with contextlib.suppress(Busy):  # a person edited a page meanwhile
+            with contextlib.suppress(LockBusy):  # a person edited a page meanwhile
                 curator.apply(self.layout, self.mission.folder, made)
 
     @rule(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.memory import identity, raw
-from harness.memory.waiting import Bound
+from harness.memory.backlog import BatchLimit
 from harness.run import archiving
 from harness.run.settle import curator
 from harness.state import files, journal
@@ -62,7 +62,7 @@ def test_a_curation_keeps_every_entry_under_its_number(folder: Path) -> None:
     whole = (files.read_text(layout.raw) or "").split("\n")[:-1]
 
     def curate(run: str) -> None:
-        curator.compact_all(layout, home, "m-1", run, TODAY, bound=Bound(entries=6, bytes=10**6))
+        curator.compact_all(layout, home, "m-1", run, TODAY, bound=BatchLimit(entries=6, bytes=10**6))
 
     for number, (_, lay) in enumerate(disks(root, lambda: curate("run-1"))):
         lay()

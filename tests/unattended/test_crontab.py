@@ -9,7 +9,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, Unavailable, UsageFault
 from harness.unattended import crontab as tab
-from harness.unattended.crontab import BEGIN, END, Entry
+from harness.unattended.crontab import BEGIN, END, CrontabEntry
 from tests.missions import House
 from tests.unattended.crontabs import Crontab
 
@@ -19,10 +19,10 @@ OTHERS = [
 ]
 
 
-def entry(name: str = "a-1", folder: str = "/my project") -> Entry:
+def entry(name: str = "a-1", folder: str = "/my project") -> CrontabEntry:
     """An entry."""
     words = ["/bin/bash", "/h/run.sh", "-C", folder, "schedule", "start", name]
-    return Entry(times="*/30 * * * *", folder=folder, id=name, command=words)
+    return CrontabEntry(times="*/30 * * * *", folder=folder, id=name, command=words)
 
 
 @pytest.mark.parametrize("text", OTHERS)

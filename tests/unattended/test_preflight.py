@@ -9,13 +9,13 @@ import pytest
 
 from harness.base.errors import HarnessError
 from harness.unattended import preflight
-from harness.unattended.schedule_log import Seen
+from harness.unattended.schedule_log import StartMemory
 from tests.missions import House
 
 
 def faults(house: House) -> list[str]:
     """The faults of a start whose worker is due, but for the disk of this machine."""
-    return [line for line in preflight.faults(house.layout, "worker", Seen()) if not line.startswith("disk: ")]
+    return [line for line in preflight.faults(house.layout, "worker", StartMemory()) if not line.startswith("disk: ")]
 
 
 def test_one_agent_of_a_list_is_enough(house: House) -> None:
@@ -66,4 +66,4 @@ def test_a_role_that_is_gone_is_no_refusal(house: House) -> None:
     """A mission without any run has none either."""
     assert preflight.refusal(house.layout) == ""
     with pytest.raises(HarnessError):
-        preflight.faults(house.layout, "no-such-role", Seen())
+        preflight.faults(house.layout, "no-such-role", StartMemory())

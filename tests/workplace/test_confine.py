@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.commands import status
-from harness.filesystem.protocol import Done as Done_
+from harness.filesystem.protocol import CommandResult as Done_
 from harness.filesystem.shell import LocalShell
 from harness.mission import config, mission, receipts
 from harness.mission.contract import Contract

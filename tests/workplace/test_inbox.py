@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import Busy, Refused
+from harness.base.errors import LockBusy, RequestRefused
 from harness.state import files
 from harness.state.layout import Layout
 from harness.workplace import inbox
@@ -48,7 +48,7 @@ class Desk:
     def note(self, text: str) -> Iterator[str]:
         """Durable before it is answered."""
         if not text:
-            raise Refused("An empty note helps nobody.")
+            raise RequestRefused("An empty note helps nobody.")
         with files.Lock(str(self.log)):
             files.add_line(str(self.log), text.encode() + b"\n")
         yield f"noted {text}"
@@ -193,7 +193,7 @@ def _is_zombie(pid: int) -> bool:
 
 def test_a_run_that_is_over_takes_nothing_more(desk: Desk) -> None:
     """A process that outlived it learns that by 64; a run that never was has no inbox, which is 75."""
-    with pytest.raises(Busy, match="Nothing was written"):
+    with pytest.raises(LockBusy, match="Nothing was written"):
         list(inbox.ask(desk.layout, "2-worker", "note", "x"))
     files.replace(desk.layout.run(RUN).result, b"{}\n")
     with desk.inbox():

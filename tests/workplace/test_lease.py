@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import Busy
+from harness.base.errors import LockBusy
 from harness.memory import raw
 from harness.mission import runs
 from harness.state.layout import Layout
@@ -63,7 +63,7 @@ def test_a_claim_has_one_live_holder_and_says_who(layout: Layout) -> None:
     """Another one is told which run it is; when the process is gone, so is its claim."""
     own = taken(layout, "7-worker", "feature F-001", "tree tree-1")
     assert [one.claims for one in lease.alive(layout)] == [["feature F-001", "tree tree-1"]]
-    with pytest.raises(Busy, match="Another run holds feature F-001: run 7-worker, pid 1, since now"):
+    with pytest.raises(LockBusy, match="Another run holds feature F-001: run 7-worker, pid 1, since now"):
         lease.require_free(lease.alive(layout), "feature F-001")
     lease.require_free(lease.alive(layout), "feature F-002")
     own.release()

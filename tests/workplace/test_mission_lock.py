@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import Busy
+from harness.base.errors import LockBusy
 from harness.state import files
 from harness.state.layout import Layout
 from harness.workplace import mission_lock
@@ -29,7 +29,7 @@ def test_a_mission_has_one_holder_and_says_who(layout: Layout, monkeypatch: pyte
     lock.sign({"run": "r-1"})
     assert not files.is_free(layout.mission_lock)
     monkeypatch.setattr(mission_lock, "PATIENCE_SECONDS", 0.05)
-    with pytest.raises(Busy, match="The mission is busy: run r-1"):
+    with pytest.raises(LockBusy, match="The mission is busy: run r-1"):
         mission_lock.take(layout)
     lock.release()
     mission_lock.take(layout).release()

@@ -8,10 +8,10 @@ import pytest
 
 from harness.decision import views
 from harness.mission import runs
-from harness.mission.runs import Context
+from harness.mission.runs import RunContext
 from harness.state import files, journal
 from harness.workplace import recovery_plan
-from harness.workplace.recovery_plan import COMPLETE, FORGET, KILL, PUT_AWAY, RELEASE, TIDY, Died, Step
+from harness.workplace.recovery_plan import COMPLETE, FORGET, KILL, PUT_AWAY, RELEASE, TIDY, DeadRun, RecoveryStep
 from tests.missions import House, differences, listing
 from tests.planned import feature
 from tests.run.test_recover import killed, recovered
@@ -19,16 +19,16 @@ from tests.run.test_recover import killed, recovered
 AT_WORK = feature("F-001", status="in_progress")
 
 
-def context(house: House, before: str = "todo") -> Context:
+def context(house: House, before: str = "todo") -> RunContext:
     """How a worker's run on F-001 opened."""
     return runs.context(house.layout, house.work({"say": "nothing"})["run"]).replace(before=before)
 
 
 def test_a_run_that_closed_or_never_began_moves_no_feature() -> None:
     """Its lock is removed, with an empty folder; a feature that stays in progress belongs to no run."""
-    died = [Died(run="1", closed=True), Died(run="2", began=False)]
-    assert recovery_plan.plan(died, []) == [Step(do=TIDY, run="1"), Step(do=FORGET, run="2")]
-    assert recovery_plan.plan(died, [AT_WORK])[2] == Step(do=RELEASE, feature="F-001", move="back to todo")
+    died = [DeadRun(run="1", closed=True), DeadRun(run="2", began=False)]
+    assert recovery_plan.plan(died, []) == [RecoveryStep(do=TIDY, run="1"), RecoveryStep(do=FORGET, run="2")]
+    assert recovery_plan.plan(died, [AT_WORK])[2] == RecoveryStep(do=RELEASE, feature="F-001", move="back to todo")
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def test_what_a_worker_left_decides_where_its_feature_goes(
     house: House, left: dict[str, object], do: str, move: str, takes_tree: bool
 ) -> None:
     """Its commit counts; uncommitted work in its tree is taken."""
-    one = Died(run="1", context=context(house, "failing"), **left)  # type: ignore[arg-type]  # of a table
+    one = DeadRun(run="1", context=context(house, "failing"), **left)  # type: ignore[arg-type]  # of a table
     step = recovery_plan.plan([one], [AT_WORK])[0]
     assert (step.do, step.feature, step.move, step.takes_tree) == (do, "F-001", move, takes_tree)
 
 
 def test_the_project_folder_is_not_taken(house: House) -> None:
     """A run of an older harness worked there, and a person may since; its feature goes back once."""
-    died = [Died(run=name, context=context(house).replace(folder="")) for name in ("1", "2")]
+    died = [DeadRun(run=name, context=context(house).replace(folder="")) for name in ("1", "2")]
     first, second = recovery_plan.plan(died, [AT_WORK])
     assert (first.takes_tree, first.move) == (False, "back to todo")
     assert (second.takes_tree, second.move) == (False, "")
@@ -58,9 +58,9 @@ def test_the_project_folder_is_not_taken(house: House) -> None:
 
 def test_a_run_of_which_nothing_tells_is_settled_without_a_feature() -> None:
     """The run had begun; its feature is released separately."""
-    first, second = recovery_plan.plan([Died(run="1")], [AT_WORK.replace(attempts=2)])
+    first, second = recovery_plan.plan([DeadRun(run="1")], [AT_WORK.replace(attempts=2)])
     assert (first.do, first.feature) == (KILL, "")
-    assert second == Step(do=RELEASE, feature="F-001", move="back to failing")
+    assert second == RecoveryStep(do=RELEASE, feature="F-001", move="back to failing")
 
 
 def test_a_feature_on_which_a_run_lives_is_not_released() -> None:

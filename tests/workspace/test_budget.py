@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.memory.tokens import estimated
-from harness.workspace.budget import HEAD, NEWEST, ROWS, Section, fit
+from harness.workspace.budget import HEAD, NEWEST, ROWS, WorkspaceSection, fit
 
 
-def section(text: str, keep: str = HEAD) -> Section:
+def section(text: str, keep: str = HEAD) -> WorkspaceSection:
     """A section with this text."""
-    return Section(kind="k", title="## T", text=text, source="FILE.md", layer="project", keep=keep, rest="see FILE.md")
+    return WorkspaceSection(
+        kind="k", title="## T", text=text, source="FILE.md", layer="project", keep=keep, rest="see FILE.md"
+    )
 
 
 def test_what_fits_is_whole() -> None:

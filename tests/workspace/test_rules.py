@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.workspace import rules
-from harness.workspace.rules import ALLOW, ASK, DENY, PATH, TEXT, Rules
+from harness.workspace.rules import ALLOW, ASK, DENY, PATH, TEXT, ToolRules
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_is_no_rule(text: str) -> None:
 
 def test_deny_wins_then_what_is_allowed_then_what_is_asked() -> None:
     """A person's lasting yes settles a question, and nothing else."""
-    known = Rules(
+    known = ToolRules(
         allow=[["execute", "read_file"]], deny=["execute(rm *)"], ask=["execute(git *)"], granted=["execute(git log)"]
     )
     seen = {one: known.verdict("execute", [one])[0] for one in ("ls", "git push", "git log", "rm -r x")}
@@ -52,19 +52,19 @@ def test_deny_wins_then_what_is_allowed_then_what_is_asked() -> None:
     assert known.replace(granted=["execute(rm *)"]).verdict("execute", ["rm -r x"]) == (DENY, "execute(rm *)")
     assert known.verdict("write_file", ["a"], PATH)[0] == DENY
     assert known.offers("execute") and not known.offers("write_file")
-    assert not Rules(deny=["maps_*"]).offers("maps_find") and Rules(deny=["maps_*(x)"]).offers("maps_find")
+    assert not ToolRules(deny=["maps_*"]).offers("maps_find") and ToolRules(deny=["maps_*(x)"]).offers("maps_find")
 
 
 def test_of_a_command_with_parts_each_must_be_allowed_and_none_denied() -> None:
     """`git status; rm` is not what `git *` allows."""
-    known = Rules(allow=[["execute(git *)"]])
+    known = ToolRules(allow=[["execute(git *)"]])
     assert known.verdict("execute", ["git status"])[0] == ALLOW
     assert known.verdict("execute", ["git status; rm x", "git status", "rm x"])[0] == DENY
 
 
 def test_what_is_narrowed_is_never_wider() -> None:
     """Each list must allow; None is no list, an empty one allows nothing."""
-    known = Rules(allow=[["read_*", "execute"]], deny=["execute(rm*)"])
+    known = ToolRules(allow=[["read_*", "execute"]], deny=["execute(rm*)"])
     assert known.narrowed(None) == known
     less = known.narrowed(["execute", "write_file"])
     assert [less.offers(name) for name in ("execute", "read_file", "write_file")] == [True, False, False]

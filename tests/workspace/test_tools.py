@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.base.errors import BrokenFile
 from harness.workspace import tools
-from harness.workspace.tools import McpServer, Tools, merged, parse, substituted
+from harness.workspace.tools import McpServer, ToolsFile, merged, parse, substituted
 
 SERVER = {"command": "python", "args": ["-m", "${MODULE:-server}"], "env": {"KEY": "${KEY}"}}
 
@@ -97,10 +97,10 @@ def test_the_transport_follows_from_what_a_server_has() -> None:
 
 def test_a_nearer_file_can_only_take_away() -> None:
     """Every deny counts, both must allow, and a server takes the place of one with its name."""
-    far = Tools(
+    far = ToolsFile(
         allow=["read_file", "execute", "x_*"], deny=["a"], servers=[McpServer(name="s", transport="stdio", command="1")]
     )
-    near = Tools(
+    near = ToolsFile(
         allow=["execute", "x_y", "z"], deny=["b"], servers=[McpServer(name="s", transport="stdio", command="2")]
     )
     both = merged([far, near])

@@ -15,28 +15,28 @@ from typing import Any
 
 from harness.agents import registry
 from harness.base import clock
-from harness.base.errors import BrokenFile, Busy
+from harness.base.errors import BrokenFile, LockBusy
 from harness.base.record import Record
 from harness.git import repository
 from harness.memory import (
     archive,
+    backlog,
     graduation,
     identity,
     lessons,
     operations,
-    own_names,
     pages,
+    private_names,
     raw,
     rebuild,
     summary,
-    waiting,
 )
-from harness.memory.archive import Archived, Change
+from harness.memory.archive import ArchiveEntry, LessonChange
+from harness.memory.backlog import BOUND, BatchLimit, Window
 from harness.memory.compaction import Compaction, Inputs
 from harness.memory.growth import Evidence, Graduation
 from harness.memory.lessons import Lessons
-from harness.memory.pages import Curated
-from harness.memory.waiting import BOUND, Bound, Window
+from harness.memory.pages import CurationProgress
 from harness.mission import roles
 from harness.mission.open_run import OpenRun, Run
 from harness.state import files, journal, names
@@ -55,11 +55,11 @@ class CurationPlan(Record):
     operations of an agent were valid; `wrong`: why the others were not."""
 
     before: Inputs
-    curated: Curated
+    curated: CurationProgress
     known: Lessons
     memory: str | None
     summary: str | None
-    rows: list[Archived | Change] = []
+    rows: list[ArchiveEntry | LessonChange] = []
     evidence: list[Evidence] = []
     graduations: list[Graduation] = []
     candidates: list[Graduation] = []
@@ -68,12 +68,12 @@ class CurationPlan(Record):
     warning: str = ""
 
     @property
-    def archived(self) -> list[Archived]:
+    def archived(self) -> list[ArchiveEntry]:
         """The entries, each with its disposition."""
-        return [row for row in self.rows if isinstance(row, Archived)]
+        return [row for row in self.rows if isinstance(row, ArchiveEntry)]
 
 
-class Place(Record):
+class CurationSite(Record):
     """Where a curation works: the mission, the folder of the identities, the run, its day, and what names the project.
     `symbols` gives those of some names that the project's code defines."""
 
@@ -84,7 +84,7 @@ class Place(Record):
     today: str
     project_names: frozenset[str] = frozenset()
     symbols: Callable[[list[str]], set[str]] = graduation.no_symbols
-    bound: Bound = BOUND
+    bound: BatchLimit = BOUND
 
 
 # ---- the plan, and its application
@@ -130,7 +130,7 @@ def _is_edited(before: Inputs) -> bool:
     return bool(before.known.pages) and before.known.pages != pages.digests(before.memory, before.summary)
 
 
-def gather(place: Place) -> Inputs:
+def gather(place: CurationSite) -> Inputs:
     """The inputs, read from disk under one lock.
 
     Raises BrokenFile where a file does not parse, or archive, raw.md and curated.json contradict each other.
@@ -143,7 +143,7 @@ def gather(place: Place) -> Inputs:
         archive.newest(layout.archive, curated.folded, LOOKED_AT, WINDOW_BYTES)  # raises; `doctor` looks at all
         known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
         evidence = identity.evidence(place.folder)
-        batch = waiting.batch(layout.raw, curated.folded, _start(layout, curated), place.bound)
+        batch = backlog.batch(layout.raw, curated.folded, _start(layout, curated), place.bound)
     return Inputs(
         mission=place.mission,
         run=place.run,
@@ -166,9 +166,9 @@ def gather(place: Place) -> Inputs:
     )
 
 
-def _start(layout: Layout, curated: Curated) -> int:
+def _start(layout: Layout, curated: CurationProgress) -> int:
     """The byte of raw.md where what waits begins; raises BrokenFile where archived lines are gone from it."""
-    found = waiting.start(layout, curated)
+    found = backlog.start(layout, curated)
     if found is None:
         lines, least = sum(block.count(b"\n") for block in files.blocks(layout.raw)), curated.folded - curated.first_seq
         fault = f"has {lines} whole lines, and needs at least {least}"
@@ -211,11 +211,11 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
         place = plan.curated.replace(generation=before.curated.generation + 1)
         if before.waiting and before.is_last:
             kept = _window(layout, plan)
-            rest = files.blocks(layout.raw, before.end, waiting.COPIED)
+            rest = files.blocks(layout.raw, before.end, backlog.COPIED)
             changes.put_blocks(names.RAW, chain(kept.blocks(), rest))
             place = place.replace(offset=kept.size(), crc=kept.checksum())
         elif before.waiting:
-            place = place.replace(offset=before.end, crc=waiting.checksum(layout.raw, before.end))
+            place = place.replace(offset=before.end, crc=backlog.checksum(layout.raw, before.end))
         changes.put(names.CURATED, pages.render_curated(place))
         changes.put(names.LESSONS, lessons.render(plan.known, place.folded, place.generation))
         State(layout).commit(changes, locked=True)
@@ -228,20 +228,20 @@ def _window(layout: Layout, plan: CurationPlan) -> Window:
     earlier = archive.newest(layout.archive, plan.before.curated.folded, raw.WINDOW, WINDOW_BYTES)
     gated = [row for row in (*earlier, *plan.archived) if row.disposition == "gated"]
     rows = {row.seq - first: row.entry.encode("utf-8", "replace") for row in gated}
-    return waiting.window(layout.raw, waiting.before(layout.raw, end, plan.curated.folded - first), end, rows)
+    return backlog.window(layout.raw, backlog.before(layout.raw, end, plan.curated.folded - first), end, rows)
 
 
 def _check_unchanged(layout: Layout, before: Inputs) -> None:
     """The caller holds the state lock."""
     now = pages.parse_curated(files.read(layout.curated), layout.curated)
     if now.generation != before.curated.generation:
-        raise Busy(f"{layout.curated}: another curator was faster. Nothing is lost; run the curator again.")
+        raise LockBusy(f"{layout.curated}: another curator was faster. Nothing is lost; run the curator again.")
     texts = ((layout.memory, before.memory), (layout.summary, before.summary))
     changed = [path for path, old in texts if files.read_text(path) != old]
-    if before.waiting and waiting.checksum(layout.raw, before.end) != before.crc:
+    if before.waiting and backlog.checksum(layout.raw, before.end) != before.crc:
         changed.append(layout.raw)
     if changed:
-        raise Busy(f"{changed[0]} changed while the curator worked, and was left alone. Run the curator again.")
+        raise LockBusy(f"{changed[0]} changed while the curator worked, and was left alone. Run the curator again.")
 
 
 def compact(
@@ -252,14 +252,14 @@ def compact(
     today: str,
     project_names: Iterable[str] = (),
     *,
-    bound: Bound = BOUND,
+    bound: BatchLimit = BOUND,
     symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
     rows: list[Any] | None = None,
 ) -> CurationPlan:
     """Gather, plan and apply one batch; returns the plan. `folder` has the identities, `project_names` the paths and ids of the
     project; `symbols` gives those of some names that its code defines; `rows` are an agent's operations."""
     own = frozenset(project_names)
-    place = Place(
+    place = CurationSite(
         layout=layout,
         folder=folder,
         mission=mission,
@@ -275,11 +275,11 @@ def compact(
     with identity.locked(folder):  # no other mission writes there now
         made = _planned(place, rows)
         if not apply(layout, folder, made):
-            raise Busy(f"{folder} changed while the curator worked, and was left alone. Run the curator again.")
+            raise LockBusy(f"{folder} changed while the curator worked, and was left alone. Run the curator again.")
     return made
 
 
-def _planned(place: Place, rows: list[Any] | None) -> CurationPlan:
+def _planned(place: CurationSite, rows: list[Any] | None) -> CurationPlan:
     before = gather(place)
     return plan(before, rows if rows and before.is_last else [])
 
@@ -292,7 +292,7 @@ def compact_all(
     today: str,
     project_names: Iterable[str] = (),
     *,
-    bound: Bound = BOUND,
+    bound: BatchLimit = BOUND,
     symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
     rows: list[Any] | None = None,
 ) -> tuple[int, int, str]:
@@ -325,9 +325,11 @@ def offer(run: OpenRun, own: frozenset[str] = frozenset()) -> str:
     return operations.offer(made) if made.candidates or len(before.waiting) >= ASK_AT else ""
 
 
-def _place(run: OpenRun, own: frozenset[str]) -> Place:
+def _place(run: OpenRun, own: frozenset[str]) -> CurationSite:
     today, folder = clock.day(clock.now()), identity_folder()
-    place = Place(layout=run.layout, folder=folder, mission=run.mission.id, run=run.id, today=today, project_names=own)
+    place = CurationSite(
+        layout=run.layout, folder=folder, mission=run.mission.id, run=run.id, today=today, project_names=own
+    )
     return place.replace(symbols=lambda found: repository.defined_names(run.checkout, found))
 
 
@@ -362,7 +364,7 @@ def _names_of(checkout: str, layout: Layout) -> set[str]:
             one.rpartition("/")[2]
             for one in re.findall(r"""^\s*"?name"?\s*[=:]\s*["']([^"'\s]+)["']""", text, re.M)[:1]
         }
-    return {own_names.PROJECT + name for name in found if name}
+    return {private_names.PROJECT + name for name in found if name}
 
 
 def settle(asked: Run) -> None:

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from harness.base import redaction, schema
-from harness.base.errors import BrokenFile, Refused
+from harness.base.errors import BrokenFile, RequestRefused
 from harness.base.record import Record
 from harness.decision import escalations
 from harness.mission import contract as contracts
@@ -16,11 +16,11 @@ from harness.mission import contract_log, issues, receipts, runs
 from harness.mission import features as queue
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract, Service
-from harness.mission.contract_log import Entry
+from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun, Outcome, Run
 from harness.mission.receipts import Receipt
-from harness.proof import fire, services, tampering
+from harness.proof import check_runs, services, tampering
 from harness.state import names
 from harness.state.layout import Layout
 from harness.state.state import State
@@ -53,7 +53,7 @@ SET_BY_PERSON = "was set by a person and stays as it is: leave it out of the pla
 EARLY = "make it a guard, or test what the feature brings; sent again as it is, it lands and its claim stays unproven"
 
 
-class SetupRed(Refused):
+class SetupRed(RequestRefused):
     """The contract's setup is red on today's tree."""
 
 
@@ -62,7 +62,7 @@ class Draft(Record):
 
     features: list[Feature]
     contract: Contract
-    log: list[Entry] = []
+    log: list[ContractChange] = []
     new_checks: list[str] = []
 
     def untried(self, done: set[tuple[str, str]]) -> list[tuple[Claim, Check]]:
@@ -73,7 +73,7 @@ class Draft(Record):
 
 
 def draft(
-    reply: dict[str, Any], features: list[Feature], contract: Contract, log: list[Entry]
+    reply: dict[str, Any], features: list[Feature], contract: Contract, log: list[ContractChange]
 ) -> tuple[Draft, list[str]]:
     """The plan merged into features and contract, and every fault of it. `log`: the contract log so far. The inputs are not
     changed."""
@@ -117,7 +117,7 @@ def _lay_claims(
         if claim.id in fixed and (claim.id in gone or (row and _claim(row) != claim)):
             faults.append(f"{claim.id} {fixed[claim.id]}")
         elif claim.id in gone:
-            made.log.append(Entry(verb=contract_log.DROP, claim=claim.id, why=gone[claim.id], old=claim))
+            made.log.append(ContractChange(verb=contract_log.DROP, claim=claim.id, why=gone[claim.id], old=claim))
             continue
         elif row and _claim(row) != claim:
             new, reason = _claim(row), row.get("reason", "").strip()
@@ -126,14 +126,14 @@ def _lay_claims(
             elif not reason and new.text != claim.text:
                 faults.append(f"{claim.id}: the sentence of the claim is changed; say why in 'reason'")
             why = reason or "replanned"
-            made.log.append(Entry(verb=contract_log.CHANGE, claim=claim.id, why=why, old=claim, new=new))
+            made.log.append(ContractChange(verb=contract_log.CHANGE, claim=claim.id, why=why, old=claim, new=new))
             made.new_checks += [check.run for check in new.checks if check not in claim.checks]
             made.contract.claims.append(new)
             continue
         made.contract.claims.append(claim)
     for row in given.values():
         claim = _claim(row)
-        made.log.append(Entry(verb=contract_log.ADD, claim=claim.id, why="planned", new=claim))
+        made.log.append(ContractChange(verb=contract_log.ADD, claim=claim.id, why="planned", new=claim))
         made.new_checks += [check.run for check in claim.checks]
         made.contract.claims.append(claim)
 
@@ -157,7 +157,7 @@ def _lay_features(
         if feature.status == "passed" and (feature.id in gone or changed != feature):
             faults.append(f"{feature.id} has passed and cannot be changed")
         elif feature.id in gone:
-            made.log.append(Entry(verb=contract_log.DROP_FEATURE, claim=feature.id, why=gone[feature.id]))
+            made.log.append(ContractChange(verb=contract_log.DROP_FEATURE, claim=feature.id, why=gone[feature.id]))
             continue
         made.features.append(changed)
     made.features += [Feature(**row) for row in given.values()]
@@ -223,8 +223,8 @@ def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> 
     faults = faults or write_faults(made.contract)
     if not faults:
         faults = [
-            f"the check `{command}` {fire.GREEN_ON_NOTHING}"
-            for command in fire.green_in_empty_folder(made.new_checks, place)
+            f"the check `{command}` {check_runs.GREEN_ON_NOTHING}"
+            for command in check_runs.green_in_empty_folder(made.new_checks, place)
         ]
     _refuse(faults)
     return made
@@ -245,7 +245,7 @@ def write_faults(known: Contract) -> list[str]:
 
 def _refuse(faults: list[str]) -> None:
     if faults:
-        raise Refused("The plan is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
+        raise RequestRefused("The plan is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
 
 
 def red_first(
@@ -260,7 +260,7 @@ def red_first(
     known = {*(reported or ()), *(receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green)}
     done = {(receipt.claim, receipt.command) for receipt in fired}
     place = place if reported is None else tampering.watched(place, made.contract)
-    fault = fire.setup_once(layout, made.contract, place)
+    fault = check_runs.setup_once(layout, made.contract, place)
     if fault:
         raise SetupRed(fault)
     pairs = [
@@ -269,8 +269,8 @@ def red_first(
     ]
     if pairs:
         short = [service.replace(seconds=min(service.seconds, BEFORE_SECONDS)) for service in made.contract.services]
-        with services.Running(short, place) as up:
-            fired += fire.fire_each(pairs, "before", up, path)
+        with services.RunningServices(short, place) as up:
+            fired += check_runs.fire_each(pairs, "before", up, path)
     early = [receipt for receipt in fired if receipt.green and not receipt.guard and receipt.command not in known]
     _refuse([f"a check of {one.claim} is green already, on today's tree: {EARLY}\n    {one.command}" for one in early])
 
@@ -314,7 +314,7 @@ def examine(asked: Run) -> None:
         outcome.examined = made
     except SetupRed as fault:
         outcome.setup_fault = outcome.examined = str(fault)
-    except Refused as fault:
+    except RequestRefused as fault:
         outcome.examined = str(fault)
 
 
@@ -334,7 +334,7 @@ def settle(asked: Run) -> None:
     else:
         try:
             _land(run, outcome, _as_of_now(run, outcome))
-        except Refused as fault:
+        except RequestRefused as fault:
             outcome.reason = str(fault)
 
 
@@ -366,7 +366,7 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.changes.append(names.ISSUES, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
 
 
-def _entries(run: OpenRun, outcome: Outcome, made: Draft) -> list[Entry]:
+def _entries(run: OpenRun, outcome: Outcome, made: Draft) -> list[ContractChange]:
     """What the contract log gets: the changes of claims, of setup and services, and what a log of an older version lacks."""
     log, why = contract_log.load(run.layout), (outcome.reply or {}).get("reason", "").strip()
     held = outcome.contract.claims or contract_log.replayed_blocks(log)

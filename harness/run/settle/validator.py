@@ -12,11 +12,11 @@ from harness.git import repository
 from harness.mission import contract_log, features, receipts, runs
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract
-from harness.mission.contract_log import Entry
+from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun, Outcome, Run
 from harness.mission.receipts import Receipt
-from harness.proof import fire, index, inputs, reward_hacking, services, sweep, tampering
+from harness.proof import check_runs, index, inputs, reward_hacking, services, sweep, tampering
 from harness.run.settle import planner
 from harness.state import names
 from harness.state.state import State
@@ -38,15 +38,15 @@ def prepare(asked: Run) -> bool:
         )
         return False
     place = tampering.watched(place, known)
-    outcome.setup_fault = fire.setup_once(run.layout, known, place)
+    outcome.setup_fault = check_runs.setup_once(run.layout, known, place)
     if known.setup:
         workplace.leave_untracked(run)
     if outcome.setup_fault:
         return False
     outcome.signs = _signs(run, outcome)
     place.notes = outcome.signs
-    with services.Running(known.services, place) as up:
-        outcome.receipts = list(fire.fire_all(known.of(outcome.feature.claims), "after", up, path))
+    with services.RunningServices(known.services, place) as up:
+        outcome.receipts = list(check_runs.fire_all(known.of(outcome.feature.claims), "after", up, path))
         if all(receipt.green for receipt in outcome.receipts):
             outcome.receipts += _regression_checks(run, outcome, up)
     aimed = sum(note["kind"] == "aimed" for note in outcome.feature.notes)
@@ -67,7 +67,7 @@ def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) 
 
     until = time.monotonic() + run.settings.sweep_seconds
     found: list[Receipt] = []
-    for receipt in fire.fire_each(sorted(pairs, key=turn), "blame", place, run.paths.receipts):
+    for receipt in check_runs.fire_each(sorted(pairs, key=turn), "blame", place, run.paths.receipts):
         found.append(receipt)
         if not receipt.green or time.monotonic() > until:
             break
@@ -101,7 +101,7 @@ def _commits(run: OpenRun) -> list[str]:
     return commits[::-1]
 
 
-class Aimed(Record):
+class AdversarialResult(Record):
     """A check that the validator's agent proposed, and that was red both times."""
 
     claim: str
@@ -119,19 +119,19 @@ def examine(asked: Run) -> None:
     if feature is None or not proposed or outcome.setup_fault or outcome.ended not in runs.GOOD:
         return
     place = tampering.watched(run.place(), outcome.contract)
-    with services.Running(outcome.contract.services, place) as up:
+    with services.RunningServices(outcome.contract.services, place) as up:
         for row in proposed:
             claim = next((one for one in run.claims if one.id == row["claim"]), None)
             check = Check(run=row["run"].strip("\n"))
             if claim is None or claim.manual or check in claim.checks or _refused(run, claim, check):
                 continue
-            receipt = fire.fire_with_retry(check, claim, "after", up)
+            receipt = check_runs.fire_with_retry(check, claim, "after", up)
             if receipt.flaky:
                 continue
             outcome.receipts.append(receipt)
             State(run.layout).add(names.of_run(run.id, names.RECEIPTS), receipts.render([receipt]))
             if not receipt.green:
-                outcome.examined.append(Aimed(claim=claim.id, check=check, why=row.get("why", "")))
+                outcome.examined.append(AdversarialResult(claim=claim.id, check=check, why=row.get("why", "")))
 
 
 def settle(asked: Run) -> None:
@@ -147,7 +147,7 @@ def settle(asked: Run) -> None:
     elif outcome.feature is None or outcome.contract.of(outcome.feature.claims) != run.claims:
         outcome.reason = f"{run.context.feature} or its claims changed while it was judged, so nothing is decided"
     else:
-        fire.remember_setup(run.layout, outcome.contract, run.place())
+        check_runs.remember_setup(run.layout, outcome.contract, run.place())
         _join_aimed(run, outcome, outcome.feature)
         _judge_feature(run, outcome, outcome.feature)
     outcome.save()
@@ -169,12 +169,12 @@ def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
     )
 
 
-def _join(run: OpenRun, outcome: Outcome, aimed: Aimed) -> None:
+def _join(run: OpenRun, outcome: Outcome, aimed: AdversarialResult) -> None:
     changed = schema.trusted(Contract, schema.plain(outcome.contract))
     changed.claim(aimed.claim).checks.append(aimed.check)
     outcome.contract = changed  # assigning it stages the file
     claim, why, check = aimed.claim, aimed.why, aimed.check
-    entry = Entry(verb=contract_log.AIM, claim=claim, why=why, at=outcome.at, by=run.id, check=check)
+    entry = ContractChange(verb=contract_log.AIM, claim=claim, why=why, at=outcome.at, by=run.id, check=check)
     outcome.changes.append(names.CONTRACT_LOG, contract_log.render([entry]))
 
 

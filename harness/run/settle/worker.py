@@ -8,7 +8,7 @@ from harness.base import redaction
 from harness.git import dotgit, refs, repository
 from harness.mission import features, runs
 from harness.mission.features import Feature
-from harness.mission.open_run import Begun, Outcome, Run
+from harness.mission.open_run import Outcome, Run, StartedRun
 from harness.workplace import recovery_plan, workplace
 
 SUBJECT_CHARS = 72
@@ -43,7 +43,7 @@ def settle(asked: Run) -> None:
     outcome.save()
 
 
-def _outside(run: Begun, outcome: Outcome) -> str:
+def _outside(run: StartedRun, outcome: Outcome) -> str:
     """What the run changed in the repository outside the project's folder, in words. 0 git calls at the top of a repository."""
     below = run.layout.prefix
     changed = repository.changed(run.checkout, run.context.tree, outcome.tree) if below else []
@@ -52,7 +52,7 @@ def _outside(run: Begun, outcome: Outcome) -> str:
     return f"changed outside {below}: {', '.join(found[:SHOWN])}{more}" if found else ""
 
 
-def _still_ours(run: Begun, outcome: Outcome) -> Feature | None:
+def _still_ours(run: StartedRun, outcome: Outcome) -> Feature | None:
     """The feature of the run while it is in progress; where somebody took it from the plan or moved it on, that stands, and the
     work is kept."""
     feature = outcome.feature
@@ -65,16 +65,16 @@ def _still_ours(run: Begun, outcome: Outcome) -> Feature | None:
     return None
 
 
-def _kept(run: Begun) -> str:
+def _kept(run: StartedRun) -> str:
     return f"; its work is kept: git show --stat {partial(run)}"
 
 
-def partial(run: Begun) -> str:
+def partial(run: StartedRun) -> str:
     """The ref that keeps the work of a run that did not end well."""
     return refs.PARTIAL + run.id
 
 
-def _give_back(run: Begun, outcome: Outcome, feature: Feature) -> None:
+def _give_back(run: StartedRun, outcome: Outcome, feature: Feature) -> None:
     """What landed meanwhile conflicts with this run's work: no try is charged, and the next worker sees both sides."""
     paths = ", ".join(outcome.clashes)
     outcome.ended, outcome.reason = "conflict", f"what landed meanwhile conflicts with its work in {paths}{_kept(run)}"
@@ -83,7 +83,7 @@ def _give_back(run: Begun, outcome: Outcome, feature: Feature) -> None:
     outcome.save()
 
 
-def _note_block(run: Begun, outcome: Outcome, reason: str, needs: list[str], disputes: list[str]) -> None:
+def _note_block(run: StartedRun, outcome: Outcome, reason: str, needs: list[str], disputes: list[str]) -> None:
     feature = outcome.feature
     assert feature is not None
     had_these = needs and needs in [note.get("features") for note in feature.notes]
@@ -96,7 +96,7 @@ def _note_block(run: Begun, outcome: Outcome, reason: str, needs: list[str], dis
     outcome.reason = f"blocked, needs {', '.join(needs)}: {reason}" if needs else f"blocked: {reason}"
 
 
-def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, *, lands: bool = True) -> None:
+def commit(run: StartedRun, outcome: Outcome, subject: str, summary: str, work: str, *, lands: bool = True) -> None:
     """Commit all changes of the run at once on the mission's position, with what the agent said and our trailers; `work` is
     implemented, blocked or cut. What others landed since the run opened is in it; where that conflicts, or with `lands` False,
     the work is kept under a ref of its own alone."""
@@ -115,7 +115,7 @@ def commit(run: Begun, outcome: Outcome, subject: str, summary: str, work: str, 
         refs.set_one(run.layout.top, partial(run), made.kept)
 
 
-def cut_short(run: Begun, outcome: Outcome) -> None:
+def cut_short(run: StartedRun, outcome: Outcome) -> None:
     """Keep the tree of a run that did not end well as a wip commit, and put the feature back.
 
     It costs an attempt if the agent is to blame; the first FREE_CUTS timeouts with a changed tree are free. Limits, missing

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from harness.base.errors import Refused
+from harness.base.errors import RequestRefused
 from harness.mission import contract_log, features, issues, receipts, replies, runs
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Contract, Service
-from harness.mission.contract_log import Entry
+from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
 from harness.mission.receipts import Receipt
 from harness.proof import index
@@ -58,7 +58,9 @@ def drafted(
     assert replies.faults("plans", value) == []
     found = found or []
     known = known or Contract(claims=[claim(name) for one in found for name in one.claims])
-    return planner.draft(value, found, known, [Entry(verb="drop", claim=name, why="") for name in retired or ()])
+    return planner.draft(
+        value, found, known, [ContractChange(verb="drop", claim=name, why="") for name in retired or ()]
+    )
 
 
 def faults(value: dict[str, Any], *found: Feature, retired: str = "") -> str:
@@ -415,7 +417,7 @@ def test_the_missions_own_folder_is_a_path_of_this_machine(house: House) -> None
     lay(house, [OLD])
     for folder in (house.project, house.tree):
         value = patch(row(), contract=[told("VAL-001", f"test -f '{folder}/x'")])
-        with pytest.raises(Refused, match="names this folder"):
+        with pytest.raises(RequestRefused, match="names this folder"):
             planner.examined(house.layout, value, place(house))
 
 
@@ -435,7 +437,9 @@ UNWRITABLE: list[dict[str, Any]] = [
 def test_a_contract_that_would_not_read_back_is_refused(house: House, value: dict[str, Any]) -> None:
     """Every later run can read what lands, and it reads the same."""
     lay(house, [OLD])
-    with pytest.raises(Refused, match=r"cannot be written down|has characters that steer a terminal or hide text"):
+    with pytest.raises(
+        RequestRefused, match=r"cannot be written down|has characters that steer a terminal or hide text"
+    ):
         planner.examined(house.layout, value, place(house))
 
 
@@ -449,7 +453,7 @@ def test_a_command_with_a_secret_or_hidden_characters_is_refused(house: House) -
     value = patch(
         row(), services=[service], contract=[told("VAL-001", f"curl -H {token} \x1b[8m", reason="it was wrong")]
     )
-    with pytest.raises(Refused) as fault:
+    with pytest.raises(RequestRefused) as fault:
         planner.examined(house.layout, value, place(house))
     assert str(fault.value).count("has a secret in it (github-token): use a made-up value") == 2
     assert token not in str(fault.value)

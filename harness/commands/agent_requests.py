@@ -1,0 +1,83 @@
+"""What agents call inside a run and people outside: issue, reply, check. Inside, the inbox of the run carries them out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from harness.base.errors import UsageFault
+from harness.mission import contract, issues, mission
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.config import load as load_config
+from harness.mission.receipts import Receipt
+from harness.process import temporary
+from harness.run import verbs
+from harness.state import files, journal, names
+from harness.state.layout import Layout, command
+from harness.state.state import Changes, State
+from harness.workplace import confine, inbox, run_detection, workplace
+
+
+def text_of(path: str) -> str:
+    """The text of a file named on the command line; UsageFault if it is absent."""
+    text = files.read_text(path)
+    if text is None:
+        raise UsageFault(f"There is no file {path}.")
+    return text
+
+
+def reply(layout: Layout, text: str, run_id: str = "") -> str:
+    """Have the run check a reply, and keep it; raises what it refused. `run_id`: the run, where the caller knows it."""
+    run_id = run_id or run_detection.run_id(layout)
+    if not run_id:
+        raise UsageFault("'reply' is for the inside of a run.")
+    return "\n".join(inbox.ask(layout, run_id, "reply", text))
+
+
+def issue(layout: Layout, value: dict[str, str], run_id: str = "") -> str:
+    """Append an issue; raises Refused if it is invalid. `run_id`: the run, where the caller knows it."""
+    run_id = run_id or run_detection.run_id(layout)
+    if run_id:
+        return "\n".join(inbox.ask(layout, run_id, "issue", json.dumps(value)))
+    return verbs.issue(layout, value, "person")
+
+
+def close_issue(layout: Layout, issue_id: str, why: str) -> str:
+    """Close an issue; only a person may. Raises UsageFault inside a run, and for an unknown issue."""
+    run_detection.refuse(layout, "issue close")
+    mission.check_format(layout)
+    state, changes = State(layout), Changes()
+    with state.lock("state"):  # from looking to writing, as where one is added
+        journal.finish_journal(layout)
+        found = {one.id: one for one in issues.load(layout)}
+        if issue_id not in found:
+            there = ", ".join(one.id for one in found.values() if one.state != "closed")
+            raise UsageFault(f"There is no issue '{issue_id}'. Not closed yet: {there or 'none'}.")
+        if found[issue_id].state == "closed":
+            return f"{issue_id} is closed already."
+        changes.append(names.ISSUES, issues.state_line(found[issue_id], "closed", "person", why))
+        state.commit(changes, locked=True)
+    return f"{issue_id} is closed."
+
+
+def check(layout: Layout, name: str, run_id: str = "") -> Iterator[Receipt]:
+    """Run the checks of a feature, a claim, or all, as the validator will, with setup and services; nothing counts. `run_id`: the
+    run, where the caller knows it."""
+    run_id = run_id or run_detection.run_id(layout)
+    if run_id:
+        yield from (Receipt(**json.loads(line)) for line in inbox.ask(layout, run_id, "check", name))
+        return
+    made, at, settings = mission.load(layout), workplace.position(layout), load_config(layout)
+    tag = temporary.of_process(f"{made.id}/check")
+    home = confine.home_of_checks(layout.top, workplace.folder_of(made.id, "project") + ".home", settings.home)
+    place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=tag, home=home)
+    place.checkout = layout.top if layout.prefix else ""
+    yield from verbs.fired(layout, name, place.replace(seconds=settings.check_seconds, passed=settings.passed))
+
+
+def unchecked(layout: Layout, name: str) -> str:
+    """Why `check` fired nothing: no plan yet, or a person decides."""
+    claims = [claim.id for claim in verbs.asked_claims(layout, contract.load(layout), name)]
+    if not claims:
+        return f"There is nothing to check yet: no plan has landed. See: {command('status')}"
+    return f"There is nothing to run: a person decides {', '.join(claims[:5])} ({command('claim accept')} {claims[0]})"

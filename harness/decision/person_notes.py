@@ -1,0 +1,79 @@
+"""What a person says to one prompt alone, in steering.jsonl: said, taken by a run, or taken back.
+
+A run takes it as it makes its prompt. Where that run ended by no fault of the work (killed, at a limit, without a login), no
+agent may have read it, and the next run takes it again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from harness.base import encoding, schema
+from harness.base.record import Record
+from harness.mission import runs
+from harness.state import journal, json_lines, names
+from harness.state.layout import Layout
+from harness.state.state import Changes, State
+from harness.workplace import lease
+
+
+class SteeringRow(Record):
+    """A line of steering.jsonl: `text` by a person, `run` that took the row `id`, or neither: a person took it back."""
+
+    id: str
+    at: str = ""
+    by: str = ""
+    text: str = ""
+    run: str = ""
+
+
+def rows(layout: Layout) -> list[SteeringRow]:
+    """The lines of steering.jsonl, oldest first; raises BrokenFile."""
+
+    def made(row: Any) -> SteeringRow:
+        return schema.record(SteeringRow, row, "a person's words have")
+
+    data = State(layout).data(names.STEERING)
+    return json_lines.parse(data, layout.steering, made, "the line is no word of a person", "Remove that line.")
+
+
+def waiting(layout: Layout) -> list[SteeringRow]:
+    """What no run has taken, or only one whose agent may not have read it."""
+    known = rows(layout)
+    newest = {row.id: row for row in known}  # a later line of the same id is what became of it
+    alive = {one.run for one in lease.alive(layout)}
+    return [row for row in known if row.text and (newest[row.id] is row or _is_lost(layout, newest[row.id], alive))]
+
+
+def _is_lost(layout: Layout, taken: SteeringRow, alive: set[str]) -> bool:
+    """Whether the run that took it ended without a prompt that counts; a row without a run was taken back."""
+    if not taken.run or taken.run in alive:
+        return False
+    found = runs.result(layout, taken.run)
+    return found is None or found.outcome in runs.FREE_OF_BLAME
+
+
+def add(layout: Layout, text: str, by: str, at: str) -> None:
+    """A person says this to the next prompt."""
+    _append(layout, [SteeringRow(id=f"S-{os.urandom(4).hex()}", at=at, by=by, text=text)])
+
+
+def remove(layout: Layout, row: SteeringRow, by: str, at: str) -> None:
+    """A person takes it back; the caller holds the state lock."""
+    _append(layout, [SteeringRow(id=row.id, at=at, by=by)], locked=True)
+
+
+def take(layout: Layout, run_id: str) -> list[str]:
+    """The texts for the prompt of this run; no other run gets them."""
+    with State(layout).lock("state"):
+        journal.finish_journal(layout)
+        found = waiting(layout)
+        _append(layout, [SteeringRow(id=row.id, run=run_id) for row in found], locked=True)
+    return [row.text for row in found]
+
+
+def _append(layout: Layout, made: list[SteeringRow], *, locked: bool = False) -> None:
+    changes = Changes()
+    changes.append(names.STEERING, b"".join(encoding.dump_json(row.asdict()) for row in made))
+    State(layout).commit(changes, locked=locked)

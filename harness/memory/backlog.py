@@ -1,0 +1,199 @@
+"""What waits for the curator: where it begins in raw.md, reading it, counting it.
+
+Entry number `folded` begins at the byte `offset` of curated.json, which holds while the bytes before it have the checksum
+`crc`. Otherwise (an older file, or a person changed raw.md) the lines from the start of the file are counted, and have to be
+those that the archive ends with.
+"""
+
+from __future__ import annotations
+
+from binascii import crc32
+from collections.abc import Iterator
+from itertools import islice
+
+from harness.base.errors import BrokenFile
+from harness.base.record import Record
+from harness.memory import raw
+from harness.memory.pages import CurationProgress
+from harness.memory.raw import RawEntry
+from harness.state import files
+from harness.state.layout import Layout
+
+CHECKED = 4096  # bytes before the offset that the checksum covers: the time of each entry makes them unique
+COPIED = 1 << 20  # bytes of a block, where the file is read or copied and no line is looked at
+_OWN = f"] {raw.CURATOR} ".encode()
+
+
+class BatchLimit(Record, frozen=True):
+    """How many entries of raw.md, and of the archive, a compaction has in memory: at most so many, of so many bytes."""
+
+    entries: int
+    bytes: int
+
+
+BOUND = BatchLimit(entries=20_000, bytes=4 * 2**20)
+
+
+class Batch(Record):
+    """Waiting entries that are compacted together; behind the byte `end` of raw.md more wait, unless it is the last. `crc` is
+    the checksum before `end`."""
+
+    entries: list[RawEntry]
+    end: int
+    is_last: bool
+    crc: int = 0
+
+
+def start(layout: Layout, curated: CurationProgress) -> int | None:
+    """The byte of raw.md where entry number `folded` begins; None where archived lines are gone from before it."""
+    if curated.offset and checksum(layout.raw, curated.offset) == curated.crc:
+        return curated.offset
+    found = _after(layout.raw, curated.folded - curated.first_seq)
+    return found if found is None or _are_archived(layout, curated, found) else None
+
+
+def _are_archived(layout: Layout, curated: CurationProgress, end: int) -> bool:
+    """Whether most lines before a byte of raw.md are those that the archive ends with. A person may have edited a few."""
+    archived = _archived(layout, curated)
+    first = before(layout.raw, end, len(archived))
+    there = [line.strip() for line in files.read_from(layout.raw, first, end - first).split(b"\n")]
+    same = sum(line.strip() == mine for line, mine in zip(archived, there, strict=False))
+    return 2 * same >= len(archived)
+
+
+def _archived(layout: Layout, curated: CurationProgress) -> list[bytes]:
+    """The archived lines that belong to the head of raw.md; none where the archive is broken, which its readers say."""
+    count = curated.folded - curated.first_seq
+    if not count:
+        return []
+    from harness.memory import archive  # here: only a file that was changed needs it
+
+    try:
+        rows = archive.newest(layout.archive, curated.folded, count, count * raw.LONGEST_LINE)
+    except BrokenFile:
+        return []
+    return [row.entry.encode("utf-8", "replace") for row in rows]
+
+
+def mended(layout: Layout, curated: CurationProgress) -> bytes:
+    """What raw.md has to be where archived lines are gone from its head: these, and whatever else is there."""
+    archived = _archived(layout, curated)
+    known = {line.strip() for line in archived}
+    there = (files.read(layout.raw) or b"").split(b"\n")
+    return b"\n".join([*archived, *(line for line in there if line.strip() not in known)])
+
+
+def checksum(path: str, offset: int, first: int = 0) -> int:
+    """The CRC-32 of the bytes from `first` to `offset`, at most the last CHECKED of them; -1 unless a line ends there."""
+    size = min(offset - first, CHECKED)
+    data = files.read_from(path, offset - size, size)
+    return crc32(data) if len(data) == size and data.endswith(b"\n") else -1
+
+
+class Window(Record):
+    """The lines of `path` that a compaction keeps, in order: each where it is, (byte, size), or as it is from now on."""
+
+    path: str
+    lines: list[tuple[int, int] | bytes]
+
+    def size(self) -> int:
+        """Its bytes."""
+        return sum(len(line) if isinstance(line, bytes) else line[1] for line in self.lines)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Its bytes, block by block: a line may have any length."""
+        for line in self.lines:
+            if isinstance(line, bytes):
+                yield line
+                continue
+            at, end = line[0], line[0] + line[1]
+            while at < end:
+                yield files.read_from(self.path, at, min(COPIED, end - at))
+                at += COPIED
+
+    def checksum(self) -> int:
+        """As `checksum`, of its end."""
+        tail = b""
+        for line in reversed(self.lines):
+            if len(tail) >= CHECKED:
+                break
+            if not isinstance(line, bytes):
+                size = min(CHECKED, line[1])
+                line = files.read_from(self.path, line[0] + line[1] - size, size)
+            tail = line + tail
+        return crc32(tail[-CHECKED:])
+
+
+def window(path: str, start: int, end: int, changed: dict[int, bytes]) -> Window:
+    """The lines between two bytes; those with a number in `changed`, from 0 on, as they are there."""
+    found: list[tuple[int, int] | bytes] = []
+    for number, (_, size) in enumerate(raw.lines(path, start) if start < end else ()):
+        found.append(changed[number] + b"\n" if number in changed else (start, size + 1))
+        start += size + 1
+        if start >= end:
+            break
+    return Window(path=path, lines=found)
+
+
+def _after(path: str, lines: int) -> int | None:
+    """The byte behind so many lines, counted from the start of the file."""
+    offset = 0
+    if not lines:
+        return offset
+    for block in files.blocks(path, size=COPIED):
+        found = block.count(b"\n")
+        if found >= lines:
+            end = -1
+            for _ in range(lines):
+                end = block.index(b"\n", end + 1)
+            return offset + end + 1
+        lines, offset = lines - found, offset + len(block)
+    return None
+
+
+def before(path: str, end: int, lines: int) -> int:
+    """The byte where the last so many lines before `end` begin, counted backwards; `end` is behind a newline."""
+    position = end - 1 if lines else 0
+    while position > 0:
+        size = min(65536, position)
+        position -= size
+        block = files.read_from(path, position, size)
+        found = len(block)
+        while (found := block.rfind(b"\n", 0, found)) >= 0:
+            lines -= 1
+            if not lines:
+                return position + found + 1
+    return 0 if lines else end
+
+
+def entries(layout: Layout, curated: CurationProgress) -> Iterator[RawEntry]:
+    """The entries that no compaction has archived yet, in order, read block by block."""
+    offset = start(layout, curated)
+    return iter(()) if offset is None else raw.entries(layout.raw, curated.folded, offset)
+
+
+def uncurated(layout: Layout, curated: CurationProgress, most: int) -> int:
+    """The number of entries that wait for the curator, counted up to `most`; the curator's own do not count."""
+    offset = start(layout, curated)
+    if offset is None:
+        return 0
+    others = (True for line, size in raw.lines(layout.raw, offset) if not _is_of_curator(line, size))
+    return sum(1 for _ in islice(others, most))
+
+
+def _is_of_curator(line: bytes, size: int) -> bool:
+    return _OWN in line and raw.parse_bytes(line, size, 0).role == raw.CURATOR  # few lines are parsed
+
+
+def batch(path: str, first: int, offset: int, bound: BatchLimit) -> Batch:
+    """The entries from `offset` on, the first with this number, as far as the bound goes; at least one, if any waits."""
+    found: list[RawEntry] = []
+    end, room, is_last = offset, bound.bytes, True
+    for line, size in raw.lines(path, offset):
+        room -= len(line)
+        if found and (room < 0 or len(found) == bound.entries):
+            is_last = False
+            break
+        found.append(raw.parse_bytes(line, size, first + len(found)))
+        end += size + 1
+    return Batch(entries=found, end=end, is_last=is_last, crc=checksum(path, end) if found else 0)

@@ -1,0 +1,216 @@
+"""Fires checks, and no other module does; each check gives a receipt of its real result."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from harness.base import clock
+from harness.mission import receipts
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Check, Claim, Contract
+from harness.mission.receipts import Receipt
+from harness.process import supervise, temporary
+from harness.process.confine import BUBBLEWRAP
+from harness.state import documents, files
+from harness.state.layout import Layout
+from harness.workplace import environment
+
+GRACE_SECONDS = 1.0
+EMPTY_FOLDER_SECONDS = 20.0
+NOT_FIRED = receipts.NOT_FIRED
+GREEN_ON_NOTHING = (
+    "passes in an empty folder and so proves nothing: test what the feature brings; a guard that passes where there are no tests "
+    "asks for them first, such as `test -d tests && python3 -m unittest -q`"
+)
+
+
+class OutputDigest:
+    """Head, tail and digest of an output of any length."""
+
+    def __init__(self) -> None:
+        self.head, self.tail, self.length, self.hash = b"", b"", 0, hashlib.sha256()
+
+    def take(self, _: str, chunk: bytes) -> None:
+        """Add one more chunk."""
+        self.hash.update(chunk)
+        self.length += len(chunk)
+        room = receipts.HEAD_BYTES - len(self.head)
+        self.head += chunk[:room]
+        self.tail = (self.tail + chunk[room:])[-receipts.TAIL_BYTES :]
+
+    def text(self) -> str:
+        """The output as stored in a receipt; a cut states the number of omitted bytes."""
+        return receipts.shortened(self.head, self.tail, self.length)
+
+
+def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Receipt:
+    """Run one check to its end, end its process tree, and return the receipt."""
+    started = time.monotonic()
+    output = OutputDigest()
+    code: int | None = NOT_FIRED
+    if place.fault:
+        output.take("", place.fault.encode())
+    else:
+        code = _exit_code(run_shell(check.run, place, check.seconds or place.seconds, output))
+    text = output.text()
+    receipt = Receipt(
+        claim=claim.id,
+        command=check.run,
+        phase=phase,
+        exit=code,
+        seconds=round(time.monotonic() - started, 3),
+        output=text if code in (0, NOT_FIRED) else environment.explained(text, place),
+        output_sha256=output.hash.hexdigest(),
+        head=place.head,
+        tree=place.tree,
+        by=place.by,
+        host=os.uname().nodename,
+        at=clock.stamp(clock.now()),
+        guard=check.guard,
+        notes=list(place.notes),
+    )
+    return place.watch.examined(receipt) if place.watch and not place.fault else receipt
+
+
+def _exit_code(ended: supervise.ChildEnd) -> int | None:
+    if ended.cause != "exit":
+        return None
+    return ended.exit if ended.exit is not None else 128 + (ended.signal or 0)
+
+
+def fire_with_retry(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Receipt:
+    """Fire a check, and a red one once more; a green second result counts and is marked flaky. One that changed a test is red."""
+    first = fire(check, claim, phase, place)
+    if first.green or first.reason or place.fault:
+        return first
+    again = fire(check, claim, phase, place)
+    if not again.green:
+        return first
+    return again.replace(flaky=True, notes=[*again.notes, f"{receipts.FLAKY}{first.verdict} the first time"])
+
+
+def run_shell(command: str, place: CheckEnvironment, seconds: float, output: OutputDigest) -> supervise.ChildEnd:
+    """Run a command as a check: bash -euo pipefail, its own TMPDIR and PORT, no harness variables, empty stdin."""
+    folder = temporary.create("check", place.tag, ordinary=place.plain)
+    try:
+        start = start_of(command, place, folder)
+        return supervise.run(**start, sink=output.take, wall_seconds=seconds, grace_seconds=GRACE_SECONDS)
+    finally:
+        temporary.remove(folder)
+
+
+def start_of(command: str, place: CheckEnvironment, folder: str, before: str = "") -> dict[str, Any]:
+    """How a command of the contract starts in `place`, with `folder` as its TMPDIR; `before` is our shell in front of it."""
+    env = environment.of_check(os.environ, place) | {"TMPDIR": folder, **port_variables(place.ports)}
+    return {
+        "argv": ["bash", "-euo", "pipefail", "-c", before + command],
+        "cwd": place.directory,
+        "env": plain_variables(env, command, place) if place.plain else env,
+        "keep": place.keep,
+        "confine": place.confined(folder),
+    }
+
+
+def plain_variables(env: dict[str, str], command: str, place: CheckEnvironment) -> dict[str, str]:
+    """The environment without what only the harness sets, but for names in the command and those that the project needs. The
+    tag stays where bubblewrap takes it out."""
+    kept = {*place.needs, *re.findall(r"\w+", command)}
+    wrapped = place.confinement is not None and place.confinement.tier == BUBBLEWRAP
+    gone = {*environment.UNATTENDED, *([] if place.ports else ["PORT"]), *([] if wrapped else [supervise.TAG])}
+    left = {
+        name: value for name, value in env.items() if name in kept or (name not in gone and name[:10] != "GIT_CONFIG")
+    }
+    return {"TERM": "xterm", **left}
+
+
+def port_variables(ports: dict[str, int]) -> dict[str, str]:
+    """PORT_<NAME> of every running service, and PORT: the first service's, else a free one."""
+    named = {f"PORT_{name.upper().replace('-', '_').replace('.', '_')}": str(port) for name, port in ports.items()}
+    return {**named, "PORT": str(next(iter(ports.values()), 0) or free_port())}
+
+
+def free_port() -> int:
+    """A TCP port on loopback that is free at the time of the call."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def fire_all(claims: list[Claim], phase: str, place: CheckEnvironment, path: str = "") -> Iterator[Receipt]:
+    """Fire every check of the claims, in order; with `path`, each receipt is durable there before the next check."""
+    yield from fire_each([(claim, check) for claim in claims for check in claim.checks], phase, place, path)
+
+
+def fire_each(
+    pairs: list[tuple[Claim, Check]], phase: str, place: CheckEnvironment, path: str = ""
+) -> Iterator[Receipt]:
+    """Fire these checks in order; in phase `before` once, in other phases a red one once more."""
+    record = files.TranscriptFile(path) if path else None
+    try:
+        for claim, check in pairs:
+            receipt = (fire if phase == "before" else fire_with_retry)(check, claim, phase, place)
+            if record:
+                record.write(receipts.render([receipt]))
+                record.sync()
+            yield receipt
+    finally:
+        if record:
+            record.close()
+
+
+def setup_once(layout: Layout, contract: Contract, place: CheckEnvironment) -> str:
+    """`setup_fault`, unless the setup was already green at this commit."""
+    done = documents.recall(layout.cache, "setup", _setup_key(contract, place))
+    fault = "" if done else setup_fault(contract, place)
+    if not fault:
+        remember_setup(layout, contract, place)
+    return fault
+
+
+def remember_setup(layout: Layout, contract: Contract, place: CheckEnvironment) -> None:
+    """Record that the setup was green at this commit. Repeated in settle, which first clears a run's cache entries."""
+    if contract.setup:
+        documents.keep(layout.cache, "setup", _setup_key(contract, place), True)
+
+
+def _setup_key(contract: Contract, place: CheckEnvironment) -> str:
+    """What a green setup holds for: the commit, the command, and these very folders, which may have been made again."""
+    link = os.path.join(place.root, ".git")  # in a tree it is written once; the number of a folder may come again
+    made = [os.stat(link).st_mtime_ns if os.path.isfile(link) else os.stat(place.root).st_ino]
+    made += [os.stat(place.home).st_ino] if place.home else []
+    return f"{place.head} {made} {place.directory} {contract.setup}"
+
+
+def setup_fault(contract: Contract, place: CheckEnvironment) -> str:
+    """Run the contract's setup; "" if it is green or absent, else its output."""
+    if not contract.setup:
+        return ""
+    output = OutputDigest()
+    ended = run_shell(contract.setup, place, place.seconds, output)
+    if ended.cause == "exit" and ended.exit == 0:
+        return ""
+    code = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
+    how = "ran out of time" if ended.cause != "exit" else f"ended with {code}"
+    return f"setup {how}:\n{environment.explained(output.text(), place)}"
+
+
+def green_in_empty_folder(commands: list[str], place: CheckEnvironment) -> list[str]:
+    """The commands that are green in an empty folder, and so prove nothing."""
+    found = []
+    for command in commands:
+        folder = temporary.create("empty", place.tag)
+        try:
+            ended = run_shell(
+                command, place.replace(directory=folder, checkout=""), EMPTY_FOLDER_SECONDS, OutputDigest()
+            )
+            if ended.cause == "exit" and ended.exit == 0:
+                found.append(command)
+        finally:
+            temporary.remove(folder)
+    return found

@@ -1,0 +1,85 @@
+"""Fresh clones as places for checks: what somebody else gets, on a machine that never saw the mission."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from harness.git import clones, repository, settings
+from harness.git.settings import RecordedSettings
+from harness.mission import receipts
+from harness.mission.check_environment import CheckEnvironment
+from harness.process import temporary
+from harness.process.confine import BUBBLEWRAP, Confinement
+from harness.state.layout import Layout, state_home
+from harness.workplace import confine, home_layer
+
+SHOWN = 3
+
+
+@contextmanager
+def cloned(
+    layout: Layout, place: CheckEnvironment, what: str, known: RecordedSettings | None = None
+) -> Iterator[CheckEnvironment]:
+    """`clone` in a temporary folder that is named for `what`, with the configuration `known`."""
+    folder = temporary.create(what, place.tag, ordinary=place.plain)
+    try:
+        yield clone(layout, folder, place, recorded(layout.top, known))
+    finally:
+        temporary.remove(folder)
+
+
+def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: RecordedSettings) -> CheckEnvironment:
+    """`place` in a clone of the project's repository at its commit, made in `folder`: see `git/clones.py`, with a HOME of its
+    own. Checks run where the project is in it.
+
+    Neither the repository nor a tree of a mission is there. Where that cannot be had, each receipt names the files that contain
+    such a path. A plain place is a clone of last week on a branch, at the path of the repository where there are mounts. Raises
+    GitFailed.
+    """
+    target = os.path.join(folder, os.path.basename(layout.top))
+    made = apart(place, folder, recorded, layout.top, layout.project).replace(directory=target, checkout="")
+    branch = (repository.default_branch(layout.top) or "main") if place.plain else ""
+    with clones.persons(recorded, target) as config:
+        clones.make(layout.top, target, place.head, recorded, config, layout.prefix, branch=branch)
+    if place.plain:
+        clones.date_back(target, made.git, layout.top)
+        made.confinement = made.confinement and _at(os.path.realpath(layout.top), target, made.confinement)
+    elif not _is_hidden(made):
+        made.notes += _named(target, made.git, layout.top)
+    made.source = layout.top
+    return made.replace(directory=layout.within(target), checkout=target) if layout.prefix else made
+
+
+def _at(path: str, clone: str, known: Confinement) -> Confinement:
+    """`known` where the clone is at this path, and no process tells that it is confined."""
+    hidden = [one for one in known.glass.hidden if not (one + "/").startswith(path + "/")]
+    glass = known.glass.replace(moved={path: clone}, writable=[*known.glass.writable, path], hidden=hidden)
+    return known.replace(glass=glass if known.tier == BUBBLEWRAP else known.glass, plain=True)
+
+
+def apart(place: CheckEnvironment, folder: str, recorded: RecordedSettings, *hidden: str) -> CheckEnvironment:
+    """`place` with a fresh HOME in `folder`, in which git has what may be seen of the recorded configuration, and without these
+    folders."""
+    home = confine.home_of_clone(os.path.join(folder, "home"), place.shown)
+    glass = place.confinement and confine.without(place.confinement, hidden)
+    known = recorded.replace(persons=home_layer.public(recorded.persons or []))
+    return place.replace(home=home, git=clones.configuration(known, home), confinement=glass)
+
+
+def recorded(project: str, known: RecordedSettings | None = None) -> RecordedSettings:
+    """The configuration as it was recorded at init; as it is now, where there is no record, or an old one."""
+    return known if known and known.persons is not None else settings.record(project)
+
+
+def _is_hidden(place: CheckEnvironment) -> bool:
+    return place.confinement is not None and place.confinement.tier == BUBBLEWRAP
+
+
+def _named(clone: str, config: str, project: str) -> list[str]:
+    """One note, if a tracked file contains the path of the project, or that of a tree."""
+    paths = dict.fromkeys(path for one in (project, state_home()) for path in (one, os.path.realpath(one)))
+    found = clones.naming(clone, config, paths)
+    more: Sequence[str] = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return [receipts.OWN_FOLDER + ", ".join([*found[:SHOWN], *more])] if found else []

@@ -1,0 +1,62 @@
+"""Writing the page of a mission to a file, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+
+from harness.base.errors import UsageFault
+from harness.base.record import Record
+from harness.mission import mission
+from harness.replay import run_lookup
+from harness.report import facts, page
+from harness.state import files
+from harness.state.layout import Layout, command
+from harness.workplace import run_detection
+
+BEGINS = b"<!DOCTYPE html>"
+
+
+class PageFile(Record):
+    """The page: its path, its bytes, how many runs it shows, and what could not be read."""
+
+    path: str
+    size: int
+    runs: int
+    faults: list[str]
+
+
+def write(layout: Layout, of: str, target: str) -> PageFile:
+    """Write the page of the mission, or of the one with the id `of` in its archive, to `target`, by default report.html in the
+    folder of its state. Raises UsageFault where there is no such mission, or `target` is something else already."""
+    wanted = _mission(layout, of)
+    path = os.path.abspath(target) if target else wanted.report
+    if not target:
+        run_detection.refuse(layout, "report")
+    _require_room(layout, path, wanted.report)
+    found = facts.gather(wanted, archived=wanted is not layout)
+    data = page.render(found)
+    files.replace(path, data)
+    return PageFile(path=path, size=len(data), runs=len(found.runs), faults=found.faults)
+
+
+def _mission(layout: Layout, of: str) -> Layout:
+    run_lookup.require(layout)
+    if not of:
+        return layout
+    there = {mission.read(one).id: one for one in run_lookup.missions(layout)}
+    if of not in there:
+        raise UsageFault(
+            f"There is no mission '{of}' here. There are: {', '.join(there)}. See: {command('report')} [MISSION]"
+        )
+    return there[of]
+
+
+def _require_room(layout: Layout, path: str, default: str) -> None:
+    """Raises UsageFault where a page must not go: over anything else than a page, or among the mission's state."""
+    if path != default and os.path.realpath(path).startswith(os.path.realpath(layout.state) + "/"):
+        raise UsageFault(f"{path} is in the state of the mission. Say another file: {command('report')} --to FILE")
+    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path)):
+        what = f"{path} is a folder" if os.path.isdir(path) else f"There is no folder {os.path.dirname(path)}"
+        raise UsageFault(f"{what}. Say a file: {command('report')} --to FILE")
+    if os.path.lexists(path) and files.read_from(path, 0, len(BEGINS)) != BEGINS:
+        raise UsageFault(f"{path} is no page of ours, and is left alone. Say another file, or remove it.")

@@ -1,0 +1,129 @@
+"""What a run's agents are given of the workspace; a mission without one pays for a few looks at the disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+
+from harness.agents import registry
+from harness.base import console
+from harness.git import dotgit, repository
+from harness.mission.config import Config
+from harness.mission.open_run import Outcome, StartedRun
+from harness.state import names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import workplace
+from harness.workspace import acceptance, grants, places, snapshot
+from harness.workspace.snapshot import WorkspaceSnapshot
+
+SHOWN = 3
+
+
+def is_there(layout: Layout, settings: Config, folder: str) -> bool:
+    """Whether the checkout, or what lies outside the project, has anything of a workspace, or a run ever changed some of it."""
+    more = settings.workspace.get("additional_context", ())
+    return places.is_there(layout, folder, places.user_of(settings), more, layout.workspace_log)
+
+
+def look(
+    layout: Layout, settings: Config, head: str, folder: str, reads: Collection[str], agents: Sequence[str]
+) -> WorkspaceSnapshot | None:
+    """What the agents of a run at the commit `head`, in the checkout `folder`, are given; None where there is nothing. Says which
+    of them reads by itself what still waits for a person. Raises BrokenFile where a file of the workspace is malformed."""
+    folder = folder or layout.top
+    pages = "memory" in reads and State(layout).exists(names.MEMORY)
+    if not (pages or is_there(layout, settings, folder)):
+        return None
+
+    own = {name: registry.own_reading(name, settings.agents.get(name, {})) for name in agents}
+    readings = [snapshot.CliReading(files=files, skills=skills) for files, skills, _ in own.values()]
+    found = snapshot.gather(layout, head, settings, reads, readings, folder)
+    waiting = {one.path.removeprefix(layout.prefix) for one in found.waiting}
+    for name, (files, _, silenced) in own.items():
+        if known := sorted(waiting.intersection(() if silenced and found.told else files)):
+            console.print_line(console.sanitise(f"  {name} reads {', '.join(known)} by itself, as a run left it"))
+    return found
+
+
+def commit_of(layout: Layout) -> str:
+    """The commit whose workspace counts: the mission's, else the one that is checked out; "" where there is none, and what is on
+    disk does. A mission that the repository brings does not say it before it is accepted."""
+    if os.path.exists(layout.format) and grants.of_state(layout).is_accepted(layout):
+        return str(workplace.position(layout).head)
+    return dotgit.commit(layout.top) if os.path.lexists(f"{layout.top}/.git") else ""
+
+
+def check_state(layout: Layout) -> None:
+    """Raises Unavailable where the repository brings a `.harness`, with hooks and roles, that no person has accepted."""
+    grants.check_state(layout)
+
+
+def keep(run: StartedRun, found: WorkspaceSnapshot | None) -> None:
+    """Keep what the run is given besides its prompt."""
+    if found is not None:
+        snapshot.keep(run.layout, run.id, found)
+
+
+def kept_of(where: Layout, run: str) -> WorkspaceSnapshot | None:
+    """What a past run was given besides its prompt; None for nothing."""
+    if not State(where).exists(names.of_run(run, names.WORKSPACE)):
+        return None
+
+    return snapshot.kept(where, run)
+
+
+def again(where: Layout, run: str, target: Layout) -> WorkspaceSnapshot | None:
+    """The same, for its prompt to be fired again in `target`."""
+    if not State(where).exists(names.of_run(run, names.WORKSPACE)):
+        return None
+
+    return snapshot.copied(where, run, target)
+
+
+def note_changes(run: StartedRun, outcome: Outcome, settings: Config) -> None:
+    """Record what the run's commit changed of the workspace; until a person accepts it, what counted before counts."""
+    layout = run.layout
+    if not outcome.commit or outcome.changed == []:
+        return
+    parent = outcome.commit + "^"
+    changed = outcome.changed
+    if changed is None:  # recovery found the commit, and nothing more
+        changed = [path for _, path in repository.changed(layout.top, parent, outcome.commit)]
+    paths = places.watched(layout, changed, settings.workspace.get("additional_context", ()), registry.READ_BY_CLIS)
+    if not paths:
+        return
+
+    rows = acceptance.changed(layout, run.id, outcome.commit, parent, paths, outcome.at)
+    outcome.changes.append(names.WORKSPACE_LOG, acceptance.rendered(rows))
+    outcome.unaccepted = [row.path for row in rows if row.verb == acceptance.CHANGED]
+
+
+def playbooks(layout: Layout, head: str) -> dict[str, bytes | None]:
+    """{path in the project: its bytes that count, None for no file} of playbooks that runs changed and that wait for a person at
+    this commit. 0 git calls where there are none."""
+    rows = acceptance.newest(layout) if State(layout).length(names.WORKSPACE_LOG) else {}
+    known = {
+        path: row for path, row in rows.items() if places.kind_of(path[len(layout.prefix) :], ()) == places.PLAYBOOKS
+    }
+    if not known:
+        return {}
+    found = acceptance.at(layout, head, [*known], known)
+    texts = found.read(one.path for one in found.waiting)
+    return {one.path[len(layout.prefix) :]: texts.get(one.path) for one in found.waiting}
+
+
+def words(waits: Sequence[str]) -> list[str]:
+    """What a person is told of files of the workspace that wait for them."""
+    more = f" and {len(waits) - SHOWN} more" if len(waits) > SHOWN else ""
+    named = f"{', '.join(waits[:SHOWN])}{more}"
+    return [f"runs changed {named}; what counted before counts until: {command('workspace accept')}"] if waits else []
+
+
+def waiting(layout: Layout) -> list[str]:
+    """The paths of the workspace that wait for a person at the mission's position. 0 git calls where no run changed any."""
+    if not State(layout).length(names.WORKSPACE_LOG):
+        return []
+
+    known = acceptance.newest(layout)
+    return [one.path for one in acceptance.at(layout, workplace.position(layout).head, [*known], known).waiting]

@@ -1,0 +1,268 @@
+"""`doctor unattended`: what would stop this mission tonight, a line each with what mends it. Nothing is spent or changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from harness.agents import registry
+from harness.agents.clis import ABOUT
+from harness.base import clock
+from harness.base.errors import HarnessError
+from harness.commands import agent_probe, doctor, status, steering
+from harness.commands.agent_probe import Finding
+from harness.decision import rules, views
+from harness.mission import config, contract, roles, runs
+from harness.mission.config import Config
+from harness.run import starting
+from harness.state.layout import Layout, command
+from harness.unattended import crontab, machine, preflight, programs, schedules, times
+from harness.unattended.schedules import CRON, Schedule
+
+HOURS = 12  # how long a night is, for a login that ends
+LOOKS_OF_DOCTOR = ("repository", "mission", "ledger", "names", "state")
+
+
+def examine(layout: Layout) -> list[Finding]:
+    """All that would be in the way, in the environment that a scheduled start has."""
+    found = [*_guarded(layout, "schedule", _schedule)]
+    made, here = _quietly(layout), dict(os.environ)
+    variables = schedules.as_started(made, here, _above()) if made else here
+    with schedules.exchanged(variables):
+        for what, look in LOOKS:
+            found += _guarded(layout, what, look)
+        found += _guarded(layout, "agents", lambda where: _agents(where, here))
+        found += _guarded(layout, "PATH", lambda where: _path(where, here))
+    return [*_once(found)]
+
+
+def _once(found: list[Finding]) -> Iterator[Finding]:
+    """Without the faults that an earlier look has found, too, such as a settings file that none can read."""
+    said = set()
+    for one in found:
+        fault = one.what.partition(": ")[2]
+        if one.state != "bad" or fault not in said:
+            yield one
+        if one.state == "bad":
+            said.add(fault)
+
+
+def _guarded(layout: Layout, what: str, look: Callable[[Layout], Iterator[Finding]]) -> Iterator[Finding]:
+    try:
+        yield from look(layout)
+    except HarnessError as fault:
+        yield _bad(f"{what}: {fault}")
+
+
+def _quietly(layout: Layout) -> Schedule | None:
+    try:
+        return schedules.load(layout)
+    except HarnessError:  # `_schedule` has said so
+        return None
+
+
+def _above() -> dict[str, str]:
+    """What the person's own lines of the crontab set for every command below them."""
+    try:
+        return crontab.variables(crontab.read()) if crontab.available() else {}
+    except HarnessError:
+        return {}
+
+
+def _bad(what: str) -> Finding:
+    return Finding(state="bad", what=what)
+
+
+def _ok(what: str) -> Finding:
+    return Finding(state="ok", what=what)
+
+
+def _note(what: str) -> Finding:
+    return Finding(state="note", what=what)
+
+
+def _schedule(layout: Layout) -> Iterator[Finding]:
+    """Whether anything starts the mission."""
+    made = schedules.load(layout)
+    if made is None:
+        loops = steering.looping(layout)
+        yield (
+            _note("schedule: none, but run.sh goes on with the mission now")
+            if loops
+            else _bad(f"schedule: nothing starts the mission: {command('schedule add --every 30m')}")
+        )
+        return
+    if made.place != CRON:
+        yield from _elsewhere(made)
+        return
+    mine = [one for one in crontab.entries(crontab.read()) if one.id == made.id]
+    again = f"say it again: {command('schedule add')}"
+    if not mine:
+        yield _bad(f"schedule: its lines are gone from your crontab; {again}")
+    elif sorted(one.times for one in mine) != sorted(made.times) or mine[0].command != schedules.start_words(layout):
+        yield _bad(f"schedule: its lines in your crontab are not those that were made; {again}")
+    elif machine.cron_runs() is False:
+        yield _bad("cron: no cron daemon runs: sudo systemctl enable --now cron, or: sudo service cron start")
+    else:
+        unsure = " (whether cron runs cannot be seen here)" if machine.cron_runs() is None else ""
+        after = times.following(made.known_times, clock.now())
+        when = clock.local(after, clock.now()) if after else "in more than a month"
+        yield _ok(f"schedule: {', '.join(made.times)} for {made.goes_on}; next {when}{unsure}")
+
+
+def _elsewhere(made: Schedule) -> Iterator[Finding]:
+    name = f"harness-{made.id}.timer"
+    if made.place == "systemd" and registry.installed("systemctl"):
+        if machine.asked("systemctl", "--user", "is-active", name) != "active":
+            yield _bad(f"schedule: the timer is not active: systemctl --user enable --now {name}")
+            return
+        lingers = machine.asked("loginctl", "show-user", str(os.getuid()), "-p", "Linger", "--value")
+        yield (
+            _ok(f"schedule: {name} is active")
+            if lingers == "yes"
+            else _bad("schedule: the timer ends when you log out: loginctl enable-linger")
+        )
+        return
+    label = f"harness.{made.id}"
+    if registry.installed("launchctl"):
+        known = machine.asked("launchctl", "list", label)
+        path = f"~/Library/LaunchAgents/{label}.plist"
+        yield (
+            _ok(f"schedule: {label} is loaded")
+            if known
+            else _bad(f"schedule: {label} is not loaded: launchctl bootstrap gui/{os.getuid()} {path}")
+        )
+        return
+    yield _note(f"schedule: for {made.place}, of which nothing can be seen here")
+
+
+def _folder(layout: Layout) -> Iterator[Finding]:
+    """What doctor finds of the folder, as far as it is in the way."""
+    found = [one for what, look in doctor.LOOKS if what in LOOKS_OF_DOCTOR for one in _guarded(layout, what, look)]
+    bad = [one for one in found if one.state == "bad"]
+    yield from bad or [_ok("folder: repository, mission, settings and state are as they should be")]
+    last = next(runs.finished(layout), None)
+    if last and last.unlanded:
+        yield _note(f"branch: {last.unlanded}")
+
+
+def _due(layout: Layout) -> Iterator[Finding]:
+    """Whether a person is needed before anything starts."""
+    view = views.gather(layout)
+    due = rules.decide(view, clock.now())
+    if due.word == "DONE":
+        yield _note("due: DONE, so nothing is left to do tonight")
+    elif due.word in ("NEXT", "WAIT"):
+        yield _ok(f"due: {due.line}")
+    else:
+        yield _bad(f"due: {due.line}: {status.why(view, due)}")
+    for cap in rules.near(view.limits, view.totals):
+        if cap.percent < 100:
+            yield _note(
+                f"caps: {cap.words}; it stops tonight when that is used up: {cap.key} in [limits] of config.toml"
+            )
+
+
+def _money(layout: Layout) -> Iterator[Finding]:
+    """Whether agents that cost have a cap."""
+    (costly, hidden), settings = starting.spenders(layout), config.load(layout)
+    where = f"[limits] in {layout.relative(layout.config)}"
+    if costly and settings.max_cost_usd is None and settings.max_tokens is None:
+        yield _bad(f"cost: {', '.join(costly)} may cost without bound: write max_cost_usd = 10 under {where}")
+    elif hidden and settings.max_tokens is None:
+        tables = " and ".join(f"[prices.{name}]" for name in hidden)
+        yield _bad(
+            f"cost: max_cost_usd does not see what {', '.join(hidden)} cost: write {tables}, or max_tokens under {where}"
+        )
+    else:
+        yield _ok("cost: capped" if costly else "cost: nothing, its agents are free")
+
+
+def _disk(layout: Layout) -> Iterator[Finding]:
+    yield from [_bad(line) for line in preflight.disk(layout)] or [_ok("disk: there is room")]
+
+
+def _clock(layout: Layout) -> Iterator[Finding]:
+    """A clock that was set back makes waits and times wrong."""
+    last = next(runs.finished(layout), None)
+    if last and last.ended > clock.now() + runs.CLOCK_STEP:
+        yield _bad(f"clock: it is behind the newest run, which ended at {clock.stamp(last.ended)}: set it right")
+    else:
+        yield _ok(f"clock: {clock.stamp(clock.now())}, here {clock.local(clock.now(), clock.now())}")
+
+
+def _wanted(layout: Layout, settings: Config) -> list[str]:
+    """The agents of the roles that become due by themselves."""
+    found = [
+        name
+        for capability, role in roles.due(layout).items()
+        if capability != "curates"
+        for name in roles.agents_of(settings, roles.load(layout, role))
+    ]
+    names = registry.choose(list(dict.fromkeys(found)), layout.project, layout.relative(layout.config))
+    return [name for name in names if name != registry.NONE]
+
+
+def _agents(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
+    """Whether each agent is installed, trusted and logged in for a start without a person; `here`: the variables of now."""
+    settings = config.load(layout)
+    for name in _wanted(layout, settings):
+        found = next((one for one in doctor.agents_of(layout, [name])), None)
+        if found and found.state == "bad":
+            yield found
+        elif name in ABOUT:
+            yield _login(layout, name, settings, here)
+        else:
+            yield _ok(f"agent {name}: ready")
+    for stops, text in preflight.ends_tonight(_wanted(layout, settings), settings, HOURS):
+        yield _bad(text) if stops else _note(text)
+
+
+def _login(layout: Layout, name: str, settings: Config, here: dict[str, str]) -> Finding:
+    """Whether a CLI is logged in, as far as that can be seen: by a key, a file, or because it has answered here."""
+    seen, how = agent_probe.login(name, preflight.environment_of(name, settings)), ABOUT[name].login
+    last = next((one for one in runs.finished(layout) if one.agent == name), None)
+    if last and last.outcome == "auth":
+        return _bad(f"login: {name} refused the newest run: {last.reason.split(chr(10))[0]}; log in anew: {how}")
+    if seen:
+        return _ok(f"agent {name}: login {seen}")
+    if key := next((key for key in ABOUT[name].keys if here.get(key)), ""):
+        ways = f"put {key}=… at the top of your crontab (crontab -e), or into env of [agents.{name}] in config.toml"
+        return _bad(f"login: {key} is set here, and a scheduled start has no keys: {ways}; or log in: {how}")
+    if last and last.outcome in runs.GOOD:
+        return _note(f"agent {name}: no login seen, but it answered in {last.run}")
+    return _bad(f"login: none seen for {name}: {how}; then: {command('doctor agents --try')}")
+
+
+def _path(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
+    """What checks call and a start will not find, though it is here."""
+    path = os.environ.get("PATH", os.defpath)
+    known = contract.load(layout)
+    texts = [
+        known.setup,
+        *(one.run for one in known.services),
+        *(one.run for claim in known.claims for one in claim.checks),
+    ]
+    lost = [
+        name
+        for name in programs.called(texts)
+        if programs.on(here.get("PATH", ""), name) and not programs.on(path, name)
+    ]
+    if lost:
+        again = command("schedule add")
+        yield _bad(f"PATH: a start will not find {', '.join(lost[:5])}, which checks call: say it again: {again}")
+    unset = [name for name in config.load(layout).passed if name in here and name not in os.environ]
+    if unset:
+        ways = "put each at the top of your crontab (crontab -e)"
+        yield _bad(f"environment: {', '.join(unset)} of [env] pass is set here, and not for a scheduled start: {ways}")
+    if not lost:
+        yield _ok("PATH: has the programs that checks call")
+
+
+LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
+    ("folder", _folder),
+    ("due", _due),
+    ("cost", _money),
+    ("disk", _disk),
+    ("clock", _clock),
+)

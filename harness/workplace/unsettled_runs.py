@@ -1,0 +1,125 @@
+"""Finds unsettled runs: those that died without being settled, and finished ones that the run log lacks.
+
+The check precedes every start, every run and DONE, so it computes no digests.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from harness.base.errors import BrokenFile
+from harness.mission import runs
+from harness.mission.runs import RunResult
+from harness.state import files, journal, migrations, names, objects
+from harness.state.layout import Layout
+from harness.state.state import State
+
+LOGGED = rb'^\{\s*"run"\s*:\s*"([^"]+)".*\n'  # only complete lines
+AS_WE_WRITE = b'{"run":"'
+
+
+def unsettled(layout: Layout, run_log: bytes | None = None) -> list[str]:
+    """Ids of runs that died and are not settled: nobody holds their lease, and `run_log` (by default the one on disk, up to the
+    length in the ledger) does not have them, or their lease is there still."""
+    opened, known = runs.open_runs(layout), _logged(layout) if run_log is None else _ids(run_log)
+    dead = [name for name in opened if runs.is_dead(layout, name)]
+    others = [name for name in State(layout).list(names.RUNS) if name not in known and name not in opened]
+    begun = [name for name in others if _begun(layout, name) and runs.is_dead(layout, name)]
+    last = {_last_begun(layout)} - {"", *known, *opened}
+    return sorted({*dead, *begun, *(name for name in last if runs.is_dead(layout, name))})
+
+
+def _last_begun(layout: Layout) -> str:
+    """The run that began last, as it wrote into the mission lock: it died where nothing else is left of it. "" without one."""
+    name = files.Lock(layout.mission_lock).holder().get("run")
+    return name if isinstance(name, str) and runs.is_id(name) else ""
+
+
+def _begun(layout: Layout, run_id: str) -> bool:
+    return os.path.lexists(layout.run(run_id).context)
+
+
+def _logged(layout: Layout) -> set[str]:
+    """Ids of the runs in the run log, up to the length in the ledger; none where it is no plain file."""
+    try:
+        data = State(layout).data(names.RUN_LOG) or b""
+    except BrokenFile:
+        return set()
+    return _ids(data[: _known_length(layout)])
+
+
+def _ids(run_log: bytes) -> set[str]:
+    lines = run_log.split(b"\n")[:-1]
+    parts = [line[len(AS_WE_WRITE) :].partition(b'"') for line in lines if line.startswith(AS_WE_WRITE)]
+    if len(parts) == len(lines) and all(name and quote for name, quote, _ in parts):
+        names = [name for name, _, _ in parts]
+    else:
+        names = re.findall(LOGGED, run_log, re.M)
+    return {name.decode("utf-8", "replace") for name in names}
+
+
+def _known_length(layout: Layout) -> int | None:
+    """The length of the run log in the ledger; None where it has none."""
+    try:
+        row = journal.read_ledger(layout).get(names.RUN_LOG)
+    except BrokenFile:  # the next writer reports it
+        return None
+    return int(row[1]) if row else None
+
+
+def believed(layout: Layout) -> Iterator[RunResult]:
+    """Finished runs, last first; without lines behind the length in the ledger that an unsettled run may have forged."""
+    died = any(runs.is_dead(layout, name) for name in runs.open_runs(layout))
+    return runs.finished(layout, _known_length(layout) if died else None)
+
+
+def unbooked(layout: Layout) -> list[str]:
+    """Ids of the runs that have a result in their folder and no line in the run log."""
+    known = _logged(layout)
+    state = State(layout)
+    finished = [name for name in state.list(names.RUNS) if state.exists(names.of_run(name, names.RESULT))]
+    return [name for name in finished if name not in known]
+
+
+def books_short(layout: Layout) -> bool:
+    """Whether the run log is shorter than in the ledger (as after a repair by hand), and is empty or lacks a finished run."""
+    known = _known_length(layout)
+    if known is not None and State(layout).length(names.RUN_LOG) >= known:
+        return False
+    return bool(known and not _logged(layout)) or bool(unbooked(layout))
+
+
+def needs_recovery(layout: Layout) -> bool:
+    """Whether a dead run is unsettled, lines of the run log or all objects are missing, the format is older, or a landing or a
+    restore was cut short."""
+    from harness.workplace import workplace  # git, which `next` does not load
+
+    settled = not unsettled(layout) and not books_short(layout) and not objects_lost(layout)
+    cut = workplace.landing_waits(layout) or State(layout).exists(names.RESTORING)
+    return not settled or migrations.is_due(layout) or cut
+
+
+def objects_lost(layout: Layout) -> bool:
+    """Whether the folder of objects is gone though runs have finished, or a process was killed while it restored them."""
+    return not objects.is_whole(layout) and State(layout).length(names.RUN_LOG) > 0
+
+
+def cut_short(layout: Layout) -> bool:
+    """Whether a write left files behind, with or without a run that died: temporary ones, or a journal's."""
+    return bool(abandoned(layout) or journal.staged(layout)) or os.path.exists(layout.journal + "/record")
+
+
+def abandoned(layout: Layout) -> list[str]:
+    """The temporary files of writers that are gone, in the few folders where one writes also without a run."""
+    folders = (layout.state, os.path.dirname(layout.raw), os.path.dirname(layout.shim), layout.cache, layout.objects)
+    ours = (*folders, layout.git, layout.git_private, os.path.join(layout.git_private, "info"))
+    return [path for folder in ours for path in files.abandoned(folder)]
+
+
+def require_books(layout: Layout) -> None:
+    """Raises BrokenFile where lines of the run log are missing, because the totals would then be too low."""
+    if books_short(layout):
+        fault = "it is shorter than the harness left it, so nobody can tell what was spent"
+        raise BrokenFile(layout.run_log, fault, remedy="Start run.sh: it makes the file again, or says what to do.")

@@ -1,0 +1,102 @@
+"""A workspace in a folder without git: what is on disk counts, since nobody can say who wrote it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+
+from harness.base import encoding
+from harness.base.errors import BrokenFile
+from harness.git import contents
+from harness.state import files
+from harness.state.layout import Layout
+from harness.workspace import places
+from harness.workspace.acceptance import AcceptanceRow, AcceptedFile, AcceptedFiles
+from harness.workspace.reader import WorkspaceReader
+
+MOST_FILES = 5000
+
+
+class _OnDisk(AcceptedFiles):
+    """See Accepted: the files below some paths of a folder."""
+
+    def __init__(self, layout: Layout, paths: Iterable[str]) -> None:
+        super().__init__(layout, "")
+        found = (path for name in paths for path in _below(layout.project, name))
+        self.files = {path: _file(layout.project, path) for path, _ in zip(found, range(MOST_FILES), strict=False)}
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """See Accepted."""
+        wanted = [path for path in paths if path in self.files]
+        return {path: self._data(path) for path in wanted}
+
+    def _data(self, path: str) -> bytes:
+        whole = os.path.join(self.layout.project, path)
+        return os.fsencode(os.readlink(whole)) if os.path.islink(whole) else files.read(whole) or b""
+
+
+def _below(folder: str, name: str) -> Iterator[str]:
+    """The files of a path, itself or below it; no folder that is a link, and none that is hidden."""
+    whole = os.path.join(folder, name)
+    if os.path.isdir(whole) and not os.path.islink(whole):
+        for one in files.names(whole):
+            if not one.startswith("."):
+                yield from _below(folder, f"{name}/{one}")
+    elif os.path.lexists(whole):
+        yield name
+
+
+def _file(folder: str, path: str) -> AcceptedFile:
+    found = os.lstat(os.path.join(folder, path))
+    link = os.path.islink(os.path.join(folder, path))
+    return AcceptedFile(path=path, mode=contents.LINK if link else "100644", size=found.st_size)
+
+
+class DiskReader(WorkspaceReader):
+    """See Reader: without git, and so without anything that waits."""
+
+    def __init__(self, layout: Layout, user: str, more: Collection[str]) -> None:
+        self.layout, self.commit, self.prefix = layout, "", ""
+        self.of_user = places.folder_of_user(user)
+        self.more = [os.path.normpath(name) for name in more]
+        self.known: dict[str, AcceptanceRow] = {}
+        self.accepted = _OnDisk(layout, dict.fromkeys(watched(self.of_user, self.more)))
+        self.paths, self.faults = list(self.accepted.files), []
+        self._read: dict[str, bytes] = {}
+
+    def _linked(self, name: str, target: str) -> str:
+        """What a link leads to, in the folder."""
+        top = os.path.realpath(self.layout.project) + "/"
+        path = os.path.realpath(os.path.join(self.layout.project, name))
+        data = files.read(path) if path.startswith(top) else None
+        if data is None:
+            raise BrokenFile(name, f"the link leads to {target}, which is no file of the folder", remedy="Correct it.")
+        return encoding.decode(data, path)
+
+
+def watched(of_user: str, more: Iterable[str]) -> list[str]:
+    """The paths of a folder that a workspace may be in."""
+    return [*places.ROOTS, *more, *([f"{of_user}/{name}" for name in places.OF_USERS] if of_user else [])]
+
+
+def reader_of(
+    layout: Layout, commit: str, user: str, more: Collection[str], known: dict[str, AcceptanceRow] | None
+) -> WorkspaceReader:
+    """What reads a workspace at a commit, "" for what is on disk."""
+    return WorkspaceReader(layout, commit, user, more, known) if commit else DiskReader(layout, user, more)
+
+
+def stamp(folders: Iterable[str]) -> list[tuple[str, int, int, int]]:
+    """What tells that none of these files and folders changed: (path, inode, size, time) of each, and of all below."""
+    found: list[tuple[str, int, int, int]] = []
+    left = list(folders)
+    while left and len(found) < MOST_FILES:
+        path = left.pop()
+        try:
+            one = os.stat(path)
+        except OSError:
+            continue
+        found.append((path, one.st_ino, one.st_size, one.st_mtime_ns))
+        if os.path.isdir(path) and not os.path.islink(path):
+            left += [os.path.join(path, name) for name in files.names(path) if not name.startswith(".")]
+    return sorted(found)

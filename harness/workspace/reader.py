@@ -1,0 +1,224 @@
+"""Reads the texts of a workspace: in the version that counts at a commit, and from disk for the layers outside the project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from harness.base import encoding
+from harness.base.errors import BrokenFile
+from harness.git import contents
+from harness.state import documents, files
+from harness.state.layout import Layout
+from harness.workspace import acceptance, places
+from harness.workspace.acceptance import AcceptanceRow, AcceptedFiles, WaitingChange
+
+LONGEST_BYTES = 1024 * 1024
+MOST_FILES = 500  # of a skill outside the project
+
+
+class WorkspaceText:
+    """A text file of a workspace. `path`: as people see it; `source`: the same for a manifest; `name`: of the folder or file that
+    a declaration is called after; `beside`: the files in its folder, relative to that."""
+
+    def __init__(self, path: str, layer: str, text: str, name: str = "", beside: Collection[str] = ()) -> None:
+        self.path, self.layer, self.text, self.name, self.beside = path, layer, text, name, list(beside)
+        self.folder = os.path.dirname(path)
+
+
+class WorkspaceReader:
+    """The files of a project's workspace as they count at a commit, below the paths that are asked for, and those outside."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        commit: str,
+        user: str,
+        more: Collection[str],
+        known: dict[str, AcceptanceRow] | None = None,
+    ) -> None:
+        self.layout, self.commit, self.prefix = layout, commit, layout.prefix
+        self.of_user = places.folder_of_user(user)
+        self.more = [os.path.normpath(name) for name in more]
+        names = [*places.ROOTS, *self.more]
+        names += [f"{self.of_user}/{name}" for name in places.OF_USERS] if self.of_user else []
+        self.known = acceptance.newest(layout) if known is None else known
+        paths = dict.fromkeys([*(self.prefix + name for name in names), *self.known])
+        self.accepted: AcceptedFiles = acceptance.at(layout, commit, paths, self.known)
+        self.paths = [path[len(self.prefix) :] for path in self.accepted.files]
+        self.faults: list[str] = []  # of texts that are left out
+        self._read: dict[str, bytes] = {}
+
+    @property
+    def waiting(self) -> list[WaitingChange]:
+        """What runs changed of it, and nobody accepted; paths of git."""
+        return self.accepted.waiting
+
+    def waits(self, name: str) -> bool:
+        """Whether a change of this file of the project, or of one below it, waits."""
+        path = self.prefix + name
+        return any(one.path == path or one.path.startswith(path + "/") for one in self.waiting)
+
+    def fetch(self, names: Iterable[str]) -> None:
+        """Read these files of the project at once, but those that are too large."""
+        known = self.accepted.files
+        wanted = [path for name in names if name not in self._read and (path := self.prefix + name) in known]
+        found = self.accepted.read(path for path in wanted if known[path].size <= LONGEST_BYTES)
+        self._read |= {path[len(self.prefix) :]: data for path, data in found.items()}
+
+    def text(self, name: str) -> str | None:
+        """The text of a file of the project; None where there is none. A link leads to another file of the repository."""
+        known = self.accepted.files.get(self.prefix + name)
+        if known is None:
+            return None
+        if known.size > LONGEST_BYTES:
+            raise BrokenFile(name, f"{known.size} bytes are too many", remedy=f"At most {LONGEST_BYTES} are read.")
+        self.fetch([name])
+        data = self._read[name]
+        if known.mode == contents.LINK:
+            return self._linked(name, os.fsdecode(data))
+        return encoding.decode(data, name)
+
+    def _linked(self, name: str, target: str) -> str:
+        """What a link of the project leads to, one step."""
+        path = os.path.normpath(os.path.join(os.path.dirname(self.prefix + name), target))
+        inside = not (os.path.isabs(target) or path.startswith(".."))
+        found = acceptance.at(self.layout, self.commit, [path], self.known) if inside else None
+        if found is None or path not in found.files or found.files[path].mode == contents.LINK:
+            raise BrokenFile(
+                name, f"the link leads to {target}, which is no file of the repository", remedy="Correct it."
+            )
+        return encoding.decode(found.read([path])[path], path)
+
+    def skills(self) -> list[WorkspaceText]:
+        """Every SKILL.md, of the lowest layer first."""
+        outside = [self._read_or_left_out(self._outer_skill, *one) for one in self._outer(places.SKILLS)]
+        inside = [
+            (layer, f"{top}/{name}")
+            for layer, top in self._inner(places.SKILLS)
+            for name in self._folders(top)
+            if f"{top}/{name}/{places.SKILL}" in self.paths
+        ]
+        self.fetch(f"{folder}/{places.SKILL}" for _, folder in inside)
+        return [one for one in [*outside, *(self._read_or_left_out(self._skill, *one) for one in inside)] if one]
+
+    def _read_or_left_out(self, read: Callable[..., WorkspaceText | None], *about: str) -> WorkspaceText | None:
+        """A text; None for one that cannot be read, which `faults` then names."""
+        try:
+            return read(*about)
+        except BrokenFile as broken:
+            self.faults.append(broken.brief)
+            return None
+
+    def _skill(self, layer: str, folder: str) -> WorkspaceText:
+        path = f"{folder}/{places.SKILL}"
+        links = {name for name in self.paths if self.accepted.files[self.prefix + name].mode == contents.LINK}
+        beside = [name[len(folder) + 1 :] for name in self.paths if name.startswith(folder + "/")]
+        kept = [name for name in beside if name != places.SKILL and f"{folder}/{name}" not in links]
+        return WorkspaceText(path, layer, self.text(path) or "", os.path.basename(folder), kept)
+
+    def fingerprints(self, folder: str) -> dict[str, str]:
+        """{path: the digest of the bytes} of the files and links below a folder of the project."""
+        data = self.accepted.read(self.beside(folder))
+        return {path: encoding.digest(one) for path, one in data.items()}
+
+    def beside(self, folder: str) -> list[str]:
+        """The files and links below a folder of the project, as git has them."""
+        return [path for path in self.accepted.files if path.startswith(f"{self.prefix}{folder}/")]
+
+    def _folders(self, top: str) -> list[str]:
+        """The folders directly below one of the project."""
+        begin = top + "/"
+        below = (path[len(begin) :].split("/") for path in self.paths if path.startswith(begin))
+        return list(dict.fromkeys(parts[0] for parts in below if len(parts) > 1))
+
+    def _outer_skill(self, layer: str, folder: str, name: str) -> WorkspaceText | None:
+        at = os.path.join(folder, name)
+        text = _text_of(os.path.join(at, places.SKILL))
+        return (
+            None
+            if text is None
+            else WorkspaceText(os.path.join(at, places.SKILL), layer, text, name, list(_beside(at)))
+        )
+
+    def subagents(self) -> list[WorkspaceText]:
+        """Every declaration of a subagent, of the lowest layer first."""
+        found = [self._read_or_left_out(_outer_subagent, *one) for one in self._outer(places.SUBAGENTS)]
+        for layer, top in self._inner(places.SUBAGENTS):
+            below = [path for path in self.paths if os.path.dirname(path) == top and _declares(os.path.basename(path))]
+            self.fetch(below)
+            found += [self._read_or_left_out(self._subagent, layer, path) for path in below]
+        return [one for one in found if one]
+
+    def _subagent(self, layer: str, path: str) -> WorkspaceText:
+        return WorkspaceText(path, layer, self.text(path) or "", os.path.basename(path)[:-3])
+
+    def tools(self) -> list[WorkspaceText]:
+        """Every tools.json, the project's before the user's."""
+        named = [(layer, name) for layer, name in self._inner(places.TOOLS) if name in self.paths]
+        return [WorkspaceText(name, layer, self.text(name) or "") for layer, name in named]
+
+    def _inner(self, name: str) -> list[tuple[str, str]]:
+        """(layer, path) of a folder or file of the project, and of the user's own."""
+        own = [(places.OF_USER, f"{self.of_user}/{name}")] if self.of_user else []
+        return [(places.PROJECT, name), *own]
+
+    def _outer(self, what: str) -> Iterator[tuple[str, str, str]]:
+        """(layer, folder, name) of what the layers outside have of this."""
+        for layer, top in places.outer():
+            folder = os.path.join(top, what)
+            yield from ((layer, folder, name) for name in files.names(folder) if not name.startswith((".", "_")))
+
+
+def parse_all(
+    cache: str,
+    what: str,
+    parse: Callable[[str, str, str], dict[str, Any]],
+    texts: Sequence[WorkspaceText],
+    fields: Sequence[str],
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """({path: what `parse` gives}, a line for each text that is left out because it is invalid); from the cache where all texts
+    are as they were, and so are the `fields`."""
+
+    def made(_: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
+        found, faults = {}, []
+        for one in texts:
+            try:
+                found[one.path] = parse(one.text, one.path, one.name)
+            except BrokenFile as broken:
+                faults.append(broken.brief)
+        return found, faults
+
+    if not texts:
+        return {}, []
+    known = "\0".join(f"{one.path}\0{one.name}\0{one.text}" for one in texts)
+    found, faults = documents.cached(cache, what, known, made, ("faults", *fields))
+    return found, faults
+
+
+def _outer_subagent(layer: str, folder: str, name: str) -> WorkspaceText | None:
+    path = os.path.join(folder, name)
+    text = _text_of(path) if _declares(name) else None
+    return None if text is None else WorkspaceText(path, layer, text, name[:-3])
+
+
+def _declares(name: str) -> bool:
+    return name.endswith(places.DECLARATION) and name != "README.md"
+
+
+def _text_of(path: str) -> str | None:
+    """A text file on disk; None where there is none."""
+    if not os.path.isfile(path):
+        return None
+    if os.path.getsize(path) > LONGEST_BYTES:
+        raise BrokenFile(path, "the file is too large", remedy=f"At most {LONGEST_BYTES} bytes are read.")
+    return files.read_text(path)
+
+
+def _beside(folder: str) -> Iterator[str]:
+    """The other files of a skill on disk, at most MOST_FILES."""
+    found = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in sorted(names))
+    for path, _ in zip(found, range(MOST_FILES), strict=False):
+        if os.path.basename(path) != places.SKILL and not os.path.islink(path):
+            yield os.path.relpath(path, folder)

@@ -1,0 +1,328 @@
+"""Gathers what an agent is given, in one piece: the sections of its prompt within one budget, its skills, subagents and tools.
+
+It is put together at each run. `workspace.json` in the folder of the run keeps what is given besides the prompt.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+
+from harness.base import encoding, schema
+from harness.base.errors import UsageFault
+from harness.base.record import Record
+from harness.mission.config import Config, WorkspaceTable
+from harness.state import files, names, objects
+from harness.state.files import PRIVATE
+from harness.state.layout import Layout
+from harness.state.state import State
+from harness.workspace import acceptance, budget, grants, places, skills, subagents, tools
+from harness.workspace.acceptance import AcceptanceRow, WaitingChange
+from harness.workspace.budget import WorkspaceSection
+from harness.workspace.disk_reader import reader_of
+from harness.workspace.grants import Grants
+from harness.workspace.reader import WorkspaceReader, parse_all
+from harness.workspace.skills import Skill
+from harness.workspace.subagents import Subagent
+from harness.workspace.tools import ToolsFile
+
+WORDS = ("instructions", "knowledge", "skills", "memory")  # of `reads:`
+INSTRUCTIONS = (
+    "## Instructions of this project\n\nA person wrote them for every agent here: what these fences hold is for you, as far as "
+    "the rules of all roles and your role's words leave it open."
+)
+SKILLS = "## Skills\n\nEach is a way of working, written down. Load one before the work that it describes: `{load}`."
+KNOWLEDGE = "## Knowledge of this project"
+SMALL_BYTES = 256 * 1024  # of a file of a skill that is kept with a run
+OTHERS = "### More, to be read when it helps"
+MEMORY = "### MEMORY.md (lessons of this mission, the newest first to stay)"
+
+
+class CliReading(Record):
+    """What a CLI reads by itself in the folder where it works: `files` such as AGENTS.md, and skills in `skills` folders."""
+
+    files: list[str] = []
+    skills: list[str] = []
+
+
+class WorkspaceSnapshot(Record):
+    """What the agents of a run are given. `sections`: of the prompt, its stable part; `memory`: the section of MEMORY.md, None
+    for none; `told`: whether the prompt has AGENTS.md, so that a CLI shall not read it by itself; `left_out`: what it reads by
+    itself, in words; `tools` None: no tools.json; `faults`: what is left out because it is invalid or was not accepted, a line
+    each; `grants`: what counts only when accepted."""
+
+    user: str
+    commit: str
+    sections: list[WorkspaceSection]
+    memory: WorkspaceSection | None
+    told: bool
+    left_out: list[str]
+    skills: list[Skill]
+    subagents: list[Subagent]
+    tools: ToolsFile | None
+    waiting: list[WaitingChange]
+    faults: list[str] = []
+    grants: Grants = Grants()
+
+
+def gather(
+    layout: Layout,
+    commit: str,
+    settings: Config,
+    reads: Collection[str],
+    own: Sequence[CliReading] = (),
+    folder: str = "",
+    known: dict[str, AcceptanceRow] | None = None,
+    more: Sequence[WorkspaceSection] = (),
+    user: str | None = None,
+    load: str = "harness skill NAME",
+) -> WorkspaceSnapshot:
+    """What an agent whose role `reads` these gets at a commit, "" for what is on disk, where nothing is committed. `own`: what
+    each agent of the run reads by itself in the checkout `folder`; `known`: the newest lines of the log, if not those on disk;
+    `more`: further sections, within the same budget; `user`: another than that of the configuration; `load`: how the agent
+    loads a skill. Raises BrokenFile where a file of it that may restrict or instruct is malformed, whatever the role reads."""
+    table, user = WorkspaceTable(**settings.workspace), places.user_of(settings) if user is None else user
+    reader = reader_of(layout, commit, user, table.additional_context, known)
+    at = layout.within(folder) if folder else layout.project
+    found = WorkspaceSnapshot(
+        user=user,
+        commit=commit,
+        sections=[],
+        memory=None,
+        told=False,
+        left_out=[],
+        skills=_skills(layout, reader) if table.skills else [],
+        subagents=_subagents(layout, reader) if table.subagents else [],
+        tools=_tools(reader) if table.tools else None,
+        waiting=reader.waiting,
+        faults=reader.faults,
+    )
+    _without_grants(layout, reader, found)
+    wanted = {word for word in WORDS if word in reads and getattr(table, word)}
+    made = _instructions(reader, own, at, found) if "instructions" in wanted else []
+    made += _skill_index(own, at, found, load) if "skills" in wanted else []
+    made += _knowledge(reader) if "knowledge" in wanted else []
+    made += [*more, *(_memory(layout) if "memory" in wanted else [])]
+    fitted = budget.fit([one for one in made if one.text.strip()], table.max_tokens)
+    found.sections = [one for one in fitted if one.kind != "memory" and one.text]
+    found.told = any(one.source == places.INSTRUCTIONS for one in found.sections)
+    found.memory = next((one for one in fitted if one.kind == "memory" and one.text), None)
+    return found
+
+
+def _without_grants(layout: Layout, reader: WorkspaceReader, found: WorkspaceSnapshot) -> None:
+    """Take out what the repository brings and no person has accepted."""
+    brought = [one for one in found.skills if _has_files(reader, one)]
+    servers = found.tools.servers if found.tools else []
+    found.grants = grants.of_workspace(reader, servers, brought)
+    if found.grants.is_accepted(layout):
+        return
+    found.faults.append(found.grants.waits())
+    found.skills = [one for one in found.skills if one not in brought]
+    if found.tools:
+        found.tools = found.tools.replace(servers=[])
+
+
+def _has_files(reader: WorkspaceReader, skill: Skill) -> bool:
+    """Whether a skill of the project brings more than its SKILL.md."""
+    return skill.layer in (places.PROJECT, places.OF_USER) and len(reader.beside(skill.folder)) > 1
+
+
+def _instructions(
+    reader: WorkspaceReader, own: Sequence[CliReading], at: str, found: WorkspaceSnapshot
+) -> list[WorkspaceSection]:
+    """AGENTS.md, unless every agent reads it by itself as it counts; then the files that config.toml adds."""
+    texts = [(name, reader.text(name)) for name in (places.INSTRUCTIONS, *reader.more)]
+    alone = bool(own) and all(_reads_instructions(one, at) for one in own) and not reader.waits(places.INSTRUCTIONS)
+    if alone and texts[0][1] is not None:
+        found.left_out.append(f"{places.INSTRUCTIONS}: the agent reads it by itself")
+        texts.pop(0)
+    made = [
+        WorkspaceSection(kind="instructions", title=f"### {name}", text=_ended(text), source=name, layer=places.PROJECT)
+        for name, text in texts
+        if text and text.strip()
+    ]
+    return [one.replace(title=f"{INSTRUCTIONS}\n\n{one.title}") for one in made[:1]] + made[1:]
+
+
+def _reads_instructions(own: CliReading, at: str) -> bool:
+    """Whether a CLI reads AGENTS.md: as one of its files, or because one of them is, or imports, AGENTS.md."""
+    return any(name == places.INSTRUCTIONS or _leads_there(os.path.join(at, name)) for name in own.files)
+
+
+def _leads_there(path: str) -> bool:
+    if os.path.islink(path):
+        return os.path.basename(os.readlink(path)) == places.INSTRUCTIONS
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        lines = file.read(64 * 1024).split(b"\n")
+    return any(line.strip() in (b"@AGENTS.md", b"@./AGENTS.md") for line in lines)
+
+
+def _skill_index(own: Sequence[CliReading], at: str, found: WorkspaceSnapshot, load: str) -> list[WorkspaceSection]:
+    def alone(name: str) -> bool:
+        return bool(own) and all(
+            any(os.path.lexists(os.path.join(at, folder, name, places.SKILL)) for folder in one.skills) for one in own
+        )
+
+    told = [one for one in found.skills if not alone(one.name)]
+    found.left_out += [f"the skill {one.name}: the agent finds it by itself" for one in found.skills if one not in told]
+    text, layers = skills.index(told), dict.fromkeys(one.layer for one in told)
+    rest = f"`{load.removesuffix(' NAME')}` lists them all"
+    title, where = SKILLS.format(load=load), ", ".join(layers)
+    return [
+        WorkspaceSection(
+            kind="skills", title=title, text=text, source=places.SKILLS, layer=where, keep=budget.ROWS, rest=rest
+        )
+    ]
+
+
+def _knowledge(reader: WorkspaceReader) -> list[WorkspaceSection]:
+    """KNOWLEDGE.md, and the names of the files beside it; a folder without it is no knowledge of a workspace."""
+    entry = f"{places.KNOWLEDGE}/{places.ENTRY}"
+    text = reader.text(entry)
+    if text is None:
+        return []
+    rest = [path for path in reader.paths if path.startswith(f"{places.KNOWLEDGE}/") and path != entry]
+    same = WorkspaceSection(
+        kind="knowledge", layer=places.PROJECT, title=f"### {entry}", text=_ended(text), source=entry
+    )
+    found = [same] if text.strip() else []
+    rows = "".join(f"- {path}\n" for path in rest)
+    more = f"ls -R {places.KNOWLEDGE}"
+    others = same.replace(title=OTHERS, text=rows, source=places.KNOWLEDGE, keep=budget.ROWS, rest=more)
+    found += [others] if rest else []
+    return [one.replace(title=f"{KNOWLEDGE}\n\n{one.title}") for one in found[:1]] + found[1:]
+
+
+def _memory(layout: Layout) -> list[WorkspaceSection]:
+    text = State(layout).text(names.MEMORY) or ""
+    path = layout.relative(layout.memory)
+    rest = f"all of it is in {path}"
+    return [
+        WorkspaceSection(
+            kind="memory", title=MEMORY, text=_ended(text), source=path, layer="mission", keep=budget.NEWEST, rest=rest
+        )
+    ]
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+def _skills(layout: Layout, reader: WorkspaceReader) -> list[Skill]:
+    """The skills by name, those of a higher layer in the place of a lower one's, in the order of their names."""
+    texts = reader.skills()
+    parsed, faults = parse_all(layout.cache, "skills", skills.parse, texts, skills.PARSED)
+    reader.faults += faults
+    found = {
+        one.name: Skill(
+            **{key: parsed[one.path][key] for key in skills.PARSED[:2]},
+            layer=one.layer,
+            path=one.path,
+            folder=one.folder,
+            files=one.beside,
+            text=one.text,
+        )
+        for one in texts
+        if one.path in parsed
+    }
+    return [found[name] for name in sorted(found)]
+
+
+def _subagents(layout: Layout, reader: WorkspaceReader) -> list[Subagent]:
+    texts = reader.subagents()
+    parsed, faults = parse_all(layout.cache, "subagents", subagents.parse, texts, Subagent.fields)
+    reader.faults += faults
+    made = {
+        one.name: Subagent(**parsed[one.path], layer=one.layer, path=one.path) for one in texts if one.path in parsed
+    }
+    return [made[name] for name in sorted(made)]
+
+
+def _tools(reader: WorkspaceReader) -> ToolsFile | None:
+    found = [tools.parse(one.text, one.path) for one in reader.tools()]
+    if not found:
+        return None
+    made = tools.merged(found)
+    reader.faults += made.faults
+    return made
+
+
+def keep(layout: Layout, run: str, given: WorkspaceSnapshot) -> None:
+    """Keep what a run is given besides its prompt, for the commands and tools of its agent."""
+    recorded = []
+    for one in given.skills:
+        found = {path: data for path, data in _beside(layout, given, one).items() if len(data) <= SMALL_BYTES}
+        kept = {path: objects.put(layout, data) for path, data in found.items()}
+        recorded.append(one.replace(object=objects.put(layout, one.text.encode()), text="", kept=kept))
+    _write(layout, run, given.replace(skills=recorded))
+
+
+def _write(layout: Layout, run: str, given: WorkspaceSnapshot) -> None:
+    row = {
+        **{name: getattr(given, name) for name in ("user", "commit", "told", "left_out")},
+        **{name: schema.plain(getattr(given, name)) for name in ("skills", "subagents", "tools", "waiting")},
+    }
+    State(layout).put(names.of_run(run, names.WORKSPACE), encoding.dump_json(row), mode=PRIVATE)
+
+
+def kept(layout: Layout, run: str) -> WorkspaceSnapshot | None:
+    """What a run was given besides its prompt; None where it has no workspace."""
+    row = State(layout).json(names.of_run(run, names.WORKSPACE))
+    if not isinstance(row, dict):
+        return None
+    return WorkspaceSnapshot(
+        **{name: row[name] for name in ("user", "commit", "told", "left_out")},
+        skills=[Skill(**one) for one in row["skills"]],
+        subagents=[Subagent(**one) for one in row["subagents"]],
+        waiting=[WaitingChange(**one) for one in row["waiting"]],
+        tools=tools.of_json(row["tools"]) if row["tools"] else None,
+        sections=[],
+        memory=None,
+    )
+
+
+def copied(where: Layout, run: str, target: Layout) -> WorkspaceSnapshot | None:
+    """What a run was given, kept for a run of the same id elsewhere, with the objects of its skills."""
+    found = kept(where, run)
+    if found is not None:
+        for name in (name for one in found.skills for name in (one.object, *one.kept.values())):
+            objects.put(target, objects.get(where, name))
+        _write(target, run, found)
+    return found
+
+
+def body(layout: Layout, given: WorkspaceSnapshot, name: str) -> str:
+    """The body of a skill that was given, for an agent: by `harness skill`, or as the result of a tool. Raises UsageFault."""
+    skill = skills.find(given.skills, name)
+    text = skill.text or encoding.decode(objects.get(layout, skill.object), skill.path)
+    return skills.shown(skill, text)
+
+
+def resource(layout: Layout, given: WorkspaceSnapshot, name: str, path: str) -> str:
+    """Another text file of a skill, as it counts; raises UsageFault for one that the skill does not have, or that is large."""
+    skill = skills.find(given.skills, name)
+    if path not in skill.files:
+        there = ", ".join(skill.files[:20]) or "none"
+        raise UsageFault(f"The skill {name} has no file '{path}'. It has: {there}.")
+    if path in skill.kept:
+        return encoding.decode(objects.get(layout, skill.kept[path]), f"{skill.folder}/{path}")
+    data = None if skill.object else _beside(layout, given, skill).get(path)
+    if data is None:
+        raise UsageFault(f"{path} is large. Read it where it is: {skill.folder}/{path}")
+    return encoding.decode(data, f"{skill.folder}/{path}")
+
+
+def _beside(layout: Layout, given: WorkspaceSnapshot, skill: Skill) -> dict[str, bytes]:
+    """{path: bytes} of the other files of a skill, as they count."""
+    if not skill.files:
+        return {}
+    if skill.layer not in (places.PROJECT, places.OF_USER) or not given.commit:
+        there = os.path.join(layout.project, skill.folder)
+        return {path: data for path in skill.files if (data := files.read(os.path.join(there, path))) is not None}
+    at = f"{layout.prefix}{skill.folder}/"
+    found = acceptance.at(layout, given.commit, [at.rstrip("/")])
+    small = [path for path in skill.files if (one := found.files.get(at + path)) and one.size <= SMALL_BYTES]
+    return {path[len(at) :]: data for path, data in found.read(at + path for path in small).items()}
