@@ -27,7 +27,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.memory.words import IDENTIFIER, STOP_WORDS, stem
+from harness.memory._words import IDENTIFIER, STOP_WORDS, stem
 
 TABLE = HOME / "harness" / "memory" / "common.txt"
 MOST, WIDTH = 3000, 124

@@ -28,7 +28,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.filesystem import ripgrep
+from harness.filesystem import _ripgrep
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import FileContent, Listing, Matches, Replacement, WriteResult
 from harness.filesystem.shell import LocalShell
@@ -180,7 +180,7 @@ def ours(root: str, *, with_rg: bool = True) -> dict[str, Callable[[], object]]:
 
 def floors(root: str) -> dict[str, Callable[[], object]]:
     """What nobody can do without."""
-    command = [ripgrep.program(), "--no-config", "-n", NEEDLE, root]
+    command = [_ripgrep.program(), "--no-config", "-n", NEEDLE, root]
 
     def rg() -> None:
         out = subprocess.run(command, capture_output=True, check=True).stdout
@@ -230,7 +230,7 @@ def rival(python: str, root: str, rounds: int, place: str, clock: Clock) -> dict
             )
         except (subprocess.SubprocessError, OSError) as fault:
             return f"deepagents could not be installed: {type(fault).__name__}"
-    path = os.pathsep.join([os.path.dirname(ripgrep.program()), os.environ["PATH"]])
+    path = os.pathsep.join([os.path.dirname(_ripgrep.program()), os.environ["PATH"]])
     argv = [python, "-c", RIVAL, root, NEEDLE, str(rounds), "cpu" if clock is cpu else "wall"]
     env = {**os.environ, "PATH": path}
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)

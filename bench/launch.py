@@ -97,7 +97,7 @@ import os, sys
 sys.path.append(sys.argv[1])
 from harness.run import main
 from harness.run.settle import worker
-import harness.agents.command
+import harness.agents._command
 os._exit(0)
 """
 

@@ -54,13 +54,13 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
 MOST_ARROWS = 164
 WRITERS = {"state.files", "state.journal"}
 OWN_FILES = {
-    "filesystem.rooted",  # a tree that is no state: everything by descriptors beneath its root
-    "filesystem.replace",
+    "filesystem._rooted",  # a tree that is no state: everything by descriptors beneath its root
+    "filesystem._replace",
     "sessions.on_files",  # the folder of a queue, which nothing is lost with
-    "filesystem.python_grep",  # a program that reads the files it is given
+    "filesystem._python_grep",  # a program that reads the files it is given
     "servers.stdio",  # the standard input of a server
-    "filesystem.spool",  # the output of a command, in a file without a name
-    *(f"process.{name}" for name in ("spawn", "tree", "guardian", "supervise", "temporary", "network")),
+    "filesystem._spool",  # the output of a command, in a file without a name
+    *(f"process.{name}" for name in ("spawn", "tree", "_guardian", "supervise", "temporary", "network")),
     "base.clock",  # beside a recorded clock, outside any mission
     "git.clones",  # a copy of a partial clone's objects
     "git.dotgit",
@@ -72,15 +72,15 @@ OWN_FILES = {
 }
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
     **dict.fromkeys(
-        ("agents.configs", "agents.program", "agents.playbook", "agents.recorded", "agents.scripted"),
+        ("agents._configs", "agents.program", "agents._playbook", "agents._recorded", "agents._scripted"),
         "files of agents",
     ),
     "decision.gaps": ".gitmodules of the project",
     **dict.fromkeys(
         (
-            "cli.run_view",
-            "cli.tables",
-            "cli.values",
+            "cli._run_view",
+            "cli._tables",
+            "cli._values",
             "commands.config_check",
             "commands.agent_requests",
             "proof.verify",
@@ -125,23 +125,23 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(
         ("proof.check_runs", "proof.services", "run.transcript", "mission.receipts"), "what a run appends to as it goes"
     ),
-    **dict.fromkeys(("memory.identity", "run.inputs"), "identities, which missions share"),
+    **dict.fromkeys(("memory.identity", "run._inputs"), "identities, which missions share"),
     **dict.fromkeys(("mission.mission", "mission.roles"), "SPEC.md and roles, which people write"),
     **dict.fromkeys(
         ("unattended.schedules", "unattended.schedule_log", "unattended.start"),
         "what belongs to the machine that starts the mission",
     ),
-    **dict.fromkeys(("unattended.crontab", "unattended.start"), "locks, and who holds them"),
-    **dict.fromkeys(("unattended.logins", "unattended.machine"), "files of other programs"),
-    **dict.fromkeys(("workspace.reader", "workspace.snapshot"), "skills and subagents outside the project"),
+    **dict.fromkeys(("unattended._crontab", "unattended.start"), "locks, and who holds them"),
+    **dict.fromkeys(("unattended._logins", "unattended._machine"), "files of other programs"),
+    **dict.fromkeys(("workspace._reader", "workspace.snapshot"), "skills and subagents outside the project"),
     "replay.export": "copies for another machine",
     "replay.restoration": "what a git that was killed left",
     **dict.fromkeys(
-        ("replay.state_at_run", "replay.staging", "replay.prompt_swap"), "the state of then, in a temporary folder"
+        ("replay.state_at_run", "replay._staging", "replay.prompt_swap"), "the state of then, in a temporary folder"
     ),
     **dict.fromkeys(("replay.resend", "replay.replays"), "replays, which are no state"),
     **dict.fromkeys(("replay.deletion", "replay.pruning"), "files of runs, which go"),
-    "replay.replica": "a mission made again, which is thrown away",
+    "replay._replica": "a mission made again, which is thrown away",
     **dict.fromkeys(("replay.search", "commands.curations"), "identities, which missions share"),
     "tools.remembering": "identities, which missions share",
     "tools.saving": "the memory of a user outside missions",
@@ -160,10 +160,10 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     "cli.help": "the header of run.sh",
     "report.glance": "streams that grow, and who holds the locks",
     "report.page_file": "a page where a person wants it",
-    "cli.log": "streams that grow",
+    "cli._log": "streams that grow",
     "workplace.workplace": "trees",
     "notice.hooks": "the standard input of a person's program",
-    "run.archiving": "the whole state of a mission, moved",
+    "run._archiving": "the whole state of a mission, moved",
     "run.starting": "a folder that is no mission yet",
 }
 PURE = ("decode", "digest", "dump_json", "parse_json")

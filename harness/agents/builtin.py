@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from harness.agents.answer_state import AnswerState, clean, mapping
+from harness.agents._answer_state import AnswerState, clean, mapping
 from harness.agents.base import LOOP, LOOP_KEYS, AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings
 from harness.agents.program import Cli, CliFacts, ProgramAgent
 from harness.base import encoding

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from harness.agents import builtin, claude, codex, gemini, opencode
+from harness.agents import _claude, _codex, _gemini, _opencode, builtin
 from harness.agents.base import LOOP
 from harness.agents.program import CliFacts
 
 CLIS = {
-    "claude": claude.CLI,
-    "codex": codex.CLI,
-    "gemini": gemini.CLI,
-    "opencode": opencode.CLI,
+    "claude": _claude.CLI,
+    "codex": _codex.CLI,
+    "gemini": _gemini.CLI,
+    "opencode": _opencode.CLI,
     LOOP: builtin.CLI,
 }
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from harness.agents.answer_state import LONGEST_REPLY, AnswerState
+from harness.agents._answer_state import LONGEST_REPLY, AnswerState
 from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking, installed
 from harness.base.errors import Unavailable
 from harness.base.record import Record

@@ -8,15 +8,15 @@ from types import MappingProxyType
 from typing import Any
 
 from harness.agents import builtin
+from harness.agents._command import Command
+from harness.agents._playbook import Playbook
+from harness.agents._recorded import RecordedAgent
+from harness.agents._scripted import ScriptedAgent
 from harness.agents.base import LOOP, LOOP_KEYS, PLAYED_BACK, Agent, ExecutionContext, Settings
 from harness.agents.base import installed as is_program
 from harness.agents.builtin import Builtin
 from harness.agents.clis import ABOUT, CLIS, PLACES, SWITCHES
-from harness.agents.command import Command
-from harness.agents.playbook import Playbook
 from harness.agents.program import ProgramAgent
-from harness.agents.recorded import RecordedAgent
-from harness.agents.scripted import ScriptedAgent
 from harness.base.errors import BrokenFile, Unavailable
 from harness.mission.config import Config
 from harness.mission.features import Feature

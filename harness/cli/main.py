@@ -45,7 +45,7 @@ class Application(help.CommandGroups):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command, from its module; None for a word that is none."""
         if name in PLACES and name not in self.commands:
-            there = vars(import_module(f"harness.cli.{PLACES[name]}")).values()
+            there = vars(import_module(f"harness.cli._{PLACES[name]}")).values()
             self.add_command(next(one for one in there if isinstance(one, click.Command) and one.name == name))
         return super().get_command(ctx, name)
 
@@ -65,9 +65,9 @@ def application(words: Sequence[str]) -> int:
     """Run one command by click; returns the exit code."""
     handle_signals()
     if COMPLETING in os.environ:
-        from harness.cli import completion  # only where a shell asks
+        from harness.cli import _completion  # only where a shell asks
 
-        completion.prepare(cli)
+        _completion.prepare(cli)
     if words and words[0] in PLACES.keys() - ASKING and not {*words} & {*help.HELP}:
         quick.check_state(quick.here())
     try:

@@ -99,11 +99,11 @@ def _say_next(layout: Layout, *, as_json: bool) -> int:
     if decision.word != "NEXT":
         lane_turn.release()
     if as_json:
-        from harness.cli import values  # only for --json
+        from harness.cli import _values  # only for --json
         from harness.commands import status  # only where a person reads it
 
         why = {"line": decision.line, "why": status.why(view, decision), "code": decision.code}
-        values.echo({**decision.asdict(), **why})
+        _values.echo({**decision.asdict(), **why})
     else:
         console.print_line(decision.line)
     return decision.code

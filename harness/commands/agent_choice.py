@@ -12,7 +12,7 @@ from shutil import which
 
 from harness.agents import builtin, registry
 from harness.base.errors import Unavailable, UsageFault
-from harness.commands import config_text
+from harness.commands import _config_text
 from harness.decision import ceiling as most
 from harness.decision import views
 from harness.mission import config, roles
@@ -146,9 +146,11 @@ def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) ->
     before = State(layout).text(names.CONFIG)
     if before is not None and not given:
         return []
-    text = config_text.commented(roles.due(layout)["commits"]) if before is None else "\n".join(_without(before, given))
+    text = (
+        _config_text.commented(roles.due(layout)["commits"]) if before is None else "\n".join(_without(before, given))
+    )
     for key, value in reversed(given.items()):
-        text = config_text.put(text, key, value)
+        text = _config_text.put(text, key, value)
     text = text.rstrip("\n") + "\n"
     config.parse(text, layout.config)
     changes = journal.Journal(layout)

@@ -6,8 +6,8 @@ import errno
 from collections.abc import Callable
 from typing import TypeVar
 
+from harness.filesystem._replace import LOCK_SECONDS, FileBusy
 from harness.filesystem.protocol import FileFault
-from harness.filesystem.replace import LOCK_SECONDS, FileBusy
 
 T = TypeVar("T")
 

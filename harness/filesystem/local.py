@@ -11,13 +11,13 @@ from functools import partial
 
 from harness.base import encoding
 from harness.base.record import Record
-from harness.filesystem import edit, lines, replace, ripgrep, search
+from harness.filesystem import _edit, _lines, _replace, _ripgrep, _search
+from harness.filesystem._protection import ProtectedNames
+from harness.filesystem._replace import LockedFile
+from harness.filesystem._rooted import LISTED, Root, RootedPath, split
+from harness.filesystem._walk import entry
 from harness.filesystem.faults import VerbRefusal, changed, read_only, tried
-from harness.filesystem.protection import ProtectedNames
 from harness.filesystem.protocol import FileContent, FileEntry, FileFault, Listing, Matches, Replacement, WriteResult
-from harness.filesystem.replace import LockedFile
-from harness.filesystem.rooted import LISTED, Root, RootedPath, split
-from harness.filesystem.walk import entry
 
 MOST_READ = 16 * 1024 * 1024  # bytes that one read gives
 MOST_WHOLE = 256 * 1024 * 1024  # bytes of a file that is edited or downloaded
@@ -47,11 +47,11 @@ class Local:
         homes: Iterable[str] = (),
         with_rg: bool = True,
     ) -> None:
-        self.beneath, self.marks = Root(root), lines.Marks()
+        self.beneath, self.marks = Root(root), _lines.Marks()
         self.root = self.beneath.folder
         self.homes = list(dict.fromkeys([self.root, os.path.abspath(root), *homes]))
         self.guarded = ProtectedNames(list(read_only))
-        self.program = ripgrep.program() if with_rg else ""
+        self.program = _ripgrep.program() if with_rg else ""
         self.also = dict(also or {})
         self._mounted = {name: Root(mount.path) for name, mount in self.also.items()}
 
@@ -97,7 +97,7 @@ class Local:
     def _read(self, path: str, offset: int, limit: int, most: int) -> FileContent:
         fd = self._opened(path)
         try:
-            return lines.part(fd, offset, limit, most, self.marks)
+            return _lines.part(fd, offset, limit, most, self.marks)
         finally:
             os.close(fd)
 
@@ -106,7 +106,7 @@ class Local:
         beneath, names, _ = self.located(path)
         fd = beneath.opened(names)
         try:
-            replace.check(os.fstat(fd))
+            _replace.check(os.fstat(fd))
         except OSError:
             os.close(fd)
             raise
@@ -139,7 +139,7 @@ class Local:
                 if expect and encoding.digest(_whole(held.fd, path)) != expect:
                     raise changed(path)
                 if not expect or held.unchanged():
-                    return replace.put(place.folder, place.name, data, held.at_first)
+                    return _replace.put(place.folder, place.name, data, held.at_first)
         raise changed(path)
 
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult | FileFault:
@@ -153,11 +153,11 @@ class Local:
                     data = _whole(held.fd, path)
                     if expect and encoding.digest(data) != expect:
                         raise changed(path)
-                    made = edit.apply(data, changes, path)
+                    made = _edit.apply(data, changes, path)
                     if isinstance(made, FileFault):
                         return made
                     if held.unchanged():
-                        replace.put(place.folder, place.name, made.data, held.at_first)
+                        _replace.put(place.folder, place.name, made.data, held.at_first)
                         new = encoding.digest(made.data)
                         return WriteResult(path=path, count=made.count, digest=new, size=len(made.data))
         raise changed(path)
@@ -165,7 +165,7 @@ class Local:
     def grep(self, pattern: str, path: str = ".", *, glob: str = "", ignore_case: bool = False, literal: bool = False,
              most: int = 1000, longest: int = 2000, hidden: bool = False) -> Matches | FileFault:  # fmt: skip
         """Lines that match a regular expression, in a file or below a folder."""
-        asked = search.GrepRequest(
+        asked = _search.GrepRequest(
             pattern=pattern,
             glob=glob,
             ignore_case=ignore_case,
@@ -174,11 +174,11 @@ class Local:
             longest=longest,
             hidden=hidden,
         )
-        return tried(path, lambda: search.grep(*self.located(path), asked, self.program))
+        return tried(path, lambda: _search.grep(*self.located(path), asked, self.program))
 
     def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing | FileFault:
         """Files below a folder whose path matches, newest first."""
-        return tried(path, lambda: search.glob(*self.located(path), pattern, most))
+        return tried(path, lambda: _search.glob(*self.located(path), pattern, most))
 
     def upload(self, files: Mapping[str, bytes]) -> dict[str, WriteResult | FileFault]:
         """Write many files; each has its own result."""
@@ -202,7 +202,7 @@ class Local:
     def _delete(self, path: str) -> WriteResult:
         with self._changeable(path, follow=False) as place:
             self._check_below(place, path)
-            return WriteResult(path=path, count=replace.remove(place.folder, place.name))
+            return WriteResult(path=path, count=_replace.remove(place.folder, place.name))
 
     def move(self, path: str, target: str) -> WriteResult | FileFault:
         """Rename, with the folders of the target; `exists` where the target is there."""
@@ -219,7 +219,7 @@ class Local:
     def _moved(self, place: RootedPath, target: str) -> None:
         """Rename what is at the place; what is wrong is wrong with the target."""
         with self._changeable(target, follow=False, make=True) as into:
-            replace.move(place.folder, place.name, into.folder, into.name)
+            _replace.move(place.folder, place.name, into.folder, into.name)
 
     def exists(self, path: str) -> bool:
         """Whether something is there; a path that leads out is not."""
@@ -293,7 +293,7 @@ def _put_new(place: RootedPath, path: str, data: bytes) -> None:
     """Make a file of a name that is free, and that every system can have."""
     if place.found() is not None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-    replace.put(place.folder, place.name, data)
+    _replace.put(place.folder, place.name, data)
 
 
 def _check_name(name: str, path: str) -> None:
@@ -310,7 +310,7 @@ def _check_name(name: str, path: str) -> None:
 
 def _whole(fd: int, path: str) -> bytes:
     """All bytes of a file."""
-    data = lines.whole(fd, MOST_WHOLE)
+    data = _lines.whole(fd, MOST_WHOLE)
     if data is None:
         raise VerbRefusal(
             "too_large", path, f"{path} has more than {MOST_WHOLE // 1024 // 1024} MB. Read a part, or use a command."

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 from harness.base import encoding
 from harness.base.errors import Unavailable
-from harness.filesystem.background import Background
+from harness.filesystem._background import Background
+from harness.filesystem._spool import Ends
 from harness.filesystem.faults import tried
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import CommandResult, FileFault
-from harness.filesystem.spool import Ends
 from harness.process import supervise
 from harness.process.confine import Confinement
 from harness.process.supervise import ChildEnd

@@ -11,10 +11,10 @@ import re
 
 from harness.base.errors import BrokenFile
 from harness.memory import pages
+from harness.memory._similarity import SAME, Index
+from harness.memory._words import words
 from harness.memory.lessons import Lesson, Lessons, compared
 from harness.memory.pages import MemoryPage, PageItem, PageSection
-from harness.memory.similarity import SAME, Index
-from harness.memory.words import words
 
 PINNED = pages.PINNED
 PERSONS = -1  # in `written`, in the place of a lesson: a pinned line

@@ -17,8 +17,8 @@ from collections.abc import Iterable
 
 from harness.base import redaction
 from harness.base.passwords import BLOB, MASKED, decoded
+from harness.memory._words import STOP_WORDS, words
 from harness.memory.tables import matches
-from harness.memory.words import STOP_WORDS, words
 
 SECRET = "a secret"
 LONGEST_LOOKED_AT = (

@@ -13,11 +13,11 @@ import re
 from typing import Any
 
 from harness.memory import compaction, gates, identity, private_names
+from harness.memory._similarity import SAME
+from harness.memory._words import keys, words
 from harness.memory.compaction import Compaction, Occurrence
 from harness.memory.growth import Evidence, Graduation
 from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
-from harness.memory.similarity import SAME
-from harness.memory.words import keys, words
 
 WORKER = "worker"
 FAILURES = ("fail", "avoid")

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from harness.base.record import Record
 from harness.memory import pages
+from harness.memory._similarity import SAME, Index
+from harness.memory._words import CandidateFilter, words
 from harness.memory.pages import MemoryPage, PageItem
-from harness.memory.similarity import SAME, Index
-from harness.memory.words import CandidateFilter, words
 
 FAILURES = ("FAIL", "AVOID")
 

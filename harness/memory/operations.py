@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from harness.memory import gates
+from harness.memory._similarity import UNRELATED
+from harness.memory._words import words
 from harness.memory.compaction import Compaction
 from harness.memory.lessons import DECISION, RETIRED, Lesson, compared
-from harness.memory.similarity import UNRELATED
-from harness.memory.words import words
 
 APART = "apart"  # a lesson of its own, whatever code took it for: known before the entries are compacted
 KINDS = ("same", "newer", "reword", "rank", "retire", "identity", APART)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from harness.memory import gates, word_frequency
-from harness.memory.words import stem
+from harness.memory import _word_frequency, gates
+from harness.memory._words import stem
 
 # Names that every project has: they reveal nothing about this project.
 COMMON_FILES = re.compile(
@@ -101,7 +101,9 @@ def own_names(project_names: Iterable[str]) -> frozenset[str]:
 
 def _own_name(name: str) -> set[str]:
     """The project's name, where it is no common word."""
-    is_common = len(name) < 4 or word_frequency.special(stem(name)) < word_frequency.ALL or COMMON_PARTS.fullmatch(name)
+    is_common = (
+        len(name) < 4 or _word_frequency.special(stem(name)) < _word_frequency.ALL or COMMON_PARTS.fullmatch(name)
+    )
     return set() if is_common else {PROJECT + name}
 
 
@@ -113,7 +115,7 @@ def _ends(path: str) -> list[str]:
 
 def _is_rare(part: str) -> bool:
     """Whether the bare name of a folder or file is not one that every project has."""
-    return len(part) > 2 and not COMMON_PARTS.fullmatch(part) and word_frequency.special(stem(part)) >= RARE
+    return len(part) > 2 and not COMMON_PARTS.fullmatch(part) and _word_frequency.special(stem(part)) >= RARE
 
 
 def names_project(text: str, project_names: Iterable[str]) -> bool:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from math import exp
 
 from harness.memory import edits, pages, tokens
+from harness.memory._contrast import apart
+from harness.memory._similarity import MILLION, MIN_COSINE_SAME, MIN_WEIGHT_SAME, SAME, Index
+from harness.memory._words import NoteWords, words
 from harness.memory.compaction import Compaction, is_avoid, title_of
-from harness.memory.contrast import apart
 from harness.memory.lessons import DECISION, WARNINGS, Lesson, compared
-from harness.memory.similarity import MILLION, MIN_COSINE_SAME, MIN_WEIGHT_SAME, SAME, Index
-from harness.memory.words import NoteWords, words
 
 LEAST_TOLD = 150_000  # a word that tells less makes no two lessons candidates
 EVEN = 1.1  # words of its own that two lessons share of which every second is one in other words

@@ -16,9 +16,9 @@ from harness.base import clock, console, encoding, errors, redaction
 from harness.mission import config, mission, runs
 from harness.mission.config import Config
 from harness.mission.runs import RunResult
-from harness.notice import events, notices
-from harness.notice.events import NoticeEvent
-from harness.notice.notices import BEGUN, DONE, FAILED, SEEN, NoticeRow
+from harness.notice import _events, _notices
+from harness.notice._events import NoticeEvent
+from harness.notice._notices import BEGUN, DONE, FAILED, SEEN, NoticeRow
 from harness.process import supervise, temporary
 from harness.state import files
 from harness.state.layout import Layout, command
@@ -64,12 +64,12 @@ def after_run(layout: Layout, settings: Config) -> list[str]:
 
 def at_ending(layout: Layout, line: str) -> list[str]:
     """Give out what is left of runs, and the decision with which run.sh ends; the hooks that failed, a line each."""
-    return _at_end(layout, lambda: events.of_decision(layout, line, clock.now()))
+    return _at_end(layout, lambda: _events.of_decision(layout, line, clock.now()))
 
 
 def not_started(layout: Layout, reasons: list[str]) -> list[str]:
     """Give out that a scheduled start was not made because of its agent; the hooks that failed, a line each."""
-    return _at_end(layout, lambda: events.of_preflight(layout, reasons))
+    return _at_end(layout, lambda: _events.of_preflight(layout, reasons))
 
 
 def _at_end(layout: Layout, last: Callable[[], list[NoticeEvent]]) -> list[str]:
@@ -100,7 +100,7 @@ def ask(layout: Layout, settings: Config, facts: dict[str, Any]) -> None:
 def failing(layout: Layout) -> list[str]:
     """The hooks of config.toml that failed when they were last called, a line each."""
     wanted = {_key(hook) for hook in config.load(layout).on}
-    found = notices.known(layout).failed if wanted else {}
+    found = _notices.known(layout).failed if wanted else {}
     return [_failed(NoticeRow(**row)) for key, row in found.items() if key in wanted]
 
 
@@ -111,11 +111,11 @@ def _failed(row: NoticeRow) -> str:
 def _give_out(layout: Layout, settings: Config, last: list[NoticeEvent], *, back: int) -> list[str]:
     """Call each hook for each event that it has not had; the caller holds the lock. Where none was ever called, only the newest
     `back` runs count: a hook hears of nothing from before it was there."""
-    known = notices.known(layout, keep=True)
+    known = _notices.known(layout, keep=True)
     seen = known.seen
     if not seen:
         seen = next((one.run for one in islice(runs.finished(layout), back, None)), NO_RUN)
-        notices.write(layout, NoticeRow(at="", event=seen, state=SEEN))
+        _notices.write(layout, NoticeRow(at="", event=seen, state=SEEN))
     found, newest = _of_runs(layout, seen)
     failed: list[str] = []
     for event in [*found, *last]:
@@ -126,7 +126,7 @@ def _give_out(layout: Layout, settings: Config, last: list[NoticeEvent], *, back
             if before in ("", BEGUN):
                 failed += _deliver(layout, event, hook, again=before == BEGUN)
     if newest and newest != seen:
-        notices.write(layout, NoticeRow(at="", event=newest, state=SEEN))
+        _notices.write(layout, NoticeRow(at="", event=newest, state=SEEN))
     return failed
 
 
@@ -139,14 +139,14 @@ def _of_runs(layout: Layout, seen: str) -> tuple[list[NoticeEvent], str]:
             break
     fresh = [one for one in found if one.run != seen]
     before = dict(zip([one.run for one in found], found[1:], strict=False))
-    made = [event for one in reversed(fresh) for event in events.of_run(one, before.get(one.run))]
+    made = [event for one in reversed(fresh) for event in _events.of_run(one, before.get(one.run))]
     return made, found[0].run if found else ""
 
 
 def _deliver(layout: Layout, event: NoticeEvent, hook: dict[str, Any], *, again: bool) -> Iterable[str]:
-    row = notices.write(layout, NoticeRow(at="", event=event.id, state=BEGUN, key=_key(hook), label=_label(hook)))
+    row = _notices.write(layout, NoticeRow(at="", event=event.id, state=BEGUN, key=_key(hook), label=_label(hook)))
     ok, said = _call(layout, hook, _payload(layout, event, again=again))
-    ended = notices.write(layout, row.replace(state=DONE if ok else FAILED, said="" if ok else said))
+    ended = _notices.write(layout, row.replace(state=DONE if ok else FAILED, said="" if ok else said))
     return [] if ok else [_failed(ended)]
 
 

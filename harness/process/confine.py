@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.base.errors import Unavailable
 from harness.base.record import Record
-from harness.process import landlock, network, seccomp, spawn, tree
+from harness.process import _seccomp, landlock, network, spawn, tree
 
 Layers = Sequence[tuple[str, str]]
 
@@ -139,7 +139,7 @@ class Confinement(Record):
         if self.tier != BUBBLEWRAP:
             return []
         numbers = _numbers(os.uname().release, self.plain).values()
-        return [spawn.filled_pipe(data) for data in (seccomp.program(), *(str(number).encode() for number in numbers))]
+        return [spawn.filled_pipe(data) for data in (_seccomp.program(), *(str(number).encode() for number in numbers))]
 
     def confine_this_process(self) -> None:
         """Do what no program does for this process: Landlock, and entering the network of the run. Raises Unavailable."""

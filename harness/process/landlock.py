@@ -16,7 +16,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 
 from harness.base.errors import Unavailable
-from harness.process import seccomp
+from harness.process import _seccomp
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 VERSION = 1  # flag of CREATE_RULESET: which ABI is there
@@ -65,7 +65,7 @@ def restrict(
         except FileNotFoundError:  # it went meanwhile
             pass
     ctypes.CDLL(None).prctl(NO_NEW_PRIVS, 1, 0, 0, 0)
-    seccomp.restrict()
+    _seccomp.restrict()
     _checked(_call(RESTRICT_SELF, ruleset, 0), "to restrict itself")
     os.close(ruleset)
 

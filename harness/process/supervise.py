@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from harness.base import errors
 from harness.base.record import Record
 from harness.process import spawn, tree
+from harness.process._guardian import Guardian, GuardianPlan
 from harness.process.confine import Confinement
-from harness.process.guardian import Guardian, GuardianPlan
 from harness.process.spawn import capture
 from harness.process.timeouts import Timeouts, TimeoutWatch
 from harness.process.tree import KILL_SECONDS, TAG, pid_record, sweep, tagged_ancestor

@@ -12,8 +12,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from harness.proof import file_kinds
-from harness.proof.patches import FilePatch
+from harness.proof import _file_kinds
+from harness.proof._patches import FilePatch
 
 TOOLS = {  # {what a check starts: files that it reads by rules of its own, in the folder where it is started}
     r"g?make": r"(GNUm|M|m)akefile|.+\.mk",
@@ -47,7 +47,7 @@ def included(makefile: str) -> list[str]:
 def eased(file: FilePatch, seen: str, check: str, more: Collection[str] = ()) -> bool:
     """Whether a check reads this file, which is `seen` from where it runs, by a rule of a tool that it starts, and the change
     takes something that it may heed. `more`: what its makefile includes."""
-    folders = sorted({"", *(word + "/" for word in file_kinds.words(check))}, reverse=True)
+    folders = sorted({"", *(word + "/" for word in _file_kinds.words(check))}, reverse=True)
     name = next(seen.removeprefix(one) for one in folders if seen.startswith(one))
     tools = [read for tool, read in STARTS if tool.search(check)]
     if not any(one.fullmatch(name) or (one is MAKES and name in more) for one in tools):

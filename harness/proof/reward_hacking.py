@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 
 from harness.mission.contract import Claim
-from harness.proof import file_kinds, inputs, patches
-from harness.proof.file_kinds import CHECK_FILE, PROGRAM, SHELL, TEST_FILE
+from harness.proof import _file_kinds, _patches, inputs
+from harness.proof._file_kinds import CHECK_FILE, PROGRAM, SHELL, TEST_FILE
+from harness.proof._patches import FilePatch
 from harness.proof.index import NAMES as NAMED
-from harness.proof.patches import FilePatch
 
 EXITS_WELL = re.compile(r"^\s*(exit 0|((sys|process)\.)?exit\(0\)|os\._exit\(0\)|os\.Exit\(0\))\s*;?\s*$")
 IGNORES = re.compile(r"^(?!.*\b(rm|kill|stop)\b).*\|\|\s*(true|:)\s*$")
@@ -45,7 +45,7 @@ def signs(
     mission, which no file should name; `prefix`: where checks run, such as `services/api/`; `own`: files that this work
     added before and nothing accepted yet, so that to write them again is no edit of a check; `included`: by the makefile."""
     letters = {path: letter for letter, path in changed}
-    files = patches.parse(patch)
+    files = _patches.parse(patch)
     known = {file.path: file for file in files}
     gone = [path for path, letter in letters.items() if letter == "D" and TEST_FILE.search(path)]
     found = [f"deletes the test file {path}" for path in gone if not _moved(known.get(path), files)]
@@ -72,7 +72,7 @@ def _files_of_checks(
         f"{verb} {path}{NAMED}{claim.id} names"
         for claim in claims
         for path, verb in verbs
-        if any(file_kinds.decides(file_kinds.as_seen(path, prefix), check.run) for check in claim.checks)
+        if any(_file_kinds.decides(_file_kinds.as_seen(path, prefix), check.run) for check in claim.checks)
     ]
 
 
@@ -80,7 +80,7 @@ def _inputs_of_checks(
     file: FilePatch, is_old: bool, claim: Claim, prefix: str, included: Collection[str]
 ) -> Iterator[str]:
     """Changed settings of a tool that a check starts, and a program of the project before one of the machine."""
-    seen, runs = file_kinds.as_seen(file.path, prefix), [check.run for check in claim.checks]
+    seen, runs = _file_kinds.as_seen(file.path, prefix), [check.run for check in claim.checks]
     if is_old and any(inputs.eased(file, seen, run, included) for run in runs):
         yield f"changes {file.path}{NAMED}{claim.id} reads"
     if file.new and any(inputs.shadows(seen, run, os.environ.get("PATH", "")) for run in runs):

@@ -14,7 +14,7 @@ from harness.git import contents, placement, worktrees
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Contract
 from harness.mission.receipts import REWRITTEN, WARNING, Receipt
-from harness.proof import file_kinds
+from harness.proof import _file_kinds
 
 Look = tuple[int, ...]  # size, inode, times of the content and of any change, which no program can set; () for no file
 
@@ -36,8 +36,8 @@ class Watch:
     def __init__(self, place: CheckEnvironment, known: Contract) -> None:
         self.root, self.writes, self.source = place.root, place.writes, place.source or place.root
         self.below = os.path.relpath(place.directory, place.root).removeprefix(".")
-        self.names = {one.id: file_kinds.Named(check.run for check in one.checks) for one in known.claims}
-        self.named = file_kinds.Named(check.run for one in known.claims for check in one.checks)
+        self.names = {one.id: _file_kinds.Named(check.run for check in one.checks) for one in known.claims}
+        self.named = _file_kinds.Named(check.run for one in known.claims for check in one.checks)
         self.tracked = contents.entries(self.source, place.head, ["."])
         looks = {path: self._look(path) for path in self.tracked if not self._is_meant(path)}
         self.looks = {path: look for path, look in looks.items() if look}
@@ -85,23 +85,23 @@ class Watch:
         changed += [path for path in others if self._data(path) != known[self.tracked[path].blob]]
         tests = (path for path in touched if path in self.laid and path not in changed)
         return changed, [
-            path for path in tests if file_kinds.TEST_FILE.search(path) or file_kinds.CHECK_FILE.search(path)
+            path for path in tests if _file_kinds.TEST_FILE.search(path) or _file_kinds.CHECK_FILE.search(path)
         ]
 
     def _goes(self, path: str, claim: str) -> bool:
         """Whether a new file of a check of this claim is removed before the next check."""
         named = {one for one, names in self.names.items() if self._seen(path) in names}
-        test = file_kinds.TEST_FILE.search(path) and claim not in named and PACKAGES.isdisjoint(path.split("/"))
+        test = _file_kinds.TEST_FILE.search(path) and claim not in named and PACKAGES.isdisjoint(path.split("/"))
         return not self._is_meant(path) and bool(test or named - {claim})
 
     def _decides(self, path: str) -> bool:
-        return bool(file_kinds.TEST_FILE.search(path)) or self._seen(path) in self.named
+        return bool(_file_kinds.TEST_FILE.search(path)) or self._seen(path) in self.named
 
     def _is_meant(self, path: str) -> bool:
         return any((self._seen(path) + "/").startswith(one.rstrip("/") + "/") for one in self.writes)
 
     def _seen(self, path: str) -> str:
-        return file_kinds.as_seen(path, self.below)
+        return _file_kinds.as_seen(path, self.below)
 
     def _look(self, path: str) -> Look:
         try:

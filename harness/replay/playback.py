@@ -15,9 +15,9 @@ from harness.decision import rules, views
 from harness.git.repository import GitFailed
 from harness.mission import mission, runs
 from harness.replay import run_lookup as pasts
-from harness.replay.comparison import Difference, after_run, at_end, at_open, due_at_end
-from harness.replay.records import UNKNOWN, RecordedRun, Records
-from harness.replay.replica import Replica
+from harness.replay._comparison import Difference, after_run, at_end, at_open, due_at_end
+from harness.replay._records import UNKNOWN, RecordedRun, Records
+from harness.replay._replica import Replica
 from harness.state.layout import Layout, command
 from harness.workplace import run_detection, workplace
 

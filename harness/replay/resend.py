@@ -23,10 +23,10 @@ from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun, Outcome, Run
 from harness.process import supervise, temporary, tree
 from harness.proof import check_runs
-from harness.replay import prompt_swap, replays, staging, state_at_run
+from harness.replay import _staging, prompt_swap, replays, state_at_run
+from harness.replay._staging import ReplicaFolder, Stage
 from harness.replay.prompt_swap import PromptSwap
 from harness.replay.replays import ReplayRecord, Sample
-from harness.replay.staging import ReplicaFolder, Stage
 from harness.replay.state_at_run import RunAtOpen
 from harness.run import closing, prompt, reservations, steps, thinking, verbs, workspace_inputs
 from harness.run.opening import OpenedRun
@@ -66,7 +66,7 @@ def previewed(order: ResendRequest) -> list[str]:
     """The difference of the prompts that the swaps make, without firing anything."""
     past, folder = state_at_run.of_run(order.where, order.run), temporary.create("swap")
     try:
-        place = staging.place_in(folder, order.layout.prefix)
+        place = _staging.place_in(folder, order.layout.prefix)
         state_at_run.write(past, place.layout, place.identities)
         old = state_at_run.parts_of(past)
         new = _swapped(order, past, place, old)
@@ -99,7 +99,7 @@ def fire_again(order: ResendRequest) -> Iterator[ReplayRecord | SampleDetail]:
         limits = capped(layout, settings)
         kept, folder = replays.folder_of(layout, replay, number), temporary.create("replay", tag)
         try:
-            stage = staging.make(layout, past, settings, folder)
+            stage = _staging.make(layout, past, settings, folder)
             stage.parts = _swapped(order, past, stage.place, stage.parts)
             if number == 1:
                 yield _about(order, past, replay, stage)
@@ -316,7 +316,7 @@ def _kept(
         verdict=str((outcome.reply or {}).get("outcome") or (outcome.reply or {}).get("verdict") or ""),
         checks=checks,
         fault=fault,
-        changed=staging.changed(patch),
+        changed=_staging.changed(patch),
         notes=notes,
     )
     state, reply = State(run.layout), ""

@@ -14,8 +14,8 @@ from harness.base.record import Record
 from harness.git import dotgit, refs, repository
 from harness.mission import contract, features, mission
 from harness.mission.order_log import OrderContext
-from harness.replay import past_state, snapshots
-from harness.replay.past_state import CUT_BACK, PUT_BACK, PastState
+from harness.replay import _past_state, snapshots
+from harness.replay._past_state import CUT_BACK, PUT_BACK, PastState
 from harness.run import closing, orders, recover
 from harness.state import files, journal, names, objects
 from harness.state.layout import Layout, command
@@ -87,7 +87,7 @@ def _commit(layout: Layout, found: snapshots.Snapshot, then: PastState) -> Resto
                 changes.remove(name)
         changes.put(names.MISSION, encoding.dump_json(made.replace(branch=branch).asdict()))
         changes.put(names.RESTORING, encoding.dump_json({"commit": found.commit}))
-        row = past_state.RestoreRow(
+        row = _past_state.RestoreRow(
             at=at,
             by="person",
             to=found.run,

@@ -12,7 +12,7 @@ from harness.git.repository import GitFailed
 from harness.mission import receipts, runs
 from harness.mission.runs import RunResult
 from harness.mission.usage import Usage
-from harness.replay import prompt_swap, staging
+from harness.replay import _staging, prompt_swap
 from harness.replay.replays import Sample
 from harness.replay.resend import SampleDetail
 from harness.replay.state_at_run import RunAtOpen
@@ -69,7 +69,7 @@ def before(layout: Layout, past: RunAtOpen) -> Side:
         who=" ".join(filter(None, [result.agent if result else "", used.model if known else ""])),
         outcome=result.outcome if result else "no result",
         checks=_receipts(past),
-        changed=None if patch is None else staging.changed(patch),
+        changed=None if patch is None else _staging.changed(patch),
         tokens=used.tokens if known else None,
         cost_usd=used.cost_usd if known else None,
         seconds=result.seconds if result else 0.0,

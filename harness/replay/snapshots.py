@@ -15,8 +15,8 @@ from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.mission import features, mission, runs
-from harness.replay import past_state, rebuild, run_lookup
-from harness.replay.past_state import PastState, StateRecord, StateSource
+from harness.replay import _past_state, rebuild, run_lookup
+from harness.replay._past_state import PastState, StateRecord, StateSource
 from harness.state import migrations, names, objects
 from harness.state.layout import Layout, command
 from harness.state.state import State
@@ -85,15 +85,15 @@ def _look() -> str:
     return f"See: {command('snapshot list')}"
 
 
-def then(layout: Layout, found: Snapshot, only: Iterable[str] = past_state.EVERY) -> PastState:
+def then(layout: Layout, found: Snapshot, only: Iterable[str] = _past_state.EVERY) -> PastState:
     """The state, or `only` these files of it, as the snapshot has it."""
     marks = {name: (digest, 0) for name, digest in found.live.items()}
     marks |= {name: ("", row[1]) for name, row in found.grown.items() if row is not None}
     log = marks.get(names.RUN_LOG, ("", 0))[1]
-    restores = past_state.restores(layout)
+    restores = _past_state.restores(layout)
     era = next((one for one in restores if one.kept == found.run), None)
     era = era or next((one for one in restores if one.log >= log), None)
-    return past_state.resolve(
+    return _past_state.resolve(
         StateSource(layout, era), StateRecord(found.at, found.commit, marks, found.raw, found.entries), only
     )
 
@@ -106,7 +106,7 @@ def listed(layout: Layout, most: int) -> list[SnapshotSummary]:
 
 def _newest(layout: Layout) -> Iterator[tuple[str, str, str]]:
     """(id, time, what it is) of each snapshot, newest first: those of finished runs, and those before a restore."""
-    state, restores = State(layout), past_state.restores(layout)[::-1]
+    state, restores = State(layout), _past_state.restores(layout)[::-1]
     for start, one in runs.placed(layout):
         while restores and restores[0].log > start:
             made = restores.pop(0)
@@ -137,7 +137,7 @@ def queue_of(found: PastState) -> list[features.Feature]:
 def now(layout: Layout) -> PastState:
     """The state as it is."""
     state = State(layout)
-    data = {name: state.data(name) for name in past_state.EVERY}
+    data = {name: state.data(name) for name in _past_state.EVERY}
     return PastState(
         at="",
         commit=workplace.position(layout).head,
@@ -212,7 +212,7 @@ def _rows(found: PastState) -> list[dict[str, Any]]:
 def due(where: Layout, run_id: str) -> dict[str, Any]:
     """The features as a run found them, and what was due, which is the run. Raises BrokenFile where they are not recorded."""
     context = runs.context(where, run_id)
-    found = past_state.at(where, run_id, QUEUE)
+    found = _past_state.at(where, run_id, QUEUE)
     words = " ".join(filter(None, (context.role, context.feature)))
     return {"run": run_lookup.title(where, run_id), "at": context.at, "due": words, "features": _rows(found)}
 
@@ -220,7 +220,7 @@ def due(where: Layout, run_id: str) -> dict[str, Any]:
 def remembered(where: Layout, run_id: str) -> dict[str, Any]:
     """summary.md and MEMORY.md as a run found them: `files` {name: text}, `unknown` {name: why it is not recorded}. The summary
     of an older record is the one in the prompt."""
-    found = past_state.at(where, run_id, (names.SUMMARY, names.MEMORY))
+    found = _past_state.at(where, run_id, (names.SUMMARY, names.MEMORY))
     if names.SUMMARY in found.unknown:
         rows = rebuild.rows_of(where, run_id) or []
         asked = next((row["object"] for row in rows if row.get("source", "").endswith(f"/{names.SUMMARY}")), "")

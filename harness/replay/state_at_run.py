@@ -10,7 +10,7 @@ import os
 from harness.base.record import Record
 from harness.mission import features, runs
 from harness.mission.runs import RunContext
-from harness.replay import past_state, rebuild
+from harness.replay import _past_state, rebuild
 from harness.replay.rebuild import Rows
 from harness.run.prompt import Part
 from harness.state import files, journal, migrations, names, objects
@@ -66,7 +66,7 @@ def parts_of(past: RunAtOpen) -> list[Part]:
 def write(past: RunAtOpen, staged: Layout, identities: str) -> list[str]:
     """Write the state of then as the mission `staged`, and the identity into the folder `identities`; says what is not as it
     was, a line each."""
-    where, then = past.where, past_state.at(past.where, past.context.run)
+    where, then = past.where, _past_state.at(past.where, past.context.run)
     notes = [f"{name} is not byte for byte as it was: {why}" for name, why in then.inexact.items()]
     for name, why in then.unknown.items():
         data = State(where).data(name)

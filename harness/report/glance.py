@@ -20,7 +20,7 @@ from harness.mission.features import Feature
 from harness.mission.receipts import Receipt
 from harness.mission.runs import RunResult
 from harness.process import tree
-from harness.report.facts import FactsReader
+from harness.report._facts import FactsReader
 from harness.run import transcript
 from harness.run.transcript import Row
 from harness.state import files, json_lines, names

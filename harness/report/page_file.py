@@ -8,7 +8,7 @@ from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.mission import mission
 from harness.replay import run_lookup
-from harness.report import facts, page
+from harness.report import _facts, _page
 from harness.state import files
 from harness.state.layout import Layout, command
 from harness.workplace import run_detection
@@ -33,8 +33,8 @@ def write(layout: Layout, of: str, target: str) -> PageFile:
     if not target:
         run_detection.refuse(layout, "report")
     _require_room(layout, path, wanted.report)
-    found = facts.gather(wanted, archived=wanted is not layout)
-    data = page.render(found)
+    found = _facts.gather(wanted, archived=wanted is not layout)
+    data = _page.render(found)
     files.replace(path, data)
     return PageFile(path=path, size=len(data), runs=len(found.runs), faults=found.faults)
 

@@ -12,7 +12,7 @@ from harness.memory import raw
 from harness.mission import runs
 from harness.mission.receipts import Receipt
 from harness.mission.runs import RunResult
-from harness.report.facts import HERE
+from harness.report._facts import HERE
 from harness.report.glance import Glance, Lane
 
 LABEL = 9  # columns

@@ -17,7 +17,7 @@ from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
 from harness.mission.order_log import Order, OrderContext, OrderResult, OrderWaits
 from harness.proof import index
-from harness.run import claim_orders, person_orders, recover
+from harness.run import _person_orders, claim_orders, recover
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State
@@ -240,8 +240,8 @@ VERBS: dict[str, Any] = {
     "claim drop": claim_orders.drop_claim,
     "escalation answer": _answer,
     "accept": _accept_file,
-    "checkpoint grant": lambda context, *args: person_orders.answer(context, args[0], "granted", *args[1:]),
-    "checkpoint deny": lambda context, *args: person_orders.answer(context, args[0], "denied", *args[1:]),
-    "feature want": person_orders.want,
-    "feature add": person_orders.add,
+    "checkpoint grant": lambda context, *args: _person_orders.answer(context, args[0], "granted", *args[1:]),
+    "checkpoint deny": lambda context, *args: _person_orders.answer(context, args[0], "denied", *args[1:]),
+    "feature want": _person_orders.want,
+    "feature add": _person_orders.add,
 }

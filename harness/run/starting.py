@@ -17,7 +17,7 @@ from harness.git.repository import Position
 from harness.mission import config, mission, roles, runs, usage
 from harness.mission.mission import Mission
 from harness.process import temporary
-from harness.run import archiving, recover
+from harness.run import _archiving, recover
 from harness.state import documents, files, migrations, names
 from harness.state.layout import Layout, command, home, repository_of
 from harness.state.state import Changes, State
@@ -65,11 +65,11 @@ def put_away(layout: Layout, *, abandon: bool) -> list[str]:
         return []
 
     _require_startable(layout)
-    return archiving.archive(layout, abandon=abandon)
+    return _archiving.archive(layout, abandon=abandon)
 
 
 def _finish_archiving(layout: Layout) -> None:
-    if os.path.exists(layout.archiving) and (said := archiving.go_on(layout)):
+    if os.path.exists(layout.archiving) and (said := _archiving.go_on(layout)):
         console.print_line(console.sanitise(f"  {said}"))
 
 

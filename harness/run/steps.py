@@ -18,7 +18,7 @@ from harness.mission.runs import RunResult
 from harness.notice import hooks
 from harness.process import supervise
 from harness.proof import check_runs
-from harness.run import closing, inputs, opening, orders, prompt, thinking, workspace_inputs
+from harness.run import _inputs, closing, opening, orders, prompt, thinking, workspace_inputs
 from harness.run.opening import OpenedRun
 from harness.run.settle import worker
 from harness.state import manifests, names
@@ -167,7 +167,7 @@ def _set_up(run: OpenRun, outcome: Outcome) -> bool:
 def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
     """Write the prompt and its manifest (its parts in order); returns the text and the length of its stable beginning."""
     workspace_inputs.keep(run, run.given)
-    gathered = inputs.gather(run, outcome)
+    gathered = _inputs.gather(run, outcome)
     parts = prompt.compose(gathered)
     manifest = manifests.rendered(run.layout, [(part.data, part.source) for part in parts])
     data, state = prompt.text_of(parts), State(run.layout)

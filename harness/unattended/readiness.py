@@ -16,7 +16,7 @@ from harness.mission import config, contract, roles, runs
 from harness.mission.config import Config
 from harness.run import starting
 from harness.state.layout import Layout, command
-from harness.unattended import crontab, machine, preflight, programs, schedules, times
+from harness.unattended import _crontab, _machine, _preflight, _programs, _times, schedules
 from harness.unattended.schedules import CRON, Schedule
 
 HOURS = 12  # how long a night is, for a login that ends
@@ -64,7 +64,7 @@ def _quietly(layout: Layout) -> Schedule | None:
 def _above() -> dict[str, str]:
     """What the person's own lines of the crontab set for every command below them."""
     try:
-        return crontab.variables(crontab.read()) if crontab.available() else {}
+        return _crontab.variables(_crontab.read()) if _crontab.available() else {}
     except HarnessError:
         return {}
 
@@ -95,17 +95,17 @@ def _schedule(layout: Layout) -> Iterator[Finding]:
     if made.place != CRON:
         yield from _elsewhere(made)
         return
-    mine = [one for one in crontab.entries(crontab.read()) if one.id == made.id]
+    mine = [one for one in _crontab.entries(_crontab.read()) if one.id == made.id]
     again = f"say it again: {command('schedule add')}"
     if not mine:
         yield _bad(f"schedule: its lines are gone from your crontab; {again}")
     elif sorted(one.times for one in mine) != sorted(made.times) or mine[0].command != schedules.start_words(layout):
         yield _bad(f"schedule: its lines in your crontab are not those that were made; {again}")
-    elif machine.cron_runs() is False:
+    elif _machine.cron_runs() is False:
         yield _bad("cron: no cron daemon runs: sudo systemctl enable --now cron, or: sudo service cron start")
     else:
-        unsure = " (whether cron runs cannot be seen here)" if machine.cron_runs() is None else ""
-        after = times.following(made.known_times, clock.now())
+        unsure = " (whether cron runs cannot be seen here)" if _machine.cron_runs() is None else ""
+        after = _times.following(made.known_times, clock.now())
         when = clock.local(after, clock.now()) if after else "in more than a month"
         yield _ok(f"schedule: {', '.join(made.times)} for {made.goes_on}; next {when}{unsure}")
 
@@ -113,10 +113,10 @@ def _schedule(layout: Layout) -> Iterator[Finding]:
 def _elsewhere(made: Schedule) -> Iterator[Finding]:
     name = f"harness-{made.id}.timer"
     if made.place == "systemd" and registry.installed("systemctl"):
-        if machine.asked("systemctl", "--user", "is-active", name) != "active":
+        if _machine.asked("systemctl", "--user", "is-active", name) != "active":
             yield _bad(f"schedule: the timer is not active: systemctl --user enable --now {name}")
             return
-        lingers = machine.asked("loginctl", "show-user", str(os.getuid()), "-p", "Linger", "--value")
+        lingers = _machine.asked("loginctl", "show-user", str(os.getuid()), "-p", "Linger", "--value")
         yield (
             _ok(f"schedule: {name} is active")
             if lingers == "yes"
@@ -125,7 +125,7 @@ def _elsewhere(made: Schedule) -> Iterator[Finding]:
         return
     label = f"harness.{made.id}"
     if registry.installed("launchctl"):
-        known = machine.asked("launchctl", "list", label)
+        known = _machine.asked("launchctl", "list", label)
         path = f"~/Library/LaunchAgents/{label}.plist"
         yield (
             _ok(f"schedule: {label} is loaded")
@@ -179,7 +179,7 @@ def _money(layout: Layout) -> Iterator[Finding]:
 
 
 def _disk(layout: Layout) -> Iterator[Finding]:
-    yield from [_bad(line) for line in preflight.disk(layout)] or [_ok("disk: there is room")]
+    yield from [_bad(line) for line in _preflight.disk(layout)] or [_ok("disk: there is room")]
 
 
 def _clock(layout: Layout) -> Iterator[Finding]:
@@ -214,13 +214,13 @@ def _agents(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
             yield _login(layout, name, settings, here)
         else:
             yield _ok(f"agent {name}: ready")
-    for stops, text in preflight.ends_tonight(_wanted(layout, settings), settings, HOURS):
+    for stops, text in _preflight.ends_tonight(_wanted(layout, settings), settings, HOURS):
         yield _bad(text) if stops else _note(text)
 
 
 def _login(layout: Layout, name: str, settings: Config, here: dict[str, str]) -> Finding:
     """Whether a CLI is logged in, as far as that can be seen: by a key, a file, or because it has answered here."""
-    seen, how = agent_probe.login(name, preflight.environment_of(name, settings)), ABOUT[name].login
+    seen, how = agent_probe.login(name, _preflight.environment_of(name, settings)), ABOUT[name].login
     last = next((one for one in runs.finished(layout) if one.agent == name), None)
     if last and last.outcome == "auth":
         return _bad(f"login: {name} refused the newest run: {last.reason.split(chr(10))[0]}; log in anew: {how}")
@@ -245,8 +245,8 @@ def _path(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
     ]
     lost = [
         name
-        for name in programs.called(texts)
-        if programs.on(here.get("PATH", ""), name) and not programs.on(path, name)
+        for name in _programs.called(texts)
+        if _programs.on(here.get("PATH", ""), name) and not _programs.on(path, name)
     ]
     if lost:
         again = command("schedule add")

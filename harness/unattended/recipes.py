@@ -9,10 +9,10 @@ from itertools import product
 from typing import Any
 
 from harness.base.errors import UsageFault
-from harness.unattended import crontab
-from harness.unattended.crontab import CrontabEntry
+from harness.unattended import _crontab
+from harness.unattended._crontab import CrontabEntry
+from harness.unattended._times import Times
 from harness.unattended.schedules import Schedule
-from harness.unattended.times import Times
 
 MOST_INTERVALS = 500
 DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
@@ -25,7 +25,7 @@ def recipe(found: Schedule, words: list[str]) -> list[str]:
 
 def _cron(found: Schedule, words: list[str]) -> list[str]:
     rows = [CrontabEntry(times=one, folder=words[3], id=found.id, command=words).line for one in found.times]
-    return ["# For a crontab (crontab -e):", crontab.BEGIN, *rows, crontab.END]
+    return ["# For a crontab (crontab -e):", _crontab.BEGIN, *rows, _crontab.END]
 
 
 def _systemd(found: Schedule, words: list[str]) -> list[str]:

@@ -8,20 +8,20 @@ from typing import Any
 from harness.base import clock
 from harness.base.errors import BrokenFile
 from harness.state.layout import Layout, command
-from harness.unattended import crontab, machine, schedules, times
+from harness.unattended import _crontab, _machine, _times, schedules
 from harness.unattended.schedules import CRON, Schedule
 
 
 def added(where: Layout, made: Schedule) -> list[str]:
     """The lines after `schedule add`."""
-    after, now = times.following(made.known_times, clock.now()), clock.now()
+    after, now = _times.following(made.known_times, clock.now()), clock.now()
     when = f"next at {clock.local(after, now)}" if after else "the next in more than a month"
     lines = [
         f"Scheduled {made.id}: {', '.join(made.times)}, each for {made.goes_on}{_lanes(made.lanes)}; {when}.",
         f"look      {command('schedule log')}   {command('doctor unattended')}   {command('schedule run-now')}",
         f"end it    {command('schedule remove')}",
     ]
-    if machine.cron_runs() is False:
+    if _machine.cron_runs() is False:
         lines.append("warning: no cron daemon runs here: sudo systemctl enable --now cron, or: sudo service cron start")
     return lines
 
@@ -33,7 +33,7 @@ def _lanes(number: int) -> str:
 def rows(where: Layout) -> list[dict[str, Any]]:
     """A row for each schedule: {id, folder, times, next, place, for, lanes, here, fault}; `next` is unix seconds, or 0."""
     found: dict[str, dict[str, Any]] = {}
-    for one in crontab.entries(crontab.read()) if crontab.available() else []:
+    for one in _crontab.entries(_crontab.read()) if _crontab.available() else []:
         row = found.setdefault(one.id, _row(Layout(one.folder), one.id, where))
         row["times"].append(one.times)
     mine = None if schedules.id_of(where) in found else schedules.load(where)
@@ -43,7 +43,7 @@ def rows(where: Layout) -> list[dict[str, Any]]:
         fault = fault if mine.id == name else f"made in another folder; say it again here: {command('schedule add')}"
         found[name] = {**_row(where, name, where), "times": mine.times, "fault": fault}
     for row in found.values():
-        row["next"] = times.following([times.parse(one) for one in row["times"]], clock.now())
+        row["next"] = _times.following([_times.parse(one) for one in row["times"]], clock.now())
     return [*found.values()]
 
 

@@ -16,9 +16,9 @@ from harness.mission import mission
 from harness.process.variables import holds_login
 from harness.state import files, layout
 from harness.state.layout import Layout, command
-from harness.unattended import crontab
-from harness.unattended import times as cron_times
-from harness.unattended.crontab import CrontabEntry
+from harness.unattended import _crontab
+from harness.unattended import _times as cron_times
+from harness.unattended._crontab import CrontabEntry
 from harness.workplace import run_detection
 
 CRON = "cron"
@@ -129,7 +129,7 @@ def add(
         return [*(one for one in found if one.id not in {made.id, *moved}), *ours]
 
     with _put_back(path_of(where)):
-        crontab.change(with_ours) if install else with_ours([])
+        _crontab.change(with_ours) if install else with_ours([])
     return made
 
 
@@ -168,8 +168,8 @@ def remove(where: Layout, schedule_id: str) -> tuple[str, bool]:
             raise UsageFault(f"There is no schedule '{wanted}' in your crontab. There: {there}.")
         return [one for one in found if one.id != wanted]
 
-    if crontab.available():
-        crontab.change(without)
+    if _crontab.available():
+        _crontab.change(without)
     folder = gone[0].folder if gone else where.project if wanted == id_of(where) else ""
     path = path_of(Layout(folder)) if folder else ""
     kept = bool(path) and os.path.exists(path)
@@ -182,7 +182,7 @@ def run_now(where: Layout) -> int:
     """Carry out the command of the crontab by cron's shell in cron's environment; returns its exit code."""
     run_detection.refuse(where, "schedule run-now")
     found = require(where)
-    above = crontab.variables(crontab.read()) if found.place == CRON and crontab.available() else {}
+    above = _crontab.variables(_crontab.read()) if found.place == CRON and _crontab.available() else {}
     line = shlex.join([*start_words(where), "--now"])
     env = {name: value for name, value in {**AS_CRON, **above}.items() if name != "MAILTO"}
     env |= {name: os.environ[name] for name in ("HOME", "LOGNAME") if name in os.environ}

@@ -23,7 +23,7 @@ from harness.mission import order_log, runs
 from harness.notice import hooks
 from harness.state import files
 from harness.state.layout import Layout
-from harness.unattended import preflight, schedules, times
+from harness.unattended import _preflight, _times, schedules
 from harness.unattended.schedule_log import ScheduleLog, StartMemory
 from harness.unattended.schedules import Schedule
 from harness.workplace import lease, run_detection, unsettled_runs
@@ -67,7 +67,7 @@ def start(where: Layout, schedule_id: str, *, by_hand: bool = False) -> int:
 def _missed(found: Schedule, seen: StartMemory, now: int) -> list[str]:
     """What to say of the starts since the last one that did not come; from now on they are accounted for."""
     since, seen.seen = max(seen.seen, clock.seconds_of(found.added)), now
-    due = times.between(found.known_times, since, now)[:-1]  # the last one is this start
+    due = _times.between(found.known_times, since, now)[:-1]  # the last one is this start
     if not due or seen.told:  # while nothing could go on, nothing was missed
         return []
     one, span = clock.local(due[0], now), f"{clock.local(due[0], now)} to {clock.local(due[-1], now)}"
@@ -95,12 +95,12 @@ def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
     if holder := _holder(where):
         return _skipped(log, holder)
     look = _look(where)
-    soon = look.word == "WAIT" and look.until < clock.now() + times.seconds(found.goes_on)
+    soon = look.word == "WAIT" and look.until < clock.now() + _times.seconds(found.goes_on)
     if look.word != "NEXT" and not soon and not _owed(where, look):
         return _told(log, look, lambda: hooks.at_ending(where, look.key) if look.word else [])
     if look.word == "NEXT":
         with log.remembered() as seen:
-            reasons = preflight.faults(
+            reasons = _preflight.faults(
                 where, look.role, StartMemory() if log.echo else seen
             )  # a person may try again at once
         if reasons:
@@ -196,7 +196,7 @@ def _newest(where: Layout) -> str:
 def _refusal(where: Layout) -> str:
     """As `preflight.refusal`; "" where the run log or the settings cannot be read, which the look at what is due says."""
     try:
-        return preflight.refusal(where)
+        return _preflight.refusal(where)
     except HarnessError:
         return ""
 

@@ -11,8 +11,8 @@ from harness.git import contents
 from harness.state import files
 from harness.state.layout import Layout
 from harness.workspace import places
+from harness.workspace._reader import WorkspaceReader
 from harness.workspace.acceptance import AcceptanceRow, AcceptedFile, AcceptedFiles
-from harness.workspace.reader import WorkspaceReader
 
 MOST_FILES = 5000
 

@@ -17,7 +17,7 @@ from harness.base.record import Record
 from harness.git import dotgit, repository, settings
 from harness.state import files
 from harness.state.layout import Layout, command, state_home
-from harness.workspace.reader import WorkspaceReader
+from harness.workspace._reader import WorkspaceReader
 from harness.workspace.skills import Skill
 from harness.workspace.tools import STDIO, McpServer
 

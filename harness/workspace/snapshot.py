@@ -17,11 +17,11 @@ from harness.state.files import PRIVATE
 from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workspace import acceptance, budget, grants, places, skills, subagents, tools
+from harness.workspace._reader import WorkspaceReader, parse_all
 from harness.workspace.acceptance import AcceptanceRow, WaitingChange
 from harness.workspace.budget import WorkspaceSection
 from harness.workspace.disk_reader import reader_of
 from harness.workspace.grants import Grants
-from harness.workspace.reader import WorkspaceReader, parse_all
 from harness.workspace.skills import Skill
 from harness.workspace.subagents import Subagent
 from harness.workspace.tools import ToolsFile

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.agents.answer_state import AnswerState, clean, count, local_time, plain, sums, when
+from harness.agents._answer_state import AnswerState, clean, count, local_time, plain, sums, when
 from harness.agents.base import AgentEvent, AgentSuccess
 from harness.agents.clis import CLIS
 from harness.agents.program import _line_events

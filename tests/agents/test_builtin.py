@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.agents import builtin, registry
-from harness.agents.answer_state import AnswerState
+from harness.agents._answer_state import AnswerState
 from harness.agents.base import AgentFailure, AgentSuccess
 from harness.mission.usage import TABLE
 from harness.process.confine import Confinement, Glass

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.answer_state import AnswerState
+from harness.agents._answer_state import AnswerState
+from harness.agents._claude import argv, read
 from harness.agents.base import AgentFailure, AgentSuccess
-from harness.agents.claude import argv, read
 from tests.agents.agent_desk import TRANSCRIPTS, counted, desk, project, repeat, settings
 
 RECORDED = "claude-2.1.197"

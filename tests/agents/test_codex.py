@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.answer_state import AnswerState
+from harness.agents._answer_state import AnswerState
+from harness.agents._codex import read
 from harness.agents.base import AgentEvent, AgentFailure
-from harness.agents.codex import read
 from tests.agents.agent_desk import counted, repeat
 
 RECORDED = "codex-0.169.0"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.agents._command import Command
 from harness.agents.base import AgentEvent, AgentSuccess
-from harness.agents.command import Command
 from harness.base.errors import BrokenFile, Unavailable
 from harness.process import tree
 from tests.agents.agent_desk import Observed, desk, listen, project, settings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.configs import config_names
+from harness.agents._configs import config_names
 from tests.agents.agent_desk import desk, project, settings
 
 TEXTS = {

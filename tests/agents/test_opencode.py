@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.agents._opencode import environment
 from harness.agents.base import AgentFailure
-from harness.agents.opencode import environment
 from tests.agents.agent_desk import counted, desk, project, repeat, settings
 
 RECORDED = "opencode-1.18.33"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents import playbook
+from harness.agents import _playbook
 from harness.agents.base import AgentEvent
 from harness.base.errors import Unavailable
 from harness.process import tree
@@ -18,7 +18,7 @@ def carry_out(folder: Path, text: str, seconds: float = 20.0) -> Observed:
     """The run of a playbook in `folder`."""
     (folder / "playbooks").mkdir(exist_ok=True)
     (folder / "playbooks" / "worker.md").write_text(text, encoding="utf-8")
-    return listen(playbook.Playbook(settings(folder)), desk(folder, seconds=seconds))
+    return listen(_playbook.Playbook(settings(folder)), desk(folder, seconds=seconds))
 
 
 # which playbook
@@ -34,25 +34,25 @@ def test_the_most_specific_playbook_wins(tmp_path: Path) -> None:
     for name in ("worker-F-001.1.md", "worker-F-002.md", "planner.md", *LOOKED):
         (folder / "playbooks" / name).write_text(name)
     for name in LOOKED:
-        found = playbook.Playbook(settings(folder, attempt=2)).path
+        found = _playbook.Playbook(settings(folder, attempt=2)).path
         assert os.path.basename(found) == name
         os.unlink(found)
     with pytest.raises(Unavailable):
-        playbook.Playbook(settings(folder, attempt=2))
+        _playbook.Playbook(settings(folder, attempt=2))
 
 
 def test_a_missing_playbook_names_every_path_that_was_tried(tmp_path: Path) -> None:
     """So that a person can write one of them."""
     folder = project(tmp_path)
     with pytest.raises(Unavailable) as fault:
-        playbook.Playbook(settings(folder, attempt=2))
+        _playbook.Playbook(settings(folder, attempt=2))
     assert "playbooks/worker-F-001.2.md or playbooks/worker-F-001.md or playbooks/worker.md" in str(fault.value)
     assert str(tmp_path) not in str(fault.value), "paths are shown as in the project"
 
 
 def test_a_run_on_the_whole_mission_has_one_playbook(tmp_path: Path) -> None:
     """A planner or a sweep has no feature."""
-    assert playbook.names(settings(tmp_path, role="planner", feature="", attempt=1), ".md") == ["planner.md"]
+    assert _playbook.names(settings(tmp_path, role="planner", feature="", attempt=1), ".md") == ["planner.md"]
 
 
 # which blocks run
@@ -121,7 +121,7 @@ def test_closing_the_generator_ends_everything(tmp_path: Path) -> None:
     folder = project(tmp_path)
     (folder / "playbooks").mkdir()
     (folder / "playbooks" / "worker.md").write_text("```sh\necho $$\nsleep 600\n```\n")
-    thinking = playbook.Playbook(settings(folder)).think("", desk(folder))
+    thinking = _playbook.Playbook(settings(folder)).think("", desk(folder))
     pid = next(int(event.text) for event in thinking if isinstance(event, AgentEvent) and event.kind == "output")
     thinking.close()
     assert not tree.stat(pid)
@@ -159,7 +159,7 @@ SPLITS = [
 @pytest.mark.parametrize(("text", "blocks", "rest"), [case[1:] for case in SPLITS], ids=[case[0] for case in SPLITS])
 def test_how_a_playbook_is_read(text: str, blocks: list[tuple[int, str]], rest: str) -> None:
     """```sh blocks with their line, and the rest word for word."""
-    assert playbook.split(text) == (blocks, rest)
+    assert _playbook.split(text) == (blocks, rest)
 
 
 def test_words_between_ticks_open_no_fence(tmp_path: Path) -> None:

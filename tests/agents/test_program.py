@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.answer_state import outcome_of
+from harness.agents._answer_state import outcome_of
+from harness.agents._command import Command
 from harness.agents.base import AgentFailure, AgentSuccess, ExecutionContext
-from harness.agents.command import Command
 from harness.agents.program import LONGEST_LINE, LineSplitter
 from harness.mission.runs import OUTCOMES
 from harness.process import tree

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.agents import registry
-from harness.agents.command import Command
-from harness.agents.playbook import Playbook
+from harness.agents._command import Command
+from harness.agents._playbook import Playbook
 from harness.base.errors import BrokenFile, Unavailable
 from tests.agents.agent_desk import project, settings
 

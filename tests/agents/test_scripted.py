@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from harness.agents._scripted import ScriptedAgent
 from harness.agents.base import AgentFailure, AgentSuccess
-from harness.agents.scripted import ScriptedAgent
 from harness.base.errors import Unavailable
 from harness.mission.usage import parse, reported
 from tests.agents.agent_desk import Observed, desk, listen, project, settings

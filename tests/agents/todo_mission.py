@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from harness.agents import playbook
+from harness.agents import _playbook
 from tests.agents.modelserver import Reply
 from tests.agents.small_mission import COMMAND
 from tests.agents.wires import Call, Exchange
@@ -57,7 +57,7 @@ def _steps(role: str, feature: str, attempt: int) -> tuple[list[str], str]:
     for name in (f"{role}-{feature}.{attempt}.md", f"{role}-{feature}.md", f"{role}.md"):
         path = EXAMPLE / "playbooks" / name
         if (feature or name == f"{role}.md") and path.exists():
-            blocks, reply = playbook.split(path.read_text())
+            blocks, reply = _playbook.split(path.read_text())
             return [text for _, text in blocks], reply
     return [], f"```json harness\n{json.dumps(NOTHING.get(role, {}))}\n```\n"
 

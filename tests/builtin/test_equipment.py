@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.agents import builtin
-from harness.agents.answer_state import AnswerState
+from harness.agents._answer_state import AnswerState
 from harness.builtin.equipment import Equipment
 from harness.builtin.hands import Place, Powers
 from harness.servers import pool

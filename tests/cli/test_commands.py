@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 import pytest
 
-from harness.cli import commands, init, inspection, main
+from harness.cli import _commands, _init, _inspection, main
 from tests.missions import CHECKOUT, House
 
-SOURCES = [ast.parse(Path(str(one.__file__)).read_text()) for one in (init, commands, inspection)]
+SOURCES = [ast.parse(Path(str(one.__file__)).read_text()) for one in (_init, _commands, _inspection)]
 APPLICATION = click.Context(main.cli)
 
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from harness.cli import completion
+from harness.cli import _completion
 from tests.missions import CHECKOUT, House
 
 RUN_SH = str(CHECKOUT / "run.sh")
@@ -57,7 +57,7 @@ def test_another_shell_reads_its_script(house: House, shell: str) -> None:
 def test_an_unknown_shell_gets_the_list(house: House) -> None:
     """Exit code 64."""
     done = house.harness("completion", "tcsh")
-    assert (done.code, all(name in done.err for name in completion.SCRIPTS)) == (64, True)
+    assert (done.code, all(name in done.err for name in _completion.SCRIPTS)) == (64, True)
 
 
 def offered(house: House, words: str, instruction: str = "bash_complete", **more: str) -> list[str]:

@@ -9,11 +9,11 @@ from itertools import pairwise
 import pytest
 
 from harness.base.record import Record
-from harness.commands import config_text
+from harness.commands import _config_text
 from harness.mission import config
 from harness.mission.config import Config
 
-TEXT = config_text.commented("worker")
+TEXT = _config_text.commented("worker")
 SETTING = re.compile(r"^#(?! )", re.M)
 
 
@@ -53,8 +53,8 @@ def test_each_setting_says_what_it_does() -> None:
             assert re.match(r"# \S", before), line
     tables: dict[str, type[Record]] = dict(config.TABLES)
     known = {f"{kind}.{key}" for kind, shape in tables.items() for key in shape.fields} | set(config.TopTable.fields)
-    assert set(config_text.ABOUT) == known
-    assert set(config_text.EXAMPLES) <= known
+    assert set(_config_text.ABOUT) == known
+    assert set(_config_text.EXAMPLES) <= known
 
 
 def test_every_single_setting_may_be_uncommented_alone() -> None:
@@ -80,7 +80,7 @@ def test_every_single_setting_may_be_uncommented_alone() -> None:
 )
 def test_a_setting_goes_into_its_table(before: str, after: str | None) -> None:
     """In place of its commented line, else at the beginning of the table, which is made where there is none."""
-    text = config_text.put(before, "limits.max_cost_usd", 5.0)
+    text = _config_text.put(before, "limits.max_cost_usd", 5.0)
     assert config.parse(text, "c") == config.parse(before, "c").replace(max_cost_usd=5.0)
     assert after is None or text == after
     assert text.count("max_cost_usd") == 1

@@ -15,7 +15,7 @@ from harness.base import clock
 from harness.decision import checkpoints
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
-from harness.notice import events
+from harness.notice import _events
 from tests.missions import CHECKOUT, House, until
 from tests.planned import accept_all, lay
 
@@ -162,7 +162,7 @@ def test_a_file_may_have_any_name(house: House, name: str) -> None:
     """The commands that are shown answer it when they are pasted, and a hook hears of it."""
     (house.state / "checkpoints").mkdir()
     (house.state / "checkpoints" / f"{name}.md").write_text("Look.\n")
-    (event,) = events.of_decision(house.layout, house.program("next").out.rstrip("\n"), clock.now())
+    (event,) = _events.of_decision(house.layout, house.program("next").out.rstrip("\n"), clock.now())
     for said in (event.text, house.program("ending", f"CHECKPOINT {name}").out):
         words = re.search(r"run\.sh checkpoint grant (.+?)(  |\n|$)", said)
         assert words and shlex.split(words[1]) == [name], said

@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/background.py, beyond the contract: whoever dies, the command ends, and its end can be told."""
+"""Promises of harness/filesystem/_background.py, beyond the contract: whoever dies, the command ends, and its end can be told."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.filesystem.background import Background
+from harness.filesystem._background import Background
 from harness.filesystem.protocol import FileFault
 from harness.filesystem.shell import LocalShell
 from harness.process import tree

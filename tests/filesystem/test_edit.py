@@ -1,11 +1,11 @@
-"""Promises of harness/filesystem/edit.py: only what was asked for changes, and what cannot be changed says where it is."""
+"""Promises of harness/filesystem/_edit.py: only what was asked for changes, and what cannot be changed says where it is."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.filesystem.edit import apply
+from harness.filesystem._edit import apply
 from harness.filesystem.protocol import FileFault, Replacement
 from tests.filesystem.contract import change, kind
 

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
+from harness.filesystem._replace import FileBusy
 from harness.filesystem.faults import WORDS, VerbRefusal, changed, read_only, tried
 from harness.filesystem.protocol import FAULTS, FileFault
-from harness.filesystem.replace import FileBusy
 
 
 def fails(fault: Exception) -> object:

@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/lines.py: a part is what the whole has there, at any offset, limit and size of a block."""
+"""Promises of harness/filesystem/_lines.py: a part is what the whole has there, at any offset, limit and size of a block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.base import encoding
-from harness.filesystem import lines
+from harness.filesystem import _lines
 from harness.filesystem.protocol import FileContent
 
 DATA = st.lists(st.sampled_from([b"", b"a", b"bb\r", b"\0\xff", b"x" * 100]), max_size=30).flatmap(
@@ -30,7 +30,7 @@ def part(data: bytes, offset: int, limit: int, most: int = 10**9) -> FileContent
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.flush()
-        return lines.part(file.fileno(), offset, limit, most)
+        return _lines.part(file.fileno(), offset, limit, most)
 
 
 @given(data=DATA, offset=st.integers(0, 35), limit=st.integers(0, 35))
@@ -63,14 +63,14 @@ def test_a_part_that_is_too_large_is_whole_lines_where_one_fits(data: bytes, off
 @given(data=DATA, reads=st.lists(st.tuples(st.integers(0, 35), st.integers(0, 9)), max_size=12))
 def test_marks_change_no_answer(data: bytes, reads: list[tuple[int, int]]) -> None:
     """Of a file that settled, read in any order."""
-    marks = lines.Marks()
+    marks = _lines.Marks()
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.flush()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lines, "SETTLED_SECONDS", -60.0)  # as if it were a minute old
+            patch.setattr(_lines, "SETTLED_SECONDS", -60.0)  # as if it were a minute old
             for offset, limit in reads:
-                found = lines.part(file.fileno(), offset, limit, 10**9, marks)
+                found = _lines.part(file.fileno(), offset, limit, 10**9, marks)
                 assert found.replace(version="") == part(data, offset, limit).replace(version="")
             assert bool(marks.known) == any(
                 not part(data, *read).digest and read[0] <= len(split(data)) for read in reads
@@ -84,11 +84,11 @@ def test_a_version_changes_with_the_file(tmp_path: Path) -> None:
 
     def version() -> str:
         with open(path, "rb") as file:
-            return lines.part(file.fileno(), 1, 1, 99).version
+            return _lines.part(file.fileno(), 1, 1, 99).version
 
     assert version() == ""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "SETTLED_SECONDS", -60.0)
+        patch.setattr(_lines, "SETTLED_SECONDS", -60.0)
         found = [version(), version()]
         time.sleep(0.02)
         path.write_bytes(b"a\nB\n")
@@ -112,38 +112,38 @@ def test_lines_of_any_length_are_counted(width: int) -> None:
 
 def test_a_file_that_changed_has_no_marks(tmp_path: Path) -> None:
     """Nor has one that was written a moment ago: it may be again, without a trace."""
-    marks, path = lines.Marks(), tmp_path / "f"
+    marks, path = _lines.Marks(), tmp_path / "f"
     path.write_bytes(b"a\nb\nc\nd\n")
     with open(path, "rb") as file:
-        lines.part(file.fileno(), 1, 1, 99, marks)
+        _lines.part(file.fileno(), 1, 1, 99, marks)
         assert marks.known == {}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lines, "SETTLED_SECONDS", -60.0)
-            lines.part(file.fileno(), 2, 1, 99, marks)
+            patch.setattr(_lines, "SETTLED_SECONDS", -60.0)
+            _lines.part(file.fileno(), 2, 1, 99, marks)
             assert marks.before(os.fstat(file.fileno()), 9) == (3, 6)
             time.sleep(0.02)
             path.write_bytes(b"aaa\nb\n\n\n")
             assert marks.before(os.fstat(file.fileno()), 9) == (0, 0)
-            assert lines.part(file.fileno(), 1, 1, 99, marks).data == b"b\n"
+            assert _lines.part(file.fileno(), 1, 1, 99, marks).data == b"b\n"
 
 
 def test_marks_are_few() -> None:
     """However much is read."""
-    marks = lines.Marks()
+    marks = _lines.Marks()
     with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "SETTLED_SECONDS", -60.0)
+        patch.setattr(_lines, "SETTLED_SECONDS", -60.0)
         found = list(os.fstat(file.fileno()))
-        for number in range(lines.MOST_MARKED * 2):
+        for number in range(_lines.MOST_MARKED * 2):
             marks.add(os.stat_result([found[0], number, *found[2:]]), 0, 0)
-        for number in range(lines.MOST_MARKS * 2):
+        for number in range(_lines.MOST_MARKS * 2):
             marks.add(os.fstat(file.fileno()), number, number)
-    assert len(marks.known) <= lines.MOST_MARKED
-    assert all(len(one) <= lines.MOST_MARKS for one in marks.known.values())
+    assert len(marks.known) <= _lines.MOST_MARKED
+    assert all(len(one) <= _lines.MOST_MARKS for one in marks.known.values())
 
 
 def test_lines_that_are_longer_than_a_block_are_found() -> None:
     """Blocks are no lines."""
-    rows = [bytes([65 + number]) * (number * lines.BLOCK // 3) + b"\n" for number in range(9)]
+    rows = [bytes([65 + number]) * (number * _lines.BLOCK // 3) + b"\n" for number in range(9)]
     for offset in range(9):
         assert part(b"".join(rows), offset, 1).data == rows[offset]
         assert part(b"".join(rows), offset, 2).data == b"".join(rows[offset : offset + 2])
@@ -154,7 +154,7 @@ def test_a_whole_file_has_a_limit() -> None:
     with tempfile.TemporaryFile() as file:
         file.write(b"x" * 1000)
         file.flush()
-        assert lines.whole(file.fileno(), 1000) == b"x" * 1000
-        assert lines.whole(file.fileno(), 999) is None
+        assert _lines.whole(file.fileno(), 1000) == b"x" * 1000
+        assert _lines.whole(file.fileno(), 999) is None
         os.ftruncate(file.fileno(), 0)
-        assert lines.whole(file.fileno(), 10) == b""
+        assert _lines.whole(file.fileno(), 10) == b""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.filesystem import edit, replace
+from harness.filesystem import _edit, _replace
 from harness.filesystem.local import WRITE, Local, Mount
 from harness.filesystem.protocol import Filesystem, Listing, WriteResult
 from tests import crash
@@ -312,7 +312,7 @@ def test_a_failed_write_changes_nothing_and_leaves_nothing(root: Path) -> None:
 def test_a_kill_leaves_the_old_file_or_the_new(root: Path, nameless: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each call that changes the disk; at most a hidden file with the content besides."""
     if not nameless:
-        monkeypatch.setattr(replace, "_nameless", lambda folder: None)  # a system without files without a name
+        monkeypatch.setattr(_replace, "_nameless", lambda folder: None)  # a system without files without a name
     for name in ("write", "fsync", "link", "rename", "fchmod"):
         (root / "f").write_bytes(b"old")
 
@@ -331,7 +331,7 @@ def test_a_kill_leaves_the_old_file_or_the_new(root: Path, nameless: bool, monke
 
 def test_a_lock_of_another_program_is_waited_for_and_not_for_ever(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the fault says so."""
-    monkeypatch.setattr(replace, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(_replace, "LOCK_SECONDS", 0.2)
     (root / "f").write_bytes(b"x")
     with open(root / "f", "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -359,7 +359,7 @@ def test_a_change_by_another_program_during_an_edit_is_not_lost(
     root: Path, monkeypatch: pytest.MonkeyPatch, expects: bool
 ) -> None:
     """One that takes no lock, such as a person's editor: the edit begins again, or says that the file changed."""
-    files, real, others = Local(str(root)), edit.apply, [b"theirs\nours\n"]
+    files, real, others = Local(str(root)), _edit.apply, [b"theirs\nours\n"]
     digest = written(files.write("f", b"ours\n")).digest
 
     def interrupted(*given: Any) -> Any:
@@ -367,7 +367,7 @@ def test_a_change_by_another_program_during_an_edit_is_not_lost(
             (root / "f").write_bytes(others.pop())
         return real(*given)
 
-    monkeypatch.setattr(edit, "apply", interrupted)
+    monkeypatch.setattr(_edit, "apply", interrupted)
     answer = files.edit("f", [change("ours", "mine")], expect=digest if expects else "")
     if expects:
         assert kind(answer) == "changed"

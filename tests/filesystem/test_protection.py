@@ -1,10 +1,10 @@
-"""Promises of harness/filesystem/protection.py: what may be read only is known by its name, in any case, at any depth."""
+"""Promises of harness/filesystem/_protection.py: what may be read only is known by its name, in any case, at any depth."""
 
 from __future__ import annotations
 
 import pytest
 
-from harness.filesystem.protection import ProtectedNames
+from harness.filesystem._protection import ProtectedNames
 
 
 @pytest.mark.parametrize(

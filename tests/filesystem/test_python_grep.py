@@ -1,20 +1,20 @@
-"""Promises of harness/filesystem/python_grep.py: as a program it answers as `rg --json` does."""
+"""Promises of harness/filesystem/_python_grep.py: as a program it answers as `rg --json` does."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
-from harness.filesystem import ripgrep
+from harness.filesystem import _ripgrep
 
 
 def asked(folder: Path, pattern: str, *paths: str, literal: bool = False) -> subprocess.CompletedProcess[bytes]:
     """The answer to a question."""
-    argv = [*ripgrep.argv("", pattern, literal=literal, ignore_case=False), *paths]
+    argv = [*_ripgrep.argv("", pattern, literal=literal, ignore_case=False), *paths]
     return subprocess.run(argv, cwd=folder, capture_output=True, check=False, stdin=subprocess.DEVNULL)
 
 
-class Answer(ripgrep.Stream):
+class Answer(_ripgrep.Stream):
     """An output that is there."""
 
     def __init__(self, output: bytes) -> None:
@@ -31,7 +31,7 @@ def test_it_writes_the_records_that_ripgrep_writes(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
     done, binary = asked(tmp_path, "hit", "./b\udcff", "./x", "./bin"), set[str]()
     assert (done.returncode, done.stderr) == (0, b"")
-    found = list(ripgrep.records(Answer(done.stdout), binary))
+    found = list(_ripgrep.records(Answer(done.stdout), binary))
     assert found == [
         ("b\udcff", 2, 3, b"hit 1"), ("b\udcff", 3, 9, b"hit\xff"), ("x", 1, 0, b"hit\r"), ("bin", 1, 0, b"hit"),
     ]  # fmt: skip

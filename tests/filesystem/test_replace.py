@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/replace.py: a name has the old content or the new, on any kind of filesystem."""
+"""Promises of harness/filesystem/_replace.py: a name has the old content or the new, on any kind of filesystem."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.filesystem import replace
+from harness.filesystem import _replace
 
 
 @pytest.fixture(params=["all", "no nameless files", "no hard links", "no exchange-safe rename"])
@@ -17,7 +17,7 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """What a filesystem may lack: the calls answer as there."""
     lacks = str(request.param)
     if lacks != "all":
-        monkeypatch.setattr(replace, "_nameless", lambda folder: None)
+        monkeypatch.setattr(_replace, "_nameless", lambda folder: None)
     if lacks in ("no hard links", "no exchange-safe rename"):
 
         def refused(*_: object, **__: object) -> None:
@@ -25,7 +25,7 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
         monkeypatch.setattr(os, "link", refused)
     if lacks == "no exchange-safe rename":
-        monkeypatch.setattr(replace, "_calls", [None])
+        monkeypatch.setattr(_replace, "_calls", [None])
     return lacks
 
 
@@ -39,19 +39,19 @@ def folder(tmp_path: Path) -> Iterator[int]:
 
 def test_a_new_name_gets_its_content_and_a_taken_one_stays(system: str, folder: int, tmp_path: Path) -> None:
     """And nothing else is left in the folder."""
-    replace.put(folder, "a", b"1")
+    _replace.put(folder, "a", b"1")
     with pytest.raises(FileExistsError):
-        replace.put(folder, "a", b"2")
+        _replace.put(folder, "a", b"2")
     assert ((tmp_path / "a").read_bytes(), os.listdir(tmp_path)) == (b"1", ["a"])
 
 
 def test_a_content_is_replaced_with_its_mode(system: str, folder: int, tmp_path: Path) -> None:
     """The old one is another file, which who has it open keeps."""
-    replace.put(folder, "a", b"old")
+    _replace.put(folder, "a", b"old")
     (tmp_path / "a").chmod(0o640)
-    with open(tmp_path / "a", "rb") as before, replace.LockedFile(folder, "a") as held:
+    with open(tmp_path / "a", "rb") as before, _replace.LockedFile(folder, "a") as held:
         assert held.unchanged()
-        replace.put(folder, "a", b"new", held.at_first)
+        _replace.put(folder, "a", b"new", held.at_first)
         assert before.read() == b"old"
         assert not held.unchanged()
     assert (tmp_path / "a").read_bytes() == b"new"
@@ -63,12 +63,12 @@ def test_a_move_finds_the_name_taken_or_free(system: str, folder: int, tmp_path:
     """Of files and folders."""
     (tmp_path / "d").mkdir()
     (tmp_path / "e").mkdir()
-    replace.put(folder, "a", b"1")
+    _replace.put(folder, "a", b"1")
     for name, target in (("a", "d"), ("d", "a"), ("d", "e")):
         with pytest.raises(FileExistsError):
-            replace.move(folder, name, folder, target)
-    replace.move(folder, "a", folder, "b")
-    replace.move(folder, "d", folder, "f")
+            _replace.move(folder, name, folder, target)
+    _replace.move(folder, "a", folder, "b")
+    _replace.move(folder, "d", folder, "f")
     assert sorted(os.listdir(tmp_path)) == ["b", "e", "f"]
 
 
@@ -89,11 +89,11 @@ def test_a_folder_goes_with_all_that_is_in_it(folder: int, tmp_path: Path) -> No
     (tmp_path / "kept").write_text("x")
     (tmp_path / "d/link").symlink_to(tmp_path / "kept")
     before = len(os.listdir("/dev/fd"))
-    assert replace.remove(folder, "d") == 51
+    assert _replace.remove(folder, "d") == 51
     assert len(os.listdir("/dev/fd")) == before
     assert os.listdir(tmp_path) == ["kept"]
     with pytest.raises(FileNotFoundError):
-        replace.remove(folder, "d")
+        _replace.remove(folder, "d")
 
 
 def test_a_file_that_another_program_changed_is_not_what_it_was(folder: int, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_file_that_another_program_changed_is_not_what_it_was(folder: int, tmp
     ):
         (tmp_path / "a").write_bytes(b"1")
         (tmp_path / "b").write_bytes(b"1")
-        with replace.LockedFile(folder, "a") as held:
+        with _replace.LockedFile(folder, "a") as held:
             assert held.unchanged()
             act()
             assert not held.unchanged()

@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/ripgrep.py: records are read as they come, and a search ends, at its time if need be."""
+"""Promises of harness/filesystem/_ripgrep.py: records are read as they come, and a search ends, at its time if need be."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import Unavailable
-from harness.filesystem import ripgrep
+from harness.filesystem import _ripgrep
 from harness.filesystem.faults import VerbRefusal
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import FileFault
 from tests.filesystem.contract import kind
 
 
-class Chunks(ripgrep.Stream):
+class Chunks(_ripgrep.Stream):
     """An output that comes in these pieces."""
 
     def __init__(self, *parts: bytes) -> None:
@@ -43,7 +43,7 @@ OUTPUT = b"""{"type":"begin","data":{"path":{"text":"./a"}}}
 def test_records_are_the_same_however_the_output_is_cut(size: int) -> None:
     """Also in the middle of a record."""
     parts, binary = [OUTPUT[at : at + size] for at in range(0, len(OUTPUT), size)], set[str]()
-    found = list(ripgrep.records(Chunks(*parts), binary))
+    found = list(_ripgrep.records(Chunks(*parts), binary))
     assert found == [("a", 1, 0, b"x:y"), ("b\udcff", 2, 5, b"\xff\r")]
     assert binary == {"b\udcff"}
 
@@ -54,7 +54,7 @@ def test_a_search_ends_at_its_time() -> None:
     argv = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
     with (
         pytest.raises(VerbRefusal, match="took longer than 60 s"),
-        ripgrep.Stream(argv, cwd="/", until=begun + 0.2) as stream,
+        _ripgrep.Stream(argv, cwd="/", until=begun + 0.2) as stream,
     ):
         list(stream.chunks())
     assert stream.process.returncode == -9
@@ -63,7 +63,7 @@ def test_a_search_ends_at_its_time() -> None:
 
 def test_a_pattern_without_end_ends_where_ripgrep_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's expressions may take for ever; the search does not."""
-    monkeypatch.setattr(ripgrep, "SECONDS", 1.0)
+    monkeypatch.setattr(_ripgrep, "SECONDS", 1.0)
     files = Local(str(tmp_path), with_rg=False)
     files.write("f", b"a" * 5000 + b"!\n")
     begun = time.monotonic()
@@ -75,7 +75,7 @@ def test_a_search_reads_complaints_while_it_reads_records() -> None:
     """Neither pipe fills up and stops the other."""
     complaint = b"rg: x: Permission denied (os error 13)\nrg: y: No such file or directory (os error 2)\n"
     program = f"import os\nfor _ in range(2000): os.write(2, {complaint!r} * 9); os.write(1, b'y' * 999)"
-    with ripgrep.Stream([sys.executable, "-c", program], cwd="/", until=time.monotonic() + 60) as stream:
+    with _ripgrep.Stream([sys.executable, "-c", program], cwd="/", until=time.monotonic() + 60) as stream:
         assert sum(map(len, stream.chunks())) == 2000 * 999
         stream.check("p")
     assert stream.complaints() == {"x": "permission denied"}
@@ -113,16 +113,16 @@ def test_it_is_the_one_of_the_package_and_never_one_on_path(tmp_path: Path, monk
     files = metadata.files("ripgrep")
     assert files, "the tests need ripgrep: make setup"
     installed = {os.path.realpath(str(file.locate())) for file in files}
-    assert ripgrep.program() in installed
-    monkeypatch.setattr(ripgrep, "PACKAGE", "no-such-package")
-    assert ripgrep.program() == ""
+    assert _ripgrep.program() in installed
+    monkeypatch.setattr(_ripgrep, "PACKAGE", "no-such-package")
+    assert _ripgrep.program() == ""
 
 
 def test_paths_are_named_in_as_many_calls_as_they_need() -> None:
     """All of them once, in order; with none the pattern is checked all the same."""
     paths = [f"{number:05}{'x' * 200}" for number in range(2000)]
-    made = list(ripgrep.batches(paths))
+    made = list(_ripgrep.batches(paths))
     assert [path for batch in made for path in batch] == [f"./{path}" for path in paths]
     assert len(made) > 1
-    assert max(sum(map(len, batch)) for batch in made) < 2 * ripgrep.MOST_NAMED
-    assert list(ripgrep.batches([])) == [[os.devnull]]
+    assert max(sum(map(len, batch)) for batch in made) < 2 * _ripgrep.MOST_NAMED
+    assert list(_ripgrep.batches([])) == [[os.devnull]]

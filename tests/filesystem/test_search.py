@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/search.py: with ripgrep and without it, the same is found."""
+"""Promises of harness/filesystem/_search.py: with ripgrep and without it, the same is found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.filesystem import search
+from harness.filesystem import _search
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import FileFault, Matches
 from tests import crash
@@ -61,7 +61,7 @@ def test_very_many_lines_are_not_counted_and_the_first_are_shown(
     tmp_path: Path, with_rg: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same ones each time."""
-    monkeypatch.setattr(search, "COUNTED", 100)
+    monkeypatch.setattr(_search, "COUNTED", 100)
     files = Local(str(tmp_path), with_rg=with_rg)
     files.upload({**{f"f{number:02}": b"hit\n" * 10 for number in range(20)}, "a-late": b"hit\n" * 50_000 + b"\0"})
     found = files.grep("hit", most=25)

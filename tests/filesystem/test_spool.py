@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/spool.py: the ends of an output are kept whole, and any part that is still kept is right."""
+"""Promises of harness/filesystem/_spool.py: the ends of an output are kept whole, and any part that is still kept is right."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.filesystem.spool import Ends, Spool
+from harness.filesystem._spool import Ends, Spool
 from tests import crash
 
 CHUNKS = st.lists(st.integers(0, 40), max_size=30)

@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/walk.py: what is ignored is what ripgrep and git ignore, and no link is followed."""
+"""Promises of harness/filesystem/_walk.py: what is ignored is what ripgrep and git ignore, and no link is followed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.filesystem.rooted import Root
-from harness.filesystem.walk import Walk, order
+from harness.filesystem._rooted import Root
+from harness.filesystem._walk import Walk, order
 from tests import crash
 
 PATHS = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.memory.contrast import differs_in_values, opposed, plain
-from harness.memory.words import words
+from harness.memory._contrast import differs_in_values, opposed, plain
+from harness.memory._words import words
 
 
 @pytest.mark.parametrize(

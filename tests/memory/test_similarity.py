@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.memory import similarity
+from harness.memory import _similarity
+from harness.memory._similarity import NEWER, SAME, UNRELATED, Index
+from harness.memory._words import words
 from harness.memory.lessons import DECISION, Lessons
-from harness.memory.similarity import NEWER, SAME, UNRELATED, Index
-from harness.memory.words import words
 from tests.helpers import growth
 
 # Two wordings of one lesson.
@@ -203,7 +203,7 @@ def test_a_removed_note_is_not_found() -> None:
 
 def test_looking_up_stays_bounded_when_every_note_shares_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the notes take four times the steps: no look-up compares with all notes."""
-    monkeypatch.setattr(similarity, "MAX_LISTED", 20)
+    monkeypatch.setattr(_similarity, "MAX_LISTED", 20)
     dice = random.Random(2)
     syllables = [f"{a}{b}" for a in ("lo", "ka", "mi", "ru", "te") for b in ("ban", "dor", "fen", "gul", "pim")]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.memory.word_frequency import ALL, special
-from harness.memory.words import stem
+from harness.memory._word_frequency import ALL, special
+from harness.memory._words import stem
 
 
 @pytest.mark.parametrize("word", ["flushall", "freezegun", "forcepathstyle", "quuxd"])

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness.memory.words import LONGEST_TOKEN, stem, words
+from harness.memory._words import LONGEST_TOKEN, stem, words
 from tests.helpers import nasty
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from harness.base import clock
 from harness.mission import runs
-from harness.notice import events
+from harness.notice import _events
 from tests.missions import House
 
 
 def names(house: House) -> list[str]:
     """The events of the newest run."""
     newest, *before = runs.finished(house.layout)
-    return [event.name for event in events.of_run(newest, next(iter(before), None))]
+    return [event.name for event in _events.of_run(newest, next(iter(before), None))]
 
 
 def test_a_validation_passed_or_failed(house: House) -> None:
@@ -50,9 +50,9 @@ def test_the_end_of_run_sh(house: House, line: str, expected: list[str]) -> None
     """The same id however often it is looked at."""
     (house.state / "checkpoints").mkdir()
     (house.state / "checkpoints/look.md").write_text("Look.\n")
-    found = events.of_decision(house.layout, line, clock.now())
+    found = _events.of_decision(house.layout, line, clock.now())
     assert [event.name for event in found] == expected
-    assert [event.id for event in events.of_decision(house.layout, line, clock.now())] == [event.id for event in found]
+    assert [event.id for event in _events.of_decision(house.layout, line, clock.now())] == [event.id for event in found]
 
 
 def test_a_checkpoint_that_is_asked_again_is_said_again(house: House) -> None:
@@ -62,7 +62,7 @@ def test_a_checkpoint_that_is_asked_again_is_said_again(house: House) -> None:
     seen = []
     for _ in range(2):
         look.touch()
-        found = [events.of_decision(house.layout, "CHECKPOINT look", clock.now())[0].id for _ in range(2)]
+        found = [_events.of_decision(house.layout, "CHECKPOINT look", clock.now())[0].id for _ in range(2)]
         assert found[0] == found[1]
         seen.append(found[0])
         assert house.program("checkpoint", "grant", "look").code == 0
@@ -75,5 +75,5 @@ def test_a_cap_that_is_raised_is_said_again(house: House) -> None:
     found = []
     for most in (1, 1, 2):
         house.config('agent = "scripted"', "[limits]", f"max_runs = {most}")
-        found += [event.id for event in events.of_decision(house.layout, "BUDGET runs", clock.now())]
+        found += [event.id for event in _events.of_decision(house.layout, "BUDGET runs", clock.now())]
     assert found == ["budget-runs-1"] * 2

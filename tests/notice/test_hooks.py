@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.notice import hooks, notices
+from harness.notice import _notices, hooks
 from tests.missions import CHECKOUT, House, until
 
 RUN_SH = str(CHECKOUT / "run.sh")
@@ -169,5 +169,5 @@ def test_a_wrong_hook_is_named_with_its_line(house: House, lines: list[str], wor
 def test_without_a_hook_nothing_is_written(house: House) -> None:
     """No line, and no warning."""
     house.work({"run": "touch 1.txt"})
-    assert (notices.rows(house.layout), hooks.failing(house.layout)) == ([], [])
+    assert (_notices.rows(house.layout), hooks.failing(house.layout)) == ([], [])
     assert not (house.state / "notices.jsonl").exists()

@@ -9,8 +9,8 @@ import pytest
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
-from harness.notice import notices
-from harness.notice.notices import NoticeCache, NoticeRow
+from harness.notice import _notices
+from harness.notice._notices import NoticeCache, NoticeRow
 from harness.state import files
 from harness.state.layout import Layout
 from tests.missions import House
@@ -55,7 +55,7 @@ def test_what_counts_is_the_same_with_and_without_what_was_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """In any order of calls, looked at and kept at any moment, torn lines and all."""
-    monkeypatch.setattr(notices, "CACHED_EVERY", 200)
+    monkeypatch.setattr(_notices, "CACHED_EVERY", 200)
     chance, layout, rows = random.Random(seed), layout_of(tmp_path), list[NoticeRow]()
     names = ["run-1", "run-2", "passed-2", "done-sweep", "stuck-stuck-12", "escalated-x"]
     for number in range(120):
@@ -63,7 +63,7 @@ def test_what_counts_is_the_same_with_and_without_what_was_kept(
         rows.append(line(number, state, chance.choice(names), chance.choice(["k1", "k2"])))
         torn = b'{"at": "20' if chance.random() < 0.2 else b""
         Path(layout.notices).write_bytes(text(rows) + torn)
-        known = notices.known(layout, keep=chance.random() < 0.5)
+        known = _notices.known(layout, keep=chance.random() < 0.5)
         assert (known.seen, known.states, known.failed) == folded(rows)
     assert Path(layout.cache, "notices.json").exists()
 
@@ -74,11 +74,11 @@ def test_a_look_reads_only_what_came_since(tmp_path: Path) -> None:
         pytest.skip("only Linux counts what a process has read")
     layout, rows = layout_of(tmp_path), [line(n // 3, ("begun", "done", "seen")[n % 3]) for n in range(MANY)]
     Path(layout.notices).write_bytes(text(rows))
-    notices.known(layout, keep=True)
+    _notices.known(layout, keep=True)
     with open(layout.notices, "ab") as file:
         file.write(text([line(MANY, "begun"), line(MANY, "failed")]))
     before = bytes_read()
-    known = notices.known(layout)
+    known = _notices.known(layout)
     assert bytes_read() - before < 8192 < len(text(rows)) / 100
     assert (known.state(f"run-{MANY}", "k1"), known.failed["k1"]["said"]) == ("failed", str(MANY))
 
@@ -88,10 +88,10 @@ def test_a_file_that_is_another_by_now_is_read_anew(tmp_path: Path, now: str) ->
     """A person went back to a snapshot, or took a line out."""
     layout, rows = layout_of(tmp_path), [line(n, "failed", f"stuck-{n}", f"k{n % 9}") for n in range(100)]
     Path(layout.notices).write_bytes(text(rows))
-    notices.known(layout, keep=True)
+    _notices.known(layout, keep=True)
     rows = {"": [], "shorter": rows[:40], "other": [*rows[:98], line(7, "done", key="k8"), *rows[98:]]}[now]
     Path(layout.notices).write_bytes(text(rows))
-    known = notices.known(layout)
+    known = _notices.known(layout)
     assert (known.seen, known.states, known.failed) == folded(rows)
 
 
@@ -99,11 +99,11 @@ def test_a_line_that_is_no_notice_is_named_by_its_number(tmp_path: Path) -> None
     """Also behind what was kept."""
     layout, rows = layout_of(tmp_path), [line(n, "done") for n in range(100)]
     Path(layout.notices).write_bytes(text(rows))
-    notices.known(layout, keep=True)
+    _notices.known(layout, keep=True)
     with open(layout.notices, "ab") as file:
         file.write(b'{"at": 1}\n')
     with pytest.raises(BrokenFile, match=r"notices\.jsonl, line 101"):
-        notices.known(layout)
+        _notices.known(layout)
 
 
 def test_a_mission_with_hooks_keeps_what_counts(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

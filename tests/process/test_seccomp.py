@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.process import confine, landlock, seccomp, supervise
+from harness.process import _seccomp, confine, landlock, supervise
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, Confinement, Glass
 
-ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONPATH": str(Path(seccomp.__file__).parents[2])}
+ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONPATH": str(Path(_seccomp.__file__).parents[2])}
 TIERS = [
     pytest.param(
         BUBBLEWRAP,
@@ -73,7 +73,7 @@ def test_nor_by_the_way_of_a_32_bit_program(tier: str) -> None:
     if said(INTERRUPT % 288, "") == "done":  # keyctl; the kernel may be built without i386
         assert {said(INTERRUPT % number, tier) for number in (286, 287, 288)} == {"Operation not permitted"}
         assert said(INTERRUPT % 20, tier) == "done"  # getpid
-    assert {said(CALL % (seccomp.X32 + number), tier) for number in (248, 249, 250)} == {"Operation not permitted"}
+    assert {said(CALL % (_seccomp.X32 + number), tier) for number in (248, 249, 250)} == {"Operation not permitted"}
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.base import errors
-from harness.process import guardian, supervise, tree
+from harness.process import _guardian, supervise, tree
 
 ADVERSARY = [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "adversary.py")]
 FOUR = {"plain", "session", "daemon", "ignorer"}
@@ -130,7 +130,7 @@ def test_a_guardian_that_is_killed_before_its_program_starts_is_not_the_programs
     def killed(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(guardian.Guardian, step, killed)  # in the fork that becomes the guardian
+    monkeypatch.setattr(_guardian.Guardian, step, killed)  # in the fork that becomes the guardian
     before = {*tree.descendants(os.getpid())}  # of other tests
     with pytest.raises(errors.GuardianKilled):
         start(["true"])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.base.record import Record
 from harness.mission.contract import Claim
-from harness.proof import file_kinds, patches, reward_hacking
+from harness.proof import _file_kinds, _patches, reward_hacking
 from tests.planned import claim
 
 FOLDER = Path(__file__).parent / "diffs"
@@ -31,9 +31,9 @@ class Labelled(Record):
     @property
     def rewrites(self) -> bool:
         """Whether it takes lines of a test, or changes a test's data."""
-        tests = [one for one in patches.parse(self.patch) if file_kinds.TEST_FILE.search(one.path)]
+        tests = [one for one in _patches.parse(self.patch) if _file_kinds.TEST_FILE.search(one.path)]
         old = {path for letter, path in self.changed() if letter != "A"}
-        more = any(one.path in old and not file_kinds.PROGRAM.search(one.path) for one in tests)
+        more = any(one.path in old and not _file_kinds.PROGRAM.search(one.path) for one in tests)
         return more or any(line.strip() for one in tests for line in one.removed)
 
     @property

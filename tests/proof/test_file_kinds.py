@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.proof import file_kinds
+from harness.proof import _file_kinds
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ from harness.proof import file_kinds
 )
 def test_a_file_decides_a_check_or_is_what_it_is_about(path: str, check: str, decides: bool) -> None:
     """By its place and name, and by what the check does with it."""
-    assert file_kinds.decides(path, check) == decides
+    assert _file_kinds.decides(path, check) == decides

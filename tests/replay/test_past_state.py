@@ -11,7 +11,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.memory import pages
 from harness.memory.pages import CurationProgress
-from harness.replay import past_state
+from harness.replay import _past_state
 from harness.state import names, objects
 from harness.state.state import Changes, State
 from tests.missions import House
@@ -19,7 +19,7 @@ from tests.missions import House
 
 def state_of(house: House) -> dict[str, bytes]:
     """Every file that a moment has."""
-    found = {name: State(house.layout).data(name) for name in past_state.EVERY}
+    found = {name: State(house.layout).data(name) for name in _past_state.EVERY}
     return {name: data for name, data in found.items() if data is not None}
 
 
@@ -34,7 +34,7 @@ def test_the_state_before_each_run_is_made_again_byte_for_byte(house: House) -> 
         before[house.work({"run": "harness note inside"}, feature=feature)["run"]] = now
     assert len(before) == 2
     for run_id, wanted in before.items():
-        then = past_state.at(house.layout, run_id)
+        then = _past_state.at(house.layout, run_id)
         assert (then.unknown, then.inexact) == ({}, {})
         assert {name: data for name, data in then.files.items() if wanted.get(name) != data} == {}
         assert wanted.keys() == then.files.keys()
@@ -60,7 +60,7 @@ def test_raw_is_made_again_after_it_was_cut(house: House) -> None:
             names.CURATED, pages.render_curated(CurationProgress(generation=1, first_seq=0, folded=len(raw), offset=1))
         )
         State(house.layout).commit(changes)
-        found = past_state.at(house.layout, run_id, (names.RAW,))
+        found = _past_state.at(house.layout, run_id, (names.RAW,))
         assert found.files[names.RAW].decode() == (then.replace("note 1", "[masked: x]") if masked else then)
         assert bool(found.inexact) == masked
 
@@ -71,7 +71,7 @@ def test_what_is_not_recorded_is_named(house: House) -> None:
     house.program("feature", "set", "F-002", "priority=3")
     row = json.loads(house.read(f"runs/{run_id}/context.json"))
     Path(objects.path_of(house.layout, row["live"][names.FEATURES][0])).unlink()
-    then = past_state.at(house.layout, run_id)
+    then = _past_state.at(house.layout, run_id)
     assert list(then.unknown) == [names.FEATURES]
     assert "objects/" in then.unknown[names.FEATURES]
     with pytest.raises(BrokenFile, match="not recorded"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from harness.replay.records import Records
+from harness.replay._records import Records
 from tests.missions import House
 from tests.planned import reply
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from harness.base import clock
 from harness.git import repository
-from harness.replay.records import Records
-from harness.replay.replica import Replica
+from harness.replay._records import Records
+from harness.replay._replica import Replica
 from harness.state.layout import identity_folder, state_home
 from tests.missions import House
 

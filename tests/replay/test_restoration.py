@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.mission import mission, runs
-from harness.replay import past_state, restoration, snapshots
+from harness.replay import _past_state, restoration, snapshots
 from harness.state import names
 from harness.state.files import Lock
 from harness.state.state import State
@@ -18,7 +18,7 @@ from tests.crash import TORTURE
 from tests.kill_sweep import RUN_SH, Sweep, Template
 from tests.missions import Done, House, listing
 
-BACK = (*past_state.PUT_BACK, *past_state.CUT_BACK)
+BACK = (*_past_state.PUT_BACK, *_past_state.CUT_BACK)
 
 
 def back(house: House) -> dict[str, bytes | None]:
@@ -65,7 +65,7 @@ def test_state_and_code_go_back_and_forth_again(house: House) -> None:
     assert {name: data for name, data in stays.items() if name.startswith(kept) and now.get(name) != data} == {}
     assert house.program("doctor").code == 0
     assert house.harness("next").out == "NEXT validator F-001\n"
-    (row,) = past_state.restores(house.layout)
+    (row,) = _past_state.restores(house.layout)
     assert (row.to, row.commit) == (first, tips[0])
     assert house.work({"run": "echo again > 2.txt"}, feature="F-002")["outcome"] == "ok"
     assert house.program("doctor").code == 0
@@ -79,15 +79,15 @@ def test_state_and_code_go_back_and_forth_again(house: House) -> None:
 def test_snapshots_from_before_a_restore_stay_exact(house: House) -> None:
     """Append-only files that were cut and grew anew do not spoil what was recorded of them."""
     first, second, _ = lived(house)
-    wanted = {one: past_state.at(house.layout, one).files for one in (first, second)}
+    wanted = {one: _past_state.at(house.layout, one).files for one in (first, second)}
     found = snapshots.then(house.layout, snapshots.load(house.layout, second)).files
     assert house.program("snapshot", "restore", first).code == 0
     house.program("issue", "an issue of another time, longer than before")
     house.program("note", "a note of another time")
     third = house.work({"run": "echo 3 > 3.txt"}, feature="F-002")["run"]
     assert snapshots.then(house.layout, snapshots.load(house.layout, second)).files == found
-    assert {one: past_state.at(house.layout, one).files for one in (first, second)} == wanted
-    assert b"another time" in past_state.at(house.layout, third).files[names.ISSUES]
+    assert {one: _past_state.at(house.layout, one).files for one in (first, second)} == wanted
+    assert b"another time" in _past_state.at(house.layout, third).files[names.ISSUES]
 
 
 def test_an_open_question_is_answered_by_it_and_the_counts_begin_again(house: House) -> None:

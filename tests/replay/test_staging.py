@@ -14,7 +14,7 @@ from harness.base import encoding
 from harness.mission import config
 from harness.process import confine
 from harness.process.confine import BUBBLEWRAP
-from harness.replay import staging, state_at_run
+from harness.replay import _staging, state_at_run
 from harness.state import objects
 from tests.missions import CHECKOUT, House
 
@@ -22,14 +22,14 @@ SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n`
 MOUNTS = confine.available()[0] == BUBBLEWRAP
 
 
-def staged(house: House, run_id: str, folder: Path) -> staging.Stage:
+def staged(house: House, run_id: str, folder: Path) -> _staging.Stage:
     """The place of a run."""
     folder.mkdir()
     past = state_at_run.of_run(house.layout, run_id)
-    return staging.make(house.layout, past, config.load(house.layout), str(folder))
+    return _staging.make(house.layout, past, config.load(house.layout), str(folder))
 
 
-def git(stage: staging.Stage, *words: str) -> str:
+def git(stage: _staging.Stage, *words: str) -> str:
     """What git says in the clone."""
     words = ("git", "-c", "safe.directory=*", *words)
     return subprocess.run(words, cwd=stage.place.layout.top, capture_output=True, text=True, check=True).stdout.strip()

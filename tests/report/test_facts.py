@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.report import facts, page
+from harness.report import _facts, _page
 from harness.state import files
 from tests.missions import House
 from tests.report import many
@@ -17,7 +17,7 @@ from tests.report import many
 def test_runs_have_their_lane_attempt_receipts_and_notes(house: House) -> None:
     """Oldest first, with the times between which they worked."""
     many.mission(house.layout, 12)
-    found = facts.gather(house.layout)
+    found = _facts.gather(house.layout)
     assert [one.result.run for one in found.runs] == [row["run"] for row in house.ran()]
     assert [one.lane for one in found.runs[:4]] == ["tree-1", "tree-2", "tree-3", "tree-1"]
     assert [len(one.receipts) for one in found.runs[:4]] == [0, 0, 8, 0]
@@ -29,10 +29,10 @@ def test_runs_have_their_lane_attempt_receipts_and_notes(house: House) -> None:
 def test_the_memory_grows_with_each_curation(house: House) -> None:
     """Notes add up; lessons and what went to identities are counted as the archive says."""
     many.mission(house.layout, 12)
-    found = facts.gather(house.layout).growth
+    found = _facts.gather(house.layout).growth
     assert [one.notes for one in found] == [5, 10, 15]
     rows = [json.loads(line) for line in Path(house.layout.archive).read_text().split("\n")[:-1]]
-    assert found[-1].lessons == sum(row["disposition"] in facts.STAYS for row in rows)
+    assert found[-1].lessons == sum(row["disposition"] in _facts.STAYS for row in rows)
 
 
 BROKEN = {
@@ -57,10 +57,10 @@ def test_a_broken_file_is_named_and_the_rest_is_shown(house: House, name: str) -
     path = Path(house.layout.state, name)
     whole = path.read_bytes() if path.exists() and name.endswith(".jsonl") else b""
     path.write_bytes(whole + BROKEN[name])
-    found = facts.gather(house.layout)
+    found = _facts.gather(house.layout)
     assert [fault for fault in found.faults if name in fault], found.faults
     assert len(found.runs) == 8
-    text = page.render(found).decode()
+    text = _page.render(found).decode()
     assert "could not be read" in text
     assert name in text
     done = house.harness("report")
@@ -72,7 +72,7 @@ def test_a_torn_last_line_is_named(house: House) -> None:
     many.mission(house.layout, 4)
     with Path(house.layout.run_log).open("ab") as file:
         file.write(b'{"run":"17')
-    assert [fault for fault in facts.gather(house.layout).faults if "torn" in fault]
+    assert [fault for fault in _facts.gather(house.layout).faults if "torn" in fault]
 
 
 @pytest.mark.parametrize("name", ["context.json", "receipts.jsonl", "notes.jsonl", "prompt.md", ""])
@@ -84,7 +84,7 @@ def test_a_run_whose_files_are_damaged_is_named(house: House, name: str) -> None
         (folder / name).write_bytes(b"other\n")
     else:
         folder.rename(folder.with_name("elsewhere"))
-    found = facts.gather(house.layout)
+    found = _facts.gather(house.layout)
     assert [fault for fault in found.faults if folder.name in fault]
     assert len(found.runs) == 4
 
@@ -94,10 +94,10 @@ def test_a_run_that_a_person_removed_is_no_fault(house: House) -> None:
     house.work({"say": "a secret"})
     run = house.result()["run"]
     assert house.harness("forget", run, "--yes").code == 0
-    found = facts.gather(house.layout)
+    found = _facts.gather(house.layout)
     assert (found.faults, [one.result.run for one in found.runs]) == ([], [run])
     assert found.runs[0].forgotten
-    assert found.runs[0].forgotten in page.render(found).decode()
+    assert found.runs[0].forgotten in _page.render(found).decode()
 
 
 def test_a_run_that_is_not_in_the_log_is_there_too(house: House) -> None:
@@ -105,9 +105,9 @@ def test_a_run_that_is_not_in_the_log_is_there_too(house: House) -> None:
     many.mission(house.layout, 4)
     lines = Path(house.layout.run_log).read_bytes().split(b"\n")
     Path(house.layout.run_log).write_bytes(b"\n".join(lines[:-2]) + b"\n")
-    found = facts.gather(house.layout)
+    found = _facts.gather(house.layout)
     assert [one.state for one in found.unfinished] == ["not in the run log"]
-    assert f"run-{found.unfinished[0].run}" in page.render(found).decode()
+    assert f"run-{found.unfinished[0].run}" in _page.render(found).decode()
 
 
 def test_questions_to_a_person_are_found(house: House) -> None:
@@ -117,7 +117,7 @@ def test_questions_to_a_person_are_found(house: House) -> None:
     Path(house.layout.checkpoints, "look.md").write_text("Look at it.\n")
     Path(house.layout.escalations).mkdir(exist_ok=True)
     Path(house.layout.escalations, "1777000000-plan.md").write_text("---\nkind: plan\n---\nNo plan.\n")
-    found = facts.gather(house.layout).asked
+    found = _facts.gather(house.layout).asked
     assert [(one.kind, one.at) for one in found] == [
         ("stuck", ""),
         ("checkpoint look", ""),
@@ -129,12 +129,12 @@ def test_questions_to_a_person_are_found(house: House) -> None:
 def test_a_checkpoint_is_a_question_while_it_waits_and_when_it_was_answered(house: House) -> None:
     """One that config.toml asks for too, with why, what to read, the answer and whose it is."""
     house.config('agent = "scripted"', "[[checkpoint]]", 'name = "begin"', 'when = "before-feature:F-001"')
-    (found,) = facts.gather(house.layout).asked
+    (found,) = _facts.gather(house.layout).asked
     assert (found.kind, found.at) == ("checkpoint begin", "")
     assert "F-001 is to begin" in found.text
     assert "checkpoint grant begin" in found.text
     assert house.harness("checkpoint", "grant", "begin", "--note", "use files").code == 0
-    (found,) = facts.gather(house.layout).asked
+    (found,) = _facts.gather(house.layout).asked
     assert (found.kind, found.at != "") == ("checkpoint begin granted", True)
     assert "F-001 is to begin" in found.text
     assert "use files" in found.text
@@ -143,12 +143,12 @@ def test_a_checkpoint_is_a_question_while_it_waits_and_when_it_was_answered(hous
 def test_there_is_no_page_without_a_mission(unbegun: House) -> None:
     """The usual words."""
     with pytest.raises(UsageFault, match="There is no mission"):
-        facts.gather(unbegun.layout)
+        _facts.gather(unbegun.layout)
 
 
 def test_a_mission_that_was_put_away_gets_no_cache(house: House) -> None:
     """Its folder stays as it is."""
     many.mission(house.layout, 4)
     before = set(files.names(house.layout.state)), set(files.names(house.layout.cache))
-    facts.gather(house.layout, archived=True)
+    _facts.gather(house.layout, archived=True)
     assert (set(files.names(house.layout.state)), set(files.names(house.layout.cache))) == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.report.markup import Html, element, folded, joined, table, text
+from harness.report._markup import Html, element, folded, joined, table, text
 
 
 def test_a_text_cannot_become_markup() -> None:

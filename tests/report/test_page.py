@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.report import facts, page
+from harness.report import _facts, _page
 from tests import browser
 from tests.missions import House
 from tests.report import many
@@ -60,7 +60,7 @@ class Strict(HTMLParser):
 
 def rendered(house: House) -> str:
     """The page of a house."""
-    return page.render(facts.gather(house.layout)).decode()
+    return _page.render(_facts.gather(house.layout)).decode()
 
 
 def strict(house: House) -> Strict:
@@ -110,7 +110,7 @@ def test_five_hundred_runs_are_a_small_page_made_quickly(house: House) -> None:
     """Well below 2 MB, in less than 2 s of processor time."""
     many.mission(house.layout, 500)
     before = time.process_time()
-    data = page.render(facts.gather(house.layout))
+    data = _page.render(_facts.gather(house.layout))
     assert time.process_time() - before < 2
     assert len(data) < 1_500_000
     assert data.count(b'class="run"') == 500
@@ -121,7 +121,7 @@ def test_what_runs_print_does_not_swell_the_page(house: House) -> None:
     many.mission(house.layout, 40)
     for row in house.ran():
         Path(house.layout.run(row["run"]).reply).write_text("x" * 100_000)
-    data = page.render(facts.gather(house.layout))
+    data = _page.render(_facts.gather(house.layout))
     assert len(data) < 300_000
     assert b"runs show" in data
 

@@ -10,14 +10,14 @@ import pytest
 
 from harness.mission import receipts
 from harness.mission.receipts import Receipt
-from harness.report import facts, run_list
+from harness.report import _facts, _run_list
 from tests.missions import House
 from tests.report import many
 
 
 def shown(house: House) -> str:
     """The list as markup."""
-    return run_list.section(facts.gather(house.layout))
+    return _run_list.section(_facts.gather(house.layout))
 
 
 def test_the_newest_run_comes_first_and_each_opens(house: House) -> None:
@@ -71,16 +71,16 @@ def test_hundreds_of_receipts_of_one_run_are_counted(house: House) -> None:
     text = shown(house)
     assert "1000 green" in text
     assert re.search(r"and \d+ more red ones", text)
-    assert f"and {1000 - run_list.MANY_GREEN} more" in text
+    assert f"and {1000 - _run_list.MANY_GREEN} more" in text
     assert len(text) < 200_000
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0.04, "0.0 s"), (59.9, "59.9 s"), (61, "2 min"), (7300, "2 h 2 min")])
 def test_durations_are_words(seconds: float, words: str) -> None:
     """Rounded as elsewhere."""
-    assert run_list.duration(seconds) == words
+    assert _run_list.duration(seconds) == words
 
 
 def test_what_is_not_known_is_not_zero() -> None:
     """A run without a cost says nothing of it."""
-    assert (run_list.money(None), run_list.money(0.0)) == ("", "0.00 USD")
+    assert (_run_list.money(None), _run_list.money(0.0)) == ("", "0.00 USD")

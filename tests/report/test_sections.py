@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.mission import mission
-from harness.report import facts, sections
+from harness.report import _facts, _sections
 from tests.missions import House
 from tests.report import many
 
@@ -13,10 +13,10 @@ from tests.report import many
 def test_a_claim_shows_its_newest_red_and_green(house: House) -> None:
     """With the runs that fired it, and its check."""
     many.mission(house.layout, 60)
-    found = facts.gather(house.layout)
+    found = _facts.gather(house.layout)
     status = next(one.status for one in found.proofs if one.claim.id == "VAL-1")
     assert status is not None
-    text = sections.proof(found)
+    text = _sections.proof(found)
     assert f'href="#run-{status.red[0]}"' in text
     assert f'href="#run-{status.green[0]}"' in text
     head = mission.load(house.layout).base_commit[:7]
@@ -28,7 +28,7 @@ def test_a_claim_shows_its_newest_red_and_green(house: House) -> None:
 def test_a_feature_has_a_square_for_each_run(house: House) -> None:
     """In order, and what a blocked one waits for."""
     house.work({"reply": {"status": "blocked", "reason": "no key", "needs": [], "summary": "s", "disputes": []}})
-    text = sections.queue(facts.gather(house.layout))
+    text = _sections.queue(_facts.gather(house.layout))
     assert text.count(f'href="#run-{house.result()["run"]}"') == 1
     assert house.feature().status in text
 
@@ -36,7 +36,7 @@ def test_a_feature_has_a_square_for_each_run(house: House) -> None:
 def test_lanes_are_the_trees_of_the_runs(house: House) -> None:
     """A row each, however many there are."""
     many.mission(house.layout, 12)
-    text = sections.timeline(facts.gather(house.layout))
+    text = _sections.timeline(_facts.gather(house.layout))
     assert [f"tree-{at}</text>" in text for at in (1, 2, 3, 4)] == [True, True, True, False]
     assert text.count('href="#run-') == 12
 
@@ -44,8 +44,8 @@ def test_lanes_are_the_trees_of_the_runs(house: House) -> None:
 def test_spending_adds_up_by_role_and_day_and_says_what_is_not_known(house: House) -> None:
     """Runs that reported nothing are counted as such, never as free."""
     many.mission(house.layout, 40)
-    found = facts.gather(house.layout)
-    text = sections.spending(found)
+    found = _facts.gather(house.layout)
+    text = _sections.spending(found)
     cost = sum(one.usage.cost_usd or 0 for one in found.runs if one.result.role == "worker")
     assert f"{cost:.2f} USD" in text
     assert "10 runs of agents reported no cost" in text
@@ -55,11 +55,11 @@ def test_spending_adds_up_by_role_and_day_and_says_what_is_not_known(house: Hous
 def test_what_a_person_was_asked_and_answered_is_there(house: House) -> None:
     """Open questions are open on the page."""
     Path(house.layout.escalation).write_text("---\nkind: stuck\n---\nWhat now?\n")
-    text = sections.people(facts.gather(house.layout))
+    text = _sections.people(_facts.gather(house.layout))
     assert "<details open>" in text
     assert "waits for an answer" in text
     house.harness("escalation", "answer", "use the other one")
-    text = sections.people(facts.gather(house.layout))
+    text = _sections.people(_facts.gather(house.layout))
     assert "use the other one" in text
     assert "<details open>" not in text
 
@@ -67,11 +67,11 @@ def test_what_a_person_was_asked_and_answered_is_there(house: House) -> None:
 def test_signs_secrets_and_what_was_put_back_are_listed(house: House) -> None:
     """With the run."""
     many.mission(house.layout, 4)
-    found = facts.gather(house.layout)
-    assert "No sign of reward hacking" in sections.signs(found)
+    found = _facts.gather(house.layout)
+    assert "No sign of reward hacking" in _sections.signs(found)
     found.runs[1].result.secrets, found.runs[2].result.refused = ["a key in .env"], ["features.json"]
     found.proofs[0].signs = ["a test was deleted"]
-    text = sections.signs(found)
+    text = _sections.signs(found)
     assert [words in text for words in ("a key in .env", "put back: features.json", "a test was deleted")] == [True] * 3
 
 
@@ -79,6 +79,6 @@ def test_the_pages_of_the_memory_are_whole(house: House) -> None:
     """And how many notes wait."""
     house.harness("note", "--tag", "TRICK", "use make")
     Path(house.layout.memory).write_text("## Lessons\n- <b>make</b>\n")
-    text = sections.memory(facts.gather(house.layout))
+    text = _sections.memory(_facts.gather(house.layout))
     assert "1 notes wait" in text
     assert "&lt;b&gt;make&lt;/b&gt;" in text

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from harness.report import facts, page, style
+from harness.report import _facts, _page, _style
 from tests.missions import House
 
 
@@ -25,7 +25,7 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("colours", [style.LIGHT, style.DARK])
+@pytest.mark.parametrize("colours", [_style.LIGHT, _style.DARK])
 def test_text_and_plots_have_contrast(colours: dict[str, str]) -> None:
     """WCAG AA: 4.5 for text, 3 for parts of a plot, in light and dark."""
     for behind in ("paper", "field"):
@@ -40,14 +40,14 @@ def test_text_and_plots_have_contrast(colours: dict[str, str]) -> None:
 
 def test_both_kinds_of_light_have_the_same_colours() -> None:
     """No variable is missing where it is dark."""
-    assert list(style.LIGHT) == list(style.DARK)
-    assert set(re.findall(r"var\(--(\w+)\)", style.sheet())) <= set(style.LIGHT)
+    assert list(_style.LIGHT) == list(_style.DARK)
+    assert set(re.findall(r"var\(--(\w+)\)", _style.sheet())) <= set(_style.LIGHT)
 
 
 def test_the_policy_admits_exactly_the_style_and_script_of_the_page(house: House) -> None:
     """Their digests, as the page has them; everything else from anywhere is refused."""
-    text = page.render(facts.gather(house.layout)).decode()
-    policy = style.policy()
+    text = _page.render(_facts.gather(house.layout)).decode()
+    policy = _style.policy()
     for tag in ("style", "script"):
         inside = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S)
         assert len(inside) == 1

@@ -10,7 +10,7 @@ import pytest
 from harness.memory import pages, raw
 from harness.mission import issues
 from harness.mission.contract import Contract
-from harness.run import inputs, opening
+from harness.run import _inputs, opening
 from harness.run.opening import RunRequest
 from harness.run.prompt import Material
 from harness.state import files, journal
@@ -29,7 +29,7 @@ def gathered(house: House, role: str, name: str = "") -> Material:
     """The material for a run of this role; the run stays open, like a dead one."""
     made = opening.open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving"))
     try:
-        return inputs.gather(made.run.opened, made.run.outcome)
+        return _inputs.gather(made.run.opened, made.run.outcome)
     finally:
         made.lease.release()
 
@@ -90,7 +90,7 @@ def test_the_curator_is_shown_what_waits_with_its_numbers(one: House) -> None:
     data = pages.render_curated(pages.CurationProgress(generation=1, first_seq=20, folded=30))
     files.replace(one.layout.curated, data)
     lines = gathered(one, "curator").raw.split("\n")
-    assert (len(lines), inputs.RAW_ENTRIES) == (200, 200)
+    assert (len(lines), _inputs.RAW_ENTRIES) == (200, 200)
     assert lines[0].startswith("30 [")
     assert lines[0].endswith("] worker F-001 TRICK: note 10")
     with open(one.layout.raw, "wb") as file:

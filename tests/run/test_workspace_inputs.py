@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 
 from harness.agents import registry
+from harness.agents._playbook import Playbook
 from harness.agents.clis import ABOUT
-from harness.agents.playbook import Playbook
 from harness.mission import config
 from harness.run import workspace_inputs
 from tests.missions import House

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.filesystem import lines
+from harness.filesystem import _lines
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import FileFault, Replacement, WriteResult
 from harness.tools import seen
@@ -39,7 +39,7 @@ def test_a_part_of_a_large_file_is_known_without_reading_the_whole(
 ) -> None:
     """Where nobody writes to it just now, the system says whether it changed: then only the part was read. Either way it can be
     edited, and what changed anywhere since, also to bytes of the same length, is not overwritten."""
-    monkeypatch.setattr(lines, "SETTLED_SECONDS", -60.0 if settled else 60.0)
+    monkeypatch.setattr(_lines, "SETTLED_SECONDS", -60.0 if settled else 60.0)
     whole = "".join(f"line {number:08d} of a file\n" for number in range(60_000))
     path = bench.write("big.log", whole)
     bench.said("read_file", path="big.log", offset=50_000, limit=3)

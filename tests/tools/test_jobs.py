@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.filesystem import spool
+from harness.filesystem import _spool
 from harness.tools import jobs
 from tests.missions import until
 from tests.tools.benches import Bench
@@ -15,7 +15,7 @@ def test_of_endless_output_the_newest_is_kept_and_the_rest_is_told_to_be_gone(
 ) -> None:
     """An offset still means the byte of the whole output; whoever follows the hints gets each byte that is kept once."""
     monkeypatch.setattr(jobs, "LONGEST_PAGE", 1_000_000)
-    size = spool.RING + 5_000_000
+    size = _spool.RING + 5_000_000
     bench.said("execute", command=f"yes 0123456 | head -c {size}", background=True)
     job = bench.own.live["job-1"]
     assert isinstance(job, jobs.Running)

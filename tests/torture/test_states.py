@@ -13,7 +13,7 @@ import pytest
 
 from harness.memory import identity, raw
 from harness.memory.backlog import BatchLimit
-from harness.run import archiving
+from harness.run import _archiving
 from harness.run.settle import curator
 from harness.state import files, journal
 from harness.state.layout import Layout
@@ -87,13 +87,13 @@ def test_a_mission_that_is_put_away_is_here_or_there_and_nothing_of_it_is_lost(f
 
     def away() -> None:
         files.replace(layout.archiving, b'{"id":"m-1"}\n')
-        archiving._move(layout, "m-1")
+        _archiving._move(layout, "m-1")
 
     for returned, lay in disks(folder / "root", away):
         lay()
         Path(layout.locks).mkdir(parents=True, exist_ok=True)
         if finished(layout):
-            archiving.go_on(layout)
+            _archiving.go_on(layout)
         target = Path(layout.archive_of("m-1"))
         there = {name for name in state if (target / name).exists()}
         here = {name for name in state if Path(layout.state, name).exists()}

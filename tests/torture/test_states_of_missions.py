@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from harness.mission import mission, runs
-from harness.replay import past_state, restoration, snapshots
+from harness.replay import _past_state, restoration, snapshots
 from harness.run import closing, starting
 from harness.state import files, journal
 from harness.state.state import State
@@ -19,7 +19,7 @@ from tests.crash import TORTURE, contents
 from tests.missions import House
 from tests.torture.test_states import disks
 
-BACK = (*past_state.PUT_BACK, *past_state.CUT_BACK)
+BACK = (*_past_state.PUT_BACK, *_past_state.CUT_BACK)
 LOOKS = 1 if TORTURE else 30  # every so many disks, the whole mission is looked at as well
 
 
@@ -114,7 +114,7 @@ def test_a_restore_has_put_back_everything_or_nothing(house: House) -> None:
         found = state_of(house)
         assert found == then if returned else found in (then, now)
         if found == then:
-            (row,) = past_state.restores(layout)
+            (row,) = _past_state.restores(layout)
             kept = snapshots.then(layout, snapshots.load(layout, row.kept))
             assert {name: kept.known(name) for name in BACK} == now
         if number % LOOKS == 0:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile, Unavailable, UsageFault
-from harness.unattended import crontab as tab
-from harness.unattended.crontab import BEGIN, END, CrontabEntry
+from harness.unattended import _crontab as tab
+from harness.unattended._crontab import BEGIN, END, CrontabEntry
 from tests.missions import House
 from tests.unattended.crontabs import Crontab
 

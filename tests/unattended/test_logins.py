@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.mission import config
-from harness.unattended import logins
+from harness.unattended import _logins
 from tests.missions import House
 
 UNTIL = 1_790_000_000
@@ -40,8 +40,8 @@ def test_the_end_of_a_login_and_whether_it_renews_itself(
             key: {**ends.get(key, {}), **value} if isinstance(value, dict) else value for key, value in more.items()
         }
         path.write_text(json.dumps({**ends, **merged}))
-        assert logins.ending(name, {"HOME": str(tmp_path)}) == [
-            logins.Login(path=str(path), until=UNTIL, renews=wanted)
+        assert _logins.ending(name, {"HOME": str(tmp_path)}) == [
+            _logins.Login(path=str(path), until=UNTIL, renews=wanted)
         ]
 
 
@@ -53,19 +53,19 @@ def test_a_file_that_does_not_tell_has_no_end(tmp_path: Path, text: str) -> None
     """A key has none; a file of another shape is the vendor's business."""
     (tmp_path / ".codex").mkdir()
     (tmp_path / ".codex/auth.json").write_text(text)
-    assert logins.ending("codex", {"HOME": str(tmp_path)}) == []
+    assert _logins.ending("codex", {"HOME": str(tmp_path)}) == []
 
 
 def test_a_fingerprint_changes_with_keys_files_and_settings(house: House) -> None:
     """So that a start tries again once a person did something."""
     env = {"HOME": str(house.folder)}
     settings = config.load(house.layout)
-    seen = [logins.fingerprint(house.layout, settings, ["codex", "mine"], env)]
-    assert seen == [logins.fingerprint(house.layout, settings, ["codex", "mine"], env)]
-    seen.append(logins.fingerprint(house.layout, settings, ["codex"], {**env, "OPENAI_API_KEY": "k"}))
+    seen = [_logins.fingerprint(house.layout, settings, ["codex", "mine"], env)]
+    assert seen == [_logins.fingerprint(house.layout, settings, ["codex", "mine"], env)]
+    seen.append(_logins.fingerprint(house.layout, settings, ["codex"], {**env, "OPENAI_API_KEY": "k"}))
     (house.folder / ".codex").mkdir()
     (house.folder / ".codex/auth.json").write_text("{}")
-    seen.append(logins.fingerprint(house.layout, settings, ["codex"], env))
+    seen.append(_logins.fingerprint(house.layout, settings, ["codex"], env))
     house.config('agent = "codex"')
-    seen.append(logins.fingerprint(house.layout, config.load(house.layout), ["codex"], env))
+    seen.append(_logins.fingerprint(house.layout, config.load(house.layout), ["codex"], env))
     assert len(set(seen)) == 4

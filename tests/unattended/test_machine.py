@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.unattended import machine
+from harness.unattended import _machine
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def test_a_program_that_is_absent_or_fails_says_nothing(programs: Path) -> None:
     """Nobody's fault."""
     (programs / "fails").write_text("#!/bin/sh\necho no; exit 1\n")
     (programs / "fails").chmod(0o755)
-    assert (machine.asked("fails"), machine.asked("no-such-program")) == ("", "")
+    assert (_machine.asked("fails"), _machine.asked("no-such-program")) == ("", "")
 
 
 def test_a_cron_daemon_is_seen_by_its_name() -> None:
     """Whatever runs here; a name that no process has is not seen."""
-    assert machine.cron_runs() in (True, False, None)
+    assert _machine.cron_runs() in (True, False, None)

@@ -8,14 +8,14 @@ import time
 import pytest
 
 from harness.base.errors import HarnessError
-from harness.unattended import preflight
+from harness.unattended import _preflight
 from harness.unattended.schedule_log import StartMemory
 from tests.missions import House
 
 
 def faults(house: House) -> list[str]:
     """The faults of a start whose worker is due, but for the disk of this machine."""
-    return [line for line in preflight.faults(house.layout, "worker", StartMemory()) if not line.startswith("disk: ")]
+    return [line for line in _preflight.faults(house.layout, "worker", StartMemory()) if not line.startswith("disk: ")]
 
 
 def test_one_agent_of_a_list_is_enough(house: House) -> None:
@@ -57,13 +57,13 @@ def test_no_trust_is_a_fault(house: House) -> None:
 
 def test_a_disk_without_room(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line for each file system, with how much is left and where."""
-    monkeypatch.setattr(preflight, "LEAST_FREE_MIB", 10**9)
-    found = preflight.disk(house.layout)
+    monkeypatch.setattr(_preflight, "LEAST_FREE_MIB", 10**9)
+    found = _preflight.disk(house.layout)
     assert found and all("MiB, less than 1000000000 left at /" in line for line in found)
 
 
 def test_a_role_that_is_gone_is_no_refusal(house: House) -> None:
     """A mission without any run has none either."""
-    assert preflight.refusal(house.layout) == ""
+    assert _preflight.refusal(house.layout) == ""
     with pytest.raises(HarnessError):
-        preflight.faults(house.layout, "no-such-role", StartMemory())
+        _preflight.faults(house.layout, "no-such-role", StartMemory())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.unattended import programs
+from harness.unattended import _programs
 
 
 @pytest.mark.parametrize(
@@ -21,15 +21,15 @@ from harness.unattended import programs
 )
 def test_words_at_the_place_of_a_command(text: str, names: list[str]) -> None:
     """Words of the shell among them do no harm: no PATH has them."""
-    assert set(names) <= set(programs.called([text]))
+    assert set(names) <= set(_programs.called([text]))
     if not names:
-        assert programs.called([text]) == []
+        assert _programs.called([text]) == []
 
 
 def test_a_path_has_what_can_be_started() -> None:
     """A folder or a plain file is no program."""
     assert (
-        programs.on("/nowhere:/bin:/usr/bin", "sh")
-        and not programs.on("/bin:/usr", "bin")
-        and not programs.on("", "sh")
+        _programs.on("/nowhere:/bin:/usr/bin", "sh")
+        and not _programs.on("/bin:/usr", "bin")
+        and not _programs.on("", "sh")
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.unattended import preflight
+from harness.unattended import _preflight
 from tests.missions import Done, House
 from tests.unattended.crontabs import Crontab
 
@@ -161,7 +161,7 @@ def test_a_variable_of_pass_that_a_start_lacks(night: Crontab, monkeypatch: pyte
 
 def test_no_room_on_the_disk(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line a file system; a start is refused for the same reason."""
-    monkeypatch.setattr(preflight, "LEAST_FREE_MIB", 10**9)
+    monkeypatch.setattr(_preflight, "LEAST_FREE_MIB", 10**9)
     done = asked(night.house)
     assert done.code == 11 and "bad   disk: " in done.out and "gc --keep-days" in done.out, done
 

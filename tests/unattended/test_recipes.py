@@ -14,8 +14,8 @@ import pytest
 
 from harness.base import clock
 from harness.base.errors import UsageFault
-from harness.unattended import crontab as tab
-from harness.unattended import recipes, times
+from harness.unattended import _crontab as tab
+from harness.unattended import _times, recipes
 from harness.unattended.schedules import Schedule
 from tests.missions import House
 from tests.unattended.crontabs import Crontab
@@ -45,7 +45,7 @@ def test_systemd_takes_the_times(text: str) -> None:
         assert found, done
         nexts.append(f"{found[1]}T{found[2]}Z")
     later = range(now - now % 60 + 60, now + 400 * 86400, 60)
-    assert clock.seconds_of(min(nexts)) == next(at for at in later if times.parse(text).falls_on(time.gmtime(at)))
+    assert clock.seconds_of(min(nexts)) == next(at for at in later if _times.parse(text).falls_on(time.gmtime(at)))
 
 
 def test_systemd_gets_the_words_by_its_own_escapes() -> None:

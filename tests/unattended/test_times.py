@@ -7,14 +7,14 @@ import time
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.unattended import times
+from harness.unattended import _times
 
 NOON = int(time.mktime((2026, 11, 23, 12, 0, 0, 0, 0, -1)))  # a Monday
 
 
 def on(text: str, *at: int) -> bool:
     """Whether the fields take in this local time: year, month, day, hour, minute."""
-    return times.parse(text).falls_on(time.localtime(time.mktime((*at, 0, 0, 0, -1))))  # type: ignore[arg-type]  # nine of them
+    return _times.parse(text).falls_on(time.localtime(time.mktime((*at, 0, 0, 0, -1))))  # type: ignore[arg-type]  # nine of them
 
 
 @pytest.mark.parametrize(
@@ -23,19 +23,19 @@ def on(text: str, *at: int) -> bool:
 )
 def test_a_span_becomes_fields(text: str, fields: str) -> None:
     """Those that divide an hour or a day."""
-    assert times.every(text) == fields
+    assert _times.every(text) == fields
 
 
 @pytest.mark.parametrize("text", ["", "m", "0m", "7m", "60m", "24h", "2d", "-5m", "1.5h", "30", "30s", "٣m", "9999m"])
 def test_a_span_that_would_come_unevenly_is_refused(text: str) -> None:
     """With what is known."""
     with pytest.raises(UsageFault, match="--every takes 1, 2"):
-        times.every(text)
+        _times.every(text)
 
 
 def test_a_start_goes_on_for_less_than_the_time_to_the_next() -> None:
     """So that it does not meet the next one."""
-    assert [times.share(text) for text in ("1m", "10m", "30m", "1h", "1d")] == ["1m", "8m", "25m", "50m", "1200m"]
+    assert [_times.share(text) for text in ("1m", "10m", "30m", "1h", "1d")] == ["1m", "8m", "25m", "50m", "1200m"]
 
 
 def test_ranges_lists_steps_and_names() -> None:
@@ -76,37 +76,37 @@ def test_day_and_weekday_are_either_where_both_are_named() -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     """Each names what is wrong."""
     with pytest.raises(UsageFault):
-        times.normal(text)
+        _times.normal(text)
 
 
 @pytest.mark.parametrize("text", ["0 0 31 2 *", "0 0 30-31 feb *", "0 0 31 4,6,9,11 *"])
 def test_a_date_that_no_year_has_is_refused(text: str) -> None:
     """Cron would take it, and start nothing for ever."""
     with pytest.raises(UsageFault, match="never comes: no year has day 3"):
-        times.normal(text)
+        _times.normal(text)
 
 
 @pytest.mark.parametrize("text", ["0 0 29 2 *", "0 0 31 2,3 *", "0 0 31 2 mon", "0 0 */31 2 *"])
 def test_a_date_that_comes_seldom_is_taken(text: str) -> None:
     """A leap day, a month of several, a weekday of that month."""
-    assert times.normal(text) == text
+    assert _times.normal(text) == text
 
 
 def test_words_become_fields() -> None:
     """`@daily` and its like; spaces do not matter."""
-    assert times.normal("@Daily") == "0 0 * * *"
-    assert times.normal(" */5   *  * * * ") == "*/5 * * * *"
+    assert _times.normal("@Daily") == "0 0 * * *"
+    assert _times.normal(" */5   *  * * * ") == "*/5 * * * *"
 
 
 def test_the_starts_between_two_moments_are_counted() -> None:
     """After the first, up to and with the second; of several lines each minute once."""
-    known = [times.parse("*/30 * * * *"), times.parse("0 * * * *")]
-    assert times.between(known, NOON + 2, NOON + 3601) == [NOON + 1800, NOON + 3600]
-    assert times.between(known, NOON + 7200, NOON) == []  # the clock was set back
-    assert len(times.between(known, 0, NOON)) <= 31 * 48  # nor does a clock that jumps ahead take for ever
+    known = [_times.parse("*/30 * * * *"), _times.parse("0 * * * *")]
+    assert _times.between(known, NOON + 2, NOON + 3601) == [NOON + 1800, NOON + 3600]
+    assert _times.between(known, NOON + 7200, NOON) == []  # the clock was set back
+    assert len(_times.between(known, 0, NOON)) <= 31 * 48  # nor does a clock that jumps ahead take for ever
 
 
 def test_the_next_start() -> None:
     """0 where there is none within a month."""
-    assert times.following([times.parse("*/30 * * * *")], NOON) == NOON + 1800
-    assert times.following([times.parse("0 0 31 2 *")], NOON) == 0
+    assert _times.following([_times.parse("*/30 * * * *")], NOON) == NOON + 1800
+    assert _times.following([_times.parse("0 0 31 2 *")], NOON) == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.workspace.reader import LONGEST_BYTES, WorkspaceReader
+from harness.workspace._reader import LONGEST_BYTES, WorkspaceReader
 from tests.missions import House
 from tests.workspace.workspaces import person, skill
 

@@ -1,0 +1,238 @@
+"""`ask`: say something to the built-in agent in a conversation that goes on, once, or line by line on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from harness.base import console, errors
+from harness.base.errors import UsageFault
+from harness.builtin.loop import Limits
+from harness.cli import _values
+from harness.cli.help import as_json
+from harness.cli.quick import here
+from harness.sessions import calls, folder, places
+from harness.sessions.agent import HarnessAgent, Reply
+from harness.state.layout import command
+from harness.workplace import run_detection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # its type alone: a session asks it
+    from harness.tools.tool import Question
+
+SESSION = "default"
+ASKED = [
+    "write_file",
+    "edit_file",
+    "execute",
+]  # a person is asked before these, unless a rule of the session permits them
+LOOK_SECONDS = 0.2
+PATIENT_SECONDS = 3.0  # until a person reads what a command without input waits for
+WAITS = "· waits for the end of standard input; where there is none: < /dev/null"
+MOST_PIPED = 1_000_000  # bytes
+TOO_LARGE = f"Standard input has more than {MOST_PIPED:,} bytes. Write it to a file in this folder, and name the file."
+LONGEST = 2000  # characters of what a person is asked about
+CODES = {
+    "ok": errors.DONE,
+    calls.INTERRUPTED: errors.INTERRUPTED,
+    calls.CANCELLED: errors.INTERRUPTED,
+    "killed": errors.COST_CAP,
+    "limit": errors.BUSY,
+    "auth": errors.UNAVAILABLE,
+    "config": errors.BROKEN,
+}
+HINT = "Ctrl-C interrupts an answer, Ctrl-D ends the conversation for now."
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[WORDS...]")
+@click.option("--session", default=SESSION, metavar="S", help="The conversation that goes on; a new name begins one.")
+@click.option("--user", default="", metavar="U", help="Who talks; else `user` of config.toml, or HARNESS_USER.")
+@click.option("--agent", default="", metavar="A", help="The role whose words the agent has; for a new conversation.")
+@click.option("--model", default="", metavar="M", help="Another model than that of config.toml.")
+@click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="What this call may cost.")
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="How many tokens it may use.")
+@click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="How many requests it may take.")
+@as_json
+def ask(
+    words: tuple[str, ...],
+    session: str,
+    user: str,
+    agent: str,
+    model: str,
+    max_cost: float | None,
+    max_tokens: int | None,
+    max_steps: int | None,
+    as_json: bool,
+) -> int:
+    """Talk with the built-in agent about this folder. What is piped in is its context (git diff | harness ask "review this"), or,
+    without WORDS, the message; on a terminal without WORDS it is line by line."""
+    layout = here()
+    run_detection.refuse(layout, "ask")
+    text = _with_context(" ".join(words), _piped())
+    terminal = bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty()
+    if not text.strip() and not (terminal and not words):
+        raise UsageFault(f"There is nothing to say. Write: {command('ask')} WORDS")
+    if warning := folder.not_committed(layout):
+        console.print_error(warning)
+    talk = Terminal(terminal and not as_json, quiet=as_json)
+    if terminal:
+        folder.offer(layout, user, talk.accepts)
+    folder.check(layout)
+    limits = folder.limits(layout, max_cost, max_tokens, max_steps)
+    who = folder.user(layout, user)
+    made = folder.agent(
+        layout, agent or places.agent_of(layout, who, session), model, talk.permit if terminal else None
+    )
+    with asyncio.Runner() as runner:
+        try:
+            one = AskSession(made, talk, runner, session, who, limits)
+            return one.said(text, as_json=as_json) if text.strip() else one.lines()
+        finally:
+            runner.run(made.close())
+
+
+def _piped() -> str:
+    """Standard input where it is no terminal; bytes that are no UTF-8 become `\\xe4`. Raises UsageFault where it is too large."""
+    if not sys.stdin or sys.stdin.isatty():  # None where it is closed
+        return ""
+    if not select.select([sys.stdin], [], [], PATIENT_SECONDS)[0]:
+        console.print_error(WAITS)
+    data = sys.stdin.buffer.read(MOST_PIPED + 1)
+    if len(data) > MOST_PIPED:
+        raise UsageFault(TOO_LARGE)
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _with_context(text: str, piped: str) -> str:
+    """The message: what was asked, and behind it what was piped in."""
+    return f"{text}\n\n<stdin>\n{piped}\n</stdin>" if text.strip() and piped.strip() else text or piped
+
+
+class AskSession:
+    """One session on this command line."""
+
+    def __init__(
+        self, agent: HarnessAgent, talk: Terminal, runner: asyncio.Runner, session: str, user: str, limits: Limits
+    ) -> None:
+        self.agent, self.talk, self.runner, self.session = agent, talk, runner, session
+        self.user, self.limits = user, limits
+
+    def said(self, text: str, *, as_json: bool = False) -> int:
+        """One call; returns its exit code."""
+        reply = self.runner.run(self._call(text))
+        if as_json:
+            _values.echo(reply)
+        else:
+            self.talk.end(reply)
+        return CODES.get(reply.outcome, errors.NEGATIVE)
+
+    async def _call(self, text: str) -> Reply:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        try:
+            return await self.agent.call(
+                text, session_id=self.session, user_id=self.user, report=self.talk.step, limits=self.limits
+            )
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    def _interrupt(self) -> None:
+        self.agent.interrupt(self.session, self.user)
+
+    def lines(self) -> int:
+        """Line by line, until the end of the input."""
+        console.print_line(f"{self.agent.name}, session {self.session}. {HINT}")
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        while True:
+            try:
+                text = self._line("> ")
+                if not text:
+                    console.print_line("")
+                    return errors.DONE
+                if text.strip():
+                    self.said(text.rstrip("\n"))
+                    signal.signal(signal.SIGINT, signal.default_int_handler)
+            except KeyboardInterrupt:
+                console.print_line("")
+
+    @staticmethod
+    def _line(prompt: str) -> str:
+        """What is typed behind the prompt, with its newline; empty at the end of the input.
+
+        Not `input`: a Ctrl-C that comes between its prompt and its read is only noticed at the next line.
+        """
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        while not select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
+            pass
+        return sys.stdin.readline()
+
+
+class Terminal:
+    """What a person sees of a call: on a terminal its text as it comes and its steps; else its answer at the end."""
+
+    def __init__(self, live: bool, *, quiet: bool = False) -> None:
+        self.live, self.quiet, self.open = live, quiet, False
+
+    def step(self, row: dict[str, Any]) -> None:
+        """A step of the call."""
+        kind = row["type"]
+        if kind == "text" and self.live:
+            sys.stdout.write(console.sanitise(row["text"]))
+            sys.stdout.flush()
+            self.open = True
+        elif kind == "call" and not self.quiet:
+            self._close()
+            about = " ".join(str(value) for value in row["arguments"].values())
+            console.print_error(f"· {row['name']} {' '.join(about.split())[:100]}".rstrip())
+        elif kind == "waits" and not self.quiet:
+            self._close()
+            console.print_error(f"· waits: {row['why']}")
+        elif kind == "lacks":
+            self._close()
+            console.print_error(f"· {row['text']}")
+        elif kind == "summary" and not self.quiet:
+            what = f"could not be summed up: {row['failed']}" if row["failed"] else "was summed up"
+            console.print_error(f"· the conversation {what}")
+
+    def _close(self) -> None:
+        if self.open:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+            self.open = False
+
+    def end(self, reply: Reply) -> None:
+        """What came of the call."""
+        self._close()
+        if not self.live and reply.text:
+            console.print_line(reply.text)
+        if reply.outcome != "ok":
+            console.print_error(f"harness: {reply.outcome}{': ' if reply.reason else ''}{reply.reason}")
+
+    def accepts(self, rows: Sequence[str]) -> bool:
+        """Ask the person whether what the repository brings may be used."""
+        console.print_error("This folder brings what counts only once you have accepted it:")
+        for row in rows:
+            console.print_error(console.sanitise(f"  {row}"))
+        sys.stderr.write("accept all of it, until it changes? [y]es, [n]o: ")
+        sys.stderr.flush()
+        return folder.answered(sys.stdin.readline()) != folder.REFUSED
+
+    def permit(self, question: Question, stopped: Callable[[], bool]) -> str:
+        """Ask the person on the terminal, in the thread of the call."""
+        self._close()
+        console.print_error(f"{question.tool}: {question.about[:LONGEST]}\n(by the rule {question.rule})")
+        sys.stderr.write("permit it? [y]es, [n]o, [a]lways: ")
+        sys.stderr.flush()
+        while not stopped():
+            if select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
+                return folder.answered(sys.stdin.readline())
+        sys.stderr.write("\n")
+        return folder.REFUSED

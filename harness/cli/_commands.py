@@ -1,0 +1,120 @@
+"""The commands that runs and people call alike: `next`, `note`, `issue`, `reply`, `check`, `verify`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from harness.base import console, errors
+from harness.cli import _tables, _values, help, quick
+from harness.cli.help import as_json
+from harness.cli.quick import here
+from harness.commands import agent_requests
+from harness.mission.issues import SEVERITIES
+from harness.proof import verify as verifying
+from harness.state.layout import command
+
+
+@click.command(name="next")
+@click.option("--leaving", metavar="WORD", help="The last look before run.sh ends with WORD.")
+@click.option("--told", metavar="LINE", help="Show such a line as a person reads it: when a WAIT ends, and why.")
+@as_json
+def next_(as_json: bool, **options: str | None) -> int:
+    """What is due, in one line."""
+    given = [word for name, value in options.items() if value for word in (f"--{name}", value)]
+    return quick.next_(["--json"] * as_json + given)
+
+
+@click.command()
+@click.option("--tag", default="-", help="TRICK, DECISION, AVOID, CONTEXT, FAIL or -.")
+@click.argument("text", nargs=-1)
+def note(tag: str, text: tuple[str, ...]) -> int:
+    """Note one line for later runs."""
+    return quick.note(["--tag", tag, *text])
+
+
+class _Titled(help.CommandGroups):
+    """A group whose first word may be a title, since agents call `issue TITLE`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A word that is no command is a title, also after options."""
+        title = bool(args) and args[0] not in (*self.commands, *ctx.help_option_names)
+        return super().parse_args(ctx, [_TITLE, *args] if title else args)
+
+
+_TITLE = "TITLE"
+
+
+@click.group(cls=_Titled, subcommand_metavar="TITLE | COMMAND [ARGS]...")
+def issue() -> None:
+    """Report a fault that is not yours to fix now. Also list and close those that were reported."""
+
+
+@issue.command(name=_TITLE)
+@click.argument("title", metavar="", default="")
+@click.option("--severity", default="minor", type=click.Choice(SEVERITIES))
+@click.option("--evidence", default="")
+@click.option("--repro", default="")
+@click.option("--suggested-fix", default="")
+@click.option("--code-pointer", default="")
+def issue_report(title: str, **fields: str) -> None:
+    """Report a fault that is not yours to fix now."""
+    if not title.strip():
+        example = f"{command('issue')} 'it crashes on empty input' --severity major"
+        raise errors.UsageFault(f"Say what is wrong, such as: {example}")
+    console.print_line(agent_requests.issue(here(), {"title": title, **fields}))
+
+
+@issue.command(name="list")
+@as_json
+def issue_list(as_json: bool) -> None:
+    """The issues, a line each."""
+    _values.echo(_values.issue_list(here())) if as_json else _tables.issue_list(here())
+
+
+@issue.command(name="close")
+@click.argument("issue_id", metavar="ID")
+@click.option("--why", default="", help="The reason.")
+def issue_close(issue_id: str, why: str) -> None:
+    """Close an issue: planners no longer see it."""
+    console.print_line(agent_requests.close_issue(here(), issue_id, why))
+
+
+@click.command()
+@click.argument("file")
+def reply(file: str) -> None:
+    """Give the run's reply: FILE, or - for standard input. It is checked at once, the last good one counts."""
+    text = sys.stdin.read() if file == "-" else agent_requests.text_of(file)
+    console.print_line(agent_requests.reply(here(), text))
+
+
+@click.command()
+@click.argument("name", metavar="[FEATURE|CLAIM]", required=False)
+@as_json
+def check(name: str | None, as_json: bool) -> int:
+    """Run checks as the validator will. Those of a feature, of a claim, or all; it counts for nothing."""
+    found = _values.shown(agent_requests.check(here(), name or ""), _tables.receipt, as_json)
+    if as_json:
+        return _values.checks(found, "" if found else agent_requests.unchecked(here(), name or ""))
+    if not found:
+        console.print_line(agent_requests.unchecked(here(), name or ""))
+    return errors.DONE if found and all(receipt.green for receipt in found) else errors.NEGATIVE
+
+
+@click.command()
+@click.argument("contract_path", metavar="[CONTRACT]", default="")
+@click.option("--in", "folder", default=".", metavar="DIR", help="The clone to check, this folder.")
+@click.option("--at", "commit", default="", metavar="COMMIT", help="Check a fresh clone at that commit.")
+@as_json
+def verify(contract_path: str, folder: str, commit: str, as_json: bool) -> int:
+    """Run all checks of a contract on any clone. A receipt that you can check without trusting us."""
+    where = os.path.abspath(folder)
+    fired = verifying.verify(verifying.find_contract(contract_path, where), where, commit)
+    found = _values.shown(fired, _tables.receipt, as_json)
+    if as_json:
+        return _values.checks(found, "the contract has no check")
+    red = [receipt for receipt in found if not receipt.green]
+    console.print_line(f"{len(found) - len(red)} of {len(found)} checks are green")
+    return errors.NEGATIVE if red or not found else errors.DONE

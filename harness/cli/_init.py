@@ -1,0 +1,90 @@
+"""The commands that start a mission and find what is wrong with it: `init` and `doctor`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from harness.base import console, errors
+from harness.cli import _schedule, _tables, _values, quick
+from harness.cli.help import as_json
+from harness.cli.quick import here
+from harness.commands import agent_choice, config_check, confinement_probe
+from harness.commands import doctor as doctors
+from harness.mission import mission
+from harness.run import starting
+from harness.state.layout import command
+from harness.workplace import run_detection
+
+
+def _require_loop(context: click.Context, _: click.Parameter, words: tuple[str, ...]) -> None:
+    """run.sh hands its own options to `init --quietly`, so that none is refused behind a mission that was begun for it."""
+    if words and not context.params.get("quietly"):
+        raise click.UsageError(f"Got unexpected extra argument ({' '.join(words)})")
+    if words:
+        quick.loop_options(here(upwards=False), [*words])
+
+
+@click.command()
+@click.option("--agent", default="", metavar="NAME", help="The agent; goes into config.toml.")
+@click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
+@click.option("--example", is_flag=True, help="Begin with the example's SPEC.md and playbooks, which need no agent.")
+@click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, only warn.")
+@click.option(
+    "--new", is_flag=True, help="Put the mission that is DONE away, into .harness/archive, and start the next one."
+)
+@click.option("--abandon", is_flag=True, help="As --new, also where the mission is not DONE.")
+@click.argument("loop", nargs=-1, metavar="", expose_value=False, callback=_require_loop)
+def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abandon: bool) -> None:
+    """Start a mission in this folder, and choose its agent. The folder is in a git repository, and has a SPEC.md."""
+    layout = here(upwards=False)
+    run_detection.refuse(layout, "init")
+    agent_choice.require(layout, agent, trust)
+    _lines(starting.put_away(layout, abandon=abandon) if new or abandon else [])
+    there = mission.exists(layout)
+    _lines(starting.lay_example(layout) if example else [])
+    made = starting.start(layout)
+    if not (there and quietly):
+        begun = f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."
+        _lines([begun, *starting.located(layout)])
+    _lines([] if quietly else agent_choice.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None))
+    warnings = map("warning: {}".format, config_check.require(layout))
+    _lines([*(starting.announced(layout) if quietly else [agent_choice.ceiling(layout)]), *warnings])
+
+
+def _lines(lines: Iterable[str]) -> None:
+    for line in filter(None, lines):
+        console.print_line(line)
+
+
+def _ask(question: str, answers: dict[str, str], default: str) -> str:
+    for name, meaning in answers.items():
+        console.print_line(f"  {name:<10} {meaning}".rstrip())
+    try:
+        return str(click.prompt(question, type=click.Choice(list(answers)) if answers else str, default=default))
+    except (click.Abort, errors.Interruption) as left:
+        if getattr(left, "code", errors.INTERRUPTED) == errors.INTERRUPTED:  # Ctrl-D or Ctrl-C: a person reads it
+            console.print_line(f"\nThe mission is started, and nothing else was written. {command('init')} asks again.")
+        raise
+
+
+@click.command()
+@click.argument("part", required=False, type=click.Choice(["agents", "confine", "unattended"]))
+@click.option("--fix", is_flag=True, help="Settle dead runs, as the next run would.")
+@click.option("--try", "trial", is_flag=True, help="With agents: one small real call of each that is configured.")
+@as_json
+def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
+    """Find what is wrong with the mission. Or with agents of this machine, or (confine) what a run's programs can do to it, or
+    (unattended) what would stop it tonight."""
+    if trial and part != "agents":
+        raise errors.UsageFault(f"Say: {command('doctor agents --try')}")
+    if part == "unattended":
+        return _schedule.tonight(as_json)
+    fixed = doctors.fix(here()) if fix and not part else []
+    if part == "agents":
+        found = doctors.try_agents(here()) if trial else doctors.agents_here(here())
+    else:
+        found = confinement_probe.attempt(here()) if part == "confine" else doctors.examine(here())
+    return _values.findings(found, fixed) if as_json else _tables.findings(found, fixed)

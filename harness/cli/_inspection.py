@@ -1,0 +1,115 @@
+"""The commands with which a person looks in: `status`, `why`, `runs`, `log`, `usage`, `watch`, `report`, and how run.sh ends."""
+
+from __future__ import annotations
+
+import click
+
+from harness.base import console, errors
+from harness.cli import _log as transcripts
+from harness.cli import _run_view, _tables, _values, help
+from harness.cli.help import as_json
+from harness.cli.quick import here
+from harness.commands import spending
+from harness.commands import status as statuses
+from harness.commands import why as explaining
+from harness.notice import hooks
+from harness.report import live, page_file, screen
+from harness.report.glance import Watcher
+
+MOST_RUNS = 1_000_000
+
+
+@click.command()
+@as_json
+def status(as_json: bool) -> None:
+    """Features, attempts, last outcomes, and what is due."""
+    _values.echo(statuses.status(here())) if as_json else _tables.status(statuses.status(here()))
+
+
+@click.command()
+@click.argument("name", metavar="FEATURE|CLAIM")
+@as_json
+def why(name: str, as_json: bool) -> None:
+    """Why a feature or a claim is believed: receipts, history, runs."""
+    if as_json:
+        _values.echo(explaining.value(here(), name))
+        return
+    console.print_line("\n".join(explaining.explain(here(), name)))
+
+
+@click.group(cls=help.CommandGroups)
+def runs() -> None:
+    """What ran: list, show."""
+
+
+@runs.command(name="list")
+@click.option("-n", "most", type=click.IntRange(1, MOST_RUNS), default=20, help="How many, the newest last.")
+@as_json
+def runs_list(most: int, as_json: bool) -> None:
+    """Finished runs, a line each."""
+    _values.echo(_values.run_list(here(), most)) if as_json else _tables.run_list(here(), most)
+
+
+@runs.command(name="show")
+@click.argument("of", metavar="RUN|FEATURE")
+@click.option("--prompt", is_flag=True, help="Its prompt, byte for byte; of a run of an archived mission, too.")
+@as_json
+def runs_show(of: str, prompt: bool, as_json: bool) -> None:
+    """One run, or the newest one of a feature: result, receipts, and where its files are."""
+    if prompt:
+        _run_view.prompt(here(), of, as_json)
+        return
+
+    _values.echo(_values.run(here(), of)) if as_json else _tables.run(here(), of)
+
+
+@click.command()
+@click.argument("what", metavar="[RUN|FEATURE|ROLE]", default="")
+@click.option("-f", "follow", is_flag=True, help="Go on until that run is over; without a name, from run to run.")
+@as_json
+def log(what: str, follow: bool, as_json: bool) -> None:
+    """What an agent says and does, live or later. Without a name: the run under way, else the newest that has a transcript."""
+    transcripts.log(here(), what, follow, as_json)
+
+
+@click.command()
+@as_json
+def usage(as_json: bool) -> None:
+    """What was spent: by role, feature, day and model, and in all."""
+    _values.echo(spending.spending(here())) if as_json else _tables.usage(spending.spending(here()))
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Print how it stands now, and end; as without a terminal.")
+def watch(once: bool) -> None:
+    """What runs now, live: each lane with its last lines, the queue, spending, receipts, notes. It only reads; q ends it."""
+    live.make_lenient()
+    if live.able() and not once:
+        live.watch(here().project)
+        return
+    for line in screen.plain(Watcher(here().project).look()):
+        console.print_line(line)
+
+
+@click.command()
+@click.argument("of", metavar="[MISSION]", default="")
+@click.option("--to", "target", default="", metavar="FILE", help="Where to. [.harness/report.html]")
+@click.option("--open", "opens", is_flag=True, help="Show it in the browser of this machine.")
+def report(of: str, target: str, opens: bool) -> int:
+    """The whole mission as one HTML page that needs no network. MISSION is one that `init --new` put away."""
+    made = page_file.write(here(), of, target)
+    console.print_line(f"{here().relative(made.path)}: {made.runs} runs, {-(-made.size // 1024)} KiB")
+    if opens:
+        click.launch(f"file://{made.path}")
+    for fault in made.faults:
+        console.print_error(f"harness: {fault}")
+    return errors.BROKEN if made.faults else errors.DONE
+
+
+@click.command(hidden=True)
+@click.argument("word")
+def ending(word: str) -> None:
+    """The lines with which run.sh ends."""
+    console.print_line("\n".join(statuses.ending(here(), word)))
+    for line in hooks.at_ending(here(), word):
+        console.print_line(console.sanitise(f"warning   {line}"))

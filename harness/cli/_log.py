@@ -1,0 +1,173 @@
+"""`log`: what agents say and do, readable: of one run, of the newest run of a feature or role, or of the whole mission."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from harness.base import console, errors
+from harness.base.record import Record
+from harness.cli import _values
+from harness.cli.help import unknown
+from harness.commands.steering import looping
+from harness.decision import views
+from harness.mission import mission, roles, runs
+from harness.run import steps, transcript
+from harness.run.transcript import Row
+from harness.state import files, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+from harness.workplace import lease
+
+BLOCK = 65536
+POLL_SECONDS = 0.2
+MARKS = {"said": "says", "did": "does", "output": "   |"}
+
+
+def log(layout: Layout, what: str, follow: bool, as_json: bool) -> None:
+    """Show the log of the run that `what` names (see `find`), with `follow` until it is over, without a name from run to run."""
+    if follow and as_json:
+        raise errors.UsageFault("'--json' is one value, and '-f' has no end: say one of them.")
+    mission.check_format(layout)
+    if as_json:
+        _values.echo(value(layout, find(layout, what)))
+    elif follow and not what:
+        follow_mission(layout)
+    else:
+        _follow(layout, [find(layout, what)], follow)
+
+
+class TranscriptReader:
+    """Reads the transcript of a run as it grows; `shown` says whether a row for people has come, `asked` whether an agent was."""
+
+    def __init__(self, layout: Layout, run_id: str) -> None:
+        self.layout, self.run_id, self.path = layout, run_id, layout.run(run_id).stream
+        self.offset, self.rest = 0, b""
+        self.shown = self.asked = False
+
+    def rows(self) -> Iterator[Row | bytes]:
+        """The rows for people that have come since the last call; a line that is no row is given as it is."""
+        while block := files.read_from(self.path, self.offset, BLOCK):
+            self.offset += len(block)
+            *lines, self.rest = (self.rest + block).split(b"\n")
+            for line in lines:
+                row = transcript.parse(line)
+                self.asked = self.asked or (row is not None and row.kind == "agent")
+                if row is None or row.kind not in transcript.FOR_MACHINES:
+                    self.shown = True
+                    yield line if row is None else row
+
+    def over(self) -> bool:
+        """Whether no more rows will come."""
+        return os.path.exists(self.layout.run(self.run_id).result) or runs.is_dead(self.layout, self.run_id)
+
+    def why_empty(self) -> str:
+        """Why nothing was shown."""
+        result = runs.result(self.layout, self.run_id)
+        if result is None and not self.over():
+            return "the agent works, and has said nothing yet" if self.asked else "the run is still starting"
+        if result and result.agent and not os.path.exists(self.path):
+            return "its transcript is gone: gc removed it"
+        if self.asked:
+            reason = result.reason.split("\n")[0] if result else "the run died"
+            return "the agent said nothing" + (f": {reason}" if reason else "")
+        if result is None or result.outcome not in runs.GOOD:
+            how = (
+                f"ended before an agent was asked: {result.outcome}, {result.reason}" if result else "died before that"
+            )
+            return f"no agent was asked: the run {how}".removesuffix(", ")
+        return "no agent was asked: this run is the work of code alone"
+
+
+def find(layout: Layout, what: str) -> str:
+    """The run that `what` names: its id, or the newest of a feature or role; "" is the run under way, else the newest. Of several
+    the newest with a transcript. Raises UsageFault where there is none."""
+    if what and State(layout).exists(names.of_run(what, names.CONTEXT)):
+        return what
+    alive = [one for one in lease.alive(layout) if what in ("", one.feature, one.role)]
+    if alive:
+        return alive[-1].run
+    first = ""
+    for one in runs.finished(layout):
+        if what in ("", one.feature, one.role):
+            if files.length(layout.run(one.run).stream):
+                return one.run
+            first = first or one.run
+    if first:
+        return first
+    ids, there = [one.id for one in views.queue(layout)], roles.known(layout)
+    if what in ("", *ids, *there):
+        raise errors.UsageFault(f"Nothing has run yet{f' of {what}' if what else ''}.")
+    raise errors.UsageFault(
+        f"There is no run, feature or role '{what}'.{unknown(what, [*ids, *there])} See: {command('runs list')}"
+    )
+
+
+def follow_mission(layout: Layout) -> None:
+    """The run under way, or the newest, and then every next one, until neither run.sh nor a run works on the mission."""
+    alive = [one.run for one in lease.alive(layout)]
+    _follow(layout, alive or ([] if looping(layout) else [find(layout, "")]), follow=True, every=True)
+
+
+def _follow(layout: Layout, wanted: list[str], follow: bool, every: bool = False) -> None:
+    """Show these runs until they are over; with `every` also those that begin meanwhile."""
+    old = set(State(layout).list(names.RUNS)) - set(wanted)
+    readers = {run_id: TranscriptReader(layout, run_id) for run_id in wanted}
+    above, first = "", True
+    while True:
+        more = every and looping(layout)
+        if every:
+            begun = [name for name in State(layout).list(names.RUNS) if name not in old and name not in readers]
+            readers |= {name: TranscriptReader(layout, name) for name in begun}
+        for run_id, reader in list(readers.items()):
+            over = not follow or reader.over()
+            above = _show(reader, above, over or first)
+            if over:
+                old.add(run_id)
+                del readers[run_id]
+                _show_end(layout, run_id, every)
+        if not readers and not more:
+            return
+        first = False
+        time.sleep(POLL_SECONDS)
+
+
+def _show(reader: TranscriptReader, above: str, explain: bool) -> str:
+    """Show what has come, below the name of the run, or why nothing has; returns the run whose name is the last one shown."""
+    for row in reader.rows():
+        if above != reader.run_id:
+            console.print_line(f"== {reader.run_id}")
+            above = reader.run_id
+        _echo_row(row)
+    if explain and not reader.shown and os.path.exists(reader.layout.run(reader.run_id).context):
+        if above != reader.run_id:
+            console.print_line(f"== {reader.run_id}")
+        console.print_line(f"        ({console.sanitise(reader.why_empty())})")
+        return reader.run_id
+    return above
+
+
+def _show_end(layout: Layout, run_id: str, every: bool) -> None:
+    result = runs.result(layout, run_id) if every else None
+    if result:
+        console.print_line(steps.line_of(result))
+
+
+def _echo_row(row: Row | bytes) -> None:
+    if isinstance(row, bytes):  # torn by a crash, or not written by the harness
+        console.print_line(f"      ? not ours: {console.sanitise(row.decode('utf-8', 'replace'))}")
+        return
+    for text in row.text.rstrip("\n").split("\n"):
+        console.print_line(console.sanitise(f"{row.at:7.1f} {MARKS.get(row.kind, row.kind)} {text}"))
+
+
+def value(layout: Layout, run_id: str) -> dict[str, Any]:
+    """The log of a run as one JSON value."""
+    reader = TranscriptReader(layout, run_id)
+    rows = [row.asdict() for row in reader.rows() if isinstance(row, Record)]
+    context = runs.context(layout, run_id)
+    why = "" if reader.shown else reader.why_empty()
+    head = {"run": run_id, "role": context.role, "feature": context.feature, "over": reader.over()}
+    return {**head, "why": why, "rows": rows}

@@ -1,0 +1,173 @@
+"""`memory` and `identity`: what the mission and its roles remember, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from harness.base import console
+from harness.cli import _snapshots, _tables, _values, help
+from harness.cli.help import as_json
+from harness.cli.quick import here
+from harness.commands import curations, identities, provenance
+from harness.memory import archive, raw
+
+TITLES = {
+    "came": ("kept", "promoted", "graduated", "item"),
+    "said again": ("merged",),
+    "superseded": ("superseded",),
+    "gated": ("gated",),
+    "dropped": ("dropped", *(one for one in archive.OLDER[1:] if one not in archive.DISPOSITIONS)),
+}
+WHERE = {"promoted": "in summary.md, too", "graduated": "in an identity, too"}
+
+
+class _OfLine(click.Command):
+    """A command whose words are a line of a page, which may begin like an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """No option of ours has a blank."""
+        return super().parse_args(ctx, [f" {word}" if word[:1] == "-" and " " in word else word for word in args])
+
+
+@click.group(cls=help.CommandGroups)
+def memory() -> None:
+    """What the mission remembers: show, diff, why, at."""
+
+
+@memory.command(name="show")
+@click.argument("layer", type=click.Choice(["raw", "summary", "memory", "identity", "all"]), default="all")
+@as_json
+def memory_show(layer: str, as_json: bool) -> None:
+    """The layers of memory: raw, summary, memory, identity, or all."""
+    _values.echo(_values.memory(here(), layer)) if as_json else _tables.memory(here(), layer)
+
+
+@memory.command(name="diff")
+@click.argument("curation", metavar="[RUN]", default="")
+@as_json
+def memory_diff(curation: str, as_json: bool) -> None:
+    """What a curation changed, and why; by default the newest."""
+    value = curations.diff(here(), curation)
+    _values.echo(value) if as_json else _lines(_difference(value))
+
+
+@memory.command(name="why", cls=_OfLine)
+@click.argument("line", nargs=-1, required=True)
+@as_json
+def memory_why(line: tuple[str, ...], as_json: bool) -> None:
+    """The notes behind a line of summary.md or MEMORY.md; the words with which it begins are enough."""
+    value = provenance.why(here(), " ".join(line))
+    _values.echo(value) if as_json else _lines(_sources(value))
+
+
+@click.group(cls=help.CommandGroups)
+def identity() -> None:
+    """What roles know across missions: list, why, forget."""
+
+
+@identity.command(name="list")
+@click.argument("role", default="")
+@as_json
+def identity_list(role: str, as_json: bool) -> None:
+    """The lines of a role, or of all, with their missions and counts."""
+    run, rows = identities.given(here())
+    if run:
+        rows = [row for row in rows if role in ("", row["role"])]
+        told = f"The identities are outside of what run {run} may read; its prompt gave it"
+        lines = [f"{told}:", *map(_known, rows)] if rows else [f"{told} none of {role or 'them'}."]
+        _values.echo(rows) if as_json else _lines(lines)
+        return
+    rows = identities.listed(role)
+    _values.echo(rows) if as_json else _lines(map(_known, rows) if rows else ["No role knows anything yet."])
+
+
+@identity.command(name="why", cls=_OfLine)
+@click.argument("line", nargs=-1, required=True)
+@click.option("--role", default="", help="Where two roles know the same line.")
+@as_json
+def identity_why(line: tuple[str, ...], role: str, as_json: bool) -> None:
+    """Where a line came from: its notes in all missions, and the rule."""
+    value = identities.why(" ".join(line), role)
+    _values.echo(value) if as_json else _lines(_evidence(value))
+
+
+@identity.command(name="forget", cls=_OfLine)
+@click.argument("line", nargs=-1, required=True)
+@click.option("--role", default="", help="Where two roles know the same line.")
+@as_json
+def identity_forget(line: tuple[str, ...], role: str, as_json: bool) -> None:
+    """Take a line back for good: it does not come again."""
+    value = identities.forget(here(), " ".join(line), role)
+    said = f"{value['role']}.md forgot: {value['text']}. It does not come again."
+    _values.echo(value) if as_json else _lines([said])
+
+
+memory.add_command(_snapshots.memory_at)
+GROUPS = (memory, identity)
+
+
+# ---- as people read it
+
+
+def _lines(lines: Any) -> None:
+    for line in lines:
+        console.print_line(console.sanitise(line))
+
+
+def _difference(value: dict[str, Any]) -> list[str]:
+    """A curation: its entries by what became of them, then what became of lessons."""
+    if value["why"]:
+        return [value["why"][:1].upper() + value["why"][1:] + "."]
+    lines = [f"{value['run']}: {len(value['entries'])} notes"]
+    for title, dispositions in TITLES.items():
+        rows = [row for row in value["entries"] if row.disposition in dispositions]
+        lines += [f"{title} ({len(rows)})", *(_row(row) for row in rows)] if rows else []
+    later = [_changed(row.asdict()) for row in value["changes"]]
+    lines += [f"lessons ({len(later)})", *later] if later else []
+    return (
+        [*lines, f"left summary.md ({len(value['left'])})", *(f"  {line}" for line in value["left"])]
+        if value["left"]
+        else lines
+    )
+
+
+def _row(row: Any) -> str:
+    entry = row.entry.partition("] ")[2] if raw.parse_line(row.entry, row.seq).tag else row.entry
+    why = row.why or WHERE.get(row.disposition, "")
+    return f"  {row.seq:>5}  {entry}{f'   ({why})' if why else ''}"
+
+
+def _changed(row: dict[str, Any]) -> str:
+    """What became of a lesson; of an older version's line, where an item went."""
+    if "moved" in row:
+        return f"  moved to {row['to']}: {row['moved']}   ({row['why']})"
+    return f"  {row['lesson']:>5}  {row['change']}: {row['text']}   ({row['why']})"
+
+
+def _sources(value: dict[str, Any]) -> list[str]:
+    """A line with the entries behind it, and what became of it."""
+    where = ", ".join(value["places"]) or "on no page now"
+    if value["lesson"] is None:
+        return [value["line"], f"  A person wrote it: {where}"]
+    lines = [value["line"], f"  {where}"]
+    for row in value["entries"]:
+        who = f"{row['at']} {row['role']} {row['feature']} {row['tag']}".strip()
+        lines.append(f"  {row['seq']:>5}  {who}: {row['text']}")
+        lines.append(f"         {row['disposition']} by {row['run']}{': ' + row['why'] if row['why'] else ''}")
+    return [*lines, *(f"{_changed(row.asdict())} by {row.run}" for row in value["changes"])]
+
+
+def _known(row: dict[str, Any]) -> str:
+    where = f"{', '.join(row['missions'])} · {row['count']}x" if row["count"] else "a person's"
+    return f"{row['role']}  {row['text']}   ({where})"
+
+
+def _evidence(value: dict[str, Any]) -> list[str]:
+    lines = [_known(value), f"  {value['rule'] or 'A person wrote it.'}"]
+    for one in value["evidence"]:
+        lines.append(
+            f"  {one.mission} {one.seq:>5}  {one.at} {one.role} {one.feature} {one.tag}: {one.text} by {one.run}"
+        )
+    return lines

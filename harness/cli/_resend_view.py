@@ -1,0 +1,141 @@
+"""How a prompt that is fired again looks to a person, and as JSON: the difference of the prompts, both sides, the spread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from harness.base import console, errors
+from harness.cli import _tables, _values
+from harness.mission import runs
+from harness.replay import prompt_swap, resend, side_by_side, state_at_run
+from harness.replay.replays import ReplayRecord
+from harness.replay.resend import ResendRequest, SampleDetail
+from harness.replay.side_by_side import Side, SideComparison, Spread
+from harness.run.thinking import NEEDS_HELP
+from harness.state.layout import Layout
+
+
+def order(
+    layout: Layout, where: Layout, run_id: str, agent: str, model: str, words: tuple[str, ...], times: int
+) -> ResendRequest:
+    """What is asked; raises UsageFault for a swap that is not known."""
+    swaps = [prompt_swap.asked(word) for word in words]
+    return ResendRequest(
+        layout=layout, where=where, run=run_id, agent=agent, model=model, swaps=swaps, words=list(words), times=times
+    )
+
+
+def previewed(asked: ResendRequest, as_json: bool) -> int:
+    """Show what the swaps change in the prompt; nothing is fired."""
+    lines = resend.previewed(asked)
+    if as_json:
+        _values.echo({"run": asked.run, "prompt_diff": lines})
+    else:
+        console.print_line("\n".join([*lines, f"Nothing was fired. To do so: {resend.hint(asked.run)}"]))
+    return errors.DONE
+
+
+def fired(asked: ResendRequest, as_json: bool) -> int:
+    """Fire it, and show both sides after each time, then the spread; returns the exit code."""
+    lines = resend.previewed(asked) if asked.swaps else []
+    if lines and not as_json:
+        console.print_line("\n".join(lines))
+    past, about, shots = state_at_run.of_run(asked.where, asked.run), None, list[SampleDetail]()
+    old, sides = side_by_side.before(asked.layout, past), list["SideComparison"]()
+    for one in resend.fire_again(asked):
+        if isinstance(one, ReplayRecord):
+            about = one
+            _say(as_json, _begun(about))
+            continue
+        shots.append(one)
+        who = " ".join(filter(None, [asked.agent, one.sample.used.model or asked.model]))
+        sides.append(side_by_side.beside(old, side_by_side.after(one, who)))
+        if not as_json:
+            _print_sides(sides[-1], one, len(shots) if asked.times > 1 else 0)
+    made = side_by_side.spread([one.sample for one in shots])
+    where = f".harness/replays/{about.id}/" if about else ""
+    if as_json:
+        _values.echo(_value(about, lines, sides, shots, made))
+    elif asked.times > 1:
+        _print_spread(made)
+    _say(as_json, f"kept in {where}; nothing of it counts in the mission, its cost is in `usage` under replays")
+    return _code(shots)
+
+
+def _say(as_json: bool, line: str) -> None:
+    if not as_json:
+        console.print_line(line)
+
+
+def _begun(about: ReplayRecord) -> str:
+    same = "the same bytes" if about.mounted and not about.swaps else f"{about.prompt_bytes} bytes"
+    place = "clone and state of then are at the paths that it names"
+    elsewhere = "its Runtime context names the clone: nothing can be mounted here at the paths of then"
+    times = f", {about.times} times" if about.times > 1 else ""
+    return f"fires the prompt of {about.run} again{times}: {same}; {place if about.mounted else elsewhere}"
+
+
+def _print_sides(value: SideComparison, shot: SampleDetail, number: int) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in (f"time {number}" if number else "", "then", "now"):
+        table.add_column(title, overflow="fold")
+    for cells in side_by_side.rows(value):
+        table.add_row(*(Text(console.sanitise(cell)) for cell in cells))
+    _tables.print_table(table)
+    reason = shot.sample.reason if shot.sample.outcome not in runs.GOOD else ""
+    for line in filter(None, [reason, shot.sample.fault, *shot.sample.notes]):
+        console.print_line(f"note  {console.sanitise(line)}")
+    if value.then.patch is None:
+        console.print_line("the work of then is no longer in the repository")
+    elif not value.work and value.now.patch:
+        console.print_line("the work is the same, line for line")
+    for line in value.work or ([] if value.then.patch else value.replies):
+        console.print_line(console.sanitise(line))
+
+
+def _print_spread(value: Spread) -> None:
+    outcomes = ", ".join(f"{count}x {name}" for name, count in sorted(value.outcomes.items()))
+    console.print_line(f"outcomes       {outcomes}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("", "least", "median", "most"):
+        table.add_column(title, justify="left" if not title else "right")
+    shown = {
+        "checks passed": value.passed,
+        "tokens": value.tokens,
+        "cost USD": value.cost_usd,
+        "seconds": value.seconds,
+    }
+    for name, three in shown.items():
+        table.add_row(name, *(f"{one:.6g}" for one in three) if three else ("?", "?", "?"))
+    _tables.print_table(table)
+
+
+def _value(
+    about: ReplayRecord | None, lines: list[str], sides: list[SideComparison], shots: list[SampleDetail], spread: Spread
+) -> dict[str, Any]:
+    return {
+        "replay": about.asdict() if about else None,
+        "prompt_diff": lines,
+        "then": _side(sides[0].then) if sides else None,
+        "now": [{**_side(one.now), "work_diff": one.work, "reply_diff": one.replies} for one in sides],
+        "samples": [one.sample.asdict() for one in shots],
+        "spread": spread.asdict(),
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    row = side.asdict()
+    return {**row, "patch": None if side.patch is None else side.patch.decode("utf-8", "replace")}
+
+
+def _code(shots: list[SampleDetail]) -> int:
+    """0 where each time ended well; 69 or 75 where the agent could not answer, else 10."""
+    ended = [one.sample.outcome for one in shots]
+    if set(ended) & set(NEEDS_HELP):
+        return errors.UNAVAILABLE
+    if "limit" in ended:
+        return errors.BUSY
+    return errors.DONE if all(one in runs.GOOD for one in ended) else errors.NEGATIVE

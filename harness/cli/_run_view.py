@@ -1,0 +1,202 @@
+"""How past runs look to a person, and as JSON: prompts rebuilt and explained, and what a search finds."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rich.table import Table
+from rich.text import Text
+
+from harness.base import console, errors
+from harness.cli import _tables, _values
+from harness.cli.help import unknown
+from harness.mission import config
+from harness.replay import explain, playback, rebuild, run_lookup
+from harness.replay.explain import Explanation
+from harness.replay.export import ExportResult
+from harness.replay.playback import PlaybackResult
+from harness.replay.pruning import PruneResult
+from harness.replay.search import SearchResult
+from harness.state import files, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+
+SHOWN_BEFORE, SHOWN_AFTER = 40, 60  # characters around the place where two texts differ
+
+
+def named(layout: Layout, name: str) -> tuple[Layout, str]:
+    """The mission and the id of the run that `name` is, or of the newest run of the feature; raises UsageFault with those that
+    look like it."""
+    run_lookup.require(layout)
+    try:
+        return run_lookup.find(layout, _values.run_named(layout, name) if "/" not in name else name)
+    except errors.UsageFault as fault:
+        if str(fault).startswith("There is no run"):
+            near = unknown(name, State(layout).list(names.RUNS))
+            raise errors.UsageFault(f"There is no run '{name}'.{near} See: {command('runs list')}") from None
+        raise
+
+
+def compared(where: Layout, run_id: str, as_json: bool) -> int:
+    """Show whether the prompt of a run is what its manifest says; returns the exit code."""
+    made = rebuild.one(where, run_id)
+    title, fault = run_lookup.title(where, run_id), "" if made.equal else rebuild.difference(made)
+    lines = [] if made.equal else rebuild.diff(made)
+    if as_json:
+        size = {"bytes": len(made.data), "parts": len(made.rows)}
+        _values.echo({"run": title, "equal": made.equal, **size, "fault": fault, "diff": lines})
+    elif made.equal:
+        words = f"{len(made.data)} bytes from {len(made.rows)} parts"
+        console.print_line(f"{title}: {words}, equal to the prompt that was sent, byte for byte")
+    else:
+        console.print_line("\n".join([f"{title}: {where.relative(where.run(run_id).prompt)} {fault}", *lines]))
+    return errors.DONE if made.equal else errors.BROKEN
+
+
+def every(layout: Layout, as_json: bool) -> int:
+    """Show how all prompts come out, a line for each fault; returns the exit code."""
+    total = rebuild.every(layout)
+    if as_json:
+        faults = [{"run": run, "fault": fault} for run, fault in total.faults]
+        removed = [{"run": run, "forgotten": words} for run, words in total.forgotten]
+        _values.echo({**total.asdict(), "faults": faults, "forgotten": removed})
+    else:
+        for run, fault in total.faults:
+            console.print_line(f"{run}: {fault}")
+        for run, words in total.forgotten:
+            console.print_line(f"{run}: {words}")
+        none = f"; {total.without_prompt} ended before they had one" if total.without_prompt else ""
+        gone = f"; {len(total.forgotten)} forgotten" if total.forgotten else ""
+        console.print_line(f"{total.equal} of {total.runs} runs: the prompt is rebuilt byte for byte{none}{gone}")
+    return errors.BROKEN if total.faults else errors.DONE
+
+
+def played(layout: Layout, mission: str, other: str, as_json: bool) -> int:
+    """Play a mission back, and show whether it came out the same, or what differed first; returns the exit code."""
+    made = playback.play(layout, mission, _config(other) if other else None)
+    if as_json:
+        _values.echo({**made.asdict(), "same": made.same})
+    else:
+        console.print_line("\n".join(_played(made)))
+    return errors.DONE if made.same else errors.BROKEN
+
+
+def _config(path: str) -> bytes:
+    """The bytes of another config.toml; raises UsageFault where there is none, BrokenFile where it is none."""
+    text = files.read_text(path)
+    if text is None:
+        raise errors.UsageFault(f"There is no file {path}.")
+    config.parse(text, path)
+    return text.encode()
+
+
+def _played(made: PlaybackResult) -> list[str]:
+    unknown = [f"not recorded, so not compared: {line}" for line in made.missing]
+    if made.first is None:
+        same = "the same decisions, exits of checks and trees"
+        return [f"{made.mission}: {made.played} of {made.runs} runs played back: {same}", *unknown]
+    title = f"{made.mission}/{made.first.run}" if made.first.run else made.mission
+    head = f"{title}: {made.first.what} differs, after {made.played} of {made.runs} runs"
+    return [head, *_parted(made.first.expected, made.first.got), *unknown]
+
+
+def _parted(recorded: str, now: str) -> list[str]:
+    """Both texts around the first character that differs, with a mark below it where they begin alike."""
+    texts = [console.sanitise(text) for text in (recorded, now)]
+    at = next(
+        (place for place, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), min(map(len, texts))
+    )
+    start = max(0, at - SHOWN_BEFORE)
+    shown = [text[start : at + SHOWN_AFTER] + "…" * (len(text) > at + SHOWN_AFTER) for text in texts]
+    heads = [f"  {word:10}{'…' * (start > 0)}" for word in ("recorded", "now")]
+    mark = [" " * (len(heads[0]) + at - start) + "^"] if at else []
+    return [*(head + text for head, text in zip(heads, shown, strict=True)), *mark]
+
+
+def explained(where: Layout, run_id: str, as_json: bool) -> int:
+    """Show the sections of a prompt as a table, then what a prompt cache can serve of it; returns the exit code."""
+    value = explain.explain(where, run_id)
+    if as_json:
+        _values.echo(value)
+        return errors.DONE
+    about = " ".join(filter(None, (value.role, value.feature)))
+    console.print_line(f"{value.run}: {about}, {value.at}, {value.bytes} bytes, about {value.tokens} tokens")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("bytes", "tokens", "section", "source", "digest", "as it is since"):
+        right = title in ("bytes", "tokens")
+        table.add_column(
+            title, justify="right" if right else "left", overflow="fold" if title == "section" else "ellipsis"
+        )
+    for row in explain.rows(value):
+        table.add_row(*(Text(console.sanitise(cell)) for cell in row))
+    _tables.print_table(table)
+    console.print_line(_cacheable(value))
+    return errors.DONE
+
+
+def _cacheable(value: Explanation) -> str:
+    if not value.previous:
+        return f"cacheable  nothing: it is the first run of the {value.role}"
+    if value.share is None:
+        return f"cacheable  not known: {value.fault}"
+    return f"cacheable  {value.cacheable} bytes, {100 * value.share:.0f} %, are as in {value.previous}, the role's run before"
+
+
+def prompt(where: Layout, name: str, as_json: bool) -> None:
+    """Show the prompt of a run, rebuilt: on a terminal safe to show, else with its exact bytes."""
+    where, run_id = named(where, name)
+    text = rebuild.text_of(where, run_id)
+    if as_json:
+        _values.echo({"run": run_lookup.title(where, run_id), "prompt": text})
+    elif sys.stdout.isatty():
+        console.print_line(text)
+    else:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def found(value: SearchResult, most: int, as_json: bool) -> None:
+    """Show hits, a line each: the best of memory, then the newest of runs; and how to go on."""
+    if as_json:
+        _values.echo(value)
+        return
+    for hit in (*value.memory, *value.runs):
+        console.print_line(f"{hit.file}:{hit.line}  {hit.text}")
+    if not value.memory and not value.runs:
+        console.print_line("Nothing has that. Words count as they are written, and one line must have them all.")
+    if value.more:
+        narrower = "--in, --role, --feature, --since"
+        console.print_line(
+            f"There is more: say -n {most * 5}, or narrow it ({narrower}). At most 3 hits of a file are shown."
+        )
+    newest = next((hit.run for hit in value.runs), "")
+    if newest:
+        console.print_line(f"Look at a run: {command('log')} {newest}   {command('runs show')} {newest}")
+    for fault in value.faults:
+        console.print_error(f"not searched: {fault}")
+
+
+def pruned(value: PruneResult, as_json: bool) -> None:
+    """Show what was freed, or would be."""
+    if as_json:
+        _values.echo(value)
+        return
+    verb = "would free" if value.dry_run else "freed"
+    of = f"{value.runs} runs that ended more than {value.days} days ago"
+    console.print_line(f"{verb} {value.bytes / 1e6:.1f} MB: transcripts, output and refused files of {of}")
+    for folder in value.trees:
+        console.print_line(f"{verb} the tree {folder}")
+    if value.replays:
+        console.print_line(f"{verb} what {len(value.replays)} older replays left; what they cost stays")
+
+
+def exported(value: ExportResult, what: str, as_json: bool) -> None:
+    """Show where it is, and how it is replayed there."""
+    if as_json:
+        _values.echo(value)
+        return
+    console.print_line(f"exported {value.runs} runs, {value.bytes / 1e6:.1f} MB, to {value.path}")
+    folder = "the folder that it is unpacked in" if os.path.isfile(value.path) else value.path
+    commits = "git init -q && git fetch repository.bundle 'refs/*:refs/exported/*'"
+    console.print_line(f"in {folder}: harness replay {what}; the commits: {commits}")

@@ -1,0 +1,106 @@
+"""`schedule`: the machine starts the mission at set times; and what `doctor unattended` shows."""
+
+from __future__ import annotations
+
+import click
+
+from harness.base import console, errors
+from harness.cli import _tables, _values, help
+from harness.cli.help import as_json
+from harness.cli.quick import MOST_LANES, here, project_of
+from harness.state.layout import Layout, command
+from harness.unattended import readiness as preflight
+from harness.unattended import recipes, report, schedules
+from harness.unattended import start as starting
+from harness.unattended.schedule_log import ScheduleLog, shown
+
+LAST_LINES = 40
+
+
+@click.group(cls=help.CommandGroups)
+def schedule() -> None:
+    """Have the machine start the mission at set times: add, list, remove, run-now, log."""
+
+
+at_folder = click.option(
+    "-C", "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False), help="The mission's folder."
+)
+
+
+def _where(folder: str | None) -> Layout:
+    return Layout(project_of(click.format_filename(folder))) if folder else here()
+
+
+@schedule.command(name="add")
+@click.option("--every", default="", metavar="TIME", help="Such as 30m, 2h or 1d.")
+@click.option("--cron", multiple=True, metavar="FIELDS", help="Times as in a crontab, such as '*/30 22-23,0-6 * * *'.")
+@at_folder
+@click.option("--for", "goes_on", default="", metavar="TIME", help="How long a start goes on, such as 25m.")
+@click.option("--lanes", type=click.IntRange(1, MOST_LANES), help="How many features at once.")
+@click.option(
+    "--print", "place", type=click.Choice(["systemd", "launchd", "cron"]), help="Print what to install instead."
+)
+def add(
+    every: str, cron: tuple[str, ...], folder: str | None, goes_on: str, lanes: int | None, place: str | None
+) -> None:
+    """Put the mission into your crontab, once: said again, it replaces what was there (without times: with the
+    same). Other lines are not touched."""
+    where = _where(folder)
+    made = schedules.add(where, every, [*cron], goes_on, lanes or 0, place or schedules.CRON, install=place is None)
+    lines = recipes.recipe(made, schedules.start_words(where)) if place else report.added(where, made)
+    console.print_line("\n".join(lines))
+
+
+@schedule.command(name="list")
+@as_json
+def list_(as_json: bool) -> None:
+    """The schedules in your crontab, of all missions, and this one's."""
+    if as_json:
+        _values.echo(report.rows(here()))
+    else:
+        console.print_line("\n".join(report.listed(here())))
+
+
+@schedule.command(name="remove")
+@click.argument("schedule_id", metavar="[ID]", default="")
+@at_folder
+def remove(schedule_id: str, folder: str | None) -> None:
+    """Take this mission's schedule, or the one with this ID, out of your crontab. Its log stays."""
+    console.print_line("\n".join(report.removed(_where(folder), schedule_id)))
+
+
+@schedule.command(name="run-now")
+@at_folder
+def run_now(folder: str | None) -> int:
+    """Start it now as the machine would, in the same environment, and show what the log gets."""
+    return schedules.run_now(_where(folder))
+
+
+@schedule.command(name="log")
+@click.option(
+    "-n", "count", default=LAST_LINES, metavar="LINES", type=click.IntRange(1), help="How many of the last lines."
+)
+@as_json
+def log(count: int, as_json: bool) -> None:
+    """What scheduled starts found, said and left, with local times."""
+    found = ScheduleLog(here()).lines()[-count:]
+    if as_json:
+        _values.echo(found)
+    else:
+        none = f"No scheduled start has written anything yet. See: {command('schedule list')}"
+        console.print_line("\n".join(map(shown, found)) or none)
+
+
+@schedule.command(name="start", hidden=True)
+@click.argument("schedule_id", metavar="ID")
+@click.option("--now", is_flag=True, help="A person starts it.")
+def start(schedule_id: str, now: bool) -> int:
+    """One scheduled start: what the crontab calls."""
+    return starting.start(here(), schedule_id, by_hand=now)
+
+
+def tonight(as_json: bool) -> int:
+    """Show what would stop the mission tonight; NEEDS_PERSON where anything would."""
+    found = preflight.examine(here())
+    code = _values.findings(found, []) if as_json else _tables.findings(found, [])
+    return errors.NEEDS_PERSON if code == errors.NEGATIVE else code

@@ -1,0 +1,149 @@
+"""The commands about conversations: `sessions list`, `show`, `search`, `interrupt` and `rules`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from harness.base import console
+from harness.base.errors import UsageFault
+from harness.cli import _turn_view, _values, help
+from harness.cli.help import as_json
+from harness.cli.quick import here
+from harness.sessions import again, folder, index, interrupts, log, places, recalling, ruling, state
+from harness.sessions.agent import USER
+from harness.sessions.on_files import FileStore
+from harness.sessions.store import Keys, keys
+from harness.workplace import run_detection
+
+MOST = 50
+of_user = click.option("--user", default="", metavar="U", help="Whose; else as `ask` has it.")
+
+
+@click.group(cls=help.CommandGroups)
+def sessions() -> None:
+    """Conversations with the built-in agent: list, show, search, interrupt, rules."""
+
+
+def _one(session: str, user: str) -> tuple[FileStore, Keys]:
+    """The session that is meant."""
+    layout = here()
+    return places.store(layout), keys(folder.user(layout, user), session)
+
+
+def _line(text: str) -> str:
+    """An id on one line."""
+    return " ".join(text.split())
+
+
+@sessions.command(name="list")
+@click.option("--user", default="", metavar="U", help="Those of this user alone.")
+@as_json
+def sessions_list(user: str, as_json: bool) -> None:
+    """The sessions here, the newest first."""
+    store = places.store(here())
+    owners = [keys(user, USER).top.partition("/")[0]] if user else index.owners(store)
+    found = sorted((one for owner in owners for one in index.of_user(store, owner)), key=lambda one: one.ended)[::-1]
+    if as_json:
+        _echo([one.asdict() for one in found])
+        return
+    for one in found:
+        cost = f", {one.used['cost_usd']:.4f} USD" if one.used.get("cost_usd") else ""
+        console.print_line(
+            f"{one.ended}  {_line(one.session)} ({_line(one.user)}, {one.agent}): {one.calls} calls{cost};"
+            f" {one.outcome}: {one.words}"
+        )
+    if not found:
+        console.print_line("There is no session here.")
+
+
+@sessions.command(name="show")
+@click.argument("session", metavar="S")
+@of_user
+@click.option("--turn", type=click.IntRange(min=1), metavar="N", help="This request: its parts, and made again.")
+@click.option("--messages", is_flag=True, help="What was said, all of it.")
+@as_json
+def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_json: bool) -> int:
+    """What a session is, and what came of each of its calls."""
+    store, of = _one(session, user)
+    if turn is not None:
+        known, made = again.turn(store, of, turn)
+        return _turn_view.shown(known, made, as_json=as_json)
+    found, _ = state.load(store, of)
+    if found is None:
+        raise UsageFault(f"There is no session {session} of {of.user}.")
+    results = log.whole(store, of).calls
+    said = recalling.messages(store, of) if messages else []
+    if as_json:
+        rows = [one.asdict() for one in results.values()]
+        _echo({**found.asdict(), "calls": rows, "messages": [one.text for one in said]})
+        return 0
+    console.print_line(f"{of.session} of {of.user}, with {found.agent}, since {found.created}: {store.where(of.top)}")
+    for one in results.values():
+        counts = ", ".join(f"{one.usage[name]} {name}" for name in ("input", "output", "cost_usd") if name in one.usage)
+        turns = f"turns {one.turns[0]}-{one.turns[1]}" if one.turns else "no turn"
+        console.print_line(f"{one.call}  {one.begun}  {one.outcome}  {turns}  {one.seconds} s  {counts}")
+        console.print_line(f"   {' '.join(one.message.split())[:100]}{f'  ({one.reason})' if one.reason else ''}")
+    for one_said in said:
+        console.print_line(f"\n{one_said.number}. {one_said.text}")
+    return 0
+
+
+@sessions.command(name="search")
+@click.argument("words", nargs=-1, required=True, metavar="WORDS...")
+@of_user
+@as_json
+def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
+    """Messages of all sessions of a user, ranked by how well they fit the words."""
+    store, of = _one(USER, user)
+    found = recalling.search(store, of, " ".join(words), MOST)
+    if as_json:
+        _echo([one.asdict() for one in found])
+        return
+    for one in found:
+        console.print_line(f"{one.session}: {' '.join(one.text.split())[:200]}")
+    if not found:
+        console.print_line("Nothing was said of that.")
+
+
+@sessions.command(name="interrupt")
+@click.argument("session", metavar="S")
+@click.argument("words", nargs=-1, metavar="[WORDS...]")
+@of_user
+@as_json
+def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json: bool) -> None:
+    """End the calls of a session that run or wait now; WORDS are for the agent."""
+    run_detection.refuse(here(), "sessions interrupt")
+    store, of = _one(session, user)
+    count = interrupts.interrupt(store, of, " ".join(words))
+    if as_json:
+        _echo({"interrupted": count})
+    else:
+        console.print_line(f"{count} interrupted." if count else "Nothing runs or waits there.")
+
+
+@sessions.command(name="rules")
+@click.argument("session", metavar="S")
+@click.argument("verb", type=click.Choice(ruling.VERBS), required=False)
+@click.argument("rules", nargs=-1, metavar="[RULE...]")
+@of_user
+@as_json
+def sessions_rules(session: str, verb: str | None, rules: tuple[str, ...], user: str, as_json: bool) -> None:
+    """The rules of a session; `allow`, `deny`, `ask` add to them, `drop` takes some back. A rule is as in tools.json: `execute`,
+    or `execute(git *)`."""
+    run_detection.refuse(here(), "sessions rules")
+    store, of = _one(session, user)
+    found = ruling.changed(store, of, verb, rules) if verb else ruling.known(store, of)
+    if as_json:
+        _echo(found)
+        return
+    for name in ruling.KINDS:
+        for rule in found.get(name, []):
+            console.print_line(f"{name:<6} {rule}")
+    if not any(found.values()):
+        console.print_line("The session has no rules of its own.")
+
+
+def _echo(value: Any) -> None:
+    _values.echo(value)

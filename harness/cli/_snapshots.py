@@ -1,0 +1,156 @@
+"""The commands about what was: `snapshot`, `features at` and `memory at`; and `forget`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from harness.base import console, errors
+from harness.cli import _run_view, _values, help
+from harness.cli.help import as_json
+from harness.cli.quick import here
+from harness.replay import deletion, restoration, snapshots
+from harness.state.layout import command
+
+MOST = 100_000
+
+
+@click.group(cls=help.CommandGroups)
+def snapshot() -> None:
+    """What the mission was after each run: list, show, diff, restore."""
+
+
+@snapshot.command(name="list")
+@click.option("-n", "most", type=click.IntRange(1, MOST), default=20, help="How many, the newest last.")
+@as_json
+def snapshot_list(most: int, as_json: bool) -> int:
+    """The snapshots, a line each."""
+    rows = snapshots.listed(here(), most)
+    if as_json:
+        _echo(rows)
+    for row in () if as_json else rows:
+        what = f"broken: {row.fault}" if row.fault else f"{row.features:<9} {row.commit[:10]:<10}  {row.what}"
+        console.print_line(console.sanitise(f"{row.id:<32} {row.at}  {what}"))
+    if not rows and not as_json:
+        console.print_line("There is none yet: each run that ends leaves one.")
+    return errors.BROKEN if any(row.fault for row in rows) else errors.DONE
+
+
+@snapshot.command(name="show")
+@click.argument("snapshot_id", metavar="ID")
+@as_json
+def snapshot_show(snapshot_id: str, as_json: bool) -> None:
+    """One snapshot: its files, its commit, the features of then."""
+    value = snapshots.value(here(), snapshot_id)
+    if as_json:
+        _echo(value)
+        return
+    lines = [f"{value['id']}: {value['at']}, commit {value['commit'][:12] or 'none'}"]
+    lines += [f"  {row['bytes']:>8}  {row['digest'][:12]}  {row['file']}" for row in value["files"]]
+    lines += [f"  not recorded: {line}" for line in value["faults"]]
+    lines += [f"identity  {name}  {digest[:12]}" for name, digest in value["identity"].items()]
+    _print([*lines, *_features(value["features"])])
+
+
+@snapshot.command(name="diff")
+@click.argument("one", metavar="A")
+@click.argument("two", metavar="[B]", default="now")
+@as_json
+def snapshot_diff(one: str, two: str, as_json: bool) -> None:
+    """What became other between two snapshots: spec, features, contract, issues, memory, config. B is `now` unless it is said."""
+    lines = snapshots.diff(here(), one, two)
+    if as_json:
+        _echo({"from": one, "to": two, "diff": lines})
+        return
+    _print(lines or [f"Nothing that people read is other in {two} than in {one}."])
+
+
+@snapshot.command(name="restore")
+@click.argument("snapshot_id", metavar="ID")
+@as_json
+def snapshot_restore(snapshot_id: str, as_json: bool) -> None:
+    """Put features, contract, spec, issues and memory back, and the code in a new branch, after a snapshot of now."""
+    made = restoration.restore(here(), snapshot_id)
+    if as_json:
+        _echo(made)
+        return
+    _print(
+        [
+            f"The mission is as it was at {made.to}; its branch is {made.branch}, at {made.commit[:12]}.",
+            *made.lines,
+            f"What was until now: {command('snapshot restore')} {made.kept}",
+        ]
+    )
+
+
+@click.group(cls=help.CommandGroups)
+def features() -> None:
+    """The features at an earlier time: at."""
+
+
+@features.command(name="at")
+@click.argument("run", metavar="RUN|FEATURE")
+@as_json
+def features_at(run: str, as_json: bool) -> None:
+    """The features as RUN found them, and what was due: that run."""
+    value = snapshots.due(*_run_view.named(here(), run))
+    if as_json:
+        _echo(value)
+        return
+    _print([f"{value['run']}: {value['at']}", *_features(value["features"]), f"due       {value['due']}: this run"])
+
+
+@click.command(name="at")
+@click.argument("run", metavar="RUN|FEATURE")
+@as_json
+def memory_at(run: str, as_json: bool) -> None:
+    """What was known when RUN was asked: summary.md and MEMORY.md of then."""
+    value = snapshots.remembered(*_run_view.named(here(), run))
+    if as_json:
+        _echo(value)
+        return
+    for name in ("summary.md", "MEMORY.md"):
+        why = value["unknown"].get(name)
+        text = f"(not recorded: {why})" if why else value["files"][name]
+        _print(
+            [f"# {name} at {value['run']}, {value['at']}", "", text.rstrip("\n") if text else "(there was none)", ""]
+        )
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@as_json
+def forget(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Remove runs for good: their files, and objects that nobody else uses. A tombstone stays, and the line of the run log."""
+    if not yes and not sys.stdin.isatty():
+        raise errors.UsageFault(f"It cannot be undone. Say: {command('forget')} {' '.join(runs)} --yes")
+    if not yes:
+        click.confirm(f"Remove {', '.join(runs)} for good?", abort=True)
+    made = deletion.forget(here(), list(runs))
+    if as_json:
+        _echo(made)
+        return
+    _print([f"{one.run}: {one.words}" for one in made.runs])
+    _print([f"freed {made.bytes / 1e6:.1f} MB and {made.objects} objects that nobody else uses"])
+
+
+def _features(rows: list[dict[str, Any]] | None) -> list[str]:
+    if rows is None:
+        return ["features  not recorded"]
+    lines = [f"{row['id']}  {row['status']:<11}  {row['attempts']}  {row['title']}" for row in rows]
+    return lines or ["There was no plan yet."]
+
+
+def _echo(value: object) -> None:
+    _values.echo(value)
+
+
+def _print(lines: list[str]) -> None:
+    for line in lines:
+        console.print_line(console.sanitise(line))
+
+
+COMMANDS = (snapshot, features, forget)

@@ -1,0 +1,69 @@
+"""`pause`, `stop`, `resume` and `steer`: what a person says while the mission goes on."""
+
+from __future__ import annotations
+
+import click
+
+from harness.base import console
+from harness.cli import _values
+from harness.cli.help import as_json
+from harness.cli.quick import here
+from harness.commands import steering
+
+
+@click.command()
+@click.option("--why", default="", help="The reason, kept in the file.")
+def pause(why: str) -> None:
+    """Start no further run until `resume`. What is under way goes on to its end."""
+    console.print_line(steering.halt(here(), "pause", why))
+
+
+@click.command()
+@click.option("--why", default="", help="The reason, kept in the file.")
+def stop(why: str) -> None:
+    """Stop the mission, until `resume`. What is under way goes on to its end."""
+    console.print_line(steering.halt(here(), "stop", why))
+
+
+@click.command()
+def resume() -> None:
+    """Take back `pause` and `stop`."""
+    console.print_line(steering.resume(here()))
+
+
+@click.command()
+@click.argument("words", nargs=-1)
+@click.option("--once", is_flag=True, help="Only the next prompt has it.")
+@click.option("--list", "listing", is_flag=True, help="What was said, with numbers.")
+@click.option("--remove", "number", type=int, metavar="N", help="Take back what has this number in the list.")
+@as_json
+def steer(words: tuple[str, ...], once: bool, listing: bool, number: int | None, as_json: bool) -> None:
+    """Say in WORDS what the next runs must know. Without words, show what was said."""
+    if number is not None:
+        console.print_line(steering.unsay(here(), number))
+        return
+    if words or once:
+        console.print_line(steering.steer(here(), " ".join(words), once=once))
+        return
+    if listing:
+        _list(steering.listed(here()), as_json)
+        return
+    text = steering.steering(here())
+    if as_json:
+        _values.echo({"text": text})
+    else:
+        console.print_line(console.sanitise(text.rstrip("\n")) or "Nothing was said yet.")
+
+
+def _list(rows: list[tuple[str, str]], as_json: bool) -> None:
+    """What was said to the next runs, with the numbers for `--remove`."""
+    if as_json:
+        _values.echo([{"number": number, "until": until, "text": text} for number, (until, text) in enumerate(rows, 1)])
+        return
+    for number, (until, text) in enumerate(rows, 1):
+        console.print_line(console.sanitise(f"{number:>3}  {until:<13}  {text}"))
+    if not rows:
+        console.print_line("Nothing was said yet.")
+
+
+COMMANDS = (pause, resume, stop, steer)

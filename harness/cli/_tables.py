@@ -1,0 +1,299 @@
+"""How the commands look to a person: tables and readable text; colour only on a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from harness.base import clock, console, errors, faults
+from harness.cli import _values
+from harness.commands.agent_probe import Finding
+from harness.commands.curations import gated_words
+from harness.commands.status import cost as money
+from harness.decision import overview, rules
+from harness.memory import raw
+from harness.mission import contract, features, issues, mission, receipts, runs
+from harness.mission.usage import COUNTS
+from harness.run import prompt
+from harness.state import files, json_lines, layout
+from harness.state.layout import Layout, command
+
+COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
+ENDLESS = 10**6  # columns
+IS_RED = r" is red \([^)]*\)"  # the verdict says so
+PLAIN_COLUMNS = 80  # of a list with short lines, without a terminal
+STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
+
+
+def _console() -> Console:
+    """As wide as the terminal; without one no line is ever broken, so that it can be grepped and pasted."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else ENDLESS)
+
+
+def print_table(table: Table) -> None:
+    """A table; without a terminal no line has trailing blanks."""
+    out = _console()
+    with out.capture() as captured:
+        out.print(table)
+    text = captured.get()
+    click.echo(text if sys.stdout.isatty() else re.sub(r" +$", "", text, flags=re.M), nl=False)
+
+
+def _line(head: str, text: str, style: str = "") -> None:
+    """A head and its text; on a terminal, further lines of the text are indented below its start."""
+    row = (Text(head, style=style), _safe(text))
+    if not sys.stdout.isatty():
+        _console().print(Text.assemble(*row))
+        return
+    grid = Table.grid()
+    grid.add_column(width=len(head), no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(*row)
+    _console().print(grid)
+
+
+def _safe(text: str, style: str = "") -> Text:
+    """A cell or a line with text that an agent may have written; it cannot steer the terminal."""
+    return Text(console.sanitise(text), style=style)
+
+
+def _width() -> int:
+    """The columns of the terminal; 80 without one."""
+    return _console().width if sys.stdout.isatty() else PLAIN_COLUMNS
+
+
+def status(value: dict[str, Any]) -> None:
+    """The status as a table, then what is due and why."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("feature", "status", "tries", "proven", "last run", "what"):
+        table.add_column(title, overflow="fold" if title == "what" else "ellipsis")
+    known = {row["id"] for row in value["features"]}
+    for row in value["features"]:
+        what = f"{row['title']}  ({_waiting(row['waits'], known)})" if row["waits"] else row["title"]
+        tries, proven = f"{row['attempts']}/{row['tries']}", f"{row['proven']}/{row['claims']}"
+        state = Text(row["status"], style=COLOURS.get(row["status"], ""))
+        table.add_row(_safe(row["id"]), state, tries, proven, _safe(row["last"]), _safe(what))
+    _console().print(_safe(f"{value['mission']} on {value['branch']}", "bold"))
+    if value["features"]:
+        print_table(table)
+    for name, text in _below(value):
+        _line(f"{name:<9} ", text)
+
+
+def _waiting(waits: str, known: set[str]) -> str:
+    """What a blocked feature waits for, as part of a sentence: features by their ids, or what somebody said."""
+    named = waits.partition(": ")[0].split(", ")
+    return f"{'waits for' if known.issuperset(named) else 'blocked:'} {' '.join(waits.split())}"
+
+
+def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
+    totals = value["totals"]
+    spent = (totals["cost_usd"], totals["uncounted"])
+    rows = [
+        ("due", f"{value['due']}: {value['why']}"),
+        ("under way", ", ".join(value["under_way"])),
+        *value["proof"].items(),
+        ("issues", ", ".join(f"{row['id']} {row['severity']}: {row['title']}" for row in value["issues"])),
+        ("notes", f"{value['uncurated']} wait to be curated" if value["uncurated"] else ""),
+        ("gated", gated_words(value["gated"])),
+        *(("warning", line) for line in value["warnings"]),
+        ("runs", f"{totals['runs']} in {totals['seconds']:.0f} s, at most {value['limits']['max_runs']}"),
+        ("cost", money(*spent) if spent != (None, 0) else ""),
+    ]
+    return [row for row in rows if row[1]]
+
+
+def receipt(one: receipts.Receipt) -> receipts.Receipt:
+    """Show a receipt, with its output if it is red, and return it."""
+    first, newline, _ = one.command.strip().partition("\n")
+    what = f"{one.claim}  {one.seconds:.2f} s  {first}{' …' if newline else ''}"
+    _line(f"{one.verdict:<16} ", what, "green" if one.green else "red")
+    for note in one.notes:
+        console.print_line(f"    note: {note}")
+    if not one.green and one.output.strip():
+        console.print_line("\n".join(f"    {line}" for line in one.output.rstrip("\n").split("\n")))
+    return one
+
+
+def feature(where: Layout, feature_id: str) -> None:
+    """One feature, whole."""
+    one = features.find(overview.features(where), feature_id)
+    known = contract.load(where)
+    console.print_line(f"{one.id} {one.title}\n{one.status} after {one.attempts} tries, priority {one.priority}")
+    console.print_line(f"\n{one.description}\n" if one.description else "")
+    for claim in known.of(one.claims):
+        console.print_line(prompt.claim_text(claim))
+    for words in filter(None, map(features.words, one.notes)):
+        console.print_line(words)
+
+
+def issue_list(where: Layout) -> None:
+    """Issues, a line each, the closed ones too."""
+    mission.check_format(where)
+    found = issues.load(where)
+    for one in found:
+        console.print_line(f"{one.id}  {one.state:<7}  {one.severity:<8}  {' '.join(one.title.split())}")
+    if not found:
+        console.print_line("No issue is known.")
+
+
+def escalation(value: dict[str, Any]) -> None:
+    """The open escalation, or that there is none."""
+    console.print_line(value["text"].rstrip("\n") if value["kind"] else f"Nothing is escalated. See: {command('next')}")
+
+
+def memory(where: Layout, layer: str) -> None:
+    """The layers of memory, as they are on disk."""
+    mission.check_format(where)
+    folder = layout.identity_folder()
+    paths = {"summary": [where.summary], "memory": [where.memory], "raw": [where.raw]}
+    paths["identity"] = [
+        os.path.join(folder, name) for name in files.names(folder) if name.endswith(".md") and name != "README.md"
+    ]
+    for name, found in paths.items():
+        for path in found if layer in (name, "all") else []:
+            click.echo(click.style(console.sanitise(f"== {where.relative(path)}"), bold=True))
+            if name == "raw" and files.length(
+                path
+            ):  # as long as the mission has it; no line is longer than LONGEST_LINE
+                for entry in raw.entries(path, 0):
+                    console.print_line(entry.line())
+                console.print_line("")
+            else:
+                console.print_line(files.read_text(path) or "(nothing yet)\n")
+
+
+def run_list(where: Layout, most: int) -> None:
+    """Finished runs, the newest last, and what a person answered in between."""
+    mission.check_format(where)
+    found = list(islice(runs.finished(where), most))
+    every = sum(1 for _ in json_lines.backwards(where.run_log)) if len(found) == most else most
+    if every > most:
+        console.print_line(f"… and {every - most} older: {command('runs list')} -n {every}")
+    answers, width = runs.answers(where), _width()
+    longest, said = (max([len(getattr(one, name)) for one in found], default=0) for name in ("run", "said"))
+    for one in reversed(found):
+        head = f"{one.at[5:16]} {one.run:<{longest}} {one.said:<{said}} {_seconds(one.seconds):>6}"
+        last = re.sub(IS_RED, "", faults.first(one.reason)) or one.commit[:10]
+        console.print_line(faults.cut(console.sanitise(f"{head} {last}".rstrip()), width))
+        for answer in answers:
+            if answer.after == one.run:
+                words = f"{answer.at[5:16]} a person answered: {' '.join(answer.text.split())}"
+                console.print_line(faults.cut(console.sanitise(words), width))
+
+
+def _seconds(seconds: float) -> str:
+    """A duration in at most six characters or so."""
+    return f"{seconds:.1f} s" if seconds < 1000 else f"{seconds / 3600:.1f} h"
+
+
+def run(where: Layout, name: str) -> None:
+    """One run, by its id or its feature: what it was, what it brought, and where its files are."""
+    run_id = _values.run_named(where, name)
+    gone, result = runs.forgotten(where).get(run_id), runs.result(where, run_id)
+    if gone:
+        console.print_line(f"{run_id}: {gone.words}. The run log has this of it:")
+        _result(result)
+        return
+    context = runs.context(where, run_id)
+    console.print_line(
+        f"{context.run}: {context.role} {context.feature} at {context.head[:10]} on {context.branch}".replace("  ", " ")
+    )
+    if result is None:
+        console.print_line("under way" if not runs.is_dead(where, run_id) else "died; the next run settles it")
+    _result(result)
+    for one in receipts.load(where.run(run_id).receipts):
+        receipt(one)
+    console.print_line(f"files        {where.relative(where.run(run_id).folder)}")
+
+
+def _result(result: runs.RunResult | None) -> None:
+    """The result of a run that has one."""
+    rows = _readable(result).items() if result else ()
+    lines = [f"{key:<12} {value}" for key, value in rows if value not in ("", None, []) and key not in HIDDEN]
+    if lines:
+        console.print_line("\n".join(lines))
+
+
+def _readable(result: runs.RunResult) -> dict[str, Any]:
+    """The result as people read it: the usage that is known, and a wait if there is one."""
+    used = {key: value for key, value in (result.usage or {}).items() if value not in ("", None) and key != "raw"}
+    waits = clock.stamp(result.until) if result.until else ""
+    return {**result.asdict(), "usage": used or None, "until": waits}
+
+
+HIDDEN = ("totals", "mark", "seal", "run", "role", "feature")
+
+
+def usage(value: dict[str, Any]) -> None:
+    """What was spent, one table per kind; `?` was not reported, `-` is nothing."""
+    if not value["total"]["runs"]:
+        console.print_line("Nothing has run yet.")
+        return
+    shown: set[str] = set()
+    for number, title in enumerate(
+        ("role", "feature", "day", "model", "total", *(["replays"] * bool(value["replays"])))
+    ):
+        if number:
+            console.print_line("")
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column(title if title != "total" else "", overflow="fold")
+        for name in ("runs", "cost USD", "input", "read", "written", "output", "reasoning", "cached"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for name, row in ({"total": value["total"]} if title == "total" else value[title]).items():
+            cells = _spent(row)
+            table.add_row(_safe(name or "-"), *cells)
+            shown |= {name or "-", *(cell.split(" ")[0] for cell in cells)}
+        print_table(table)
+    for line in _legend(shown, value["total"]["uncounted"]):
+        console.print_line(line)
+
+
+def _legend(shown: set[str], uncounted: int) -> list[str]:
+    """The meaning of the signs that are in the tables."""
+    why = f"{rules.counted(uncounted)}, as their cost was not reported, or not all of it"
+    meant = {
+        ">=": f"is at least: {why}.",
+        "~": "is in part an estimate: a server sent no counts.",
+        "?": f"is not known: {why}." if uncounted and ">=" not in shown else "is not known: it was not reported.",
+        "-": "is nothing: no feature, no agent, or an agent that is free.",
+    }
+    lines = [f"{sign:<2} {words}" for sign, words in meant.items() if sign in shown]
+    return ["", *lines] if lines else []
+
+
+def _spent(row: dict[str, Any]) -> list[str]:
+    """The cells of a row, shortened."""
+    cost = "" if row["cost_usd"] is None else f"{'>= ' if row['uncounted'] else ''}{row['cost_usd']:.2f}"
+    ratio = "" if row["cache_ratio"] is None else f"{100 * row['cache_ratio']:.0f} %"
+    about = "~ " if row.get("estimated") else ""
+    counts = ["" if row[name] is None else f"{about}{_short(row[name])}" for name in COUNTS]
+    absent = "?" if row["told"] or row["uncounted"] else "-"
+    return [str(row["runs"]), *(cell or absent for cell in (cost, *counts, ratio))]
+
+
+def _short(count: int) -> str:
+    """A count of tokens in at most six characters or so."""
+    if count < 10_000:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.2f}M"
+
+
+def findings(found: Iterable[Finding], fixed: list[str]) -> int:
+    """Show what doctor fixed, and its findings as they come, a line each; exit code 10 if one is bad."""
+    for line in fixed:
+        console.print_line(f"fixed  {line}")
+    seen = set()
+    for one in found:
+        _line(f"{one.state:<6}", one.what, STATES[one.state])
+        seen.add(one.state)
+    return errors.NEGATIVE if "bad" in seen else errors.DONE

@@ -1,0 +1,79 @@
+"""How one request of the built-in agent looks to a person, and as JSON: its parts, its answer, and what comes of it now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from harness.base import console, errors
+from harness.builtin import past
+from harness.builtin.past import Again, Seen
+from harness.cli import _tables, _values
+from harness.state.layout import Layout
+
+
+def turn(layout: Layout, where: Layout, run_id: str, number: int, task: str, *, sends: bool, as_json: bool) -> int:
+    """Show a request, and send it again where that is asked; 65 where other bytes come out than were sent."""
+    known = past.seen(where, run_id, number, task)
+    made = past.again(layout, where, known, send=sends) if sends or past.comparable() else None
+    return shown(known, made, as_json=as_json)
+
+
+def shown(known: Seen, made: Again | None, *, as_json: bool) -> int:
+    """Show a request and what comes of it now; 65 where other bytes come out than were sent."""
+    if as_json:
+        _values.echo({**_value(known), "again": made.asdict() if made else None})
+    else:
+        _print(known, made)
+    if made and made.fault:
+        return errors.BUSY if made.fault[0] == "limit" else errors.UNAVAILABLE
+    return errors.DONE if made is None or made.equal else errors.BROKEN
+
+
+def _value(known: Seen) -> dict[str, Any]:
+    return {**known.asdict(), "cacheable": known.cacheable, "sections": [one.asdict() for one in known.sections]}
+
+
+def _print(known: Seen, made: Again | None) -> None:
+    model = known.parameters["model"]
+    console.print_line(
+        f"{f'{known.run} {known.task}'.strip()}: turn {known.turn} of {known.turns}, {known.at}, {model}, {known.bytes} bytes"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("bytes", "part", "", "digest", "begins"):
+        right = title == "bytes"
+        table.add_column(title, justify="right" if right else "left", overflow="fold" if right else "ellipsis")
+    for one in known.sections:
+        cells = (str(one.bytes), one.what, "new" if one.new else "", one.digest[:10], console.sanitise(one.first))
+        table.add_row(*map(Text, cells))
+    _tables.print_table(table)
+    whole = sum(one.bytes for one in known.sections)
+    console.print_line(
+        f"the request before it had {known.cacheable} of these {whole} bytes, which a prompt cache can serve"
+    )
+    _print_answer("answer", known.answer)
+    if made is None:
+        console.print_line("not compared: the packages of the built-in agent are not installed here")
+        return
+    same = f"equal to what was sent, byte for byte ({known.digest[:10]})"
+    other = f"not what was sent: {made.bytes} bytes ({made.digest[:10]}) by {made.by}; sent by {known.by}"
+    console.print_line(f"made again: {made.bytes} bytes, {same}" if made.equal else f"made again: {other}")
+    if made.fault:
+        console.print_line(f"now: {made.fault[0]}: {made.fault[1]}")
+    if made.answer:
+        calls = [f"{call['name']}({call['arguments']})" for call in made.answer["calls"]]
+        _print_answer("now", {**made.answer, "said": [made.answer["text"], *calls]})
+
+
+def _print_answer(head: str, answer: dict[str, Any] | None) -> None:
+    if answer is None:
+        console.print_line(f"{head}: none; the run was cut off before it")
+        return
+    counts = ", ".join(
+        f"{answer['usage'][name]} {name}" for name in ("input", "cache_read", "output") if name in answer["usage"]
+    )
+    console.print_line(f"{head}: {answer['seconds']} s, {counts or 'no tokens reported'}")
+    for text in filter(None, answer["said"]):
+        console.print_line("  " + "\n  ".join(text.split("\n")))

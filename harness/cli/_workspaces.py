@@ -1,0 +1,100 @@
+"""The commands about the workspace: `workspace show` and `accept`, and `skill`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from harness.base import console
+from harness.cli import _values, help
+from harness.cli.help import as_json
+from harness.cli.quick import here
+from harness.commands import workspaces
+from harness.state.layout import command
+
+
+@click.group(cls=help.CommandGroups)
+def workspace() -> None:
+    """What agents are given besides their task: show, accept."""
+
+
+@workspace.command(name="show")
+@click.option(
+    "--role", default="", metavar="R", help="What this role would be given; without it all that any could be."
+)
+@click.option("--user", default=None, metavar="U", help="For this user, instead of the one of config.toml.")
+@click.option("--sizes", is_flag=True, help="Without the texts.")
+@as_json
+def workspace_show(role: str, user: str | None, sizes: bool, as_json: bool) -> None:
+    """What an agent would be given, with the size and source of each part, and what waits for you."""
+    found = workspaces.show(here(), role, user)
+    if as_json:
+        _values.echo(found)
+        return
+    for line in [*_lines(found), *([] if sizes else _texts(found))]:
+        console.print_line(console.sanitise(line))
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    """One line for each thing."""
+    rows = [
+        f"{one['tokens']:>7} tokens {one['bytes']:>8} bytes  {one['source']} ({one['layer']})"
+        + (f", of {one['whole_tokens']} tokens" if one["whole_tokens"] > one["tokens"] else "")
+        for one in found["parts"]
+    ]
+    rows.append(f"{found['tokens']:>7} tokens of at most {found['most_tokens']}")
+    rows += [f"left out   {line}" for line in found["left_out"]]
+    rows += [f"skill      {one['name']} ({one['layer']}: {one['path']})" for one in found["skills"]]
+    rows += [f"subagent   {one['id']} ({one['layer']}: {one['path']})" for one in found["subagents"]]
+    if tools := found["tools"]:
+        rows += [f"allow      {', '.join(tools['allow']) or 'nothing'}"] if tools["allow"] is not None else []
+        rows += [f"deny       {', '.join(tools['deny'])}"] if tools["deny"] else []
+        rows += [f"ask        {', '.join(tools['ask'])}"] if tools["ask"] else []
+        rows += [f"server     {one['name']} ({one['transport']})" for one in tools["servers"]]
+    rows += [f"waits      {one['path']}: {one['what']} by {one['run']}" for one in found["waiting"]]
+    return [*rows, *([f"To accept: {command('workspace accept')}"] if found["waiting"] else [])]
+
+
+def _texts(found: dict[str, Any]) -> list[str]:
+    return [
+        line for one in found["parts"] for line in ("", f"--- {one['source']} ---", *one["text"].rstrip().split("\n"))
+    ]
+
+
+@workspace.command(name="accept")
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@as_json
+def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
+    """Accept what runs changed of instructions, knowledge, skills, subagents or tools.json: all of it, or these paths. Without a
+    PATH also the servers, the skills with files and the .harness that the repository brings, and what your tools execute."""
+    found, brought = workspaces.accept(here(), paths)
+    if as_json:
+        _values.echo([one.asdict() for one in found])
+        return
+    for row in brought:
+        console.print_line(console.sanitise(f"accepted: {row}"))
+    for one in found:
+        console.print_line(console.sanitise(f"{one.path} is accepted ({one.what} by {one.run})"))
+    if not found and not brought:
+        console.print_line("Nothing waits.")
+
+
+@click.command()
+@click.argument("name", metavar="[NAME]", default="")
+@click.argument("path", metavar="[FILE]", default="")
+@as_json
+def skill(name: str, path: str, as_json: bool) -> None:
+    """Read a skill, or another FILE of it; without a NAME the skills there are."""
+    if name:
+        text = workspaces.skill(here(), name, path)
+        _values.echo({"skill": name, "file": path, "text": text}) if as_json else console.print_line(text.rstrip("\n"))
+        return
+    found = workspaces.skill_list(here())
+    if as_json:
+        _values.echo([{"name": one.name, "description": one.description, "layer": one.layer} for one in found])
+        return
+    for one in found:
+        console.print_line(console.sanitise(f"{one.name}: {one.description}"))
+    if not found:
+        console.print_line("There is no skill here.")

@@ -1,0 +1,155 @@
+"""Runs ripgrep on a list of files, or Python's `re` where ripgrep is not installed, within a time, and reads the records."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+
+from harness.base.errors import Unavailable
+from harness.filesystem import _python_grep
+from harness.filesystem.faults import VerbRefusal
+
+CHUNK = 1024 * 1024
+SECONDS = 60.0
+MOST_SAID = 64 * 1024  # bytes of complaints
+MOST_NAMED = 100_000  # bytes of paths on one command line
+PACKAGE = "ripgrep"
+FLAGS = (
+    "--no-config",
+    "--json",
+    "--encoding=none",
+    "--no-mmap",
+    "--threads=1",
+)  # one thread: in the order of the paths
+COMPLAINT = re.compile(r"^rg: (?:\./)?(.*): (.*) \(os error (\d+)\)$", re.MULTILINE)
+GONE = "2"  # the number of the error ENOENT
+
+
+def program() -> str:
+    """The path of the `rg` of the package ripgrep, never one that is only on PATH; "" where the package is not installed."""
+    try:
+        installed = metadata.files(PACKAGE) or []
+    except metadata.PackageNotFoundError:
+        return ""
+    found = (os.path.realpath(str(file.locate())) for file in installed if file.name in ("rg", "rg.exe"))
+    return next((path for path in found if os.access(path, os.X_OK)), "")
+
+
+def argv(rg: str, pattern: str, *, literal: bool, ignore_case: bool) -> list[str]:
+    """The command line of a search, up to the paths; `rg` "" is Python's `re`."""
+    if not rg:
+        options = "-" + _python_grep.LITERAL * literal + _python_grep.IGNORE_CASE * ignore_case
+        return [sys.executable, "-I", "-S", _python_grep.__file__, options, pattern]
+    flags = ["--fixed-strings"] * literal + ["--ignore-case"] * ignore_case
+    return [rg, *FLAGS, *flags, f"--regexp={pattern}", "--"]
+
+
+def batches(paths: Sequence[str]) -> Iterator[list[str]]:
+    """The paths as arguments of as many command lines as they need; at least one, which checks the pattern."""
+    batch, size = list[str](), 0
+    for path in paths:
+        if size > MOST_NAMED:
+            yield batch
+            batch, size = [], 0
+        batch.append(f"./{path}")
+        size += len(os.fsencode(path))
+    yield batch or [os.devnull]
+
+
+class Stream:
+    """A searching process: its output in chunks, until it ends, or at its time; leaving the context ends it."""
+
+    def __init__(self, argv: Sequence[str], *, cwd: str, until: float) -> None:
+        self.until, self.said = until, b""
+        environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
+        try:
+            self.process = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+            )
+        except OSError as fault:
+            raise Unavailable(f"{argv[0]} cannot be started: {fault.strerror}.") from fault
+        assert self.process.stdout, "both are pipes"
+        assert self.process.stderr, "both are pipes"
+        self.out, self.err = self.process.stdout.fileno(), self.process.stderr.fileno()
+
+    def chunks(self) -> Iterator[bytes]:
+        """What it writes. Raises Refused when its time is over."""
+        poller, open_ends = select.poll(), {self.out, self.err}
+        for fd in open_ends:
+            poller.register(fd, select.POLLIN)
+        while open_ends:
+            left = self.until - time.monotonic()
+            if left <= 0:
+                raise VerbRefusal("timeout", "", f"The search took longer than {SECONDS:.0f} s. Search in fewer files.")
+            for fd, _ in poller.poll(left * 1000):
+                data = os.read(fd, CHUNK)
+                if not data:
+                    poller.unregister(fd)
+                    open_ends.discard(fd)
+                elif fd == self.out:
+                    yield data
+                elif len(self.said) < MOST_SAID:
+                    self.said += data
+
+    def complaints(self) -> dict[str, str]:
+        """{file: why it could not be searched}; a file that is gone meanwhile is left out."""
+        text = self.said.decode("utf-8", "surrogateescape")
+        return {path: reason.lower() for path, reason, number in COMPLAINT.findall(text) if number != GONE}
+
+    def check(self, pattern: str) -> None:
+        """Raise Refused where the pattern is why it ended."""
+        if self.process.wait() in (0, 1):
+            return
+        text = COMPLAINT.sub("", self.said.decode("utf-8", "replace")).strip()
+        if text:
+            reason = " ".join(text.split()).removeprefix("rg: ")
+            raise VerbRefusal("bad_pattern", "", f"The pattern {pattern} is not valid: {reason}")
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for end in (self.process.stdout, self.process.stderr):
+            if end:
+                end.close()
+
+
+def records(stream: Stream, binary: set[str]) -> Iterator[tuple[str, int, int, bytes]]:
+    """(path, line, offset of the line, its text without newline) of each line that was found. `binary` gets the files with a NUL,
+    which may become known behind their first lines."""
+    rest = b""
+    for chunk in stream.chunks():
+        *rows, rest = (rest + chunk).split(b"\n")
+        for record in map(json.loads, rows):
+            data = record["data"]
+            if record["type"] == "match":
+                text = _bytes(data["lines"]).removesuffix(b"\n")
+                yield _path(data), data["line_number"], data["absolute_offset"], text
+            elif record["type"] == "end" and data["binary_offset"] is not None:
+                binary.add(_path(data))
+
+
+def _path(data: dict[str, dict[str, str]]) -> str:
+    return os.fsdecode(_bytes(data["path"])).removeprefix("./")
+
+
+def _bytes(value: dict[str, str]) -> bytes:
+    """A value of `rg --json`: text, or where it is no UTF-8 bytes in base 64."""
+    return value["text"].encode() if "text" in value else base64.b64decode(value["bytes"])

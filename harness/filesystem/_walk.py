@@ -1,0 +1,164 @@
+"""Walks the files below a folder, each folder opened from the one above, so that no link is followed, and leaves out what the
+.gitignore files say, and what is hidden."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from harness.filesystem._rooted import LISTED, READ, Root
+from harness.filesystem.protocol import FileEntry
+
+IGNORE = ".gitignore"
+NEVER = (".git", ".harness")  # not searched, hidden files or not
+MOST_RULES = 1024 * 1024  # bytes of a .gitignore
+KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+DEEPEST = 256  # folders; a tree that is deeper goes in a circle by mounts
+
+
+class IgnoreRules:
+    """The lines of one .gitignore. `start`: the length of the path of its folder, with a slash, from where paths are counted."""
+
+    def __init__(self, text: str, start: int) -> None:
+        from pathspec import GitIgnoreSpec  # of the extra `agent`: a start that searches nothing needs no extra
+        from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # as above
+
+        kept = list[GitIgnoreSpecPattern]()
+        for line in text.split("\n"):
+            with suppress(ValueError, re.error):  # git, too, leaves out a line that is no pattern
+                kept.append(GitIgnoreSpecPattern(line.removesuffix("\r")))
+        self.start, self.spec = start, GitIgnoreSpec(kept, backend="simple")
+
+
+def ignores(chain: Sequence[IgnoreRules], path: str, is_folder: bool) -> bool:
+    """Whether the nearest .gitignore that says something about the path says that it is ignored."""
+    for rules in reversed(chain):
+        said = rules.spec.check_file(path[rules.start :] + "/" * is_folder).include
+        if said is not None:
+            return said
+    return False
+
+
+def rules_in(fd: int, start: int) -> IgnoreRules | None:
+    """The rules of an open folder; None where it has no .gitignore that can be read."""
+    try:
+        file = os.open(IGNORE, READ, dir_fd=fd)
+    except OSError:  # none, a link, or not ours to read: git leaves such a file out, too
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return None
+        text = os.pread(file, MOST_RULES, 0).decode("utf-8", "surrogateescape")
+        return IgnoreRules(text.removeprefix("\ufeff"), start)
+    finally:
+        os.close(file)
+
+
+def above(beneath: Root, names: Sequence[str]) -> list[IgnoreRules]:
+    """The rules of the folders above this one, from the root on."""
+    chain, start = list[IgnoreRules](), 0
+    for count in range(len(names)):
+        fd, _ = beneath.listed(names[:count])
+        try:
+            if found := rules_in(fd, start):
+                chain.append(found)
+        finally:
+            os.close(fd)
+        start += len(names[count]) + 1
+    return chain
+
+
+class Level:
+    """A folder of a walk: its path with a slash, an open descriptor, the rules that hold in it, and the folders still to see."""
+
+    def __init__(self, path: str, fd: int, chain: list[IgnoreRules]) -> None:
+        self.path, self.fd, self.chain = path, fd, chain
+        self.folders = list[str]()
+
+
+class Walk:
+    """One walk of the folder at `names` below a root. `hidden`: also what begins with a dot; `skipped`: folders that could not be
+    read, with the reason. Paths are relative to the root."""
+
+    def __init__(self, beneath: Root, names: Sequence[str], *, hidden: bool = False) -> None:
+        self.hidden = hidden
+        self.skipped = dict[str, str]()
+        top, names = beneath.listed(names)
+        path, chain = "".join(f"{name}/" for name in names), above(beneath, names)
+        if names and ignores(
+            chain, path[:-1], True
+        ):  # a folder that is named is walked: what ignores it would ignore all in it
+            chain = []
+        self.levels = [Level(path, top, chain)]
+
+    def files(self) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+        """(path of a folder with a slash, its files) for every folder; the entries can be asked until the walk goes on."""
+        try:
+            yield self.levels[0].path, self._listed(self.levels[0])
+            while self.levels:
+                here = self.levels[-1]
+                if not here.folders:
+                    os.close(self.levels.pop().fd)
+                elif below := self._entered(here, here.folders.pop()):
+                    self.levels.append(below)
+                    yield below.path, self._listed(below)
+        finally:
+            for level in self.levels:
+                os.close(level.fd)
+            self.levels = []
+
+    def _entered(self, above: Level, name: str) -> Level | None:
+        """The folder below; None where it is gone, is no folder any more, cannot be read, or is too deep."""
+        path = above.path + name
+        if len(self.levels) > DEEPEST:
+            self.skipped[path] = "too deep"
+            return None
+        try:
+            return Level(path + "/", os.open(name, LISTED, dir_fd=above.fd), above.chain)
+        except FileNotFoundError:
+            return None
+        except OSError as fault:
+            self.skipped[path] = why(fault)
+            return None
+
+    def _listed(self, level: Level) -> list[os.DirEntry[str]]:
+        """The files of a folder that are not left out; its folders are kept for later."""
+        found = list[os.DirEntry[str]]()
+        with os.scandir(level.fd) as entries:
+            listed = list(entries)
+        if any(one.name == IGNORE for one in listed) and (rules := rules_in(level.fd, len(level.path))):
+            level.chain = [*level.chain, rules]
+        path, chain = level.path, level.chain
+        for entry in listed:
+            name = entry.name
+            if name[0] == "." and (not self.hidden or name in NEVER):
+                continue
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if chain and ignores(chain, path + name, is_folder):
+                continue
+            if is_folder:
+                level.folders.append(name)
+            elif entry.is_file(follow_symlinks=False):
+                found.append(entry)
+        return found
+
+
+def why(fault: OSError) -> str:
+    """The reason in a few words, the same whoever met it."""
+    return (fault.strerror or str(fault)).lower()
+
+
+def entry(path: str, found: os.stat_result) -> FileEntry:
+    """What a listing says of a file or folder."""
+    kind = stat.S_IFMT(found.st_mode)
+    name = KINDS.get(kind, "other")
+    size = 0 if kind == stat.S_IFDIR else found.st_size
+    return FileEntry.whole({"path": path, "kind": name, "size": size, "changed": found.st_mtime})
+
+
+def order(path: str) -> list[str]:
+    """The key by which paths are sorted: name by name, so that a folder's files stay together."""
+    return path.split("/")

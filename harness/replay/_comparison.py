@@ -1,0 +1,206 @@
+"""What of a mission must come out the same when it is played back, and the first thing that did not. Times and the ids of
+commits are left aside: what names a commit is compared with the id of the same commit in the copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.base import faults
+from harness.base.errors import HarnessError
+from harness.base.record import Record
+from harness.decision import rules, views
+from harness.decision.rules import Decision
+from harness.git import repository
+from harness.mission import features, receipts, runs
+from harness.mission.receipts import Receipt
+from harness.replay._records import RecordedRun, Records, left_by
+from harness.replay._replica import Replica
+from harness.replay.rebuild import CHANGED
+from harness.state import names
+from harness.state.layout import Layout
+from harness.state.state import State
+from harness.workplace import workplace
+
+SHOWN = 12  # digits of a tree
+TEXTS = (names.CONTRACT, names.SPEC, names.SUMMARY, names.MEMORY)
+UNRECORDED = ("STOPPED", "PAUSED", "CHECKPOINT")  # files of a person, of which nothing is recorded
+
+
+class Difference(Record):
+    """The first thing that came out otherwise, and the run; "" where the mission as a whole did."""
+
+    run: str
+    what: str
+    expected: str
+    got: str
+
+
+def at_open(past: RecordedRun, replica: Replica) -> Difference | None:
+    """The tree that the run found; from here on its commit is known by its id in the copy."""
+    context = past.context
+    assert context is not None
+    here = runs.context(replica.layout, past.run)
+    if here.tree != context.tree:
+        return Difference(run=past.run, what="the tree it opened on", expected=context.tree, got=here.tree)
+    replica.commits[context.head] = here.head
+    return None
+
+
+def after_run(records: Records, past: RecordedRun, replica: Replica) -> Difference | None:
+    """Everything that a run decided and left. A difference in a run whose files were changed later says so."""
+    found = next(_each(records, past, replica), None)
+    changed = past.result.seal not in ("", runs.seal(records.where.run(past.run)))
+    if found and changed:
+        return found.replace(what=f"{found.what} ({CHANGED})")
+    if changed:
+        return Difference(run=past.run, what="its record", expected="as it was closed", got=CHANGED)
+    return found
+
+
+def _each(records: Records, past: RecordedRun, replica: Replica) -> Iterator[Difference]:
+    """The differences, causes first."""
+    try:
+        here = runs.result(replica.layout, past.run)
+    except HarnessError as fault:
+        here, said = None, str(fault)
+    else:
+        said = "it did not settle"
+    if here is None:
+        yield Difference(run=past.run, what="its end", expected=past.result.outcome, got=said)
+        return
+    if past.head not in ("", past.result.head):
+        yield Difference(run=past.run, what="its commit", expected=past.head, got=f"{past.result.head} in its result")
+    killed = past.result.outcome == "killed"
+    for what, expected, got in [
+        *([] if killed else _exits(records.where, replica.layout, past.run)),
+        ("its outcome", past.result.outcome, here.outcome),
+        ("its verdict", past.result.verdict, here.verdict),
+        ("whether its plan was accepted", str(past.result.accepted), str(here.accepted)),
+        ("its commit", _tree(records, past.result.commit), _tree_here(replica, here.commit)),
+        ("the claims that it proved", str(past.result.newly_green), str(here.newly_green)),
+    ]:
+        if expected != got:
+            reason = (
+                f" ({faults.first(here.reason, 200)})" if what in ("its outcome", "its verdict") and here.reason else ""
+            )
+            yield Difference(run=past.run, what=what, expected=expected or "none", got=(got or "none") + reason)
+    if past.result.commit:
+        replica.commits[past.result.commit] = here.commit
+        replica.followed = past.result.commit
+    yield from _files(records, past, replica)
+
+
+def _tree(records: Records, commit: str) -> str:
+    return f"tree {records.tree(commit)[:SHOWN]}" if commit else ""
+
+
+def _tree_here(replica: Replica, commit: str) -> str:
+    return f"tree {repository.tree_of(replica.top, commit)[:SHOWN]}" if commit else ""
+
+
+def _exits(where: Layout, here: Layout, run: str) -> Iterator[tuple[str, str, str]]:
+    """The exits of each check in turn, and the checks that only one of them ran."""
+    known, now = (_fired(receipts.of_run(layout, run)) for layout in (where, here))
+    for key in dict.fromkeys([*known, *now]):
+        claim, phase, command = key
+        expected, got = (", ".join(map(_exit, found.get(key, []))) or "not run" for found in (known, now))
+        yield f"the exit of a check of {claim} ({phase}): {faults.first(command, 60)}", expected, got
+
+
+def _fired(found: list[Receipt]) -> dict[tuple[str, str, str], list[int | None]]:
+    made: dict[tuple[str, str, str], list[int | None]] = {}
+    for receipt in found:
+        made.setdefault((receipt.claim, receipt.phase, receipt.command), []).append(receipt.exit)
+    return made
+
+
+def _exit(code: int | None) -> str:
+    return "out of time" if code is None else str(code)
+
+
+def _files(records: Records, past: RecordedRun, replica: Replica) -> Iterator[Difference]:
+    """Queue, contract, accepted spec and memory as they were once the run had settled."""
+    here, _ = left_by(State(replica.layout), past.run)
+    if not past.after:
+        replica.missing.append(f"{past.run}: its snapshot; queue and memory after it are not compared")
+        return
+    for name in (names.FEATURES, *TEXTS):
+        row, own = past.after.get(name), here.get(name)
+        if row == own:
+            continue
+        old, new = records.object(row[0]) if row else b"", replica.object(own[0]) if own else b""
+        if old is None:
+            replica.missing.append(f"{past.run}: {name} after it")
+            continue
+        if name == names.FEATURES:
+            yield from _queue(past.run, old, new or b"", _overlapping(records, past))
+        else:
+            yield from _texts(past.run, name, old, new or b"", replica)
+
+
+def _texts(run: str, name: str, old: bytes, new: bytes, replica: Replica) -> Iterator[Difference]:
+    for one, other in replica.commits.items():
+        for size in (len(one), SHOWN, 10):
+            old = old.replace(one[:size].encode(), other[:size].encode())
+    if old != new:
+        lines = [text.decode("utf-8", "replace").split("\n") for text in (old, new)]
+        number = next((at for at, (a, b) in enumerate(zip(*lines, strict=False)) if a != b), min(map(len, lines)))
+        expected, got = (found[number] if number < len(found) else "the end" for found in lines)
+        yield Difference(run=run, what=f"line {number + 1} of {name}", expected=expected, got=got)
+
+
+def _overlapping(records: Records, past: RecordedRun) -> set[str]:
+    """The features of runs that were open when this one settled: whether they were in progress by then is not recorded, since a
+    run claims its feature first and says so a moment later."""
+    at = next(number for number, one in enumerate(records.runs) if one.run == past.run)
+    return {one.result.feature for one in records.runs[at + 1 :] if one.behind <= at}
+
+
+def _queue(run: str, old: bytes, new: bytes, open_ones: set[str]) -> Iterator[Difference]:
+    """The status and the tries of each feature, without the status of those that are worked on."""
+    known, now = (
+        {one.id: _standing(one.replace(status="open") if one.id in open_ones else one) for one in rows}
+        for rows in (features.parse(data, names.FEATURES) for data in (old, new))
+    )
+    for feature in dict.fromkeys([*known, *now]):
+        if known.get(feature) != now.get(feature):
+            expected, got = known.get(feature, "not in the queue"), now.get(feature, "not in the queue")
+            yield Difference(run=run, what=f"{feature} in the queue", expected=expected, got=got)
+
+
+def _standing(feature: features.Feature) -> str:
+    tries = f"{feature.attempts} tries" + (", replanned" if feature.replanned else "")
+    return f"{feature.status}, {tries}, priority {feature.priority}: {feature.title} ({', '.join(feature.claims)})"
+
+
+def due_at_end(records: Records) -> Decision | None:
+    """What is due in the mission as it is now; None for an archived one, and while a run is not settled."""
+    if records.where is not records.layout or records.unsettled():
+        return None
+    return rules.decide(views.gather(records.layout), records.runs[-1].result.ended)
+
+
+def at_end(records: Records, replica: Replica, due: Decision | None) -> Difference | None:
+    """The final tree, the state as it is now, and what is `due`."""
+    return next(_last(records, replica, due), None)
+
+
+def _last(records: Records, replica: Replica, due: Decision | None) -> Iterator[Difference]:
+    expected, got = _tree(records, replica.recorded_tip()), _tree_here(replica, workplace.position(replica.layout).head)
+    if expected != got:
+        yield Difference(run="", what="the final tree", expected=expected or "none", got=got)
+    unsettled = records.unsettled()
+    replica.missing += [f"{run}: how it ended; it is not settled" for run in unsettled]
+    for name in (names.FEATURES, *TEXTS):
+        old, new = (State(layout).data(name) or b"" for layout in (records.where, replica.layout))
+        if name == names.FEATURES and unsettled:  # which are in progress since
+            yield from _queue("", old, new, set(unsettled.values()))
+        else:
+            yield from _texts("", name, old, new, replica)
+    if due is None or due.word in UNRECORDED:
+        replica.missing += [f"what is due at the end: a person's file says {due.line}"] if due else []
+        return
+    replica.configure(records.state.data(names.CONFIG))
+    here = rules.decide(views.gather(replica.layout), records.runs[-1].result.ended)
+    if due.line != here.line and "WAIT" not in (due.word, here.word):
+        yield Difference(run="", what="what is due at the end", expected=due.line, got=here.line)
