@@ -54,7 +54,7 @@ PACKAGES = {  # lowest first: an import goes down this list only; how many modul
 MOST_ARROWS = 164
 WRITERS = {"state.files", "state.journal"}
 OWN_FILES = {
-    "filesystem._rooted",  # a tree that is no state: everything by descriptors beneath its root
+    "filesystem._root",  # a tree that is no state: everything by descriptors beneath its root
     "filesystem._replace",
     "sessions.on_files",  # the folder of a queue, which nothing is lost with
     "filesystem._python_grep",  # a program that reads the files it is given
@@ -72,7 +72,7 @@ OWN_FILES = {
 }
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
     **dict.fromkeys(
-        ("agents._configs", "agents.program", "agents._playbook", "agents._recorded", "agents._scripted"),
+        ("agents._configs", "agents.program", "agents._playbook", "agents._recording", "agents._script"),
         "files of agents",
     ),
     "decision.gaps": ".gitmodules of the project",

@@ -10,8 +10,8 @@ from typing import Any
 from harness.agents import builtin
 from harness.agents._command import Command
 from harness.agents._playbook import Playbook
-from harness.agents._recorded import RecordedAgent
-from harness.agents._scripted import ScriptedAgent
+from harness.agents._recording import RecordedAgent
+from harness.agents._script import ScriptedAgent
 from harness.agents.base import LOOP, LOOP_KEYS, PLAYED_BACK, Agent, ExecutionContext, Settings
 from harness.agents.base import installed as is_program
 from harness.agents.builtin import Builtin

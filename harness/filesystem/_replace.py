@@ -15,7 +15,7 @@ import stat
 import time
 from collections.abc import Callable
 
-from harness.filesystem._rooted import LISTED, READ
+from harness.filesystem._root import LISTED, READ
 
 LOCK_SECONDS = 10.0
 PAUSE_SECONDS = 0.0005

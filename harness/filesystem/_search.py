@@ -16,7 +16,7 @@ from itertools import groupby
 
 from harness.base.record import Record
 from harness.filesystem import _lines, _ripgrep, patterns
-from harness.filesystem._rooted import Root
+from harness.filesystem._root import Root
 from harness.filesystem._walk import Walk, entry, order
 from harness.filesystem.faults import VerbRefusal
 from harness.filesystem.protocol import Listing, Match, Matches

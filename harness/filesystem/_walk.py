@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from harness.filesystem._rooted import LISTED, READ, Root
+from harness.filesystem._root import LISTED, READ, Root
 from harness.filesystem.protocol import FileEntry
 
 IGNORE = ".gitignore"

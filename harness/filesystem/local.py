@@ -14,7 +14,7 @@ from harness.base.record import Record
 from harness.filesystem import _edit, _lines, _replace, _ripgrep, _search
 from harness.filesystem._protection import ProtectedNames
 from harness.filesystem._replace import LockedFile
-from harness.filesystem._rooted import LISTED, Root, RootedPath, split
+from harness.filesystem._root import LISTED, Root, RootedPath, split
 from harness.filesystem._walk import entry
 from harness.filesystem.faults import VerbRefusal, changed, read_only, tried
 from harness.filesystem.protocol import FileContent, FileEntry, FileFault, Listing, Matches, Replacement, WriteResult

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.base import encoding
 from harness.base.record import Record
-from harness.git import _executed, dotgit, placement, refs, repository, settings
+from harness.git import _executables, dotgit, placement, refs, repository, settings
 from harness.git.placement import Fingerprint
 from harness.git.repository import BRANCHES, GitFailed
 from harness.git.worktrees import PREFIX
@@ -150,7 +150,7 @@ def _hold(project: str, landing: Landing, found: list[str], also: tuple[str, ...
     refs.set_one(project, BRANCHES + held, landing.old)
     repository.check_out(project, held)
     _move_branch(project, landing.branch, landing.old, landing.new, *also)
-    return _executed.waits(project, landing.branch, held, landing.old, found)
+    return _executables.waits(project, landing.branch, held, landing.old, found)
 
 
 def _follow(project: str, branch: str, commit: str, lock: IndexLock, accepted: bool) -> str:
@@ -159,9 +159,9 @@ def _follow(project: str, branch: str, commit: str, lock: IndexLock, accepted: b
     if not is_here(project, held):
         return ""
     if (at := tip(project, held)) != commit:
-        found = _executed.find(project, commit, [path for _, path in _changes(project, at, commit)])
+        found = _executables.find(project, commit, [path for _, path in _changes(project, at, commit)])
         if found and not accepted:
-            return _executed.waits(project, branch, held, at, found)
+            return _executables.waits(project, branch, held, at, found)
         if _is_ahead(project, at, commit):
             return f"{held} has commits that {commit[:12]} has not, which the next run merges."
         why = _land_here(project, Landing(branch=held, old=at, new=commit, rows=[]), lock, (), accepted=True)
@@ -209,7 +209,7 @@ def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str,
     if busy:
         return _by_hand(project, branch, commit, f"{busy} is under way")
     changes = _changes(project, landing.old, commit)
-    if not accepted and (found := _executed.find(project, commit, [path for _, path in changes])):
+    if not accepted and (found := _executables.find(project, commit, [path for _, path in changes])):
         return _hold(project, landing, found, also)
     before = {path: placement.fingerprint(project, path) for _, path in changes}
     dirty = set(repository.dirty(project))

@@ -62,11 +62,11 @@ def _is_beside_test(path: str, check: str) -> bool:
 
 def _named(path: str, check: str) -> tuple[bool, bool]:
     """(whether a word of the check is this file, whether one is a folder above it)."""
-    known = Named([check])
+    known = NamedPaths([check])
     return path in known, any(path.startswith(word + "/") for word in known.words if word)
 
 
-class Named:
+class NamedPaths:
     """What these checks name: `path in named` costs the same for one check and for a thousand."""
 
     def __init__(self, checks: Iterable[str]) -> None:

@@ -27,17 +27,17 @@ MISSED = "{}; before it {} was removed, since a check of {} made that: a check m
 
 def watched(place: CheckEnvironment, known: Contract) -> CheckEnvironment:
     """`place` with a watch on its files while setup and checks of this contract run; they are as committed now."""
-    return place.replace(watch=Watch(place, known)) if place.head else place
+    return place.replace(watch=FileWatch(place, known)) if place.head else place
 
 
-class Watch:
+class FileWatch:
     """The files of one place as the next check should find them."""
 
     def __init__(self, place: CheckEnvironment, known: Contract) -> None:
         self.root, self.writes, self.source = place.root, place.writes, place.source or place.root
         self.below = os.path.relpath(place.directory, place.root).removeprefix(".")
-        self.names = {one.id: _file_kinds.Named(check.run for check in one.checks) for one in known.claims}
-        self.named = _file_kinds.Named(check.run for one in known.claims for check in one.checks)
+        self.names = {one.id: _file_kinds.NamedPaths(check.run for check in one.checks) for one in known.claims}
+        self.named = _file_kinds.NamedPaths(check.run for one in known.claims for check in one.checks)
         self.tracked = contents.entries(self.source, place.head, ["."])
         looks = {path: self._look(path) for path in self.tracked if not self._is_meant(path)}
         self.looks = {path: look for path, look in looks.items() if look}

@@ -28,7 +28,7 @@ NAMES_A_FILE = re.compile(
 MOST_LINKS = 8  # from one to the next
 
 
-class Entry(NamedTuple):
+class HomeEntry(NamedTuple):
     """A line of home.txt: a path below HOME, how it is there, and its variables."""
 
     path: str
@@ -88,22 +88,22 @@ _real = functools.cache(os.path.realpath)
 
 
 @functools.cache
-def entries(*hows: str) -> list[Entry]:
+def entries(*hows: str) -> list[HomeEntry]:
     """The lines of home.txt of these kinds."""
     lines = [line.split(None, 3) for line in (files.read_text(LIST) or "").split("\n") if line and line[0] != "#"]
-    made = [Entry(path, how, [name for name in names.split(",") if name != "-"]) for path, how, names, _ in lines]
+    made = [HomeEntry(path, how, [name for name in names.split(",") if name != "-"]) for path, how, names, _ in lines]
     return [entry for entry in made if entry.how in hows]
 
 
 @functools.cache
-def _known() -> dict[str, Entry]:
+def _known() -> dict[str, HomeEntry]:
     """{path: its entry} of what can be met below a folder; a folder above one is opened, so that it can be there in its way."""
     found = {entry.path: entry for entry in entries(SEEN, OPENED, FRESH, COPY, SETTINGS)}
-    return {**{path: Entry(path, OPENED, []) for below in found for path in above(below)}, **found}
+    return {**{path: HomeEntry(path, OPENED, []) for below in found for path in above(below)}, **found}
 
 
 @functools.cache
-def _patterns() -> list[tuple[re.Pattern[str], Entry]]:
+def _patterns() -> list[tuple[re.Pattern[str], HomeEntry]]:
     found = [entry for entry in entries(OPENED, FRESH) if "*" in entry.path]
     return [(re.compile(re.escape(entry.path).replace(r"\*", "[^/]+")), entry) for entry in found]
 

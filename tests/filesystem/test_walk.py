@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.filesystem._rooted import Root
+from harness.filesystem._root import Root
 from harness.filesystem._walk import Walk, order
 from tests import crash
 

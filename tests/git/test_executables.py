@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.git import _executed, landing, repository, settings
+from harness.git import _executables, landing, repository, settings
 from tests import crash
 from tests.git.test_merges import commit
 from tests.git_repository import Repository, new
@@ -50,7 +50,9 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 def found(repo: Repository, **files: str) -> list[str]:
     """What is found of a commit with these files."""
     made = commit(repo, repo.head(), **files)
-    return _executed.find(repo.project, made, [path for _, path in repository.changed(repo.project, repo.head(), made)])
+    return _executables.find(
+        repo.project, made, [path for _, path in repository.changed(repo.project, repo.head(), made)]
+    )
 
 
 def test_what_tools_execute_is_found_at_any_depth(repo: Repository) -> None:

@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/_rooted.py: whatever is exchanged on the way, nothing outside the root is read or written."""
+"""Promises of harness/filesystem/_root.py: whatever is exchanged on the way, nothing outside the root is read or written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.filesystem._rooted import Root, split
+from harness.filesystem._root import Root, split
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import FileContent, FileFault, Matches, WriteResult
 from tests import crash

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.agents._scripted import ScriptedAgent
+from harness.agents._script import ScriptedAgent
 from harness.agents.base import AgentFailure, AgentSuccess
 from harness.base.errors import Unavailable
 from harness.mission.usage import parse, reported
