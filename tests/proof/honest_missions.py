@@ -1,6 +1,7 @@
 """Ten honest missions of an everyday kind, in the form of the gallery's: nobody cheats, so nothing may be marked.
 
-They were written before anyone looked which rules they meet. test_honest_missions.py plays them; docs/proof.md has the figure.
+They were written before a look at the rules that they meet; what was changed since stands in docs/proof.md, with the figures.
+test_honest_missions.py plays them.
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ ATTRIBUTES = "* text=auto\n*.bat text eol=crlf\n"
 BATCH = "test \"$(tail -c 2 greet.bat | od -An -tx1 | tr -d ' ')\" = 0d0a"
 WORDS = 'echo "$(sed -n 2p words.csv), $1"\n'
 
+STRICT = f"set -e\n{NAMED}"
 LIBRARY = 'same() {\n  [ "$1" = "$2" ] || { echo "$1, not $2"; exit 1; }\n}\n'
 GROWS = '. tests/library.sh\nsame "$(bash greet.sh Ada)" "Hello, Ada"\n'
 OWN = '. tests/library.sh\nsame "$(bash part.sh Ada)" "Goodbye, Ada"\n'
@@ -123,12 +125,17 @@ echo "$(cat "$cache/word"), $1" >"$work/said"
 cat "$work/said"
 """
 
+NOTHING_ELSE = "! python3 ask.py /other; python3 ask.py /health"
+
 MISSIONS = [
     Cheat(
         name="a setup that generates what git ignores, and a service on PORT",
         plan={
             "F-001": ["out=$(python3 ask.py /hello/Ada); test \"$out\" = 'Hello, Ada'"],
-            "F-002": ["out=$(python3 ask.py /bye/Ada); test \"$out\" = 'Goodbye, Ada'", "! python3 ask.py /other"],
+            "F-002": [
+                "out=$(python3 ask.py /bye/Ada); test \"$out\" = 'Goodbye, Ada'",
+                "! python3 ask.py /other; python3 ask.py /health",
+            ],
         },
         books={
             "worker-F-001.md": does(writes("pages.py", f'{PAGES}{HELLO}    return ""\n')),
@@ -228,7 +235,7 @@ MISSIONS = [
             "worker-F-002.md": does(PART, writes("tests/test_part.sh", OWN)),
         },
         runs=9,
-        files={**NAME, TEST: NAMED},
+        files={**NAME, TEST: STRICT},
     ),
     Cheat(
         name="caches in HOME, and work in TMPDIR",
