@@ -132,9 +132,8 @@ class Facts(Record):
 def gather(layout: Layout, archived: bool = False) -> Facts:
     """Everything about the mission; raises where there is none, or its format is not known."""
     mission.check_format(layout)
-    if archived:
-        layout = Layout(layout.project, layout.state)
-        layout.cache = os.devnull + "/cache"  # nothing is written beside a mission that was put away
+    if archived:  # nothing is written beside a mission that was put away
+        layout = Layout(layout.project, layout.state, cache=os.devnull + "/cache")
     return _Gathering(layout, archived).facts()
 
 

@@ -10,11 +10,12 @@ from harness.state import names
 
 
 class Layout:
-    """Absolute `str` paths of the mission in the working folder `project`; no file is touched, but to find the repository."""
+    """Absolute `str` paths of the mission in the working folder `project`; no file is touched, but to find the repository.
+    `cache`: where parsed files are kept, if not below `state`."""
 
     _top = ""
 
-    def __init__(self, project: str, state: str = "") -> None:
+    def __init__(self, project: str, state: str = "", cache: str = "") -> None:
         self.project = os.path.abspath(project)
         self.state = os.path.abspath(state) if state else os.path.join(self.project, ".harness")
         under = self.state + "/"
@@ -54,7 +55,7 @@ class Layout:
         self.ledger = under + names.LEDGER
         self.journal = under + "journal"
         self.locks = under + names.LOCKS
-        self.cache = under + names.CACHE
+        self.cache = cache or under + names.CACHE
         self.replays = under + "replays"
         self.hooks = under + "hooks"
         self.schedule = under + "schedule"
