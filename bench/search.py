@@ -33,11 +33,11 @@ WORDS = ("test", "error", "file", "harness", "import", "return", "漢字", "valu
 SEARCH = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
-from harness.replay import matching, search
+from harness.replay import query, search
 from harness.state.layout import Layout
 import time
 begun = time.perf_counter()
-found = search.search(Layout(sys.argv[2]), matching.query([sys.argv[3]], len(sys.argv) > 4), ["runs"], search.Filter(), 20)
+found = search.search(Layout(sys.argv[2]), query.query([sys.argv[3]], len(sys.argv) > 4), ["runs"], search.Filter(), 20)
 print(len(found.runs), time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

@@ -17,10 +17,10 @@ LOADED_BY_ALL = {  # the modules of ours that `next`, `note` and `hold` load; ea
     *("__main__", "cli.quick", "memory.raw", "process.spawn", "process.tree"),
     *(f"base.{name}" for name in ("clock", "console", "encoding", "errors", "exits", "faults", "passwords")),
     *(f"base.{name}" for name in ("record", "redaction", "schema", "tables")),
-    *(f"integrity.{name}" for name in ("inside", "lease", "turn")),
-    *(f"model.{name}" for name in ("config", "mission", "receipts", "roles", "runs")),
-    *(f"store.{name}" for name in ("committed", "documents", "files", "folder_lock", "journal", "json_lines")),
-    *(f"store.{name}" for name in ("layout", "migrations", "names", "state")),
+    *(f"workplace.{name}" for name in ("lane_turn", "lease", "run_detection")),
+    *(f"mission.{name}" for name in ("config", "mission", "receipts", "roles", "runs")),
+    *(f"state.{name}" for name in ("committed_copy", "documents", "files", "folder_lock", "journal", "json_lines")),
+    *(f"state.{name}" for name in ("layout", "migrations", "names", "state")),
 }
 LOADED_BY_NEXT = {
     *("decision.rules", "decision.views", "workplace.unsettled_runs", "memory.pages", "memory.backlog"),

@@ -227,11 +227,11 @@ def test_a_file_that_nobody_may_write_is_read_only(root: Path) -> None:
 
 
 AS_NOBODY = """import sys
-from harness.filesystem.protocol import Change
+from harness.filesystem.protocol import Replacement
 from harness.filesystem.local import Local
 files = Local(sys.argv[1])
 answers = [files.read("secret"), files.write("secret", b""), files.write("shown", b""), files.write("new", b"")]
-answers += [files.write("all/shown", b""), files.edit("all/shown", [Change(old=b"hit", new=b"x", everywhere=False)])]
+answers += [files.write("all/shown", b""), files.edit("all/shown", [Replacement(old=b"hit", new=b"x", everywhere=False)])]
 assert {answer.kind for answer in answers} == {"denied"}, answers
 found = files.grep("hit")
 assert [(one.path, one.line, one.text) for one in found.matches] == [("open", 1, b"hit"), ("shown", 1, b"hit")]

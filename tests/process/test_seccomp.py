@@ -90,7 +90,7 @@ os.wait()
 
 def test_a_kernel_that_refuses_is_named() -> None:
     """Without NO_NEW_PRIVS, and not as root, the kernel takes no filter."""
-    words = [sys.executable, "-c", "from harness.process import seccomp; seccomp.restrict()"]
+    words = [sys.executable, "-c", "from harness.process import _seccomp; _seccomp.restrict()"]
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
     done = subprocess.run([*user, *words], env=ENV, cwd="/", capture_output=True, text=True, check=False)
     if "No module named" in done.stderr or "Permission denied:" in done.stderr:

@@ -454,7 +454,7 @@ from harness.process import supervise
 supervise.end_with_parent(int(sys.argv[2]))
 try:
     supervise.run(["sleep", "600"], cwd="/", env=dict(os.environ), wall_seconds=500, sink=print)
-except errors.Interrupted as fault:
+except errors.Interruption as fault:
     print("interrupted", fault.signum)
 supervise.run(["true"], cwd="/", env=dict(os.environ), wall_seconds=50, sink=print)
 print("in order")

@@ -20,11 +20,11 @@ from tests.torture.whole import Beside, Missions, plan, scripts
 APPENDED = "the port is 8123"
 COMPACTING = """import sys; sys.path.insert(0, {checkout!r})
 from harness.base.exits import guarded
-from harness.memory.backlog import Bound
+from harness.memory.backlog import BatchLimit
 from harness.run.settle import curator
 from harness.state.layout import Layout
 def work():
-    curator.compact_all(Layout({project!r}), {identity!r}, "m-1", "run-9", "2026-04-24", bound=Bound(entries=6, bytes=10**6))
+    curator.compact_all(Layout({project!r}), {identity!r}, "m-1", "run-9", "2026-04-24", bound=BatchLimit(entries=6, bytes=10**6))
     return 0
 sys.exit(guarded(work))
 """
