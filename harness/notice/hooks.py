@@ -172,7 +172,7 @@ def _call(layout: Layout, hook: dict[str, Any], payload: bytes) -> tuple[bool, s
     """Call a hook to its end, with everything that it started: whether it ended with 0, and what it said first, or why not."""
     argv, body = hook.get("run") or [], payload
     if not argv:
-        argv = [sys.executable, "-I", os.path.join(os.path.dirname(os.path.abspath(__file__)), "post.py")]
+        argv = [sys.executable, "-I", os.path.join(os.path.dirname(os.path.abspath(__file__)), "_post.py")]
         body = hook["url"].encode() + b"\n" + payload
     folder, output, seconds = temporary.create("hook"), HookOutput(), hook.get("seconds", config.OnTable.seconds)
     try:

@@ -8,7 +8,7 @@ from itertools import islice
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.memory.tokens import estimated
+from harness.base.tokens import estimated
 from harness.mission import runs
 from harness.replay import rebuild, run_lookup
 from harness.replay.rebuild import Rows

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from harness.base import clock
+from harness.base import clock, ranking
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.memory import raw
 from harness.mission import runs
-from harness.replay import query, ranking, run_lookup
+from harness.replay import query, run_lookup
 from harness.replay.query import Query
 from harness.run import transcript
 from harness.state import files, json_lines, names

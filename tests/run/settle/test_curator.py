@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.base import tokens
 from harness.base.errors import BrokenFile, LockBusy
-from harness.memory import archive, backlog, identity, lessons, pages, raw, tokens
+from harness.memory import archive, backlog, identity, lessons, pages, raw
 from harness.memory.archive import ArchiveEntry
 from harness.memory.backlog import BatchLimit
 from harness.memory.lessons import Lessons
