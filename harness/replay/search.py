@@ -11,12 +11,10 @@ from typing import Any
 from harness.base import clock, ranking
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.memory import raw
-from harness.mission import runs
-from harness.replay import query, run_lookup
+from harness.mission import run_lookup, runs, transcript
+from harness.replay import query
 from harness.replay.query import Query
-from harness.run import transcript
-from harness.state import files, json_lines, names
+from harness.state import files, json_lines, names, raw
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import State
 
