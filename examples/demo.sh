@@ -29,6 +29,6 @@ Look next, in build/demo/todo:
   ../../../run.sh replay RUN --agent playbook   fire a worker's prompt again, in a throw-away clone of then
   ../../../run.sh replay --mission         the whole mission again, from its records
   ../../../run.sh memory show summary      what was learned
-  cat ../identity/worker.md                what every later mission's workers will know
+  ../../../run.sh identity list            what every later mission's roles will know: nothing until you note it, or an agent says so
 TEXT
 exit "$code"

@@ -8,8 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests import other_user
+from tests.crash import TORTURE
+from tests.long import ONLY_IN_TORTURE
 from tests.missions import House, copied, enter
 from tests.other_user import OtherUser
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what `make torture` alone plays."""
+    skipped = pytest.mark.skip(reason="a longer form of a test of the suite: HARNESS_TORTURE=1 runs it")
+    for item in items:
+        if item.name in ONLY_IN_TORTURE and not TORTURE:
+            item.add_marker(skipped)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.long import ONLY_IN_TORTURE
+from tests.missions import CHECKOUT
+
 CORES = Path(__file__).with_name("cores.py")
 SESSION = """import os, pytest
 @pytest.fixture(scope="session")
@@ -115,3 +118,9 @@ def test_the_folders_of_the_tests_are_in_memory_which_nobody_else_sees(good: tup
 def test_rewritten_tests_are_kept_for_the_next_time(good: tuple[Path, int, str]) -> None:
     """Also where Python is told to write no bytecode: rewriting all of ours takes 8 s."""
     assert len(list((good[0] / "suite" / "__pycache__").glob("test_1.*pytest*.pyc"))) == 1
+
+
+def test_every_test_that_torture_alone_plays_is_there() -> None:
+    """A name in the list of long tests that no test has would skip nothing."""
+    texts = "".join(path.read_text() for path in (CHECKOUT / "tests").rglob("test_*.py"))
+    assert [name for name in ONLY_IN_TORTURE if f"def {name.partition('[')[0]}(" not in texts] == []

@@ -2,7 +2,7 @@
 
 An attributes file in a tree, which an agent writes, says which file goes to which driver, and the driver starts in the tree: so
 what an agent leaves there (`name.py` beside `python -m name`) may be what runs. git starts `python … start_driver` in the
-place of each driver, and that becomes the driver, confined (see integrity/confine.py).
+place of each driver, and that becomes the driver, confined (see workplace/confine.py).
 """
 
 from __future__ import annotations

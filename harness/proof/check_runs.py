@@ -57,6 +57,8 @@ def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Rec
     if place.fault:
         output.take("", place.fault.encode())
     else:
+        if place.watch:
+            place.watch.begin_check(claim.id)
         code = _exit_code(run_shell(check.run, place, check.seconds or place.seconds, output))
     text = output.text()
     receipt = Receipt(

@@ -6,10 +6,11 @@ takes the place of something. Pure, but for the question what programs the machi
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from harness.proof import _file_kinds
@@ -91,8 +92,15 @@ def _takes_over(file: FilePatch, name: str) -> bool:
         return not all(map(MODULES.match, file.added))
     if not name.endswith(("akefile", ".mk")):
         return False
-    old, new = ({found[1] for line in lines if (found := RULE.match(line))} for lines in (file.old, file.added))
-    return bool(new & (old | OF_MAKE) - {".PHONY"})
+    new = {target for line, target in _defined(file.new) if line in file.added}
+    return bool(new & ({target for _, target in _defined(file.old)} | OF_MAKE))
+
+
+def _defined(makefile: list[str]) -> Iterator[tuple[str, str]]:
+    """(line, what it sets) of the variables and recipes of a makefile; a rule without a recipe only adds prerequisites."""
+    for line, following in itertools.pairwise([*makefile, ""]):
+        if (found := RULE.match(line)) and ("=" in line or ";" in line or following.startswith("\t")):
+            yield line, found[1]
 
 
 def shadows(path: str, check: str, outside: str) -> bool:

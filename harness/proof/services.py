@@ -49,6 +49,8 @@ class RunningServices:
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._down()
+        if self.place.watch:
+            self.place.watch.begin_check("")
 
     def _up(self) -> CheckEnvironment:
         ports = {service.name: check_runs.free_port() for service in self.services}

@@ -2,7 +2,8 @@
 
 A file *decides* where a check names it, or where it is a test. After each check those are compared with what was committed,
 byte by byte. What setup or a check changed of them is put back, and what a check changed of others. Of what a check made, new
-tests go, and files that a check of another claim names. `[checks] writes` names files for which none of this holds.
+tests go, and before a check of another claim the files that such a check names. `[checks] writes` names files for which none
+of this holds.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class FileWatch:
         self.laid = {path: self._data(path) for path in deciding}
         self.filtered = {path for path, look in self.looks.items() if look[0] != self.tracked[path].size}
         self.others, self.removed, self.notes = set[str](), dict[str, str](), list[str]()
+        self.kept = dict[str, str]()  # {file that goes before a check of another claim: the claim whose check made it}
 
     def begin(self) -> None:
         """Setup has run: what it changed of others is meant, and so is what it made."""
@@ -56,12 +58,20 @@ class FileWatch:
         self.looks = {path: self._look(path) for path in self.looks}
         self.others = self._untracked()
 
+    def begin_check(self, claim: str) -> None:
+        """Remove what checks of other claims than this one made and a check of another claim than theirs names. "": all of it."""
+        doomed = [path for path, by in self.kept.items() if by != claim]
+        for path in doomed:
+            worktrees.discard(self.root, path)
+            self.removed[path] = self.kept.pop(path)
+        self.others -= {*doomed}
+
     def examined(self, receipt: Receipt) -> Receipt:
         """The receipt of the check that has just ended, with what it did to files; that is undone."""
         changed, rewritten = self._changed()
         red = [path for path in changed if self._decides(path)]
         made, names = self._untracked() - self.others, self.names.get(receipt.claim, ())
-        doomed = {path for path in made if self._goes(path, receipt.claim)}
+        doomed = {path for path in made if self._is_new_test(path, receipt.claim)}
         missed = [path for path in self.removed if self._seen(path) in names]
         notes = [*receipt.notes, *self.notes, *(f"rewrites {path}{REWRITTEN}" for path in rewritten)]
         notes += [f"{WARNING}the check changed {_some(changed)}, which is put back"] if changed else []
@@ -73,6 +83,7 @@ class FileWatch:
             worktrees.discard(self.root, path)
         self.looks |= {path: self._look(path) for path in (*changed, *rewritten)}
         self.others |= made - doomed
+        self.kept |= {path: receipt.claim for path in made - doomed if self._is_for_others(path, receipt.claim)}
         self.removed |= dict.fromkeys(doomed, receipt.claim)
         return receipt.replace(notes=notes, reason=reason)
 
@@ -88,11 +99,15 @@ class FileWatch:
             path for path in tests if _file_kinds.TEST_FILE.search(path) or _file_kinds.CHECK_FILE.search(path)
         ]
 
-    def _goes(self, path: str, claim: str) -> bool:
-        """Whether a new file of a check of this claim is removed before the next check."""
-        named = {one for one, names in self.names.items() if self._seen(path) in names}
-        test = _file_kinds.TEST_FILE.search(path) and claim not in named and PACKAGES.isdisjoint(path.split("/"))
-        return not self._is_meant(path) and bool(test or named - {claim})
+    def _is_new_test(self, path: str, claim: str) -> bool:
+        """Whether a new file of a check of this claim is a test, which is removed before the next check."""
+        test = _file_kinds.TEST_FILE.search(path) and PACKAGES.isdisjoint(path.split("/"))
+        return bool(test) and not self._is_meant(path) and self._seen(path) not in self.names.get(claim, ())
+
+    def _is_for_others(self, path: str, claim: str) -> bool:
+        """Whether checks of other claims name a file."""
+        named = (names for one, names in self.names.items() if one != claim)
+        return not self._is_meant(path) and any(self._seen(path) in names for names in named)
 
     def _decides(self, path: str) -> bool:
         return bool(_file_kinds.TEST_FILE.search(path)) or self._seen(path) in self.named

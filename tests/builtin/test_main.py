@@ -18,6 +18,7 @@ from harness.base.encoding import digest
 from harness.builtin import turns
 from harness.builtin.turns import Log
 from harness.mission import runs, tasks
+from harness.workplace import lease
 from tests.agents import small_mission, todo_mission
 from tests.agents.modelserver import Handler, Reply, Server
 from tests.agents.wires import Exchange
@@ -145,6 +146,7 @@ def test_subagents_and_servers_of_a_killed_run_are_gone_and_recorded(house: Hous
         until(lambda: (house.tree / "began").exists() and len(running()) >= 2, 60)
         kill(house, role.pid)
         until(lambda: not running(), 20)
+        until(lambda: not lease.alive(house.layout), 20)  # its guardian has ended, too
         killed.touch()
         done = house.role("worker", "F-001")
     assert done.code == 0, done

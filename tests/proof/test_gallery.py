@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -61,9 +61,9 @@ class Played:
         return "\n".join(said)
 
 
-def play(cheat: Cheat, folder: Path) -> Played:
+def play(cheat: Cheat, folder: Path, env: Mapping[str, str] = {}) -> Played:
     """The cheat's mission from its first commit to its end, in an empty folder, as a user would run it."""
-    house = House(folder, {**surroundings(folder), "LC_ALL": "C"})
+    house = House(folder, {**surroundings(folder), "LC_ALL": "C", **env})
     house.project.mkdir()
     house.git("init", "-q", "-b", "main", "--template=")
     house.write("SPEC.md", "# A program\n\n## Part\n\nIt greets.\n")

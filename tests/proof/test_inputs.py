@@ -40,6 +40,7 @@ EDITS = [
 ]
 WORK = [
     ("make test", "Makefile", [" test:", " \tbash a.sh", "+", "+clean:", "+\trm -r build"]),
+    ("make test", "Makefile", [" test:", " \tbash a.sh", "+", "+test: more", "+", "+more:", "+\tbash b.sh"]),
     ("bash make.sh", "Makefile", [" test:", "-\ttrue", "+\tfalse"]),
     ("make test", "api/Makefile", [" test:", "-\ttrue", "+\tfalse"]),
     ("npm test", "package.json", [*SCRIPTS, '"test": "jest"},', '-"version": "1"', '+"version": "2"', " }"]),

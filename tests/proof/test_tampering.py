@@ -104,6 +104,17 @@ def test_a_check_does_not_find_what_a_check_of_another_claim_made_for_it(made: H
     assert found[2].output == "b\n"
 
 
+def test_a_check_finds_what_an_earlier_check_of_its_claim_made(made: House) -> None:
+    """Whatever other claims name; nothing of it is left when the checks have ended."""
+    one = claim("VAL-1", "mkdir -p out; echo x >out/a", "grep x out/a")
+    known = Contract(claims=[one, claim("VAL-2", "! test -e out/a", "echo y >out/a", "grep y out/a")])
+    place = CheckEnvironment(directory=str(made.project), head=made.head(), seconds=20)
+    with services.RunningServices([], tampering.watched(place, known)) as up:
+        found = list(check_runs.fire_all(known.claims, "after", up))
+    assert [receipt.green for receipt in found] == [True] * 5
+    assert not (made.project / "out" / "a").exists()
+
+
 def test_new_tests_of_a_check_are_removed_but_not_those_of_packages(made: House) -> None:
     """Such as a conftest.py, which pytest reads by itself, and the bytecode of a test."""
     names = "conftest.py tests/new.sh tests/__pycache__/test_a.pyc out/test_b.py node_modules/a/test.js notes.txt"

@@ -309,7 +309,9 @@ def compact_all(
 def _told(made: CurationPlan, rows: list[Any] | None) -> str:
     """What a person should know of a plan."""
     taken = f"{made.taken} of {len(rows)} operations of the agent taken" if rows else ""
-    left = f"{len(made.candidates)} may go to an identity once you note it, too" if made.candidates and not rows else ""
+    left = ""
+    if made.candidates and not rows:
+        left = f"{len(made.candidates)} may go to an identity once you note it, too: {made.candidates[0].text}"
     return "; ".join(filter(None, [taken, *made.wrong[:1], left, made.warning]))
 
 

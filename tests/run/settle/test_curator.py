@@ -530,7 +530,11 @@ def test_without_an_agents_or_a_persons_word_nothing_goes_to_an_identity(house: 
     house.script("curator", reply(operations=[{"do": "rank", "entries": [0]}]))
     assert house.role("curator", TRIGGER=trigger).code == 0
     counts, asked = "2 notes folded, 0 new in identities (0 in all)", house.result()["agents"] != []
-    words = "; 1 of 1 operations of the agent taken" if asked else "; 1 may go to an identity once you note it, too"
+    words = (
+        "; 1 of 1 operations of the agent taken"
+        if asked
+        else f"; 1 may go to an identity once you note it, too: {TRICK}"
+    )
     assert (house.result()["reason"], asked) == (counts + words, not trigger)
     assert TRICK in house.read("memory/summary.md")
     done = house.harness("note", "--tag", "TRICK", TRICK_TOO)
