@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import STOPPED
-from harness.memory import raw
 from harness.mission import mission
 from harness.process import tree
 from harness.process.confine import BUBBLEWRAP, available
-from harness.state import files
+from harness.state import files, raw
 from harness.workplace import workplace
 from tests.crash import TORTURE
 from tests.missions import House, tagged, until

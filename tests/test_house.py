@@ -15,10 +15,9 @@ import pytest
 
 from harness.base import errors
 from harness.decision import rules
-from harness.memory import raw
 from harness.mission import config, replies, roles, runs
 from harness.mission.features import STATUSES
-from harness.state import layout
+from harness.state import layout, raw
 from tests import architecture_map
 
 HOME = Path(__file__).resolve().parent.parent
@@ -118,12 +117,13 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ),
         "locks, and who holds them",
     ),
-    **dict.fromkeys(("workplace.reconcile", "run.recover", "commands.doctor"), "restores what others overwrote"),
+    **dict.fromkeys(("run.reconcile", "run.recover", "commands.doctor"), "restores what others overwrote"),
     **dict.fromkeys(
-        ("memory.archive", "memory.raw", "memory.backlog", "run.settle.curator"), "streams of what may be large"
+        ("memory.archive", "state.raw", "memory.backlog", "run.settle.curator"), "streams of what may be large"
     ),
     **dict.fromkeys(
-        ("proof.check_runs", "proof.services", "run.transcript", "mission.receipts"), "what a run appends to as it goes"
+        ("proof.check_runs", "proof.services", "mission.transcript", "mission.receipts"),
+        "what a run appends to as it goes",
     ),
     **dict.fromkeys(("memory.identity", "run._inputs"), "identities, which missions share"),
     **dict.fromkeys(("mission.mission", "mission.roles"), "SPEC.md and roles, which people write"),
@@ -418,9 +418,9 @@ def test_no_module_but_settle_knows_a_role_by_name() -> None:
     assert found == [
         "memory.compaction: validator",  # whose untagged lines say what holds
         "memory.graduation: worker",  # who has the identity that tricks and failures go to
-        "memory.raw: curator",
+        "state.raw: curator",
     ]
-    assert names == ["memory.graduation: WORKER", "memory.raw: CURATOR"]
+    assert names == ["memory.graduation: WORKER", "state.raw: CURATOR"]
 
 
 def test_each_thing_a_role_may_do_is_done_by_one_of_ours() -> None:
@@ -438,7 +438,7 @@ def test_an_agent_is_described_in_one_place_and_so_is_a_row_of_a_transcript() ->
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
         if (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in ("Settings", "Row")
     ]
-    assert set(makers) == {"agents.registry", "run.transcript"}
+    assert set(makers) == {"agents.registry", "mission.transcript"}
 
 
 def test_importing_has_no_effect() -> None:

@@ -10,7 +10,7 @@ import datetime
 import random
 from dataclasses import dataclass
 
-from harness.memory import raw
+from harness.state import raw
 from memory_corpus import OF_CLASS, Corpus, Lesson, Subject, attack, secret
 
 ZIPF = 0.8

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.base import encoding
+from harness.base.tokens import estimated
 from harness.builtin.exchange import Answer, Message, Request
-from harness.memory.tokens import estimated
 from harness.mission.usage import Usage
 
 NAMES = {"user": "Person", "assistant": "Agent"}

@@ -9,10 +9,10 @@ from harness.cli import _log as transcripts
 from harness.cli import _run_view, _tables, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.commands import spending
 from harness.commands import status as statuses
 from harness.commands import why as explaining
 from harness.notice import hooks
+from harness.replay import spending
 from harness.report import live, page_file, screen
 from harness.report.glance import Watcher
 

@@ -13,9 +13,9 @@ from harness.cli import _values
 from harness.cli.help import unknown
 from harness.commands.steering import looping
 from harness.decision import views
-from harness.mission import mission, roles, runs
-from harness.run import steps, transcript
-from harness.run.transcript import Row
+from harness.mission import mission, roles, runs, transcript
+from harness.mission.transcript import Row
+from harness.run import steps
 from harness.state import files, names
 from harness.state.layout import Layout, command
 from harness.state.state import State

@@ -11,7 +11,8 @@ from harness.cli import _snapshots, _tables, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import curations, identities, provenance
-from harness.memory import archive, raw
+from harness.memory import archive
+from harness.state import raw
 
 TITLES = {
     "came": ("kept", "promoted", "graduated", "item"),

@@ -11,8 +11,8 @@ from rich.text import Text
 from harness.base import console, errors
 from harness.cli import _tables, _values
 from harness.cli.help import unknown
-from harness.mission import config
-from harness.replay import explain, playback, rebuild, run_lookup
+from harness.mission import config, run_lookup
+from harness.replay import explain, playback, rebuild
 from harness.replay.explain import Explanation
 from harness.replay.export import ExportResult
 from harness.replay.playback import PlaybackResult

@@ -20,11 +20,10 @@ from harness.commands.agent_probe import Finding
 from harness.commands.curations import gated_words
 from harness.commands.status import cost as money
 from harness.decision import overview, rules
-from harness.memory import raw
 from harness.mission import contract, features, issues, mission, receipts, runs
 from harness.mission.usage import COUNTS
 from harness.run import prompt
-from harness.state import files, json_lines, layout
+from harness.state import files, json_lines, layout, raw
 from harness.state.layout import Layout, command
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}

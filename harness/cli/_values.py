@@ -12,10 +12,10 @@ from harness.base import console, errors
 from harness.base.record import Record
 from harness.commands.agent_probe import Finding
 from harness.decision import overview
-from harness.memory import pages, raw
+from harness.memory import pages
 from harness.mission import contract, features, issues, mission, receipts, runs
 from harness.mission.receipts import Receipt
-from harness.state import files, layout, names
+from harness.state import files, layout, names, raw
 from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workplace import lease

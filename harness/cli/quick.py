@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 from harness.base import clock, console, errors
 from harness.base.errors import UsageFault
-from harness.memory import raw
 from harness.mission import mission
-from harness.state import files
+from harness.state import files, raw
 from harness.state.layout import Layout, command
 from harness.workplace import lane_turn, lease
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from harness.base import tokens
 from harness.base.errors import BrokenFile, UsageFault
-from harness.memory import archive, pages, tokens
+from harness.memory import archive, pages
 from harness.memory.archive import ArchiveEntry, ItemMove, LessonChange
 from harness.mission import mission, runs
 from harness.state import files, json_lines, names, objects

@@ -15,13 +15,13 @@ from harness.commands import agent_probe, config_check, provenance
 from harness.commands.agent_probe import Finding
 from harness.decision import doubts
 from harness.git import first_commit, repository
-from harness.memory import archive, backlog, edits, identity, pages, raw
+from harness.memory import archive, backlog, edits, identity, pages
 from harness.mission import config, contract, contract_log, features, issues, mission, order_log, roles, runs
-from harness.run import orders, recover, steps
-from harness.state import files, journal, json_lines, manifests, migrations, names
+from harness.run import orders, reconcile, recover, steps
+from harness.state import files, journal, json_lines, manifests, migrations, names, raw
 from harness.state.layout import Layout, command, home, identity_folder
 from harness.state.state import State
-from harness.workplace import mission_lock, reconcile, recovery_evidence, run_detection, unsettled_runs, workplace
+from harness.workplace import mission_lock, recovery_evidence, run_detection, unsettled_runs, workplace
 
 START_SECONDS = 60
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.memory import archive, compaction, lessons, pages, raw, rebuild
+from harness.memory import archive, compaction, lessons, pages, rebuild
 from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.memory.lessons import Lesson, Lessons
 from harness.memory.pages import CurationProgress
 from harness.mission import mission
-from harness.state import names
+from harness.state import names, raw
 from harness.state.layout import Layout
 from harness.state.state import State
 

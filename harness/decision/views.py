@@ -21,7 +21,7 @@ from harness.workplace import lease, unsettled_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what `next` need not load
-    from harness.git import repository
+    pass
 
 SWEEPS_BACK = 50
 WHY_CHARS = 80
@@ -194,10 +194,10 @@ def proof_state(layout: Layout, tree: str) -> dict[str, str]:
     return {"tree": tree, "contract": contract, "spec": spec}
 
 
-def _position(layout: Layout) -> repository.Position:
+def _tree(layout: Layout) -> str:
     from harness.workplace import workplace  # 5 ms of imports, and most decisions need no git
 
-    return workplace.position(layout)
+    return workplace.position(layout).tree
 
 
 def swept(layout: Layout) -> bool:
@@ -209,7 +209,7 @@ def swept(layout: Layout) -> bool:
         if found.sweep is not None:
             from harness.proof import index  # `next` needs no receipts
 
-            green = found.verdict == "green" and found.sweep == proof_state(layout, _position(layout).tree)
+            green = found.verdict == "green" and found.sweep == proof_state(layout, _tree(layout))
             return green and _has_receipts(layout, found) and not index.proofs(layout).red
     return False
 
@@ -246,7 +246,7 @@ def _has_receipts(layout: Layout, found: RunResult) -> bool:
 def mark(layout: Layout, pending: Mapping[str, bytes | None] = {}) -> str:
     """The fingerprint of all that decisions depend on, as it will be once the `pending` contents are written: features,
     contract, spec, memory's generation, the mission's position, and its branch."""
-    from harness.workplace import workplace  # as in `_position`
+    from harness.workplace import workplace  # as in `_tree`
 
     state, made = State(layout), mission.read(layout)
     wanted = (names.FEATURES, names.CONTRACT, names.SPEC, names.CURATED)

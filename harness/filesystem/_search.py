@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from harness.base import patterns
 from harness.base.record import Record
-from harness.filesystem import _lines, _ripgrep, patterns
+from harness.filesystem import _lines, _ripgrep
 from harness.filesystem._root import Root
 from harness.filesystem._walk import Walk, entry, order
 from harness.filesystem.faults import VerbRefusal

@@ -13,9 +13,9 @@ from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.passwords import MASKED
 from harness.base.record import Record
-from harness.memory import gates, raw
-from harness.memory.raw import CURATOR, RawEntry
-from harness.state import files, json_lines
+from harness.memory import gates
+from harness.state import files, json_lines, raw
+from harness.state.raw import CURATOR, RawEntry
 
 # The disposition of an entry: a new lesson in MEMORY.md, in the summary, too, or in an identity; one more occurrence of a lesson;
 # replaced by a newer one; gated, or dropped, with the reason. Then those of older versions,

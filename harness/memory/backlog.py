@@ -13,11 +13,10 @@ from itertools import islice
 
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.memory import raw
 from harness.memory.pages import CurationProgress
-from harness.memory.raw import RawEntry
-from harness.state import files
+from harness.state import files, raw
 from harness.state.layout import Layout
+from harness.state.raw import RawEntry
 
 CHECKED = 4096  # bytes before the offset that the checksum covers: the time of each entry makes them unique
 COPIED = 1 << 20  # bytes of a block, where the file is read or copied and no line is looked at

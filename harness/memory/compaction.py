@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable
 
 from harness.base.record import Record
-from harness.memory import archive, edits, gates, lessons, pages, raw
+from harness.memory import archive, edits, gates, lessons, pages
 from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.memory.growth import Evidence, Graduation
 from harness.memory.lessons import DECISION, FORGOTTEN, RETIRED, Lesson, Lessons
 from harness.memory.pages import CurationProgress, PageItem
-from harness.memory.raw import RawEntry
+from harness.state import raw
+from harness.state.raw import RawEntry
 
 KINDS = {"TRICK": "lesson", "AVOID": "avoid", "DECISION": DECISION, "CONTEXT": "context", "FAIL": "fail", "-": "other"}
 MARKS = {"avoid": pages.AVOID_MARK, "fail": pages.FAIL_MARK}

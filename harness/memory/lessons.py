@@ -16,7 +16,7 @@ from harness.base.record import Record
 from harness.memory._contrast import plain
 from harness.memory._similarity import MIN_COSINE_SAME, NEWER, SAME, UNRELATED, Index
 from harness.memory._words import LIFTS, words
-from harness.memory.raw import RawEntry
+from harness.state.raw import RawEntry
 
 MOST = 4000  # lessons that are known; beyond that the oldest with the least evidence are in the archive alone
 MOST_WORDINGS = 6

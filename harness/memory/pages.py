@@ -15,9 +15,9 @@ from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile
 from harness.base.record import Record
 from harness.base.schema import Whole
-from harness.memory.raw import WINDOW
 from harness.state import names
 from harness.state.layout import Layout
+from harness.state.raw import WINDOW
 from harness.state.state import State
 
 DECISIONS, CONTEXT, HISTORY, LESSONS = "Decisions", "Context", "History", "Lessons"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from harness.memory import archive, compaction, gates, raw
+from harness.memory import archive, compaction, gates
 from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.memory.lessons import FORGOTTEN, RETIRED, Lessons
 from harness.memory.pages import CurationProgress
-from harness.memory.raw import RawEntry
+from harness.state import raw
+from harness.state.raw import RawEntry
 
 AFTER = {"forgotten": FORGOTTEN, "retired": RETIRED}
 

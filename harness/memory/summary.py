@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from math import exp
 
-from harness.memory import edits, pages, tokens
+from harness.base import tokens
+from harness.memory import edits, pages
 from harness.memory._contrast import apart
 from harness.memory._similarity import MILLION, MIN_COSINE_SAME, MIN_WEIGHT_SAME, SAME, Index
 from harness.memory._words import NoteWords, words

@@ -7,7 +7,6 @@ from typing import Any
 from harness.base import clock, encoding
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.memory import raw
 from harness.mission import contract, features
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.config import Config
@@ -19,7 +18,7 @@ from harness.mission.roles import Role
 from harness.mission.runs import RunContext
 from harness.mission.usage import Usage
 from harness.process.confine import BUBBLEWRAP, Confinement
-from harness.state import names
+from harness.state import names, raw
 from harness.state.layout import Layout, RunLayout
 from harness.state.state import Changes, State
 

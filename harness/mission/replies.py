@@ -9,10 +9,9 @@ from harness.base import encoding, redaction, schema
 from harness.base.errors import RequestRefused
 from harness.base.record import Record
 from harness.base.schema import Names, PlainText
-from harness.memory import raw
 from harness.mission.contract import Check, Service
 from harness.mission.issues import IssueReport
-from harness.state import documents
+from harness.state import documents, raw
 
 STATUSES = ("implemented", "blocked")
 MOST_CHECKS = 3

@@ -14,14 +14,13 @@ from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, RequestRefused
 from harness.base.record import Record
 from harness.git import clones, refs, repository
-from harness.memory import raw
 from harness.mission import issues, mission, replies, roles, runs
 from harness.mission.mission import Mission
 from harness.mission.runs import RunContext, RunResult
 from harness.replay import _past_state
 from harness.replay._past_state import StateSource
 from harness.run import recover
-from harness.state import json_lines, names, objects
+from harness.state import json_lines, names, objects, raw
 from harness.state.layout import Layout, command
 from harness.state.state import State
 from harness.workplace import unsettled_runs

@@ -17,13 +17,12 @@ from harness.base import clock, encoding
 from harness.base.errors import HarnessError
 from harness.git import clones, refs, repository
 from harness.git.repository import BRANCHES
-from harness.memory import raw
 from harness.mission import issues, mission, receipts, roles
 from harness.process import spawn, supervise, temporary
 from harness.replay import rebuild, restoration
 from harness.replay._records import PERSON, RESTORE, UNKNOWN, PersonAction, RecordedRun, Records, length_of
 from harness.run import orders, starting, verbs
-from harness.state import files, names, objects
+from harness.state import files, names, objects, raw
 from harness.state.layout import Layout, home
 from harness.state.state import State
 from harness.workplace import workplace

@@ -13,11 +13,10 @@ from collections.abc import Iterable
 from harness.base import clock, encoding
 from harness.base.errors import LockBusy, UsageFault
 from harness.base.record import Record
-from harness.mission import features, mission, receipts, runs
+from harness.mission import features, mission, receipts, run_lookup, runs
 from harness.mission.runs import Tombstone
 from harness.process import temporary
 from harness.proof import index
-from harness.replay import run_lookup
 from harness.state import files, journal, names, objects
 from harness.state.layout import Layout
 from harness.state.state import State

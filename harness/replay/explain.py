@@ -8,9 +8,9 @@ from itertools import islice
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.memory.tokens import estimated
-from harness.mission import runs
-from harness.replay import rebuild, run_lookup
+from harness.base.tokens import estimated
+from harness.mission import run_lookup, runs
+from harness.replay import rebuild
 from harness.replay.rebuild import Rows
 from harness.state.layout import Layout
 

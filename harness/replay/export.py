@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.git import refs, repository
-from harness.mission import mission, runs
+from harness.mission import mission, run_lookup, runs
 from harness.process import temporary
-from harness.replay import rebuild, run_lookup
+from harness.replay import rebuild
 from harness.state import files, json_lines, names, objects
 from harness.state.layout import Layout
 from harness.state.state import State

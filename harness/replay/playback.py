@@ -14,7 +14,7 @@ from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git.repository import GitFailed
 from harness.mission import mission, runs
-from harness.replay import run_lookup as pasts
+from harness.mission import run_lookup as pasts
 from harness.replay._comparison import Difference, after_run, at_end, at_open, due_at_end
 from harness.replay._records import UNKNOWN, RecordedRun, Records
 from harness.replay._replica import Replica

@@ -10,14 +10,14 @@ from itertools import islice
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.memory import archive, lessons, pages, raw, rebuild
+from harness.memory import archive, lessons, pages, rebuild
 from harness.memory.archive import ArchiveEntry
 from harness.memory.lessons import Lesson, Lessons
 from harness.mission import features
 from harness.replay.state_at_run import RunAtOpen
 from harness.run import prompt
 from harness.run.prompt import Part
-from harness.state import documents, files, journal, names
+from harness.state import documents, files, journal, names, raw
 from harness.state.layout import Layout, identity_file
 from harness.state.state import State
 

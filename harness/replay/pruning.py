@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from harness.base import clock
 from harness.base.record import Record
 from harness.git import refs, worktrees
-from harness.mission import mission, runs
+from harness.mission import mission, run_lookup, runs
 from harness.process import temporary
-from harness.replay import deletion, export, replays, run_lookup
+from harness.replay import deletion, export, replays
 from harness.state import files, names
 from harness.state.layout import Layout
 from harness.state.state import State

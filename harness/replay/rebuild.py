@@ -14,8 +14,7 @@ from typing import Any
 from harness.base import encoding
 from harness.base.errors import BrokenFile, HarnessError, UsageFault
 from harness.base.record import Record
-from harness.mission import runs
-from harness.replay import run_lookup
+from harness.mission import run_lookup, runs
 from harness.state import json_lines, names, objects
 from harness.state.layout import Layout, command
 from harness.state.state import State

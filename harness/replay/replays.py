@@ -12,10 +12,9 @@ from typing import Any
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.mission import usage
+from harness.mission import transcript, usage
 from harness.mission.usage import Usage
 from harness.process import temporary
-from harness.run import transcript
 from harness.state import files, names
 from harness.state.layout import Layout
 from harness.state.state import State

@@ -28,12 +28,12 @@ from harness.replay._staging import ReplicaFolder, Stage
 from harness.replay.prompt_swap import PromptSwap
 from harness.replay.replays import ReplayRecord, Sample
 from harness.replay.state_at_run import RunAtOpen
-from harness.run import closing, prompt, reservations, steps, thinking, verbs, workspace_inputs
+from harness.run import closing, prompt, reconcile, reservations, steps, thinking, verbs, workspace_inputs
 from harness.run.opening import OpenedRun
 from harness.state import files, journal, names
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State
-from harness.workplace import confine, lease, reconcile, run_detection, workplace
+from harness.workplace import confine, lease, run_detection, workplace
 from harness.workplace.lease import Lease, Terms
 
 PATCH = "work.patch"

@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from harness.base import clock
+from harness.base import clock, ranking
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.memory import raw
-from harness.mission import runs
-from harness.replay import query, ranking, run_lookup
+from harness.mission import run_lookup, runs, transcript
+from harness.replay import query
 from harness.replay.query import Query
-from harness.run import transcript
-from harness.state import files, json_lines, names
+from harness.state import files, json_lines, names, raw
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import State
 

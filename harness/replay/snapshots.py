@@ -14,8 +14,8 @@ from typing import Any
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.mission import features, mission, runs
-from harness.replay import _past_state, rebuild, run_lookup
+from harness.mission import features, mission, run_lookup, runs
+from harness.replay import _past_state, rebuild
 from harness.replay._past_state import PastState, StateRecord, StateSource
 from harness.state import migrations, names, objects
 from harness.state.layout import Layout, command

@@ -13,18 +13,16 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.decision import overview, rules
 from harness.decision.overview import Overview
-from harness.memory import raw
-from harness.memory.raw import RawEntry
-from harness.mission import features, mission, runs
+from harness.mission import features, mission, runs, transcript
 from harness.mission.features import Feature
 from harness.mission.receipts import Receipt
 from harness.mission.runs import RunResult
+from harness.mission.transcript import Row
 from harness.process import tree
 from harness.report._facts import FactsReader
-from harness.run import transcript
-from harness.run.transcript import Row
-from harness.state import files, json_lines, names
+from harness.state import files, json_lines, names, raw
 from harness.state.layout import Layout, RunLayout
+from harness.state.raw import RawEntry
 from harness.workplace import lease, mission_lock
 from harness.workplace.lease import Terms
 

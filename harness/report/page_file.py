@@ -6,8 +6,7 @@ import os
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.mission import mission
-from harness.replay import run_lookup
+from harness.mission import mission, run_lookup
 from harness.report import _facts, _page
 from harness.state import files
 from harness.state.layout import Layout, command

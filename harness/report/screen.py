@@ -8,12 +8,12 @@ import time
 from rich.text import Text
 
 from harness.base import clock, console, faults
-from harness.memory import raw
 from harness.mission import runs
 from harness.mission.receipts import Receipt
 from harness.mission.runs import RunResult
 from harness.report._facts import HERE
 from harness.report.glance import Glance, Lane
+from harness.state import raw
 
 LABEL = 9  # columns
 MARKS = {"said": "says", "did": "does", "output": "|", "cut": "…"}

@@ -26,12 +26,12 @@ from harness.mission.runs import RunContext
 from harness.notice import hooks
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
-from harness.run import orders, recover, reservations, starting, workspace_inputs
+from harness.run import orders, reconcile, recover, reservations, starting, workspace_inputs
 from harness.state import journal, names, objects
 from harness.state.files import PRIVATE
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State
-from harness.workplace import confine, lane_turn, lease, mission_lock, reconcile, run_detection, workplace
+from harness.workplace import confine, lane_turn, lease, mission_lock, run_detection, workplace
 from harness.workplace.lease import Lease, Terms
 from harness.workplace.workplace import Tree
 

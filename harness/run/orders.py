@@ -17,11 +17,11 @@ from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
 from harness.mission.order_log import Order, OrderContext, OrderResult, OrderWaits
 from harness.proof import index
-from harness.run import _person_orders, claim_orders, recover
+from harness.run import _person_orders, claim_orders, reconcile, recover
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State
-from harness.workplace import lease, mission_lock, reconcile, run_detection, workplace
+from harness.workplace import lease, mission_lock, run_detection, workplace
 
 SETTABLE = ("title", "description", "priority")
 RETRY_ANSWERS = ("stuck", "stalled", "plan")  # the kinds that are about features

@@ -11,27 +11,18 @@ from harness.base import clock, encoding
 from harness.base.record import Record
 from harness.git import refs, worktrees
 from harness.memory import identity
-from harness.mission import config, features, mission
+from harness.mission import config, features, mission, transcript
 from harness.mission.config import Config
 from harness.mission.open_run import Outcome, StartedRun
 from harness.mission.runs import RunContext
 from harness.mission.usage import Usage
 from harness.process import supervise, temporary
-from harness.run import closing, transcript
+from harness.run import closing, reconcile
 from harness.run.settle import worker
 from harness.state import committed_copy, files, journal, manifests, migrations, names
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import Changes, State
-from harness.workplace import (
-    inbox,
-    lease,
-    mission_lock,
-    reconcile,
-    recovery_evidence,
-    recovery_plan,
-    unsettled_runs,
-    workplace,
-)
+from harness.workplace import inbox, lease, mission_lock, recovery_evidence, recovery_plan, unsettled_runs, workplace
 from harness.workplace.recovery_plan import DeadRun, RecoveryStep
 
 UNKNOWN = "unknown"

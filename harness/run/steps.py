@@ -18,13 +18,13 @@ from harness.mission.runs import RunResult
 from harness.notice import hooks
 from harness.process import supervise
 from harness.proof import check_runs
-from harness.run import _inputs, closing, opening, orders, prompt, thinking, workspace_inputs
+from harness.run import _inputs, closing, opening, orders, prompt, reconcile, thinking, workspace_inputs
 from harness.run.opening import OpenedRun
 from harness.run.settle import worker
 from harness.state import manifests, names
 from harness.state.files import PRIVATE
 from harness.state.state import State
-from harness.workplace import mission_lock, reconcile, workplace
+from harness.workplace import mission_lock, workplace
 
 LANE = "HARNESS_LANE"  # the number of the run.sh that started this run, where several work on the mission
 LOOP = "HARNESS_LOOP"

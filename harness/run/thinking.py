@@ -12,12 +12,12 @@ from harness.base.record import Record
 from harness.memory import tables
 from harness.mission import features, runs
 from harness.mission.open_run import OpenRun, Outcome
+from harness.mission.transcript import MIB, RecentTexts, RunTranscript
 from harness.mission.usage import Usage
 from harness.process import temporary
 from harness.process.confine import Confinement
 from harness.run import closing, verbs
 from harness.run.opening import OpenedRun
-from harness.run.transcript import MIB, RecentTexts, RunTranscript
 from harness.state import names
 from harness.workplace import confine, environment, home_layer
 from harness.workplace.inbox import Inbox

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from harness.base import ranking
 from harness.base.record import Record
 from harness.builtin import talk_text, turns
-from harness.replay import ranking
 from harness.sessions import index, log
 from harness.sessions.store import Keys, Store, keys
 from harness.state import json_lines

@@ -6,9 +6,8 @@ import os
 from typing import Any
 
 from harness.base.errors import UsageFault
-from harness.memory import raw
 from harness.replay import query, search
-from harness.state import files, json_lines, names
+from harness.state import files, json_lines, names, raw
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import State
 from harness.tools.answers import failed, left_out

@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from harness.base import clock, redaction
-from harness.memory import gates, raw
-from harness.state import files
+from harness.memory import gates
+from harness.state import files, raw
 from harness.state.folder_lock import FolderLock
 from harness.tools import verbs
 from harness.tools.answers import failed

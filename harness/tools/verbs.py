@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from harness.commands import agent_requests
-from harness.memory import raw
 from harness.mission import issues
 from harness.mission.receipts import Receipt
+from harness.state import raw
 from harness.state.layout import Layout
 from harness.tools.answers import failed
 from harness.tools.tool import RUN, RUNS, WRITES, Result, Tool, Workbench

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.base.record import Record
-from harness.memory.tokens import estimated
+from harness.base.tokens import estimated
 
 HEAD, ROWS, NEWEST = "head", "rows", "newest"  # what of a section is kept where it is cut
 DATED = "- ["

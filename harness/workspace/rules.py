@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from harness.base import patterns
 from harness.base.record import Record
-from harness.filesystem import patterns
 
 ALLOW, ASK, DENY = "allow", "ask", "deny"
 PATH, TEXT = "path", "text"  # how a pattern is read: `*` stays within a name of a path, or is any text

@@ -14,7 +14,7 @@ from tests.missions import CHECKOUT, DISPOSABLE, PROGRAM, House, differences, li
 
 ENTRY = r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] person - TRICK: use make\n"
 LOADED_BY_ALL = {  # the modules of ours that `next`, `note` and `hold` load; each other one waits until it is needed
-    *("__main__", "cli.quick", "memory.raw", "process.spawn", "process.tree"),
+    *("__main__", "cli.quick", "state.raw", "process.spawn", "process.tree"),
     *(f"base.{name}" for name in ("clock", "console", "encoding", "errors", "exits", "faults", "passwords")),
     *(f"base.{name}" for name in ("record", "redaction", "schema", "tables")),
     *(f"workplace.{name}" for name in ("lane_turn", "lease", "run_detection")),

@@ -23,14 +23,13 @@ from harness.base.record import Record
 from harness.commands import agent_probe
 from harness.commands.agent_probe import Finding
 from harness.git import dotgit, repository, worktrees
-from harness.memory import raw
 from harness.mission import config, mission, runs
 from harness.mission.contract import Claim
 from harness.mission.features import Feature
 from harness.process import supervise, temporary, tree
 from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.run import verbs
-from harness.state import files
+from harness.state import files, raw
 from harness.state.layout import Layout, identity_file
 from harness.workplace import confine, environment, home_layer, inbox, workplace
 from tests.confinement import attempts, forbidden

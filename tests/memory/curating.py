@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from harness.memory import archive, backlog, identity, pages, raw
+from harness.memory import archive, backlog, identity, pages
 from harness.memory.archive import ArchiveEntry
 from harness.run.settle import curator
 from harness.run.settle.curator import CurationPlan
-from harness.state import files, journal
+from harness.state import files, journal, raw
 from harness.state.layout import Layout
 from tests.helpers import mission, put
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.memory import archive, gates, raw
+from harness.memory import archive, gates
 from harness.memory.archive import ArchiveEntry, ItemMove, LessonChange
+from harness.state import raw
 from tests.helpers import nasty, put
 
 CHANGE = LessonChange(change="superseded", lesson=3, text="x", by=9, why="entry 9 is newer", run="r")

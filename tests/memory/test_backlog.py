@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.memory import backlog, raw
+from harness.memory import backlog
 from harness.memory.backlog import BatchLimit
 from harness.memory.pages import CurationProgress
-from harness.memory.raw import RawEntry
-from harness.state import files
+from harness.state import files, raw
 from harness.state.layout import Layout
+from harness.state.raw import RawEntry
 from tests.helpers import mission, put
 
 AT = "2026-04-24T10:05:12Z"

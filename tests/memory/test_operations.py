@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness.memory import operations, raw
+from harness.memory import operations
 from harness.memory.archive import OF_ITS_OWN, LessonChange
 from harness.memory.compaction import Compaction
 from harness.run.settle import curator
+from harness.state import raw
 from harness.state.layout import Layout
 from tests.helpers import mission
 from tests.missions import House

@@ -8,8 +8,9 @@ import random
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.memory import pages, raw
+from harness.memory import pages
 from harness.memory.pages import CurationProgress, PageItem
+from harness.state import raw
 from tests.helpers import nasty
 
 TITLES = pages.MEMORY_TITLES

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.memory import identity, lessons, pages, rebuild, tokens
+from harness.base import tokens
+from harness.memory import identity, lessons, pages, rebuild
 from harness.run.settle import curator
 from harness.state import files
 from tests.helpers import put

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.memory import pages, tokens
+from harness.base import tokens
+from harness.memory import pages
 from harness.state import files
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission

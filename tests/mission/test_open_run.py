@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.base import clock
-from harness.memory import raw
 from harness.mission import config, features, mission, roles, runs
 from harness.mission.open_run import OpenRun, Outcome, Run
+from harness.state import raw
 from harness.state.state import Changes, State
 from tests.missions import House
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.base.errors import RequestRefused
-from harness.memory import raw
 from harness.mission import replies
+from harness.state import raw
 
 NOTES = [{"tag": tag, "text": "x"} for tag in raw.TAGS]
 ASKED = {"name": "price", "text": "May it cost more?"}

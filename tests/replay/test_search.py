@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.base import clock
-from harness.memory import raw
+from harness.state import raw
 from tests.missions import House
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from harness.base import clock
 from harness.mission.features import Feature
+from harness.mission.transcript import parse
 from harness.report import screen
 from harness.report.glance import Glance, Lane, Watcher
-from harness.run.transcript import parse
 from harness.state import files
 from tests.missions import House
 from tests.report import many

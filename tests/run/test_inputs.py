@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.memory import pages, raw
+from harness.memory import pages
 from harness.mission import issues
 from harness.mission.contract import Contract
 from harness.run import _inputs, opening
 from harness.run.opening import RunRequest
 from harness.run.prompt import Material
-from harness.state import files, journal
+from harness.state import files, journal, raw
 from tests.missions import House
 from tests.planned import claim, feature, lay, prompt_of, reply, role, worked
 

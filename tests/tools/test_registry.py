@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from harness.base import tokens
 from harness.base.encoding import digest
 from harness.base.errors import LockBusy
-from harness.memory import tokens
 from harness.state.layout import Layout
 from harness.tools import registry
 from harness.tools.tool import READS, TEAM, Result

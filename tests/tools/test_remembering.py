@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.memory import raw
+from harness.state import raw
 from harness.tools import remembering
 from tests.missions import House
 from tests.tools.benches import Bench

@@ -24,10 +24,9 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import LockBusy
-from harness.memory import raw
 from harness.mission import mission
 from harness.run.settle import curator
-from harness.state import files, journal, names
+from harness.state import files, journal, names, raw
 from harness.state.journal import Journal
 from harness.state.layout import Layout
 from harness.state.state import State

@@ -14,12 +14,12 @@ import pytest
 
 from harness.base.errors import LockBusy, VersionConflict
 from harness.decision import doubts
-from harness.memory import archive, pages, raw
+from harness.memory import archive, pages
 from harness.memory.backlog import BatchLimit
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
 from harness.run.settle import curator
-from harness.state import files, names
+from harness.state import files, names, raw
 from harness.state.layout import Layout
 from harness.state.state import Changes, State
 from tests import kill_sweep

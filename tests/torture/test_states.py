@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.memory import identity, raw
+from harness.memory import identity
 from harness.memory.backlog import BatchLimit
 from harness.run import _archiving
 from harness.run.settle import curator
-from harness.state import files, journal
+from harness.state import files, journal, raw
 from harness.state.layout import Layout
 from tests.crash import TORTURE, contents, lay_out, power_cuts, recorded
 from tests.helpers import mission, put

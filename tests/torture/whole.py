@@ -9,10 +9,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from harness.memory import raw
 from harness.mission import runs
 from harness.run.settle import curator
-from harness.state import files
+from harness.state import files, raw
 from harness.state.layout import Layout
 from tests import kill_sweep
 from tests.kill_sweep import RUN_SH, Template

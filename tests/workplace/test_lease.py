@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import LockBusy
-from harness.memory import raw
 from harness.mission import runs
+from harness.state import raw
 from harness.state.layout import Layout
 from harness.workplace import lease
 from harness.workplace.lease import Lease, Terms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.memory.tokens import estimated
+from harness.base.tokens import estimated
 from harness.workspace.budget import HEAD, NEWEST, ROWS, WorkspaceSection, fit
 
 

@@ -27,7 +27,6 @@ from harness.memory import (
     operations,
     pages,
     private_names,
-    raw,
     rebuild,
     summary,
 )
@@ -39,7 +38,7 @@ from harness.memory.lessons import Lessons
 from harness.memory.pages import CurationProgress
 from harness.mission import roles
 from harness.mission.open_run import OpenRun, Run
-from harness.state import files, journal, names
+from harness.state import files, journal, names, raw
 from harness.state.layout import Layout, command, identity_folder
 from harness.state.state import Changes, State
 

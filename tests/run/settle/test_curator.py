@@ -15,15 +15,16 @@ from pathlib import Path
 
 import pytest
 
+from harness.base import tokens
 from harness.base.errors import BrokenFile, LockBusy
-from harness.memory import archive, backlog, identity, lessons, pages, raw, tokens
+from harness.memory import archive, backlog, identity, lessons, pages
 from harness.memory.archive import ArchiveEntry
 from harness.memory.backlog import BatchLimit
 from harness.memory.lessons import Lessons
 from harness.memory.pages import CurationProgress
 from harness.run.settle import curator
 from harness.run.settle.curator import CurationPlan, CurationSite
-from harness.state import files, journal
+from harness.state import files, journal, raw
 from harness.state.layout import Layout
 from tests import crash
 from tests.helpers import mission, nasty, put

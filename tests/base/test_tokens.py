@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.memory import tokens
+from harness.base import tokens
 
 # A text of each kind, and how many of its characters make a token of the o200k vocabulary, as recorded.
 SAMPLES = {

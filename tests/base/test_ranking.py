@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.replay import ranking
+from harness.base import ranking
 
 LINES = [
     "the tests need a running database",

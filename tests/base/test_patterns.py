@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/patterns.py: a glob matches what a shell's would."""
+"""Promises of harness/base/patterns.py: a glob matches what a shell's would."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.filesystem.patterns import BadPattern, braces, glob, names_hidden, one_name
+from harness.base.patterns import BadPattern, braces, glob, names_hidden, one_name
 
 NAMES = st.text("ab.-]!", min_size=1, max_size=6)
 WILD = (

@@ -11,9 +11,8 @@ import os
 
 from harness.base.errors import BrokenFile
 from harness.git import new_secrets, refs, repository, worktrees
-from harness.memory import raw
 from harness.mission.open_run import OpenRun, Outcome, StartedRun
-from harness.state import committed_copy, files, journal, names, objects
+from harness.state import committed_copy, files, journal, names, objects, raw
 from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workplace import lease, workplace

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.commands import spending
 from harness.mission.usage import reported
+from harness.replay import spending
 from harness.state import files
 from tests.missions import House
 

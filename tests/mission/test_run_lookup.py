@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.replay import run_lookup
+from harness.mission import run_lookup
 from tests.missions import House
 
 

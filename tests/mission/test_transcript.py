@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from harness.mission import transcript
+from harness.mission.transcript import MIB, MaskedLines, RecentTexts, Row, RunTranscript, UsageReport, reported
 from harness.mission.usage import Usage
-from harness.run import transcript
-from harness.run.transcript import MIB, MaskedLines, RecentTexts, Row, RunTranscript, UsageReport, reported
 
 TOKEN = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
 MASKED = "[masked: github-token]"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.memory import raw
+from harness.state import raw
 from harness.state.layout import Layout
 from tests.helpers import mission, nasty, put
 
