@@ -14,21 +14,21 @@ from harness.cli import help, quick
 from harness.cli.quick import COMPLETING, QUICK
 
 MODULES = {
-    "asks": ("ask",),
-    "begin": ("doctor", "init"),
-    "claims": ("claim",),
-    "commands": ("check", "issue", "next", "note", "reply", "verify"),
-    "completion": ("completion",),
+    "_ask": ("ask",),
+    "_init": ("doctor", "init"),
+    "_claims": ("claim",),
+    "_commands": ("check", "issue", "next", "note", "reply", "verify"),
+    "_completion": ("completion",),
     "help": ("help",),
-    "history": ("export", "gc", "replay", "search"),
-    "keeping": ("features", "forget", "snapshot"),
-    "looking": ("ending", "log", "report", "runs", "status", "usage", "watch", "why"),
-    "memories": ("identity", "memory"),
-    "orders": ("accept", "checkpoint", "escalation", "feature"),
-    "schedule": ("schedule",),
-    "sessions": ("sessions",),
-    "steering": ("pause", "resume", "steer", "stop"),
-    "workspaces": ("skill", "workspace"),
+    "_past_runs": ("export", "gc", "replay", "search"),
+    "_snapshots": ("features", "forget", "snapshot"),
+    "_inspection": ("ending", "log", "report", "runs", "status", "usage", "watch", "why"),
+    "_memories": ("identity", "memory"),
+    "_orders": ("accept", "checkpoint", "escalation", "feature"),
+    "_schedule": ("schedule",),
+    "_sessions": ("sessions",),
+    "_steering": ("pause", "resume", "steer", "stop"),
+    "_workspaces": ("skill", "workspace"),
 }
 PLACES = {name: module for module, names in MODULES.items() for name in names}
 ASKING = {"ask", "completion", "help", "workspace"}  # with a `.harness` that was not accepted
@@ -45,7 +45,7 @@ class Application(help.CommandGroups):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command, from its module; None for a word that is none."""
         if name in PLACES and name not in self.commands:
-            there = vars(import_module(f"harness.cli._{PLACES[name]}")).values()
+            there = vars(import_module(f"harness.cli.{PLACES[name]}")).values()
             self.add_command(next(one for one in there if isinstance(one, click.Command) and one.name == name))
         return super().get_command(ctx, name)
 
