@@ -46,7 +46,7 @@ def _folder_option(words: list[str]) -> list[str]:
 
 def _in_folder(words: list[str]) -> list[str]:
     if len(words) < 2 or not os.path.isdir(words[1]):
-        remedy = "Say it before the command: -C DIR status"
+        remedy = "Put -C before the command: -C DIR status"
         if words[2:4] == ["schedule", "start"]:  # a person reads it in the mail of cron
             ways = layout.command("schedule add"), layout.command(f"schedule remove {' '.join(words[4:5])}")
             remedy = f"If it was moved, say there: {ways[0]}; if it is gone, anywhere: {ways[1]}"

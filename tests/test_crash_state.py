@@ -229,7 +229,9 @@ def test_a_foreign_record_in_the_journal_is_named_with_a_remedy_that_works(house
     record.write_bytes(b"[[1, 2]]\n")
     done = house.role("worker", "F-001")
     assert done.code == 65
-    assert "journal/record, line 1: it is no record that the harness wrote for this mission. Move it away" in done.err
+    assert (
+        "journal/record, line 1: it is not a record that the harness wrote for this mission. Move it away" in done.err
+    )
     record.unlink()
     went_on(house)
 

@@ -428,7 +428,7 @@ def test_after_a_limit_it_waits_and_goes_on_by_itself(house: House) -> None:
     told = [clock.stdout.readline() for _ in range(4)]
     assert house.harness("next").out == f"WAIT {house.result()['until']} full until 14:05\n"
     assert told[3] == "  Another agent for the worker in .harness/config.toml ends the wait.\n"
-    assert "the agent's vendor lets nobody in" in " ".join(house.harness("status").out.split())
+    assert "rate limited by the agent's vendor until" in " ".join(house.harness("status").out.split())
     command = 'command = ["sh", "-c", "touch 1.txt begun; until test -e enough; do sleep 0.05; done"]'
     house.config('agent = "mine"', "[agents.mine]", command)
     until(lambda: working(house))

@@ -36,7 +36,7 @@ def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | Agen
     elif kind == "system" and row.get("subtype") == "api_retry":
         yield from answer.waits(f"{row.get('error')} ({row.get('error_status')})")
         if row.get("error") == "authentication_failed":  # it would retry ten times, for three minutes
-            yield answer.failed("auth", "its key or login is refused")
+            yield answer.failed("auth", "the vendor refused its key or login")
     elif kind == "assistant":
         answer.memory["error"] = row.get("error")  # without a login or a network it is the only cause given
         yield from _message(mapping(row.get("message")), answer)

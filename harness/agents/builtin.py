@@ -62,7 +62,7 @@ def no_model() -> str:
 
 def unknown(model: str) -> str:
     """What is wrong with a text that a person gave as a model."""
-    return f"'{model}' is no model. Name one such as anthropic:NAME, with one of {', '.join(KEYS)} before the colon."
+    return f"invalid model '{model}'. Name one such as anthropic:NAME, with one of {', '.join(KEYS)} before the colon."
 
 
 def is_model(text: str) -> bool:
@@ -183,9 +183,9 @@ class Builtin(ProgramAgent):
 def check(settings: Settings) -> None:
     """Raises BrokenFile, with the line, for a table that is not valid."""
     if not is_model(settings.model):
-        what, remedy = "it has no model", f"{no_model()}, or, where you ask it something: --model VENDOR:NAME."
+        what, remedy = "[agents.builtin]: model is not set", f"{no_model()}, or, for `ask`: --model VENDOR:NAME."
         if settings.model:
-            what, remedy = f"'{settings.model}' is no model of the built-in agent", f"{no_model()}."
+            what, remedy = f"invalid model '{settings.model}'", f"{no_model()}."
         raise fault(settings, "model", what, remedy)
     for key, value in (("path", "path"), ("args", "args"), ("format", "format")):
         if settings.table.get(key):

@@ -97,14 +97,14 @@ class GuardianKilled(HarnessError):
     code = BUSY
 
     def __init__(self, program: str) -> None:
-        super().__init__(f"the guardian of {program} was killed from outside, so its programs were ended")
+        super().__init__(f"the guardian of {program} was killed from outside; its programs were ended")
 
 
 class VersionConflict(LockBusy):
     """A file of the mission is not what a change expects: somebody else wrote it first. Nothing was written."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} changed while it was worked with, and was left alone. Nothing is lost; try again.")
+        super().__init__(f"{path} changed during the operation and is left as it is. Nothing is lost; try again.")
 
 
 class RequestRefused(HarnessError):

@@ -259,7 +259,7 @@ def _field_faults(kind: Kind, value: Any, where: str, key: str, inside: str) -> 
         each = zip(value, places, strict=True)
         return [fault for item, place in each for fault in faults(item, place, kind.item.shape, f"{place}.")]
     if kind.told and isinstance(value, str):
-        return [SchemaFault.of(f"{where}: the {key} '{value}' is none{kind.words[3:]}", where, key)]
+        return [SchemaFault.of(f"{where}: the {key} '{value}' is not {kind.words}", where, key)]
     return [SchemaFault.of(f"{where}: '{key}' must be {kind.must_be(value)}", where, key)]
 
 
@@ -283,7 +283,7 @@ def placed_name_faults(names: Iterable[Any], what: str) -> Iterator[tuple[int, s
     for index, name in enumerate(names):
         if not isinstance(name, str) or not is_name(name):
             rule = "letters, digits, '.', '_', '-', at most 64, starting with one of the first two"
-            yield index, f"{what} '{name}' is no name: {rule}"
+            yield index, f"invalid {what} '{name}': {rule}"
         elif name.lower() in seen:
             yield index, f"{what} '{name}' appears twice"
         else:

@@ -78,7 +78,7 @@ def ask(
     text = _with_context(" ".join(words), _piped())
     terminal = bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty()
     if not text.strip() and not (terminal and not words):
-        raise UsageFault(f"There is nothing to say. Write: {command('ask')} WORDS")
+        raise UsageFault(f"The message is empty. Use: {command('ask')} WORDS")
     if warning := folder.not_committed(layout):
         console.print_error(warning)
     talk = Terminal(terminal and not as_json, quiet=as_json)
@@ -199,7 +199,7 @@ class Terminal:
             self._close()
             console.print_error(f"· {row['text']}")
         elif kind == "summary" and not self.quiet:
-            what = f"could not be summed up: {row['failed']}" if row["failed"] else "was summed up"
+            what = f"could not be compacted: {row['failed']}" if row["failed"] else "was compacted"
             console.print_error(f"· the conversation {what}")
 
     def _close(self) -> None:

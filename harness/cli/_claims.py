@@ -94,7 +94,7 @@ def claim_set(claim_id: str, path: str | None, reason: str, **words: Any) -> Non
     mission.check_format(layout)
     if path is not None:
         if words["run"] is not None:
-            raise errors.UsageFault("Say either --check SHELL or --file FILE.")
+            raise errors.UsageFault("Give either --check SHELL or --file FILE.")
         words["run"] = sys.stdin.read() if path == "-" else agent_requests.text_of(path)
     wanted = claim_orders.edit(contract.load(layout).claim(claim_id), **words)
     fired = [_tables.receipt(receipt) for receipt in claim_orders.try_out(layout, claim_id, wanted)]

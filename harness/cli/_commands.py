@@ -63,7 +63,7 @@ def issue_report(title: str, **fields: str) -> None:
     """Report a fault that is not yours to fix now."""
     if not title.strip():
         example = f"{command('issue')} 'it crashes on empty input' --severity major"
-        raise errors.UsageFault(f"Say what is wrong, such as: {example}")
+        raise errors.UsageFault(f"Give a title, such as: {example}")
     console.print_line(agent_requests.issue(here(), {"title": title, **fields}))
 
 

@@ -79,7 +79,7 @@ def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
     """Find what is wrong with the mission. Or with agents of this machine, or (confine) what a run's programs can do to it, or
     (unattended) what would stop it tonight."""
     if trial and part != "agents":
-        raise errors.UsageFault(f"Say: {command('doctor agents --try')}")
+        raise errors.UsageFault(f"Use: {command('doctor agents --try')}")
     if part == "unattended":
         return _schedule.tonight(as_json)
     fixed = doctors.fix(here()) if fix and not part else []

@@ -29,7 +29,7 @@ MARKS = {"said": "says", "did": "does", "output": "   |"}
 def log(layout: Layout, what: str, follow: bool, as_json: bool) -> None:
     """Show the log of the run that `what` names (see `find`), with `follow` until it is over, without a name from run to run."""
     if follow and as_json:
-        raise errors.UsageFault("'--json' is one value, and '-f' has no end: say one of them.")
+        raise errors.UsageFault("--json prints one value and -f does not end: use one of them.")
     mission.check_format(layout)
     if as_json:
         _values.echo(value(layout, find(layout, what)))
@@ -67,12 +67,12 @@ class TranscriptReader:
         """Why nothing was shown."""
         result = runs.result(self.layout, self.run_id)
         if result is None and not self.over():
-            return "the agent works, and has said nothing yet" if self.asked else "the run is still starting"
+            return "the agent is working and has written nothing yet" if self.asked else "the run is still starting"
         if result and result.agent and not os.path.exists(self.path):
             return "its transcript is gone: gc removed it"
         if self.asked:
             reason = result.reason.split("\n")[0] if result else "the run died"
-            return "the agent said nothing" + (f": {reason}" if reason else "")
+            return "the agent wrote nothing" + (f": {reason}" if reason else "")
         if result is None or result.outcome not in runs.GOOD:
             how = (
                 f"ended before an agent was asked: {result.outcome}, {result.reason}" if result else "died before that"
@@ -157,7 +157,7 @@ def _show_end(layout: Layout, run_id: str, every: bool) -> None:
 
 def _echo_row(row: Row | bytes) -> None:
     if isinstance(row, bytes):  # torn by a crash, or not written by the harness
-        console.print_line(f"      ? not ours: {console.sanitise(row.decode('utf-8', 'replace'))}")
+        console.print_line(f"      ? not valid: {console.sanitise(row.decode('utf-8', 'replace'))}")
         return
     for text in row.text.rstrip("\n").split("\n"):
         console.print_line(console.sanitise(f"{row.at:7.1f} {MARKS.get(row.kind, row.kind)} {text}"))

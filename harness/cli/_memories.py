@@ -81,7 +81,7 @@ def identity_list(role: str, as_json: bool) -> None:
         _values.echo(rows) if as_json else _lines(lines)
         return
     rows = identities.listed(role)
-    _values.echo(rows) if as_json else _lines(map(_known, rows) if rows else ["No role knows anything yet."])
+    _values.echo(rows) if as_json else _lines(map(_known, rows) if rows else ["No role has an identity yet."])
 
 
 @identity.command(name="why", cls=_OfLine)
@@ -101,7 +101,7 @@ def identity_why(line: tuple[str, ...], role: str, as_json: bool) -> None:
 def identity_forget(line: tuple[str, ...], role: str, as_json: bool) -> None:
     """Take a line back for good: it does not come again."""
     value = identities.forget(here(), " ".join(line), role)
-    said = f"{value['role']}.md forgot: {value['text']}. It does not come again."
+    said = f"{value['role']}.md forgot: {value['text']}. It will not return."
     _values.echo(value) if as_json else _lines([said])
 
 

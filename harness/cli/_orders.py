@@ -58,7 +58,7 @@ def feature_set(feature_id: str, assignment: str) -> None:
     """Change a feature's title, description or priority."""
     key, equals, value = assignment.partition("=")
     if not equals:
-        raise errors.UsageFault(f"Say KEY=VALUE, such as: {command('feature set')} F-001 priority=1")
+        raise errors.UsageFault(f"Give KEY=VALUE, such as: {command('feature set')} F-001 priority=1")
     order("feature set", feature_id, key, value)
 
 

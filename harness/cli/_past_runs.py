@@ -63,7 +63,7 @@ def replay(
         return _fired(of, agent, as_json, alone=not (explains or whole), **fired)
     if plays or config or whole == bool(of) or (whole and explains):
         raise errors.UsageFault(
-            f"Say which run, or all: {command('replay RUN [--explain]')}   {command('replay --all')}   "
+            f"Name a run, or use --all: {command('replay RUN [--explain]')}   {command('replay --all')}   "
             f"{command('replay --mission')}"
         )
     if whole:
@@ -79,7 +79,9 @@ def _turn(of: str, turn: int | None, task: str, agent: str, as_json: bool, **fir
         or agent not in ("", LOOP)
         or any(fired[name] != default for name, default in NOT_FIRED.items())
     ):
-        raise errors.UsageFault(f"Say a run and a turn: {command(f'replay RUN [--task ID] --turn N [--agent {LOOP}]')}")
+        raise errors.UsageFault(
+            f"Name a run and a turn: {command(f'replay RUN [--task ID] --turn N [--agent {LOOP}]')}"
+        )
     where, run_id = _run_view.named(here(), of)
     return _turn_view.turn(here(), where, run_id, turn, task, sends=bool(agent), as_json=as_json)
 
@@ -87,7 +89,7 @@ def _turn(of: str, turn: int | None, task: str, agent: str, as_json: bool, **fir
 def _fired(of: str, agent: str, as_json: bool, *, alone: bool, model: str, swaps: tuple[str, ...], times: int) -> int:
     """`replay RUN --agent NAME`; without an agent `--with` shows what it would change."""
     if not (of and alone and (agent or (swaps and not model and times == 1))):
-        raise errors.UsageFault(f"Say a run and an agent: {command('replay RUN --agent NAME [--model M]')}")
+        raise errors.UsageFault(f"Name a run and an agent: {command('replay RUN --agent NAME [--model M]')}")
     where, run_id = _run_view.named(here(), of)
     asked = _resend_view.order(here(), where, run_id, agent, model, swaps, times)
     return (_resend_view.fired if agent else _resend_view.previewed)(asked, as_json)
@@ -130,7 +132,9 @@ def export(of: str, whole: bool, target: str, as_json: bool) -> None:
     """Export a run, or all, with the commits: what comes out replays on another machine."""
     if whole == bool(of) or not target:
         one = command("export RUN --to PATH")
-        raise errors.UsageFault(f"Say which run, or all, and where to: {one}   {command('export --all --to PATH')}")
+        raise errors.UsageFault(
+            f"Name a run, or use --all, and name a target: {one}   {command('export --all --to PATH')}"
+        )
     if whole:
         _run_view.exported(exporting.every(here(), target), "--all", as_json)
         return

@@ -164,11 +164,11 @@ def found(value: SearchResult, most: int, as_json: bool) -> None:
     for hit in (*value.memory, *value.runs):
         console.print_line(f"{hit.file}:{hit.line}  {hit.text}")
     if not value.memory and not value.runs:
-        console.print_line("Nothing has that. Words count as they are written, and one line must have them all.")
+        console.print_line("No matches. Words are matched as written, and one line must contain them all.")
     if value.more:
         narrower = "--in, --role, --feature, --since"
         console.print_line(
-            f"There is more: say -n {most * 5}, or narrow it ({narrower}). At most 3 hits of a file are shown."
+            f"There are more hits: use -n {most * 5}, or narrow it ({narrower}). At most 3 hits of a file are shown."
         )
     newest = next((hit.run for hit in value.runs), "")
     if newest:

@@ -104,7 +104,7 @@ def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
     for one in found:
         console.print_line(f"{one.session}: {' '.join(one.text.split())[:200]}")
     if not found:
-        console.print_line("Nothing was said of that.")
+        console.print_line("No matches.")
 
 
 @sessions.command(name="interrupt")

@@ -34,7 +34,7 @@ def snapshot_list(most: int, as_json: bool) -> int:
         what = f"broken: {row.fault}" if row.fault else f"{row.features:<9} {row.commit[:10]:<10}  {row.what}"
         console.print_line(console.sanitise(f"{row.id:<32} {row.at}  {what}"))
     if not rows and not as_json:
-        console.print_line("There is none yet: each run that ends leaves one.")
+        console.print_line("There are no snapshots yet: each run that ends makes one.")
     return errors.BROKEN if any(row.fault for row in rows) else errors.DONE
 
 
@@ -64,7 +64,7 @@ def snapshot_diff(one: str, two: str, as_json: bool) -> None:
     if as_json:
         _echo({"from": one, "to": two, "diff": lines})
         return
-    _print(lines or [f"Nothing that people read is other in {two} than in {one}."])
+    _print(lines or [f"{one} and {two} have the same spec, features, contract, issues, memory and settings."])
 
 
 @snapshot.command(name="restore")
@@ -124,9 +124,9 @@ def memory_at(run: str, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json
 def forget(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
-    """Remove runs for good: their files, and objects that nobody else uses. A tombstone stays, and the line of the run log."""
+    """Remove runs for good: their files, and unreferenced objects. A tombstone stays, and the line of the run log."""
     if not yes and not sys.stdin.isatty():
-        raise errors.UsageFault(f"It cannot be undone. Say: {command('forget')} {' '.join(runs)} --yes")
+        raise errors.UsageFault(f"This cannot be undone. Confirm with: {command('forget')} {' '.join(runs)} --yes")
     if not yes:
         click.confirm(f"Remove {', '.join(runs)} for good?", abort=True)
     made = deletion.forget(here(), list(runs))
@@ -134,7 +134,7 @@ def forget(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
         _echo(made)
         return
     _print([f"{one.run}: {one.words}" for one in made.runs])
-    _print([f"freed {made.bytes / 1e6:.1f} MB and {made.objects} objects that nobody else uses"])
+    _print([f"freed {made.bytes / 1e6:.1f} MB and {made.objects} unreferenced objects"])
 
 
 def _features(rows: list[dict[str, Any]] | None) -> list[str]:

@@ -52,7 +52,7 @@ def steer(words: tuple[str, ...], once: bool, listing: bool, number: int | None,
     if as_json:
         _values.echo({"text": text})
     else:
-        console.print_line(console.sanitise(text.rstrip("\n")) or "Nothing was said yet.")
+        console.print_line(console.sanitise(text.rstrip("\n")) or "There are no notes yet.")
 
 
 def _list(rows: list[tuple[str, str]], as_json: bool) -> None:
@@ -63,7 +63,7 @@ def _list(rows: list[tuple[str, str]], as_json: bool) -> None:
     for number, (until, text) in enumerate(rows, 1):
         console.print_line(console.sanitise(f"{number:>3}  {until:<13}  {text}"))
     if not rows:
-        console.print_line("Nothing was said yet.")
+        console.print_line("There are no notes yet.")
 
 
 COMMANDS = (pause, resume, stop, steer)

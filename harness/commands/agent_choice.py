@@ -88,7 +88,7 @@ def require(layout: Layout, agent: str, trust: str) -> None:
 def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
     """The agents in `agent`, which are known here."""
     if trust and trust not in TRUSTS:
-        raise UsageFault(f"'{trust}' is no trust. Say one of: {', '.join(TRUSTS)}")
+        raise UsageFault(f"'{trust}' is not a trust level. Use one of: {', '.join(TRUSTS)}")
     known = (*registry.KNOWN_CLIS, *registry.EMBEDDED, *settings.agents)
     wanted = [name.strip() for name in agent.split(",") if name.strip()]
     for name in wanted:
@@ -117,7 +117,7 @@ def _model(ask: Ask) -> str:
     """The model that a person answers."""
     question = MODEL
     while not builtin.is_model(answer := ask(question, {}, builtin.SUGGESTED).strip()):
-        question = f"'{answer}' is no model. {MODEL}"
+        question = f"invalid model '{answer}'. {MODEL}"
     return answer
 
 
@@ -131,7 +131,7 @@ def _cap(ask: Ask) -> float | None:
         with suppress(ValueError):
             if 0 < (usd := float(answer)) < config.MOST:
                 return usd
-        question = f"'{answer}' is no number above 0, such as 5 or 12.50, nor '{NO_CAP}'. {CAP}"
+        question = f"invalid amount '{answer}': give a number above 0, such as 5 or 12.50, or '{NO_CAP}'. {CAP}"
 
 
 def _meant(trust: str, names: list[str]) -> str:

@@ -252,7 +252,9 @@ def _lessons(layout: Layout, curated: pages.CurationProgress) -> Iterator[Findin
     if not fault:
         yield _ok("lessons", "as the archive has them")
         return
-    yield _bad(f"{layout.relative(layout.lessons)} {fault}; {command('doctor --fix')} removes it, and it is made anew")
+    yield _bad(
+        f"{layout.relative(layout.lessons)} {fault}; {command('doctor --fix')} removes it; the next curation rebuilds it"
+    )
 
 
 def _mend_raw(layout: Layout) -> list[str]:

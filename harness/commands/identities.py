@@ -100,5 +100,5 @@ def _find(asked: str, role: str) -> dict[str, Any]:
     found = select(asked, lines)
     mine = [row for row, line in zip(rows, lines, strict=True) if line in found]
     if len({row["role"] for row in mine}) > 1:
-        raise UsageFault(f"{' and '.join(row['role'] for row in mine)} know this line: say which with --role.")
+        raise UsageFault(f"{' and '.join(row['role'] for row in mine)} know this line: choose one with --role.")
     return mine[0]

@@ -54,14 +54,14 @@ def select(asked: str, *groups: list[MemoryLine]) -> list[MemoryLine]:
     different things, or where there is none."""
     wanted = plain(asked).casefold()
     if not wanted:
-        raise UsageFault("Say the line, or how it begins.")
+        raise UsageFault("Give the line, or how it begins.")
     for lines in groups:
         for fits in (str.__eq__, str.startswith):
             found = [one for one in lines if fits(one.text.casefold(), wanted)]
             if len({one.key for one in found}) == 1:
                 return found
             if found:
-                raise UsageFault(f"Several lines begin with '{_short(asked)}': {_named(found)}. Say more of it.")
+                raise UsageFault(f"Several lines begin with '{_short(asked)}': {_named(found)}. Give more of the line.")
     near = _nearest(wanted, [one for lines in groups for one in lines if one.place])
     raise UsageFault(f"No line reads '{_short(asked)}'.{f' Did you mean {_named(near)}?' if near else ''}")
 

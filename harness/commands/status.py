@@ -151,7 +151,7 @@ def why(view: rules.View, decision: rules.Decision) -> str:
     if decision.word == "WAIT" and decision.what == "0":
         return f"all that is due waits {decision.reason}"
     if decision.word == "WAIT":
-        return f"until {clock.stamp(int(decision.what))} the agent's vendor lets nobody in"
+        return f"rate limited by the agent's vendor until {clock.stamp(int(decision.what))}"
     if decision.word != "NEXT":
         return _halted(view, decision.word)
     if decision.what == view.roles["plans"]:

@@ -51,12 +51,12 @@ def steer(layout: Layout, words: str, *, once: bool = False) -> str:
     mission.check_format(layout)
     if not words.strip():
         raise UsageFault(
-            f"Say what the next runs must know, such as: {command('steer')} 'use the standard library only'"
+            f"Give the words that the next runs must know, such as: {command('steer')} 'use the standard library only'"
         )
     readers = ", ".join(_readers(layout))
     if once:
         person_notes.add(layout, words.strip(), who(), clock.stamp(clock.now()))
-        return f"Noted. The next run of one of {readers} reads it, that one alone."
+        return f"Noted. Only the next run of one of {readers} reads it."
     with State(layout).lock("state"):
         old = steering(layout)
         above = old.rstrip("\n") + "\n" if old.strip() else ""

@@ -51,7 +51,7 @@ def rows(layout: Layout) -> list[CheckpointRow]:
         return schema.record(CheckpointRow, row, "a checkpoint has")
 
     data = State(layout).data(names.CHECKPOINT_LOG)
-    return json_lines.parse(data, layout.checkpoint_log, made, "the line is no checkpoint", "Remove that line.")
+    return json_lines.parse(data, layout.checkpoint_log, made, "the line is not a checkpoint", "Remove that line.")
 
 
 def line(**fields: str) -> bytes:
@@ -177,7 +177,7 @@ def shown(ask: PendingCheckpoint) -> str:
     ways = [
         *((words, what) for words, what in ask.read),
         (command(f"checkpoint grant {name}"), "go on"),
-        (command(f"checkpoint deny {name} --note 'WHY'"), "the plan is made anew, with your reason"),
+        (command(f"checkpoint deny {name} --note 'WHY'"), "a new plan follows, with your reason"),
     ]
     longest = max(len(words) for words, _ in ways)
     lines = [f"    {words:<{longest}}  # {what}".rstrip(" #") for words, what in ways]

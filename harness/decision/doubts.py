@@ -43,7 +43,7 @@ def _claims(found: list[ClaimStatus]) -> list[Doubt]:
 def _contract(known: Contract, log: list[ContractChange]) -> list[Doubt]:
     names = edited(known, log)
     text = f"the contract is not what its log says: {few(names)}"
-    return [Doubt(text=text, remedy=command("claim adopt"), outcome="it is right as it is")] if names else []
+    return [Doubt(text=text, remedy=command("claim adopt"), outcome="it is correct as it is")] if names else []
 
 
 def edited(known: Contract, log: list[ContractChange]) -> list[str]:
@@ -57,7 +57,7 @@ def changed(layout: Layout) -> list[Doubt]:
     broken, lost = runs.broken_seals(layout, sys.maxsize), manifests.lost(layout)
     found = []
     if broken:
-        text = f"finished runs were changed afterwards, and their receipts count as none: {few(broken)}"
+        text = f"finished runs were changed afterwards, and their receipts do not count: {few(broken)}"
         found.append(Doubt(text=text, remedy=remedy, outcome="go on without these receipts"))
     if lost:
         text = f"{len(lost)} objects of prompts are missing or changed; {command('doctor --fix')} restores what prompts hold"

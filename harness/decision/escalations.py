@@ -19,11 +19,11 @@ from harness.state.state import State
 
 WHY = {
     "stuck": "No feature can be worked on any more, and not all have passed.",
-    "stalled": "Feature after feature was set aside, or run after run changed nothing, and no claim was proven between them.",
+    "stalled": "Features are set aside, or runs change nothing, one after another, and no claim was proven in between.",
     "plan": "Three runs in a row brought no acceptable plan.",
     "setup": "The contract's setup is red.",
     "unlanded": "The work is done and proven, and cannot be put on the mission's branch.",
-    rules.PROOF: "All features have passed, and what follows is not proven. It is DONE when a person accepts it.",
+    rules.PROOF: "All features have passed, and the following is not proven. The mission is DONE when a person accepts it.",
 }
 UNKNOWN = "The mission cannot go on by itself."
 REASON_CHARS = 200

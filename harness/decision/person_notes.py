@@ -35,7 +35,7 @@ def rows(layout: Layout) -> list[SteeringRow]:
         return schema.record(SteeringRow, row, "a person's words have")
 
     data = State(layout).data(names.STEERING)
-    return json_lines.parse(data, layout.steering, made, "the line is no word of a person", "Remove that line.")
+    return json_lines.parse(data, layout.steering, made, "the line is not a person's note", "Remove that line.")
 
 
 def waiting(layout: Layout) -> list[SteeringRow]:

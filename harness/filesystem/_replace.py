@@ -80,7 +80,7 @@ def opened(folder: int, name: str) -> int:
     try:
         check(kind)
         if not kind.st_mode & 0o222:
-            raise OSError(errno.EROFS, "its mode permits nobody to write it")
+            raise OSError(errno.EROFS, "its mode permits no writing")
         if not os.access(name, os.W_OK, dir_fd=folder):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
     except BaseException:

@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 WORDS = {  # what the system says: the kind of fault, and what to do
     errno.ENOENT: ("missing", "There is no {path}. List its folder to see what is there."),
-    errno.ENOTDIR: ("not_folder", "A part of {path} is no folder."),
+    errno.ENOTDIR: ("not_folder", "A part of {path} is not a folder."),
     errno.EISDIR: ("is_folder", "{path} is a folder. Name a file, or list it."),
     errno.EEXIST: ("exists", "{path} is there already. Read and edit it, or choose another name."),
-    errno.ENXIO: ("not_regular", "{path} is a pipe, a socket or a device, no file."),
+    errno.ENXIO: ("not_regular", "{path} is a pipe, a socket or a device, not a file."),
     errno.EXDEV: ("outside", "{path} leads out of the root. Only what is below it can be reached."),
     errno.ELOOP: ("invalid", "{path} leads through links that go in a circle."),
     errno.ENAMETOOLONG: ("invalid", "{path} has a name that is too long for this filesystem."),

@@ -15,7 +15,7 @@ FAULTS = {
     "missing": "there is no such file or folder",
     "exists": "it is there already",
     "is_folder": "it is a folder",
-    "not_folder": "a part of the path is no folder",
+    "not_folder": "a part of the path is not a folder",
     "not_regular": "it is a pipe, a socket or a device",
     "outside": "the path leads out of the root",
     "invalid": "the path or an argument is not valid",

@@ -26,7 +26,7 @@ def require(folder: str) -> None:
     if top == os.path.realpath(os.path.expanduser("~")):
         why = f"lies inside the repository of your home, {top}"
     elif top != repository_of(folder):
-        why = f"lies inside {repository_of(folder)}, whose .git is no repository"
+        why = f"lies inside {repository_of(folder)}, whose .git is not a repository"
     elif (
         settings.call(top, "check-ignore", "-z", "--stdin", stdin=repository.as_input([real + "/"]), extra=ignored)[0]
         == 0

@@ -128,7 +128,7 @@ def copy(source: str, target: str, name: str) -> str:
     with open(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            return "it is no file"
+            return "it is not a file"
         data = file.read()
     try:
         folder = reach(target, above, make=True)

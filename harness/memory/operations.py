@@ -72,7 +72,7 @@ class Operations:
         """The lesson of an entry."""
         lesson = self.made.lesson_of(self.made.dispositions.get(number, ("", number, ""))[1])
         if lesson is None or not lesson.holds or lesson.kind == "other":
-            raise InvalidOperation(f"entry {number} is no lesson that holds")
+            raise InvalidOperation(f"entry {number} is not a current lesson")
         return lesson
 
     def _same(self, sources: list[Lesson], row: dict[str, Any]) -> None:

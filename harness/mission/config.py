@@ -256,7 +256,7 @@ def parse(text: str, path: str) -> Config:
     if found:
         first = found[0]
         line = line_of(text, first.where.strip("[]") if first.where[0] == "[" else "", first.key, first.row)
-        raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
+        raise BrokenFile(path, "; ".join(found), line=line, remedy="docs/contract.md lists the keys.")
     limits, passed = value.pop("limits", {}), value.pop("env", {}).get("pass", [])
     shown = [os.path.normpath(path) for path in value.pop("home", {}).get("show", [])]
     named = {"agent": agent_names(value.get("agent")), "passed": passed, "shown": shown, **value.pop("checks", {})}

@@ -158,7 +158,7 @@ def parse(text: str, path: str) -> Contract:
         elif block.kind == "paragraph" and contract.claims and block.text.strip() == MANUAL:
             contract.claims[-1].manual = True
         elif contract.claims or (block.kind == "heading" and block.level != 1):
-            fault = f"'{block.text[:60].strip()}' is no part of a contract"
+            fault = f"'{block.text[:60].strip()}' does not belong in a contract"
             raise BrokenFile(path, fault, line=block.line, remedy=HELP)
     _check_claims(contract.claims, lines, path)
     return contract

@@ -78,7 +78,7 @@ def load(layout: Layout) -> list[ContractChange]:
 
 def parse(data: bytes | None, path: str) -> list[ContractChange]:
     """The entries, oldest first; [] if the file is absent. A torn last line is skipped; BrokenFile names any other bad line."""
-    return json_lines.parse(data, path, _entry, "the line is no JSON", REMEDY)
+    return json_lines.parse(data, path, _entry, "the line is not JSON", REMEDY)
 
 
 def _entry(row: Any) -> ContractChange:

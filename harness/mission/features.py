@@ -102,7 +102,7 @@ def note_faults(note: object) -> list[str]:
     """Every fault of one note."""
     kind = note.get("kind") if isinstance(note, dict) else None
     if isinstance(kind, str) and kind not in NOTES:
-        return [f"the note kind '{kind}' is none of {', '.join(NOTES)}"]
+        return [f"unknown note kind '{kind}': use one of {', '.join(NOTES)}"]
     return [*schema.faults(note, f"the note '{kind}'" if kind else "a note", NOTES.get(str(kind), FeatureNote))]
 
 

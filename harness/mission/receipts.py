@@ -96,7 +96,7 @@ def shortened(head: bytes, tail: bytes, length: int) -> str:
 def load(path: str) -> list[Receipt]:
     """The receipts of one run; [] if it has none. A torn last line is skipped; BrokenFile names any other bad line."""
     make = partial(schema.record, Receipt, wrote="a check leaves")
-    return json_lines.parse(files.read(path), path, make, "the line is no receipt", f"See: {command('doctor')}")
+    return json_lines.parse(files.read(path), path, make, "the line is not a receipt", f"See: {command('doctor')}")
 
 
 def of_run(layout: Layout, run_id: str) -> list[Receipt]:

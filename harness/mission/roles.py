@@ -158,7 +158,7 @@ def _parse(path: str, name: str, text: str) -> dict[str, Any]:
         found += [SchemaFault.of(f"{words} do not go together: say one", path, does[0])] if len(does) > 1 else []
     if found:
         line = line_of(text, found[0].key)
-        raise BrokenFile(path, "; ".join(found), line=line, remedy="The keys stand in docs/contract.md.")
+        raise BrokenFile(path, "; ".join(found), line=line, remedy="docs/contract.md lists the keys.")
     return {**meta, "words": body}
 
 

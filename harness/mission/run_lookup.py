@@ -35,7 +35,7 @@ def find(layout: Layout, name: str, *, forgotten: bool = False) -> tuple[Layout,
     found = [one for one in missions(layout) if _has(one, run_id) and above in ("", mission.read(one).id)]
     if len(found) > 1 and found[0] is not layout:
         which = " or ".join(f"{mission.read(one).id}/{run_id}" for one in found)
-        raise UsageFault(f"Several archived missions have a run '{run_id}'. Say: {which}")
+        raise UsageFault(f"Several archived missions have a run '{run_id}'. Name one: {which}")
     if not found:
         raise UsageFault(f"There is no run '{name}'. See: {command('runs list')}")
     require(found[0])

@@ -24,7 +24,7 @@ FREE_OF_BLAME = ("limit", "auth", "config", "killed", "conflict")
 SEALED_TOO = (names.WORKSPACE,)  # where it exists: runs without a workspace have the digest of older versions
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
 LONGEST_ID = 200
-NO_RUN = "the line is no finished run"
+NO_RUN = "the line is not a finished run"
 LAST_DAY = 253402300799
 LONGEST_STATED, MOST_JITTER = 8 * 24 * 3600, 60  # of a wait for a vendor: what it may state, and what is added to that
 CLOCK_STEP = 60  # by as much a clock may be set back while it is kept right
@@ -263,7 +263,7 @@ def forgotten(layout: Layout) -> dict[str, Tombstone]:
     """{run: its tombstone} of the runs whose files a person removed. BrokenFile names a bad line."""
     path, make = layout.forgotten, partial(schema.record, Tombstone, wrote="a tombstone has")
     data = State(layout).data(names.FORGOTTEN)
-    found = json_lines.parse(data, path, make, "the line is no tombstone", f"See: {command('doctor')}")
+    found = json_lines.parse(data, path, make, "the line is not a tombstone", f"See: {command('doctor')}")
     return {one.run: one for one in found}
 
 

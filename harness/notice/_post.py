@@ -41,7 +41,7 @@ def main() -> None:
     except (http.client.InvalidURL, ValueError):  # their words have the address, which may be a secret
         raise SystemExit("the address is not valid") from None
     except http.client.HTTPException as fault:
-        raise SystemExit(f"the answer is no HTTP: {type(fault).__name__}") from None
+        raise SystemExit(f"the answer is not HTTP: {type(fault).__name__}") from None
 
 
 if __name__ == "__main__":

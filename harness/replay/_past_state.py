@@ -195,7 +195,7 @@ def restores(layout: Layout) -> list[RestoreRow]:
     def make(row: Any) -> RestoreRow:
         return schema.record(RestoreRow, row, "a restore has")
 
-    return json_lines.parse(data, path, make, "the line is no restore", _look())
+    return json_lines.parse(data, path, make, "the line is not a restore", _look())
 
 
 def _whole(layout: Layout, snapshot: str) -> dict[str, str]:
@@ -204,6 +204,6 @@ def _whole(layout: Layout, snapshot: str) -> dict[str, str]:
     found = State(layout).json(name)
     rows = {**found.get("live", {}), **found.get("saved", {})} if isinstance(found, dict) else {}
     if not rows or not all(isinstance(one, str) for one in rows.values()):
-        fault = "the file is missing" if found is None else "no snapshot that was made before a restore"
+        fault = "the file is missing" if found is None else "not a snapshot that was made before a restore"
         raise BrokenFile(State(layout).path(name), fault, remedy=_look())
     return rows

@@ -169,7 +169,7 @@ class Records:
     def _placed(self, name: str, data: bytes | None = None) -> list[tuple[int, dict[str, Any]]]:
         """(the offset behind its line, object) of each line of a file, or of other `data` of it."""
         data, remedy = self.state.data(name) if data is None else data, f"See: {command('doctor')}"
-        rows = json_lines.parse(data, self.state.path(name), dict, "the line is no JSON object", remedy)
+        rows = json_lines.parse(data, self.state.path(name), dict, "the line is not a JSON object", remedy)
         ends = accumulate(len(line) + 1 for line in (data or b"").split(b"\n")[:-1])
         lines = zip(ends, (data or b"").split(b"\n"), strict=False)
         return list(zip((end for end, line in lines if line.strip(b"\0 \r")), rows, strict=True))

@@ -249,7 +249,7 @@ class Replica:
         self.pids[past.run] = self._spawn([self._script(result.role), *words], env, path + ".out")
         while not os.path.exists(f"{self.clock}-{past.run}{clock.REACHED}"):
             if self._ended(past.run):
-                return (files.read_text(path + ".out") or "").strip() or "it ended without a word"
+                return (files.read_text(path + ".out") or "").strip() or "it ended without output"
             time.sleep(clock.POLL_SECONDS)
         self._date(past.run)
         return ""

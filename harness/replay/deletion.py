@@ -1,4 +1,4 @@
-"""Removes runs for good: their files, and the objects that nobody else uses. A tombstone in forgotten.jsonl names each.
+"""Removes runs for good: their files, and the unreferenced objects. A tombstone in forgotten.jsonl names each.
 
 What the run log says of a run stays, with result.json, which says the same: totals are made of it. The tombstone comes first, so
 after a kill the same call, or `gc`, goes on.

@@ -83,7 +83,7 @@ class _Target:
         self.path = os.path.abspath(path)
         self.how = next((how for end, how in TARS.items() if path.endswith(end)), "")
         if os.path.lexists(self.path):
-            raise UsageFault(f"{self.path} exists already. Say another place: --to PATH")
+            raise UsageFault(f"{self.path} exists already. Name another place: --to PATH")
         self.folder = temporary.create("export") if self.how else self.path
         self.whole = False
 

@@ -44,7 +44,7 @@ def asked(word: str) -> PromptSwap:
     if item == "memory" and value.startswith(WITHOUT) and number.isascii() and number.isdigit():
         return PromptSwap(item=item, seq=int(number))
     if item not in ITEMS or not value:
-        raise UsageFault(f"'--with {word}' is not known. Say {USAGE}.")
+        raise UsageFault(f"'--with {word}' is not known. Use {USAGE}.")
     text = files.read_text(value)
     if text is None:
         raise UsageFault(f"There is no file {value} for --with {item}.")

@@ -52,13 +52,13 @@ def query(words: Sequence[str], regex: bool) -> Query:
     """The query of a command line; raises UsageFault for none, and for a regular expression that is not one."""
     given = [word for word in words if word]
     if not given:
-        raise UsageFault("Say what to search for: words that a line must all have, or -e and a regular expression.")
+        raise UsageFault("Nothing to search for: give words that a line must all have, or -e and a regular expression.")
     if not regex:
         return Query(words=given, literal=max(given, key=len))
     try:
         pattern = re.compile(" ".join(given))
     except (re.error, RecursionError, OverflowError) as fault:
-        raise UsageFault(f"'{' '.join(given)}' is no regular expression: {fault}.") from None
+        raise UsageFault(f"invalid regular expression '{' '.join(given)}': {fault}.") from None
     return Query(words=given, pattern=pattern, literal=_mandatory(pattern))
 
 

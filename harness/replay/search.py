@@ -77,7 +77,9 @@ def since(text: str) -> str:
         return clock.stamp(max(0, clock.now() - int(age[1]) * UNITS[age[2]]))
     if re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\dZ?)?)?)?", text):
         return text.replace(" ", "T")
-    raise UsageFault(f"'{text}' is no time. Say a date or a time in UTC (2026-04-24T10:05), or an age: 30m, 12h, 3d.")
+    raise UsageFault(
+        f"invalid time '{text}'. Give a date or a time in UTC (2026-04-24T10:05), or an age: 30m, 12h, 3d."
+    )
 
 
 def search(layout: Layout, asked: Query, places: Iterable[str], only: Filter, most: int) -> SearchResult:

@@ -254,7 +254,7 @@ class _Gathering(FactsReader):
         """(tag, text) of each note of a run."""
         name = names.of_run(run_id, names.NOTES)
         path = self.state.path(name)
-        return json_lines.parse(self.state.data(name), path, _note, "the line is no note", "It is not on the page.")
+        return json_lines.parse(self.state.data(name), path, _note, "the line is not a note", "It is not on the page.")
 
     def unfinished(self, known: set[str]) -> list[OpenRunRow]:
         """The runs that no line of the run log has, oldest first."""

@@ -237,7 +237,7 @@ def people(found: Facts) -> Html:
     if rows:
         parts += [element("h3", "Answers"), element("ul", *rows)]
     if not parts:
-        parts = [element("p", "Nobody was asked anything.")]
+        parts = [element("p", "No question was asked.")]
     if found.issues:
         parts.append(element("h3", "Issues"))
         shown = [

@@ -53,9 +53,11 @@ def _mission(layout: Layout, of: str) -> Layout:
 def _require_room(layout: Layout, path: str, default: str) -> None:
     """Raises UsageFault where a page must not go: over anything else than a page, or among the mission's state."""
     if path != default and os.path.realpath(path).startswith(os.path.realpath(layout.state) + "/"):
-        raise UsageFault(f"{path} is in the state of the mission. Say another file: {command('report')} --to FILE")
+        raise UsageFault(f"{path} is in the state of the mission. Name another file: {command('report')} --to FILE")
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path)):
         what = f"{path} is a folder" if os.path.isdir(path) else f"There is no folder {os.path.dirname(path)}"
-        raise UsageFault(f"{what}. Say a file: {command('report')} --to FILE")
+        raise UsageFault(f"{what}. Name a file: {command('report')} --to FILE")
     if os.path.lexists(path) and files.read_from(path, 0, len(BEGINS)) != BEGINS:
-        raise UsageFault(f"{path} is no page of ours, and is left alone. Say another file, or remove it.")
+        raise UsageFault(
+            f"{path} is not a report of the harness and is left as it is. Name another file, or remove it."
+        )

@@ -142,7 +142,7 @@ def _lane(lane: Lane, room: int) -> list[Text]:
 
 def _silent(lane: Lane) -> str:
     """What a run does whose agent has said nothing."""
-    return f"{lane.checks} check{'s have' if lane.checks > 1 else ' has'} run" if lane.checks else "nothing said yet"
+    return f"{lane.checks} check{'s have' if lane.checks > 1 else ' has'} run" if lane.checks else "nothing written yet"
 
 
 def _kept(text: str) -> Text:

@@ -83,7 +83,7 @@ def go_on(layout: Layout) -> str:
 def _require_movable(layout: Layout, name: str) -> None:
     """Raises NeedsPerson where the mission's id cannot be a folder's name, or the folder is taken."""
     if not schema.is_name(name):
-        raise NeedsPerson(f"{layout.mission}: '{name}' is no mission's id. {RESTORE}")
+        raise NeedsPerson(f"{layout.mission}: '{name}' is not a mission id. {RESTORE}")
     if os.path.lexists(layout.archive_of(name)):
         raise NeedsPerson(f"{layout.archive_of(name)} exists already. Move it out of the way, then try again.")
 

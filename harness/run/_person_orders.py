@@ -23,7 +23,7 @@ def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> 
     does, and for a denial without a reason."""
     if state == "denied" and not note.strip():
         raise UsageFault(
-            f"Say why; the next plan is made with it: {command('checkpoint deny')} {encoding.shell_word(name)} --note 'WHY'"
+            f"Give a reason for the next plan: {command('checkpoint deny')} {encoding.shell_word(name)} --note 'WHY'"
         )
     layout = context.layout
     for ask in checkpoints.named(views.gather(layout).asks.all, name):
@@ -36,18 +36,18 @@ def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> 
     return (
         f"{name} is granted"
         if state == "granted"
-        else f"{name} is denied; a plan is due, which is made with your reason"
+        else f"{name} is denied; a plan is due, and its prompt has your reason"
     )
 
 
 def want(context: OrderContext, title: str, text: str, by: str) -> str:
     """The order `feature add` without a check: a plan is due, whose prompt has these words."""
     if not title.strip():
-        raise UsageFault(f"Say what is wanted, such as: {command('feature add')} 'it exports CSV'")
+        raise UsageFault(f"Describe the feature, such as: {command('feature add')} 'it exports CSV'")
     said = "\n".join(filter(None, [" ".join(title.split()), text.strip()]))
     line = checkpoints.line(at=context.at, by=by, state="wanted", text=said[: checkpoints.MOST_TEXT])
     context.changes.append(names.CHECKPOINT_LOG, line)
-    return "noted; a plan is due, which is made with it"
+    return "noted; a plan is due, and its prompt has it"
 
 
 def add(context: OrderContext, feature: str, claim: str, fired: str) -> str:

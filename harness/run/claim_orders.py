@@ -65,9 +65,9 @@ def edit(
     if run is not None and not run.strip():
         raise UsageFault("The check is empty.")
     if (add or remove) and (add == remove or (run is None) == add):
-        raise UsageFault("Say one of: a check to add (--add --check TEXT), or one to take away (--remove --number N).")
+        raise UsageFault("Give one of: a check to add (--add --check TEXT), or one to take away (--remove --number N).")
     if not (text.strip() or about_check or remove):
-        raise UsageFault(f"Say what to set, such as: {command('claim set')} {claim.id} --check 'make test'")
+        raise UsageFault(f"Name what to set, such as: {command('claim set')} {claim.id} --check 'make test'")
     if run is not None and (add or not claim.checks):
         made.added = [Check(run=run.strip("\n"), guard=bool(guard), seconds=seconds)]
     elif about_check or remove:
@@ -76,7 +76,7 @@ def edit(
         new = old.replace(**{key: value for key, value in changed.items() if value is not None})
         made.swaps = [CheckSwap(old=old, new=None if remove else new)]
     if merged(claim, made) == claim:
-        raise UsageFault(f"{claim.id} is so already. See: {command('claim show')} {claim.id}")
+        raise UsageFault(f"{claim.id} already has that value. See: {command('claim show')} {claim.id}")
     return made
 
 
@@ -84,7 +84,7 @@ def _numbered(claim: Claim, number: int | None) -> Check:
     if not claim.checks:
         raise UsageFault(f"{claim.id} is manual: it has no check yet.")
     if number is None and len(claim.checks) > 1:
-        raise UsageFault(f"{claim.id} has {len(claim.checks)} checks. Say which: --number 1 to {len(claim.checks)}")
+        raise UsageFault(f"{claim.id} has {len(claim.checks)} checks. Choose one: --number 1 to {len(claim.checks)}")
     if not 1 <= (number or 1) <= len(claim.checks):
         raise UsageFault(f"{claim.id} has no check {number}; it has 1 to {len(claim.checks)}.")
     return claim.checks[(number or 1) - 1]

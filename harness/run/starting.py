@@ -202,7 +202,7 @@ def require_spec(layout: Layout) -> None:
         fault = f"There is no SPEC.md in {layout.project}" if text is None else f"{layout.asked_spec} is empty"
         above = mission_above(layout)
         other = f" The mission in {above} is another one, which goes on from there." if above else ""
-        raise UsageFault(f"{fault}. Write down there what the mission must bring about.{other}")
+        raise UsageFault(f"{fault}. Describe there what the mission must achieve.{other}")
 
 
 def mission_above(layout: Layout) -> str:

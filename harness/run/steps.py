@@ -64,7 +64,9 @@ def _live_with_loop() -> int:
     """End with the looping run.sh that started this process; its exit code where it is already gone, else 0."""
     word = os.environ.get(LOOP) or "0"
     if not (word.isascii() and word.isdigit() and len(word) < LONGEST_PID):
-        raise UsageFault(f"{LOOP} is '{word[:40]}', and no process id. run.sh alone sets it; take it out: unset {LOOP}")
+        raise UsageFault(
+            f"{LOOP} is '{word[:40]}', which is not a process id. Only run.sh sets it; remove it: unset {LOOP}"
+        )
     if not int(word):
         return errors.DONE
     if os.getppid() != int(word):

@@ -179,7 +179,7 @@ class Recorder:
 
 
 def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, context: ExecutionContext) -> None:
-    outcome.ended, outcome.reason, outcome.until = "agent_error", "the agent ended without a word", 0
+    outcome.ended, outcome.reason, outcome.until = "agent_error", "the agent ended without output", 0
     answering = agent.think(text, context)
     for event in answering:
         if isinstance(event, AgentEvent):

@@ -19,7 +19,7 @@ from harness.state.layout import Layout, command
 VERBS = ("replace", "append", "remove")
 APPENDED_IN = ("memory", names.LOCKS)
 FOLDERS = ("memory", "journal", "cache", names.LOCKS, names.RUNS, names.OBJECTS, names.SNAPSHOTS)
-NO_RECORD = "it is no record that the harness wrote for this mission"
+NO_RECORD = "it is not a record that the harness wrote for this mission"
 
 
 def append(layout: Layout, path: str, data: bytes) -> int:

@@ -212,7 +212,7 @@ def identity_folder() -> str:
     if named:
         if os.path.exists(named) and not os.path.isdir(named):
             raise UsageFault(
-                f"HARNESS_IDENTITY is {named}, which is no folder: unset it, or name the folder of the identities."
+                f"HARNESS_IDENTITY is {named}, which is not a folder: unset it, or name the folder of the identities."
             )
         return os.path.abspath(named)
     root = home()

@@ -82,7 +82,7 @@ def queue_2(path: str, queue: Any) -> bytes:
         try:
             made.append({**row, "notes": [_note_2(note) for note in row["notes"]]})
         except (KeyError, TypeError, AttributeError):
-            fault, remedy = "the line is no feature of format 1", f"Correct that feature. {RESTORE}"
+            fault, remedy = "the line is not a feature of format 1", f"Correct that feature. {RESTORE}"
             raise BrokenFile(path, fault, line=number, remedy=remedy) from None
     return b'{"features":[\n' + b",\n".join(files.dump_json(row).rstrip() for row in made) + b"\n]}\n"
 

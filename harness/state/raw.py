@@ -126,7 +126,7 @@ def parse(data: bytes, first_seq: int) -> list[RawEntry]:
 def checked(tag: str, text: str, *, in_run: bool) -> str:
     """`text` as it may be kept; raises UsageFault for an unknown tag, an empty text, or one that is too long."""
     if tag not in TAGS:
-        raise UsageFault(f"'{tag}' is no tag of a note. Use one of {', '.join(TAGS)}.")
+        raise UsageFault(f"unknown tag '{tag}'. Use one of {', '.join(TAGS)}.")
     text = one_line(redaction.received(text))
     if not text:
         raise UsageFault("The note is empty. Say in one line what the next stranger needs, with the command.")

@@ -146,7 +146,7 @@ def _entry(line: str, number: int) -> CrontabEntry:
 
 
 def _broken(line: int, fault: str) -> BrokenFile:
-    again = f"then say again, in each mission: {layout.command('schedule add')}"
+    again = f"then run again, in each mission: {layout.command('schedule add')}"
     remedy = (
         f"Nothing was changed. Run `crontab -e`, remove every line of the block ({BEGIN[:28]} …) and its ends, {again}"
     )

@@ -69,7 +69,7 @@ def _over(name: str, settings: Config) -> list[str]:
 
 def _ended(name: str, login: _logins.Login) -> str:
     when = clock.local(login.until, clock.now())
-    return f"login: {name}'s ended at {when} ({login.path}); log in anew: {ABOUT[name].login}"
+    return f"login: {name}'s ended at {when} ({login.path}); log in again: {ABOUT[name].login}"
 
 
 def environment_of(name: str, settings: Config) -> dict[str, str]:
@@ -114,4 +114,4 @@ def ends_tonight(names: list[str], settings: Config, hours: int) -> Iterator[tup
             elif one.until <= clock.now():
                 yield True, _ended(name, one)
             else:
-                yield True, f"login: {name}'s ends at {when} ({one.path}); log in anew: {ABOUT[name].login}"
+                yield True, f"login: {name}'s ends at {when} ({one.path}); log in again: {ABOUT[name].login}"

@@ -100,7 +100,9 @@ def _field(word: str, name: str, low: int, high: int) -> list[int]:
         end = high if span == "*" or (slash and not dash) else _number(last, name) if dash else start
         by = int(step) if step.isascii() and step.isdigit() else 0 if slash else 1
         if not (low <= start <= end <= high and by):
-            raise UsageFault(f"'{word}' is no {name} of a crontab: {low} to {high}, such as *, 5, 1-5, */10 or 0,30.")
+            raise UsageFault(
+                f"invalid {name} '{word}': a crontab takes {low} to {high}, such as *, 5, 1-5, */10 or 0,30."
+            )
         found.update(range(start, end + 1, by))
     return sorted(found)
 

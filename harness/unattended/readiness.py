@@ -96,7 +96,7 @@ def _schedule(layout: Layout) -> Iterator[Finding]:
         yield from _elsewhere(made)
         return
     mine = [one for one in _crontab.entries(_crontab.read()) if one.id == made.id]
-    again = f"say it again: {command('schedule add')}"
+    again = f"run it again: {command('schedule add')}"
     if not mine:
         yield _bad(f"schedule: its lines are gone from your crontab; {again}")
     elif sorted(one.times for one in mine) != sorted(made.times) or mine[0].command != schedules.start_words(layout):
@@ -223,7 +223,7 @@ def _login(layout: Layout, name: str, settings: Config, here: dict[str, str]) ->
     seen, how = agent_probe.login(name, _preflight.environment_of(name, settings)), ABOUT[name].login
     last = next((one for one in runs.finished(layout) if one.agent == name), None)
     if last and last.outcome == "auth":
-        return _bad(f"login: {name} refused the newest run: {last.reason.split(chr(10))[0]}; log in anew: {how}")
+        return _bad(f"login: {name} refused the newest run: {last.reason.split(chr(10))[0]}; log in again: {how}")
     if seen:
         return _ok(f"agent {name}: login {seen}")
     if key := next((key for key in ABOUT[name].keys if here.get(key)), ""):

@@ -40,7 +40,7 @@ def rows(where: Layout) -> list[dict[str, Any]]:
     if mine:
         name = schedules.id_of(where)
         fault = "its lines are gone from your crontab" if mine.place == CRON else ""
-        fault = fault if mine.id == name else f"made in another folder; say it again here: {command('schedule add')}"
+        fault = fault if mine.id == name else f"made in another folder; run it again here: {command('schedule add')}"
         found[name] = {**_row(where, name, where), "times": mine.times, "fault": fault}
     for row in found.values():
         row["next"] = _times.following([_times.parse(one) for one in row["times"]], clock.now())

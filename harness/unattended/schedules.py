@@ -31,7 +31,7 @@ KEPT = (  # what a start needs of a person's environment, and cron's lacks; no k
     *("NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"),
 )
 AS_CRON = {"SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
-REMEDY = "Say it again: {}"
+REMEDY = "Run it again: {}"
 
 
 class Schedule(Record):
@@ -109,7 +109,7 @@ def add(
         old = load(where)
     again = old if old and not every and not cron else None
     if bool(every) == bool(cron) and not again:
-        raise UsageFault(f"Say how often: {command('schedule add --every 30m')}, or --cron '*/30 22-23,0-6 * * *'")
+        raise UsageFault(f"Give an interval: {command('schedule add --every 30m')}, or --cron '*/30 22-23,0-6 * * *'")
     made = Schedule(
         id=id_of(where),
         times=again.times if again else _times(every, cron),
@@ -139,7 +139,7 @@ def _times(every: str, cron: list[str]) -> list[str]:
 
 def _duration(text: str) -> str:
     if text[-1:] not in ("m", "h") or not clock.span(text):
-        raise UsageFault(f"'{text}' is no duration: --for takes minutes or hours, such as 25m or 8h.")
+        raise UsageFault(f"invalid duration '{text}': --for takes minutes or hours, such as 25m or 8h.")
     return text
 
 

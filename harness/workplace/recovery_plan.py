@@ -17,7 +17,7 @@ from harness.workplace import lease, recovery_evidence, unsettled_runs, workplac
 
 TIDY, FORGET = "had closed", "died before it began"
 COMPLETE, PUT_AWAY, KILL = "died after its commit", "died while it was put away", "died before it closed"
-RELEASE = "was left in progress by nobody"
+RELEASE = "was left in progress without a run"
 
 
 class DeadRun(Record):

@@ -121,5 +121,5 @@ def abandoned(layout: Layout) -> list[str]:
 def require_books(layout: Layout) -> None:
     """Raises BrokenFile where lines of the run log are missing, because the totals would then be too low."""
     if books_short(layout):
-        fault = "it is shorter than the harness left it, so nobody can tell what was spent"
+        fault = "it is shorter than the harness left it, so what was spent is unknown"
         raise BrokenFile(layout.run_log, fault, remedy="Start run.sh: it makes the file again, or says what to do.")

@@ -87,7 +87,7 @@ class WorkspaceReader:
         found = acceptance.at(self.layout, self.commit, [path], self.known) if inside else None
         if found is None or path not in found.files or found.files[path].mode == contents.LINK:
             raise BrokenFile(
-                name, f"the link leads to {target}, which is no file of the repository", remedy="Correct it."
+                name, f"the link leads to {target}, which is not a file of the repository", remedy="Correct it."
             )
         return encoding.decode(found.read([path])[path], path)
 

@@ -81,7 +81,7 @@ def lines(layout: Layout) -> list[AcceptanceRow]:
         return schema.record(AcceptanceRow, row, "a change of the workspace has")
 
     data = State(layout).data(names.WORKSPACE_LOG)
-    return json_lines.parse(data, layout.workspace_log, made, "the line is no change of the workspace", RESTORE)
+    return json_lines.parse(data, layout.workspace_log, made, "the line is not a workspace change", RESTORE)
 
 
 def newest(layout: Layout) -> dict[str, AcceptanceRow]:

@@ -70,7 +70,9 @@ class DiskReader(WorkspaceReader):
         path = os.path.realpath(os.path.join(self.layout.project, name))
         data = files.read(path) if path.startswith(top) else None
         if data is None:
-            raise BrokenFile(name, f"the link leads to {target}, which is no file of the folder", remedy="Correct it.")
+            raise BrokenFile(
+                name, f"the link leads to {target}, which is not a file of the folder", remedy="Correct it."
+            )
         return encoding.decode(data, path)
 
 

@@ -62,7 +62,7 @@ def parse(text: str, path: str, name: str) -> dict[str, Any]:
     place = meta.get("workspace", {})
     found += schema.faults(place, "'workspace'", _Place) if not found else []
     if not schema.is_name(name):
-        found.append(schema.SchemaFault.of(f"'{name}' is no name of a subagent: letters, digits, '.', '_', '-'", path))
+        found.append(schema.SchemaFault.of(f"invalid subagent name '{name}': use letters, digits, '.', '_', '-'", path))
     if not found and meta.get("name", name) != name:
         found.append(schema.SchemaFault.of(f"'name' must be '{name}', as the file is called", path, "name"))
     if not found and not body.strip():

@@ -37,9 +37,9 @@ def test_a_key_is_never_on_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ("", "it has no model"),
-        ('model = "gpt-5"', "'gpt-5' is no model"),
-        ('model = "acme:x"', "'acme:x' is no model"),
+        ("", "[agents.builtin]: model is not set"),
+        ('model = "gpt-5"', "invalid model 'gpt-5'"),
+        ('model = "acme:x"', "invalid model 'acme:x'"),
         ('model = "openai:gpt-5"\ntemperature = 3', "'temperature' must be from 0 to 2"),
         ('model = "openai:gpt-5"\nargs = ["-x"]', "'args' is for agents that are programs"),
         ('model = "openai:gpt-5"\nbase_url = "localhost:8080"', "base_url"),

@@ -9,7 +9,7 @@ import pytest
 
 from harness.base import faults
 
-LIST = "The plan is not accepted:\n- F-001 has no claim\n- VAL-2 needs checks"
+LIST = "The plan is rejected:\n- F-001 has no claim\n- VAL-2 needs checks"
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,11 @@ LIST = "The plan is not accepted:\n- F-001 has no claim\n- VAL-2 needs checks"
         ("it fell over\nmore", "it fell over"),
         ("\n\nit fell over", "it fell over"),
         ("ends here:", "ends here:"),
-        (LIST, "The plan is not accepted: F-001 has no claim (and 1 more)"),
-        ("The plan is not accepted:\n- one\n    sent as:\n    test -f x", "The plan is not accepted: one"),
+        (LIST, "The plan is rejected: F-001 has no claim (and 1 more)"),
+        ("The plan is rejected:\n- one\n    sent as:\n    test -f x", "The plan is rejected: one"),
         (
             f"its reply was refused: {LIST}",
-            "its reply was refused: The plan is not accepted: F-001 has no claim (and 1 more)",
+            "its reply was refused: The plan is rejected: F-001 has no claim (and 1 more)",
         ),
         (
             "setup ended with exit 4:\nCollecting x\nno compiler here\nmake: *** [x] Error 1",

@@ -165,13 +165,13 @@ def test_a_new_check_runs_confined_in_a_worktree_of_its_own(house: House) -> Non
 
 WRONG = [
     ("VAL-9 --text x", 64, "There is no claim 'VAL-9'"),
-    ("VAL-1", 64, "Say what to set"),
-    ("VAL-1 --text Part\u00a01\u00a0works", 64, "VAL-1 is so already"),
+    ("VAL-1", 64, "Name what to set"),
+    ("VAL-1 --text Part\u00a01\u00a0works", 64, "VAL-1 already has that value"),
     ("VAL-1 --number 2 --check x", 64, "VAL-1 has no check 2; it has 1 to 1"),
     ("VAL-1 --remove", 64, "would have no check left"),
-    ("VAL-1 --remove --check x", 64, "Say one of"),
-    ("VAL-1 --add", 64, "Say one of"),
-    ("VAL-1 --check x --file y", 64, "Say either"),
+    ("VAL-1 --remove --check x", 64, "Give one of"),
+    ("VAL-1 --add", 64, "Give one of"),
+    ("VAL-1 --check x --file y", 64, "Give either"),
     ("VAL-1 --file nowhere", 64, "There is no file nowhere"),
     ("VAL-1 --seconds 0", 64, "'--seconds'"),
     ("VAL-LOOK --guard", 64, "VAL-LOOK is manual"),

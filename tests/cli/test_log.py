@@ -100,7 +100,7 @@ def test_a_line_that_is_not_ours_is_shown_and_marked(house: House) -> None:
     with open(house.layout.run(run_id).stream, "a") as file:
         file.write("\n".join(FOREIGN) + '\n{"at":1,"kind":"said","text":"last"}\n')
     done = house.harness("log", run_id)
-    marked = [f"      ? not ours: {line}" for line in FOREIGN]
+    marked = [f"      ? not valid: {line}" for line in FOREIGN]
     assert (done.code, done.out.split("\n")[2:-1]) == (0, [*marked, "    1.0 says last"])
 
 
@@ -196,12 +196,12 @@ def test_a_run_that_has_shown_nothing_yet_says_so(house: House) -> None:
     mine(house, "bash", "-c", "touch begun; sleep 60")
     house.begin_role("worker", "F-001")
     until(lambda: (house.tree / "begun").exists())
-    assert "(the agent works, and has said nothing yet)" in house.harness("log").out
+    assert "(the agent is working and has written nothing yet)" in house.harness("log").out
 
 
 @pytest.mark.parametrize(
     ("command", "why"),
-    [(("true",), "(the agent said nothing)"), (("false",), "(the agent said nothing: it ended with exit 1")],
+    [(("true",), "(the agent wrote nothing)"), (("false",), "(the agent wrote nothing: it ended with exit 1")],
 )
 def test_an_agent_that_said_nothing_is_no_empty_page(house: House, command: tuple[str, ...], why: str) -> None:
     """With what the run says about it."""

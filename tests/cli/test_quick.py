@@ -124,7 +124,7 @@ def test_a_note_may_begin_with_somebodys_option(house: House, words: list[str]) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--tag", "HINT", "x"], "'HINT' is no tag of a note. Use one of TRICK"),
+        (["--tag", "HINT", "x"], "unknown tag 'HINT'. Use one of TRICK"),
         ([], "The note is empty"),
         (["  "], "The note is empty"),
         (["--tag"], "Usage: harness note [--tag TAG] [--] TEXT"),

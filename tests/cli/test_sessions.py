@@ -26,7 +26,7 @@ def test_sessions_are_listed_shown_searched_and_ruled(house: House) -> None:
         turn = house.harness("sessions", "show", "default", "--turn", "1")
         assert turn.code == 0 and "equal to what was sent, byte for byte" in turn.out
         assert house.harness("sessions", "search", "herons").out.startswith("default: Person: where are the herons")
-        assert house.harness("sessions", "search", "pelicans").out == "Nothing was said of that.\n"
+        assert house.harness("sessions", "search", "pelicans").out == "No matches.\n"
         assert house.harness("sessions", "interrupt", "default", "stop").out == "Nothing runs or waits there.\n"
         assert "no rules of its own" in house.harness("sessions", "rules", "default").out
         assert house.harness("sessions", "rules", "default", "allow", "execute(git *)").out == "allow  execute(git *)\n"

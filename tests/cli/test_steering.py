@@ -34,7 +34,7 @@ def test_a_mission_is_halted_and_goes_on_by_commands(house: House, verb: str, na
 
 def test_what_a_person_says_is_in_the_next_prompt(house: House) -> None:
     """And shown by the command without words; a second one is added."""
-    assert house.harness("steer").out == "Nothing was said yet.\n"
+    assert house.harness("steer").out == "There are no notes yet.\n"
     done = house.harness("steer", "use", "the standard library")
     assert done.out.startswith("Added to .harness/STEER.md. Every next run of planner, worker reads it")
     house.harness("steer", "--", "-- and no threads")

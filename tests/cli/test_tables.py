@@ -308,7 +308,7 @@ def test_no_command_prints_but_through_what_makes_it_safe() -> None:
 
 def test_a_list_of_runs_fits_eighty_columns_with_its_reasons(house: House) -> None:
     """The first real fault, cut at the edge."""
-    house.work({"fail": "agent_error", "reason": f"The plan is not accepted:\n- {LONG}"})
+    house.work({"fail": "agent_error", "reason": f"The plan is rejected:\n- {LONG}"})
     (line,) = house.harness("runs", "list").out.split("\n")[:-1]
     assert len(line) == 80
     assert re.search(r" agent_error +\d+\.\d s The plan is not acc.*…$", line)

@@ -239,7 +239,7 @@ def test_each_trust_is_explained_where_it_is_asked_for(unbegun: House) -> None:
         (("--agent", "codexx"), 64, "There is no agent 'codexx'"),
         (("--agent", "codex"), 69, "The program of the agent 'codex' is not installed"),
         (("--agent", "claude,codex"), 69, "The program of the agent 'codex' is not installed"),
-        (("--agent", "claude", "--trust", "some"), 64, "'some' is no trust"),
+        (("--agent", "claude", "--trust", "some"), 64, "'some' is not a trust level"),
     ],
 )
 def test_an_agent_that_cannot_be_leaves_the_folder_as_it_was(

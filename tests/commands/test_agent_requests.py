@@ -148,7 +148,7 @@ def test_an_issue_that_is_known_is_not_doubled(house: House) -> None:
 
 def test_a_severity_that_we_do_not_know_is_refused(house: House) -> None:
     """The message lists the known ones."""
-    with pytest.raises(RequestRefused, match="'bad' is none of critical, major, minor, nit"):
+    with pytest.raises(RequestRefused, match="'bad' is not one of critical, major, minor, nit"):
         agent_requests.issue(house.layout, {"title": "slow", "severity": "bad"})
     assert not os.path.exists(house.layout.issues)
 

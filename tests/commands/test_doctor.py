@@ -245,7 +245,9 @@ def test_a_lessons_file_that_is_not_what_the_archive_gives_is_named_and_removed(
         "gone": "has no lesson 0, and the archive has",
         "torn": "does not parse, or belongs to another state of the archive",
     }[how]
-    assert bad(house) == [f".harness/memory/lessons.jsonl {found}; run.sh doctor --fix removes it, and it is made anew"]
+    assert bad(house) == [
+        f".harness/memory/lessons.jsonl {found}; run.sh doctor --fix removes it; the next curation rebuilds it"
+    ]
     assert doctor.fix(house.layout) == [f"removed .harness/memory/lessons.jsonl: it {found}"]
     assert (path.exists(), bad(house)) == (False, [])
     curator.compact_all(house.layout, str(house.identity), "m-1", "1777000001-curator", "2026-04-24")
@@ -344,7 +346,7 @@ def test_an_identity_folder_that_is_a_file_is_named_with_the_variable(house: Hou
     """By `doctor` as a fault, by the curator as its message; `status` goes on."""
     house.begin()
     wrong = str(house.write("identities.txt"))
-    said = f"HARNESS_IDENTITY is {wrong}, which is no folder"
+    said = f"HARNESS_IDENTITY is {wrong}, which is not a folder"
     assert said in house.harness("doctor", HARNESS_IDENTITY=wrong).out
     done = house.role("curator", HARNESS_IDENTITY=wrong)
     assert said in done.err

@@ -131,7 +131,7 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
         (Decision(word="PAUSED"), "to go on: run.sh resume"),
         (
             Decision(word="WAIT", what="60", feature="full"),
-            "until 1970-01-01T00:01:00Z the agent's vendor lets nobody in",
+            "rate limited by the agent's vendor until 1970-01-01T00:01:00Z",
         ),
         (Decision(word="ESCALATE", what="stuck"), "read .harness/escalation.md"),
         (Decision(word="DONE"), "every feature has passed"),

@@ -75,7 +75,7 @@ def test_what_a_person_wrote_into_the_file_stays(house: House) -> None:
     Path(house.layout.steer).write_text("mine")
     steering.steer(house.layout, " more\nlines ")
     assert steering.steering(house.layout) == "mine\nmore\n  lines\n"
-    with pytest.raises(UsageFault, match="Say what the next runs must know"):
+    with pytest.raises(UsageFault, match="Give the words that the next runs must know"):
         steering.steer(house.layout, "  ")
 
 

@@ -67,7 +67,7 @@ def test_the_first_fault_is_on_the_run_line_in_the_status_and_at_the_end(stuck: 
 
 
 def test_refused_plans_are_shown_with_their_faults(house: House) -> None:
-    """Never 'The plan is not accepted:' alone: on the run line, in the status, in escalation.md."""
+    """Never 'The plan is rejected:' alone: on the run line, in the status, in escalation.md."""
     house.script("planner", reply(features=[], contract=[{"id": "VAL-9", "claim": "x", "checks": ["true || true"]}]))
     for _ in range(3):
         said = house.role("planner").out
@@ -76,7 +76,7 @@ def test_refused_plans_are_shown_with_their_faults(house: House) -> None:
     for shown in (said, house.harness("status").out, text, house.harness("ending", "ESCALATE plan").out):
         assert fault in shown
         assert not re.search(r"accepted:\s*$", shown.split("The newest in full")[0], re.M)
-    assert f"The plan is not accepted: {fault} (and 1 more)" in said
+    assert f"The plan is rejected: {fault} (and 1 more)" in said
     assert "    - the check `true || true` hides a failure" in text
     newest = house.result()["run"]
     assert [["runs", "show", newest], ["log", newest]] == commands(text)[:2]

@@ -13,7 +13,7 @@ def test_one_prompt_has_it_and_the_next_has_not(house: House) -> None:
     house.harness("steer", "--once", "look", "at the race")
     house.work({"run": "touch 1.txt"})
     assert "### What a person says to this run alone\n\n```\nlook at the race\n```" in house.prompt()
-    assert house.harness("steer", "--list").out == "Nothing was said yet.\n"
+    assert house.harness("steer", "--list").out == "There are no notes yet.\n"
     house.work_again()
     assert "look at the race" not in house.prompt()
     assert [row.run for row in person_notes.rows(house.layout)] == ["", house.ran()[0]["run"]]

@@ -48,7 +48,7 @@ def test_no_mission_begins_where_the_repository_above_is_not_meant(
     with pytest.raises(UsageFault, match=f"is ignored by the repository {repo.project}.* Run `git init`"):
         first_commit.require(f"{repo.project}/out/new")
     (repo.folder / "odd/.git").mkdir()
-    with pytest.raises(UsageFault, match=r"odd, whose \.git is no repository"):
+    with pytest.raises(UsageFault, match=r"odd, whose \.git is not a repository"):
         first_commit.require(f"{repo.project}/odd/below")
     monkeypatch.setenv("HOME", repo.project)
     with pytest.raises(UsageFault, match="the repository of your home"):

@@ -288,7 +288,7 @@ def test_named_ignored_files_are_copied_with_their_mode(tree: Tree) -> None:
         ("a", "git does not ignore it"),
         ("cache/none", "No such file"),
         ("cache/link", "symbolic links"),
-        ("cache/pipe", "it is no file"),
+        ("cache/pipe", "it is not a file"),
         ("cache/in/x", "Not a directory"),
     ],
 )

@@ -121,11 +121,11 @@ def test_what_people_write_is_read_as_documented() -> None:
 
 GOOD = "# V\n\n### A: it holds\n\n```sh check\nx\n```\n"
 BROKEN = [
-    (GOOD + "\nwords\n", 9, "no part of a contract"),
-    (GOOD + "\n- a list\n", 9, "no part"),
-    (GOOD + "\n<!-- a comment -->\n", 9, "no part"),
-    (GOOD + "\n## Two\n", 9, "no part"),
-    ("## Two\n", 1, "no part"),
+    (GOOD + "\nwords\n", 9, "not belong in a contract"),
+    (GOOD + "\n- a list\n", 9, "not belong"),
+    (GOOD + "\n<!-- a comment -->\n", 9, "not belong"),
+    (GOOD + "\n## Two\n", 9, "not belong"),
+    ("## Two\n", 1, "not belong"),
     (GOOD + "\n### no colon\n", 9, "not 'ID: sentence'"),
     (GOOD + "\n### a b: two words\n", 9, "not 'ID: sentence'"),
     (GOOD + "\n### B:\n", 9, "not 'ID: sentence'"),
@@ -141,7 +141,7 @@ BROKEN = [
     (GOOD + "\n```python check\nx\n```\n", 9, "not understood"),
     ("```sh check\nx\n```\n", 1, "not understood here"),
     ("```sh service name=web\nx\n```\n", 1, "not understood here"),
-    ("```sh service name='a b' ready=x\nx\n```\n", 1, "is no name"),
+    ("```sh service name='a b' ready=x\nx\n```\n", 1, "invalid service"),
     ('```sh service name=web ready="open\nx\n```\n', 1, "not understood"),
     ("```sh setup\na\n```\n\n```sh setup\nb\n```\n", 5, "not understood here"),
 ]

@@ -66,13 +66,13 @@ def test_what_an_older_version_wrote_is_read() -> None:
 
 
 WRONG: list[tuple[Any, str]] = [
-    ("{", "the line is no JSON"),
-    ("[" * 100_000, "the line is no JSON"),
+    ("{", "the line is not JSON"),
+    ("[" * 100_000, "the line is not JSON"),
     ([], "the entry must be an object"),
     ({}, "the entry lacks 'verb'"),
     (row(by=5), "the entry: 'by' must be text"),
     (row(surprise=1), "unknown key 'surprise'"),
-    (row("forget"), "the verb 'forget' is none of add, change"),
+    (row("forget"), "the verb 'forget' is not one of add, change"),
     (row(old=None), "a change has the old and the new claim"),
     (row("add", new=5), "'new' must be an object"),
     (row("add", new="c0ffee"), "'new' must be an object"),

@@ -251,7 +251,7 @@ def test_what_is_no_feature_is_named(value: object, fault: str) -> None:
 def test_an_unknown_kind_of_note_is_named_with_the_known_ones() -> None:
     """The error has file and line: decisions depend on kinds, and an unknown kind would be ignored."""
     with pytest.raises(
-        BrokenFile, match=r"^f, line 3: the note kind 'other' is none of needs, dispute, cut, set, reason, "
+        BrokenFile, match=r"^f, line 3: unknown note kind 'other': use one of needs, dispute, cut, set, reason, "
     ):
         features.parse(second({**GOOD, "notes": [{**CUT, "kind": "other"}]}), "f")
     with pytest.raises(BrokenFile, match="line 3: the note 'cut' has the unknown key 'ids'"):

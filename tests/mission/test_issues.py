@@ -88,7 +88,7 @@ def test_serious_ones_are_open_and_critical_or_major(layout: Layout) -> None:
 def test_a_line_that_is_no_issue_is_named(layout: Layout, line: str) -> None:
     """A reported fault must not vanish."""
     put(layout.issues, issues.render(issues.new([], [GIVEN], "r")) + line.encode() + b"\n")
-    with pytest.raises(BrokenFile, match=r"issues\.jsonl, line 2: (the line is no issue|'(id|x)' is not what)"):
+    with pytest.raises(BrokenFile, match=r"issues\.jsonl, line 2: (the line is not an issue|'(id|x)' is not what)"):
         issues.load(layout)
 
 
@@ -122,7 +122,7 @@ def test_a_line_that_is_just_being_written_is_passed_over(layout: Layout) -> Non
     [
         ({"severity": "nit"}, "'title'"),
         ({"title": "t"}, "'severity'"),
-        ({"title": "t", "severity": "bad"}, "'bad' is none of critical"),
+        ({"title": "t", "severity": "bad"}, "'bad' is not one of critical"),
         ({**GIVEN, "state": "closed"}, "unknown key 'state'"),
         *[({**GIVEN, key: 5}, f"'{key}' must be text") for key in GIVEN],
     ],

@@ -50,7 +50,7 @@ def test_a_receipt_that_is_just_being_written_is_passed_over(tmp_path: Path) -> 
 def test_a_line_that_is_no_receipt_is_named(tmp_path: Path, line: bytes) -> None:
     """The error has its number: a red check must not vanish."""
     put(str(tmp_path / "r"), receipts.render([receipt()]) + b"\n" + line + b"\n")
-    with pytest.raises(BrokenFile, match=r"/r, line 3: the line is no receipt"):
+    with pytest.raises(BrokenFile, match=r"/r, line 3: the line is not a receipt"):
         receipts.load(str(tmp_path / "r"))
 
 

@@ -160,7 +160,7 @@ def planned(**values: Any) -> dict[str, Any]:
         ("plans", planned(contract=[{"id": "A", "claim": " "}]), "'claim' must say in one sentence"),
         ("plans", planned(contract=[{"id": "A", "claim": "x", "checks": ["a\0b"]}]), "contract[0].checks[0]: 'run'"),
         ("plans", planned(contract=[{"id": "A", "claim": "x", "checks": [{"run": "x", "seconds": 0}]}]), "'seconds'"),
-        ("plans", planned(services=[{"name": "a b", "run": "x", "ready": "y"}]), "service 'a b' is no name"),
+        ("plans", planned(services=[{"name": "a b", "run": "x", "ready": "y"}]), "invalid service 'a b'"),
         ("plans", planned(services=[{"name": "w", "run": "x", "ready": "y"}] * 2), "service 'w' appears twice"),
         ("plans", planned(services=[{"name": "w", "run": "x", "ready": "a\nb"}]), "'ready' must be one line"),
         ("", {"notes": {}}, "'notes' must be a list"),

@@ -235,7 +235,7 @@ def test_the_books_are_read_from_their_end(layout: Layout) -> None:
     files.add_line(layout.run_log, b'{"torn')
     books = runs.finished(layout)
     assert [next(books) for _ in range(3)] == made[::-1]
-    with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 1: the line is no finished run: b'broken'"):
+    with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 1: the line is not a finished run: b'broken'"):
         next(books)
 
 

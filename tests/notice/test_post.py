@@ -85,7 +85,7 @@ def test_a_login_in_the_address_is_sent_as_one(house: House, address: str, login
     ("path", "said"),
     [
         ("/moved", "HTTP Error 302: Found; give the address that it points to"),
-        ("/garbage", "the answer is no HTTP: BadStatusLine"),
+        ("/garbage", "the answer is not HTTP: BadStatusLine"),
         ("@/[secret", "the address is not valid"),
     ],
 )

@@ -138,7 +138,7 @@ def test_books_that_became_other_ones_are_read_anew(layout: Layout) -> None:
         if after.startswith(b"{"):
             assert {key: trail.asdict() for key, trail in index.load(layout).items()} == fresh(layout)
         else:
-            with pytest.raises(BrokenFile, match="line 1: the line is no finished run"):
+            with pytest.raises(BrokenFile, match="line 1: the line is not a finished run"):
                 index.load(layout)
 
 
@@ -161,7 +161,7 @@ def test_a_line_of_the_run_log_that_is_no_run_is_named(layout: Layout, line: str
     with open(layout.run_log, "a") as books:
         books.write(line + "\n")
     ran(layout, "r-2", receipt(0))
-    with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 2: the line is no finished run"):
+    with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 2: the line is not a finished run"):
         index.load(layout)
 
 

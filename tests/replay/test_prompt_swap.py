@@ -70,7 +70,7 @@ def test_an_entry_that_waits_for_the_curator_goes_from_its_prompt(house: House) 
 )
 def test_a_swap_that_is_none_is_refused(word: str) -> None:
     """With what can be said, or the file that is missing."""
-    with pytest.raises(UsageFault, match=r"Say role=FILE|There is no file /no for --with spec"):
+    with pytest.raises(UsageFault, match=r"Use role=FILE|There is no file /no for --with spec"):
         prompt_swap.asked(word)
 
 

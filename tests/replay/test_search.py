@@ -70,7 +70,11 @@ def test_the_newest_run_comes_first_and_filters_leave_others_out(house: House) -
     assert set(ran("--since", "1h")) == {first, second}
     assert ran("--since", clock.stamp(time.time() + 60)[:16]) == []
     done = house.harness("search", "needle", "--in", "runs", "-n", "1")
-    assert (done.code, "There is more: say -n 5" in done.out, f"run.sh log {second}" in done.out) == (0, True, True)
+    assert (done.code, "There are more hits: use -n 5" in done.out, f"run.sh log {second}" in done.out) == (
+        0,
+        True,
+        True,
+    )
     assert sum("needle" in line for line in done.out.split("\n")) == 1
 
 
@@ -99,7 +103,7 @@ def test_what_cannot_be_searched_for_is_64(house: House, words: list[str]) -> No
 def test_nothing_found_is_said_and_a_file_that_is_no_file_is_named(house: House) -> None:
     """On standard error; the rest is searched. A cut line of a transcript is still text."""
     run_id = house.work({"say": "needle"})["run"]
-    assert "Nothing has that." in house.harness("search", "xyzzy").out
+    assert "No matches." in house.harness("search", "xyzzy").out
     stream = Path(house.layout.run(run_id).stream)
     stream.write_text(stream.read_text() + '{"at":1.0,"kind":"said","text":"a torn nee')
     assert value(house, "a torn nee", "--in", "runs")["runs"][0]["run"] == run_id

@@ -131,7 +131,7 @@ def test_a_torn_order_is_65_with_its_line(house: House) -> None:
     place(house, "feature retry", "F-001")
     with open(house.layout.orders, "a") as file:
         file.write('{"id":"O-2"\n')
-    with pytest.raises(BrokenFile, match=r"orders.jsonl, line 3: the line is no order"):
+    with pytest.raises(BrokenFile, match=r"orders.jsonl, line 3: the line is not an order"):
         order_log.pending(house.layout)
 
 

@@ -158,7 +158,7 @@ def test_what_a_call_may_use_has_an_end(tmp_path: Path) -> None:
 
 def test_wrong_ids_models_and_messages_are_refused(tmp_path: Path) -> None:
     """Before anything is written."""
-    with pytest.raises(UsageFault, match="is no model"):
+    with pytest.raises(UsageFault, match="invalid model"):
         HarnessAgent("helper", "unheard-of", workspace=str(tmp_path))
     with serving(echo) as server:
         for message, session in (("", "s"), ("hello", "")):

@@ -65,7 +65,7 @@ def test_a_long_conversation_goes_on_with_a_summary_and_its_newest_messages(tmp_
         said(tmp_path, server, "and now?", compact=SOON)
         texts = sent(server)
     asked = [at for at, one in enumerate(texts) if "Sum it up now." in one[-1]]
-    assert asked, "it was summed up"
+    assert asked, "it was compacted"
     after = texts[asked[-1] + 1]
     assert SUMMARY in after[0] and "message 0" not in " ".join(after)
     assert texts[-1][-1] == "and now?" and SUMMARY in texts[-1][0]

@@ -32,9 +32,9 @@ def test_the_agent_is_that_of_config_toml(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_without_a_model_it_says_what_to_write(tmp_path: Path) -> None:
     """65, as in a run; and that a model may be named for this one question. One that is none is the option's fault."""
-    with pytest.raises(BrokenFile, match=r"it has no model.*or, where you ask it something: --model VENDOR:NAME\.$"):
+    with pytest.raises(BrokenFile, match=r"model is not set.*or, for `ask`: --model VENDOR:NAME\.$"):
         folder.agent(Layout(str(tmp_path)), "", "", None)
-    with pytest.raises(UsageFault, match=r"^--model: 'gpt-5' is no model. Name one such as anthropic:NAME"):
+    with pytest.raises(UsageFault, match=r"^--model: invalid model 'gpt-5'. Name one such as anthropic:NAME"):
         folder.agent(Layout(str(tmp_path)), "", "gpt-5", None)
 
 

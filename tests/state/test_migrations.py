@@ -90,7 +90,7 @@ def test_a_note_that_format_1_did_not_have_is_named_and_nothing_is_written(layou
     put(layout.features, queue(note))
     before = contents(layout.state)
     with pytest.raises(
-        BrokenFile, match=r"features\.json, line 3: the line is no feature of format 1\. Correct that feature"
+        BrokenFile, match=r"features\.json, line 3: the line is not a feature of format 1\. Correct that feature"
     ):
         migrations.migrate(layout)
     assert contents(layout.state) == before

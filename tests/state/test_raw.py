@@ -98,7 +98,8 @@ def test_every_whole_line_has_its_number(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tag", "text", "fault"), [("LIE", "x", "no tag"), ("TRICK", " \n\t", "empty"), ("TRICK", "x" * 301, "301 char")]
+    ("tag", "text", "fault"),
+    [("LIE", "x", "unknown tag"), ("TRICK", " \n\t", "empty"), ("TRICK", "x" * 301, "301 char")],
 )
 def test_a_note_that_does_not_fit_is_refused(tag: str, text: str, fault: str) -> None:
     """With the remedy."""

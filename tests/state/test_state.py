@@ -62,7 +62,7 @@ def test_a_change_lands_only_where_the_name_is_as_expected(state: State) -> None
     changes = Changes()
     changes.put(names.FEATURES, b"three", expect=version)
     changes.append(names.ISSUES, b"{}\n")
-    with pytest.raises(VersionConflict, match=r"features\.json changed while it was worked with"):
+    with pytest.raises(VersionConflict, match=r"features\.json changed during the operation"):
         state.commit(changes)
     assert (state.data(names.FEATURES), state.data(names.ISSUES)) == (b"two", None)
     with pytest.raises(VersionConflict):

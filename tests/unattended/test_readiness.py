@@ -144,7 +144,7 @@ def test_a_program_that_checks_call_and_the_kept_path_lacks(night: Crontab, monk
     assert bad(house) == []  # nobody has it: that is the check's own business
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     assert bad(house)[0].startswith(
-        "PATH: a start will not find mytool, which checks call: say it again: run.sh schedule add"
+        "PATH: a start will not find mytool, which checks call: run it again: run.sh schedule add"
     )
     assert house.harness("schedule", "add", "--every", "30m").code == 0
     assert bad(house) == []

@@ -245,7 +245,7 @@ def write_faults(known: Contract) -> list[str]:
 
 def _refuse(faults: list[str]) -> None:
     if faults:
-        raise RequestRefused("The plan is not accepted:\n" + "\n".join(f"- {fault}" for fault in faults))
+        raise RequestRefused("The plan is rejected:\n" + "\n".join(f"- {fault}" for fault in faults))
 
 
 def red_first(

@@ -151,7 +151,7 @@ LINT: list[tuple[str, str]] = [
     ("a feature id twice", "feature 'F-001' appears twice"),
     ("a feature id twice but for case", "feature 'f-001' appears twice"),
     ("a claim id twice", "claim 'VAL-001' appears twice"),
-    ("a name that is none", "feature 'F 1' is no name"),
+    ("a name that is none", "invalid feature 'F 1'"),
     ("no claim", "F-001 has no claim"),
     ("an unknown claim", "F-001 names the claim 'VAL-404', which does not exist"),
     ("an orphan claim", "no feature has the claim VAL-002"),
@@ -801,7 +801,7 @@ def test_a_refused_reply_is_the_reason_of_a_run_that_brings_no_better_one(house:
     bad = json.dumps({"features": [{"id": "F-002", "title": "x", "claims": []}], "contract": []})
     house.script("planner", {"run": f"echo '{bad}' | harness reply - || true"})
     done = house.role("planner")
-    said = "its reply was refused: The plan is not accepted:"
+    said = "its reply was refused: The plan is rejected:"
     assert house.result()["reason"] == f"{said}\n- F-002 has no claim: nothing would show that it works"
     assert f"{said} F-002 has no claim" in done.out
     assert "gave no reply" not in house.read("runs.jsonl")
