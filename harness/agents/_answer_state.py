@@ -9,12 +9,12 @@ from typing import Any
 
 from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess
 from harness.base import encoding, redaction
-from harness.mission.usage import MOST, REPORTED, Usage, plus
+from harness.mission.usage import MAX_COUNT, REPORTED, Usage, plus
 from harness.process.supervise import ChildEnd
 
-LONGEST_REPLY = 8 * 1024 * 1024  # of a plain-text answer; a longer one keeps its end
-LONGEST_BLOCK = 64 * 1024  # bytes kept of a vendor's usage block
-MOST_PIECES = 4096
+MAX_REPLY_BYTES = 8 * 1024 * 1024  # of a plain-text answer; a longer one keeps its end
+MAX_BLOCK_BYTES = 64 * 1024  # bytes kept of a vendor's usage block
+MAX_PIECES = 4096
 DEEPEST = 20  # levels kept of a vendor's usage block: JSON that cannot be read back would stop the mission
 MILLISECONDS = 10**11  # later than the year 5000 in seconds, so the value is in milliseconds
 DID_CHARS = NAME_CHARS = 200
@@ -62,12 +62,12 @@ class AnswerState:
     def adds(self, piece: str) -> None:
         """Record one piece of a message that arrives in pieces."""
         self.pieces.append(piece)
-        if len(self.pieces) > MOST_PIECES:
-            self.pieces[:] = ["".join(self.pieces)[-LONGEST_REPLY:]]
+        if len(self.pieces) > MAX_PIECES:
+            self.pieces[:] = ["".join(self.pieces)[-MAX_REPLY_BYTES:]]
 
     def joined_pieces(self) -> Iterator[AgentEvent]:
         """Join the pieces into a message, if there are any."""
-        if whole := "".join(self.pieces)[-LONGEST_REPLY:]:
+        if whole := "".join(self.pieces)[-MAX_REPLY_BYTES:]:
             self.pieces.clear()
             yield self.says(whole)
 
@@ -152,7 +152,7 @@ class AnswerState:
             return None
         block = tidy(self.block)
         size = len(encoding.dump_json(block))
-        block = block if size <= LONGEST_BLOCK else {"left_out_bytes": size}
+        block = block if size <= MAX_BLOCK_BYTES else {"left_out_bytes": size}
         return self.usage.replace(raw=[{"agent": self.usage.agent, "block": block}])
 
 
@@ -186,7 +186,7 @@ def clean(text: str) -> str:
 
 def count(value: object, name: str = "") -> Any:
     """A valid count, else None: whole (except a cost), not negative, finite."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
         return None
     return value if name == "cost_usd" else int(value)
 

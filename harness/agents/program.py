@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from harness.agents._answer_state import LONGEST_REPLY, AnswerState
+from harness.agents._answer_state import MAX_REPLY_BYTES, AnswerState
 from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking, installed
 from harness.base.errors import Unavailable
 from harness.base.record import Record
@@ -26,7 +26,7 @@ from harness.state.layout import command
 
 FIRST_WORDS_CHARS = 150
 LAST_LINES = 3
-LONGEST_LINE = 8 * 1024 * 1024  # a longer line of a vendor's events is skipped
+MAX_LINE_BYTES = 8 * 1024 * 1024  # a longer line of a vendor's events is skipped
 PARTIAL = ("stream_event", "message_update", "content_block_delta", "item.updated")
 MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 STABLE, REST = ".stable", ".rest"
@@ -303,8 +303,8 @@ def _events(
         yield _other_output(answer.decoder.decode(chunk), answer)
     elif cli.text:
         answer.text += chunk
-        if len(answer.text) > 2 * LONGEST_REPLY:
-            del answer.text[:-LONGEST_REPLY]
+        if len(answer.text) > 2 * MAX_REPLY_BYTES:
+            del answer.text[:-MAX_REPLY_BYTES]
         yield AgentEvent(kind="saying", text=answer.text_decoder.decode(chunk))
     else:
         for line in lines.feed(chunk):
@@ -382,7 +382,7 @@ class LineSplitter:
         self._add(rest)
 
     def _add(self, part: bytes) -> None:
-        if self.lost or len(self.begun) + len(part) > LONGEST_LINE:
+        if self.lost or len(self.begun) + len(part) > MAX_LINE_BYTES:
             self.lost += len(self.begun) + len(part)
             self.begun.clear()
         else:

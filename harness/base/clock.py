@@ -14,7 +14,7 @@ OPENS, SETTLES = "opens", "settles"
 REACHED = ".reached"  # the file beside a recorded clock that says that the run is about to settle
 POLL_SECONDS = 0.005
 SECONDS = {"s": 1, "m": 60, "h": 3600}
-LONGEST = 10**9  # seconds: a shell can count them
+MAX_SECONDS = 10**9  # seconds: a shell can count them
 
 
 def now() -> int:
@@ -97,9 +97,9 @@ def duration(seconds: int) -> str:
 def span(text: str) -> int:
     """The seconds of `90s`, `25m` or `8h`; 0 for what is no such time, and for more than LONGEST."""
     number, unit = text[:-1], SECONDS.get(text[-1:], 0)
-    known = number.isascii() and number.isdigit() and len(number) <= len(str(LONGEST))
+    known = number.isascii() and number.isdigit() and len(number) <= len(str(MAX_SECONDS))
     seconds = int(number) * unit if known else 0
-    return seconds if seconds <= LONGEST else 0
+    return seconds if seconds <= MAX_SECONDS else 0
 
 
 def day(seconds: float) -> str:

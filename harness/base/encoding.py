@@ -9,18 +9,18 @@ from typing import Any
 from harness.base.errors import BrokenFile
 
 PLAIN = str.maketrans("/._-+:=@%,", "aaaaaaaaaa")  # besides letters and digits, what no shell takes for anything else
-REMEMBERED, LARGE = 4, range(16 * 1024, 1024 * 1024)
+MAX_REMEMBERED, REMEMBERED_BYTES = 4, range(16 * 1024, 1024 * 1024)
 _digests: list[tuple[bytes, str]] = []  # of the last few files of that size, which a run reads and writes several times
 
 
 def digest(data: bytes) -> str:
     """SHA-256 of `data`, 64 hex digits."""
-    if len(data) not in LARGE:
+    if len(data) not in REMEMBERED_BYTES:
         return hashlib.sha256(data).hexdigest()
     known = next((made for same, made in _digests if same == data), "")
     if not known:
         known = hashlib.sha256(data).hexdigest()
-        _digests[REMEMBERED - 1 :] = []
+        _digests[MAX_REMEMBERED - 1 :] = []
         _digests.insert(0, (data, known))
     return known
 

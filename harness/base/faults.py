@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from re import Match
 
-LONGEST_LINE = 2000  # characters of a line that are looked at
-MORE = " (and {} more)"
+MAX_LINE_CHARS = 2000  # characters of a line that are looked at
+AND_MORE = " (and {} more)"
 NOT_PASSED = (
     "not passed on: "  # begins the last line of an output that mentions variables which its program did not get
 )
@@ -49,7 +49,7 @@ def first(reason: str, most: int = 0) -> str:
     if fault.endswith(":") and rest:
         listed = sum(line.startswith("- ") for line in rest)
         fault += " " + (rest[0].strip().removeprefix("- ") if listed else of_output("\n".join(rest)))
-        more = MORE.format(listed - 1) if listed > 1 else ""
+        more = AND_MORE.format(listed - 1) if listed > 1 else ""
     shown = "".join(char if char.isprintable() else " " for char in fault).strip()
     return cut(shown, most - len(more) if most else 0) + more
 
@@ -71,7 +71,7 @@ def of_output(output: str) -> str:
     if mark:
         return "; ".join(filter(None, [of_output(said), NOT_PASSED + names.strip()]))
     noise = re.compile(NOISE)
-    lines = list(_without_pipes([line.rstrip()[:LONGEST_LINE] for line in output.split("\n") if line.strip()]))
+    lines = list(_without_pipes([line.rstrip()[:MAX_LINE_CHARS] for line in output.split("\n") if line.strip()]))
     for form in TELLING:
         for number, line in enumerate(lines):
             if found := re.match(form, line):

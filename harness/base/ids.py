@@ -7,7 +7,7 @@ from harness.base.errors import UsageFault
 
 PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789")
 WITHIN = PLAIN | frozenset(b"-_")  # not at the beginning, where a program may take it for an option
-LONGEST = 100  # characters of a name; many systems take 255 bytes, with what a writer adds
+MAX_CHARS = 100  # characters of a name; many systems take 255 bytes, with what a writer adds
 ESCAPE = "="
 
 
@@ -20,7 +20,7 @@ def encoded(name: str) -> str:
         raise UsageFault("An id is empty. Name a user or a session, or leave the option out.")
     data = name.encode("utf-8", "surrogatepass")
     made = "".join(_byte(byte, first=at == 0) for at, byte in enumerate(data))
-    return made if len(made) <= LONGEST else ESCAPE * 2 + encoding.digest(data)
+    return made if len(made) <= MAX_CHARS else ESCAPE * 2 + encoding.digest(data)
 
 
 def _byte(byte: int, *, first: bool) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-MOST_BRACES = 1000
+MAX_BRACES = 1000
 BELOW = r"(?:(?!\.)[^/]+/)*"  # any folders, hidden ones left out
 VISIBLE = r"(?!\.)"  # what a wildcard at the start of a name does not match
 
@@ -65,8 +65,8 @@ def braces(pattern: str) -> list[str]:
             if not depth:
                 heads = [pattern[:begin] + part for part in [*parts, pattern[last:at]]]
                 found = [one for head in heads for one in braces(head + pattern[at + 1 :])]
-                if len(found) > MOST_BRACES:
-                    raise BadPattern(f"it stands for more than {MOST_BRACES} patterns")
+                if len(found) > MAX_BRACES:
+                    raise BadPattern(f"it stands for more than {MAX_BRACES} patterns")
                 return found
     raise BadPattern("a { is not closed")
 

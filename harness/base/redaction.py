@@ -21,7 +21,7 @@ Found = tuple[int, int, int, str]  # start, end, order of the rule, name of the 
 
 PASSWORD = "password"  # the name for what `passwords` finds
 ROUNDS = 4
-LONGEST_PASSED_OVER = 64
+MAX_SKIPPED_CHARS = 64
 BREAK_OF_LINE = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
 SEQUENCE = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)?")  # ECMA-48
 UNSEEN = dict.fromkeys([*console.UNSAFE, *range(0xD800, 0xE000)])
@@ -189,7 +189,7 @@ class SecretRule:
                 if self.check is None or self.check(_text(hit[group])):
                     yield start, end
                     goes_on = max(goes_on, end)
-                elif end - start > LONGEST_PASSED_OVER:  # each character is read once, so no text makes this quadratic
+                elif end - start > MAX_SKIPPED_CHARS:  # each character is read once, so no text makes this quadratic
                     goes_on = max(goes_on, end)
             at = searched.find(hint, goes_on)
 

@@ -24,8 +24,8 @@ Count = float
 
 LETTERS_AND_DIGITS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 IN_NAMES = LETTERS_AND_DIGITS | set("._-")
-LONGEST_NAME = 64
-MOST = 1.7976931348623157e308  # the largest float; a larger int cannot be formatted or divided
+MAX_NAME_CHARS = 64
+MAX_FLOAT = 1.7976931348623157e308  # the largest float; a larger int cannot be formatted or divided
 
 
 class Kind:
@@ -123,8 +123,8 @@ WORDS = {
     "PlainText": TEXT.part("text without NUL or carriage return", lambda value: not _has(value, "\0\r")),
     "Line": TEXT.part("one line of text without NUL", lambda value: not _has(value, "\0\r\n")),
     "Positive": WHOLE.part("a whole number above 0", lambda value: value > 0),
-    "Whole": WHOLE.part("a whole number, 0 or above", lambda value: 0 <= value <= MOST),
-    "Count": NUMBER.part("a number, 0 or above", lambda value: 0 <= value <= MOST),
+    "Whole": WHOLE.part("a whole number, 0 or above", lambda value: 0 <= value <= MAX_FLOAT),
+    "Count": NUMBER.part("a number, 0 or above", lambda value: 0 <= value <= MAX_FLOAT),
 }
 FIELDS = "the fields"
 _KINDS: dict[type[Record], dict[str, Kind]] = {}
@@ -263,7 +263,7 @@ def _field_faults(kind: Kind, value: Any, where: str, key: str, inside: str) -> 
     return [SchemaFault.of(f"{where}: '{key}' must be {kind.must_be(value)}", where, key)]
 
 
-def is_name(text: str, longest: int = LONGEST_NAME) -> bool:
+def is_name(text: str, longest: int = MAX_NAME_CHARS) -> bool:
     """Whether a text is a name: ASCII letters, digits, '.', '_', '-', at most `longest`, and a letter or digit first."""
     return 0 < len(text) <= longest and text[0] in LETTERS_AND_DIGITS and IN_NAMES.issuperset(text)
 

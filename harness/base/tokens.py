@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-WORD, LETTER, SHORT = 0.95, 0.22, 5  # tokens of a word, and of each of its letters behind the first five
+WORD, LETTER, SHORT_WORD = 0.95, 0.22, 5  # tokens of a word, and of each of its letters behind the first five
 DIGIT = 0.54
 SIGN = 0.72  # punctuation, brackets, the break of a line
 WIDE = 0.87  # a character of Chinese or Japanese
@@ -29,7 +29,7 @@ def estimated(text: str) -> int:
     for found in _CLASSES.finditer(text):
         kind, size = found.lastgroup, found.end() - found.start()
         if kind == "word":
-            total += WORD + LETTER * max(0, size - SHORT)
+            total += WORD + LETTER * max(0, size - SHORT_WORD)
         elif kind == "digits":
             total += DIGIT * size
         elif kind == "sign":

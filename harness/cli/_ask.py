@@ -35,9 +35,11 @@ ASKED = [
 LOOK_SECONDS = 0.2
 PATIENT_SECONDS = 3.0  # until a person reads what a command without input waits for
 WAITS = "· waits for the end of standard input; where there is none: < /dev/null"
-MOST_PIPED = 1_000_000  # bytes
-TOO_LARGE = f"Standard input has more than {MOST_PIPED:,} bytes. Write it to a file in this folder, and name the file."
-LONGEST = 2000  # characters of what a person is asked about
+MAX_PIPED_BYTES = 1_000_000  # bytes
+TOO_LARGE = (
+    f"Standard input has more than {MAX_PIPED_BYTES:,} bytes. Write it to a file in this folder, and name the file."
+)
+MAX_QUESTION_CHARS = 2000  # characters of what a person is asked about
 CODES = {
     "ok": errors.DONE,
     calls.INTERRUPTED: errors.INTERRUPTED,
@@ -104,8 +106,8 @@ def _piped() -> str:
         return ""
     if not select.select([sys.stdin], [], [], PATIENT_SECONDS)[0]:
         console.print_error(WAITS)
-    data = sys.stdin.buffer.read(MOST_PIPED + 1)
-    if len(data) > MOST_PIPED:
+    data = sys.stdin.buffer.read(MAX_PIPED_BYTES + 1)
+    if len(data) > MAX_PIPED_BYTES:
         raise UsageFault(TOO_LARGE)
     return data.decode("utf-8", "backslashreplace")
 
@@ -228,7 +230,7 @@ class Terminal:
     def permit(self, question: Question, stopped: Callable[[], bool]) -> str:
         """Ask the person on the terminal, in the thread of the call."""
         self._close()
-        console.print_error(f"{question.tool}: {question.about[:LONGEST]}\n(by the rule {question.rule})")
+        console.print_error(f"{question.tool}: {question.about[:MAX_QUESTION_CHARS]}\n(by the rule {question.rule})")
         sys.stderr.write("permit it? [y]es, [n]o, [a]lways: ")
         sys.stderr.flush()
         while not stopped():

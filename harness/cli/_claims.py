@@ -20,7 +20,7 @@ from harness.run import claim_orders, orders
 from harness.state.layout import command
 from harness.workplace import run_detection
 
-LONGEST_SECONDS = 24 * 3600
+MAX_SECONDS = 24 * 3600
 
 
 @click.group(cls=help.CommandGroups)
@@ -85,7 +85,7 @@ def claim_show(claim_id: str, as_json: bool) -> None:
 @click.option("--add", is_flag=True, help="One more check; the others stay.")
 @click.option("--remove", is_flag=True, help="Take the check with that number away.")
 @click.option("--guard/--no-guard", default=None, help="It may be green before the work.")
-@click.option("--seconds", type=click.IntRange(1, LONGEST_SECONDS), help="Its own time limit.")
+@click.option("--seconds", type=click.IntRange(1, MAX_SECONDS), help="Its own time limit.")
 @click.option("--reason", default="a person set it", help="Why; for the contract log.")
 def claim_set(claim_id: str, path: str | None, reason: str, **words: Any) -> None:
     """Change a claim's text or its checks. New checks run once first, on the mission's tree as it is."""

@@ -16,7 +16,7 @@ from harness.replay import spending
 from harness.report import live, page_file, screen
 from harness.report.glance import Watcher
 
-MOST_RUNS = 1_000_000
+MAX_LISTED_RUNS = 1_000_000
 
 
 @click.command()
@@ -43,7 +43,7 @@ def runs() -> None:
 
 
 @runs.command(name="list")
-@click.option("-n", "most", type=click.IntRange(1, MOST_RUNS), default=20, help="How many, the newest last.")
+@click.option("-n", "most", type=click.IntRange(1, MAX_LISTED_RUNS), default=20, help="How many, the newest last.")
 @as_json
 def runs_list(most: int, as_json: bool) -> None:
     """Finished runs, a line each."""

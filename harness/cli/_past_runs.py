@@ -17,7 +17,7 @@ from harness.replay import search as searching
 from harness.state.layout import command
 
 PLACES = ("raw", "memory", "identity", "prompts", "runs", "all")
-MOST_HITS = 10_000
+MAX_HITS = 10_000
 SWAPS = "role=FILE, summary=FILE, identity=FILE, spec=FILE or memory=without:SEQ"
 NOT_FIRED = {"model": "", "swaps": (), "times": 1}
 
@@ -102,7 +102,7 @@ def _fired(of: str, agent: str, as_json: bool, *, alone: bool, model: str, swaps
 @click.option("--feature", default="", metavar="FEATURE", help="Of runs and notes of this feature.")
 @click.option("--since", default="", metavar="TIME", help="2026-04-24, 2026-04-24T10:05 in UTC, or 30m, 12h, 3d ago.")
 @click.option("--in", "places", multiple=True, type=click.Choice(PLACES), help="Where; may be repeated. [all]")
-@click.option("-n", "most", type=click.IntRange(1, MOST_HITS), default=20, help="How many hits of each kind.")
+@click.option("-n", "most", type=click.IntRange(1, MAX_HITS), default=20, help="How many hits of each kind.")
 @as_json
 def search(words: tuple[str, ...], regex: bool, places: tuple[str, ...], most: int, as_json: bool, **only: str) -> None:
     """Find WORDS in memory (best first) and in what runs were asked, said and did (newest first)."""

@@ -7,7 +7,7 @@ import click
 from harness.base import console, errors
 from harness.cli import _tables, _values, help
 from harness.cli.help import as_json
-from harness.cli.quick import MOST_LANES, here, project_of
+from harness.cli.quick import MAX_LANES, here, project_of
 from harness.state.layout import Layout, command
 from harness.unattended import readiness as preflight
 from harness.unattended import recipes, report, schedules
@@ -36,7 +36,7 @@ def _where(folder: str | None) -> Layout:
 @click.option("--cron", multiple=True, metavar="FIELDS", help="Times as in a crontab, such as '*/30 22-23,0-6 * * *'.")
 @at_folder
 @click.option("--for", "goes_on", default="", metavar="TIME", help="How long a start goes on, such as 25m.")
-@click.option("--lanes", type=click.IntRange(1, MOST_LANES), help="How many features at once.")
+@click.option("--lanes", type=click.IntRange(1, MAX_LANES), help="How many features at once.")
 @click.option(
     "--print", "place", type=click.Choice(["systemd", "launchd", "cron"]), help="Print what to install instead."
 )

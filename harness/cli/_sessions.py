@@ -17,7 +17,7 @@ from harness.sessions.on_files import FileStore
 from harness.sessions.store import Keys, keys
 from harness.workplace import run_detection
 
-MOST = 50
+MAX_LISTED = 50
 of_user = click.option("--user", default="", metavar="U", help="Whose; else as `ask` has it.")
 
 
@@ -97,7 +97,7 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
 def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
     """Messages of all sessions of a user, ranked by how well they fit the words."""
     store, of = _one(USER, user)
-    found = recalling.search(store, of, " ".join(words), MOST)
+    found = recalling.search(store, of, " ".join(words), MAX_LISTED)
     if as_json:
         _echo([one.asdict() for one in found])
         return

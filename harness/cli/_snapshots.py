@@ -14,7 +14,7 @@ from harness.cli.quick import here
 from harness.replay import deletion, restoration, snapshots
 from harness.state.layout import command
 
-MOST = 100_000
+MAX_LISTED = 100_000
 
 
 @click.group(cls=help.CommandGroups)
@@ -23,7 +23,7 @@ def snapshot() -> None:
 
 
 @snapshot.command(name="list")
-@click.option("-n", "most", type=click.IntRange(1, MOST), default=20, help="How many, the newest last.")
+@click.option("-n", "most", type=click.IntRange(1, MAX_LISTED), default=20, help="How many, the newest last.")
 @as_json
 def snapshot_list(most: int, as_json: bool) -> int:
     """The snapshots, a line each."""

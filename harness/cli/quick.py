@@ -14,7 +14,7 @@ from harness.state import files, raw
 from harness.state.layout import Layout, command
 from harness.workplace import lane_turn, lease
 
-MOST_LANES = 32
+MAX_LANES = 32
 LOOP_OPTIONS = ("--once", "--for", "--lanes")  # of run.sh; any other first word that is no command is a role
 COMPLETING = "_HARNESS_COMPLETE"  # the variable that a shell sets when it asks for candidates
 
@@ -168,17 +168,17 @@ def hold(words: list[str]) -> int:
 
 def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
     """The options of a looping run.sh: (one decision alone, seconds, lanes); raises UsageFault."""
-    seconds, lanes, rest = clock.LONGEST, 0, list(words)
+    seconds, lanes, rest = clock.MAX_SECONDS, 0, list(words)
     if rest == ["--once"]:
         return True, seconds, 1
     while rest:
         name, value, rest = rest[0], "".join(rest[1:2]), rest[2:]
         if name == "--for" and clock.span(value):
             seconds = clock.span(value)
-        elif name == "--lanes" and value in map(str, range(1, MOST_LANES + 1)):
+        elif name == "--lanes" and value in map(str, range(1, MAX_LANES + 1)):
             lanes = int(value)
         else:
-            usage = f"{command()} [--once | --lanes 1-{MOST_LANES} | --for TIME, such as 90s, 25m or 8h]"
+            usage = f"{command()} [--once | --lanes 1-{MAX_LANES} | --for TIME, such as 90s, 25m or 8h]"
             raise UsageFault(f"'{' '.join(filter(None, (name, value)))}' is not understood. Usage: {usage}")
     from harness.mission import config  # run.sh asks once a start
 

@@ -129,7 +129,7 @@ def _cap(ask: Ask) -> float | None:
         if answer == NO_CAP:
             return None
         with suppress(ValueError):
-            if 0 < (usd := float(answer)) < config.MOST:
+            if 0 < (usd := float(answer)) < config.MAX_NUMBER:
                 return usd
         question = f"invalid amount '{answer}': give a number above 0, such as 5 or 12.50, or '{NO_CAP}'. {CAP}"
 

@@ -24,7 +24,7 @@ from harness.state import files
 from harness.state.layout import Layout
 from harness.workplace import confine, environment, home_layer, run_detection, workplace
 
-SECONDS, SHOWN = 30.0, 3
+SECONDS, MAX_SHOWN_NAMES = 30.0, 3
 TRUST = "workspace"  # where config.toml names none
 BOTH, MOUNTS = (BUBBLEWRAP, LANDLOCK), (BUBBLEWRAP,)
 NOTHING = (
@@ -108,8 +108,8 @@ def _network(glass: Confinement, how: str, settings: Config, folder: str) -> Fin
 def _environment(settings: Config) -> Finding:
     """What of a person's environment a check would have."""
     gone = environment.withheld(os.environ, settings.passed)
-    more = f" and {len(gone) - SHOWN} more" if len(gone) > SHOWN else ""
-    named = f": {', '.join(gone[:SHOWN])}{more}" if gone else ""
+    more = f" and {len(gone) - MAX_SHOWN_NAMES} more" if len(gone) > MAX_SHOWN_NAMES else ""
+    named = f": {', '.join(gone[:MAX_SHOWN_NAMES])}{more}" if gone else ""
     return Finding(state="ok", what=f"of {len(os.environ)} variables {len(gone)} are not passed on{named}")
 
 

@@ -16,7 +16,7 @@ from harness.state import files, json_lines, names, objects
 from harness.state.layout import Layout, command, identity_folder
 from harness.state.state import State
 
-MOST_LOOKED_AT = 2000  # lines of the archive that `status` reads
+MAX_ARCHIVE_LINES = 2000  # lines of the archive that `status` reads
 
 
 def diff(layout: Layout, run_id: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def gated(layout: Layout) -> dict[str, Any]:
     reasons: dict[str, int] = {}
     run_id = ""
     try:
-        for row in _of_run(islice(archive.rows_backwards(layout.archive), MOST_LOOKED_AT), ""):
+        for row in _of_run(islice(archive.rows_backwards(layout.archive), MAX_ARCHIVE_LINES), ""):
             run_id = row.run
             if isinstance(row, ArchiveEntry) and row.disposition == "gated":
                 reasons[row.why] = reasons.get(row.why, 0) + 1

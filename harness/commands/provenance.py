@@ -19,9 +19,9 @@ from harness.state.layout import Layout
 from harness.state.state import State
 
 AGREED = tuple(name for name in Lesson.fields if name != "evidenced")  # what lessons.jsonl has from the archive alone
-MOST_NAMED = 3  # lines in a fault
+MAX_NAMED_LINES = 3  # lines in a fault
 LIKE = 0.4  # of two texts, as difflib measures it
-SHOWN = 100  # characters of a line in a fault
+MAX_LINE_CHARS = 100  # characters of a line in a fault
 MARKS = re.compile(
     r"^-(?: |$)|^\[\d{4}-\d\d-\d\d\] | \((?:missions: )?(?:[\w.-]+(?:, [\w.-]+)* · )?\d+x\)$| \(pinned\)$"
     r"| \(superseded by entry -?\d+\)$| \(retired\)$|^(?:Avoid|Failed): |…$"
@@ -69,17 +69,17 @@ def select(asked: str, *groups: list[MemoryLine]) -> list[MemoryLine]:
 def _nearest(wanted: str, lines: list[MemoryLine]) -> list[MemoryLine]:
     """The lines that look most like the words."""
     there = {one.text.casefold(): one for one in lines}
-    return [there[text] for text in difflib.get_close_matches(wanted, list(there), MOST_NAMED, LIKE)]
+    return [there[text] for text in difflib.get_close_matches(wanted, list(there), MAX_NAMED_LINES, LIKE)]
 
 
 def _named(lines: Iterable[MemoryLine]) -> str:
     texts = list(dict.fromkeys(_short(one.text) for one in lines))
-    more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
-    return " or ".join(f"'{text}'" for text in texts[:MOST_NAMED]) + more
+    more = f" and {len(texts) - MAX_NAMED_LINES} more" if len(texts) > MAX_NAMED_LINES else ""
+    return " or ".join(f"'{text}'" for text in texts[:MAX_NAMED_LINES]) + more
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return text if len(text) <= MAX_LINE_CHARS else text[: MAX_LINE_CHARS - 1] + "…"
 
 
 # ---- what the mission knows
@@ -98,7 +98,7 @@ def differs(layout: Layout, curated: CurationProgress) -> str:
     if known is None:
         return "does not parse, or belongs to another state of the archive"
     anew = rebuild.lessons(layout.archive, curated)
-    pruned = len(known.all) >= lessons.MOST
+    pruned = len(known.all) >= lessons.MAX_LESSONS
     if not pruned and (apart := sorted(known.all.keys() ^ anew.all.keys())):
         side = "has no lesson" if apart[0] in anew.all else "has a lesson"
         return f"{side} {apart[0]}, and the archive {'has' if apart[0] in anew.all else 'has none'}"

@@ -17,9 +17,9 @@ from harness.proof.index import CheckHistory, ClaimStatus, Proofs
 from harness.state.layout import Layout, command
 
 RUNS_SHOWN = 8
-MOST_LINES = 8  # of a check, behind its first
+MAX_CHECK_LINES = 8  # of a check, behind its first
 LAST_LINES = 8  # of a red output
-WIDTH, MORE = 90, " " * 11  # of these lines; before those that go on
+WIDTH, CONTINUED = 90, " " * 11  # of these lines; before those that go on
 
 
 def explain(layout: Layout, name: str) -> list[str]:
@@ -96,14 +96,14 @@ def _command(check: Check, number: str, claim: Claim) -> list[str]:
     head, *rest = _folded(check)
     lines = [
         f"  {'guard' if check.guard else 'check'}{number}  {head}",
-        *(f"{MORE}{line}" for line in rest[:MOST_LINES]),
+        *(f"{CONTINUED}{line}" for line in rest[:MAX_CHECK_LINES]),
     ]
-    if len(rest) <= MOST_LINES:
+    if len(rest) <= MAX_CHECK_LINES:
         return lines
     others = {line for other in claim.checks if other is not check for line in _folded(other)}
     own = next((line for line in [head, *rest] if line not in others), "")
-    left = f"{MORE}… and {len(rest) - MOST_LINES} more lines: {command('feature show')} FEATURE"
-    return [*lines, left, *([f"{MORE}only here: {own.strip()}"] if own in rest[MOST_LINES:] else [])]
+    left = f"{CONTINUED}… and {len(rest) - MAX_CHECK_LINES} more lines: {command('feature show')} FEATURE"
+    return [*lines, left, *([f"{CONTINUED}only here: {own.strip()}"] if own in rest[MAX_CHECK_LINES:] else [])]
 
 
 def _folded(check: Check) -> list[str]:
@@ -120,7 +120,7 @@ def _red_output(layout: Layout, claim: Claim, check: Check, history: CheckHistor
             lines = escalations.last_lines(one.output, LAST_LINES) if one.output.strip() else []
             return [
                 f"    last {one.verdict}: {faults.cut(one.fault, WIDTH)}",
-                *(f"{MORE}| {faults.cut(line, WIDTH)}" for line in lines),
+                *(f"{CONTINUED}| {faults.cut(line, WIDTH)}" for line in lines),
             ]
     return []
 

@@ -27,7 +27,7 @@ else:
 ANSWERED = ("granted", "denied")
 FOR_THE_PLAN = ("denied", "wanted")  # until a plan was accepted whose prompt had it
 FILE = "file"  # the cause of a checkpoint that somebody laid as a file
-MOST_TEXT = 4000
+MAX_TEXT_CHARS = 4000
 
 
 class CheckpointRow(Record):
@@ -89,7 +89,7 @@ def _laid(layout: Layout) -> list[PendingCheckpoint]:
     state, made = State(layout), []
     for name in (name for name in state.list(names.CHECKPOINTS) if name.endswith(".md")):
         path = f"{names.CHECKPOINTS}/{name}"
-        text = (state.data(path) or b"")[:MOST_TEXT].decode("utf-8", "replace")
+        text = (state.data(path) or b"")[:MAX_TEXT_CHARS].decode("utf-8", "replace")
         made.append(
             PendingCheckpoint(
                 name=name[:-3], cause=FILE, why=f"{layout.relative(state.path(path))} is there", text=text

@@ -15,7 +15,7 @@ from harness.proof.index import ClaimStatus
 from harness.state import manifests
 from harness.state.layout import Layout, command
 
-SHOWN = 5
+MAX_NAMES = 5
 
 
 def find(layout: Layout, answered: str, also: Sequence[ContractChange] = ()) -> list[Doubt]:
@@ -67,4 +67,4 @@ def changed(layout: Layout) -> list[Doubt]:
 
 def few(found: list[str]) -> str:
     """The first of these names, and how many more there are."""
-    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+    return ", ".join(found[:MAX_NAMES]) + (f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else "")

@@ -27,11 +27,11 @@ WHY = {
 }
 UNKNOWN = "The mission cannot go on by itself."
 REASON_CHARS = 200
-MOST_FEATURES = 5  # that are shown with what is red
-MOST_LINES = 12  # of a command
+MAX_FEATURES = 5  # that are shown with what is red
+MAX_COMMAND_LINES = 12  # of a command
 LAST_LINES = 15  # of an output
 INDENT = "    "
-GONE = "not in the contract any more"
+DROPPED_CLAIM = "not in the contract any more"
 
 
 class Escalation(Record):
@@ -60,7 +60,7 @@ def render(layout: Layout, view: rules.View, kind: str) -> str:
     """The text of escalation.md for every kind but setup."""
     known = {claim.id: claim for claim in contract.load(layout).claims}
     waiting = [feature for feature in view.features if feature.status != "passed"]
-    red = {feature.id: _red(layout, feature) for feature in waiting[:MOST_FEATURES]}
+    red = {feature.id: _red(layout, feature) for feature in waiting[:MAX_FEATURES]}
     lines = ["---", f"kind: {kind}", "---", WHY.get(kind, UNKNOWN), ""]
     lines += [view.unlanded, ""] if view.unlanded else []
     lines += [said, ""] if kind == "stalled" and (said := _common(view)) else []
@@ -70,7 +70,7 @@ def render(layout: Layout, view: rules.View, kind: str) -> str:
     found = list(views.since_proven(layout, max(view.totals.since_green, len(view.newest))))
     lines += [_run_line(result) for result in found]
     if kind == "plan" and found:
-        lines += ["", "The newest in full:", "", *_indented(found[0].reason, MOST_LINES + LAST_LINES)]
+        lines += ["", "The newest in full:", "", *_indented(found[0].reason, MAX_COMMAND_LINES + LAST_LINES)]
     ways = [(doubt.remedy, doubt.outcome) for doubt in view.doubts] or _ways(kind, found, waiting, red)
     return _ended(lines, [*ways, *_going_back(layout, kind)])
 
@@ -80,7 +80,7 @@ def of_setup(run_id: str, at: str, setup: str, fault: str) -> str:
     head, *output = fault.rstrip("\n").split("\n")
     cut = ["[…]"] if len(output) > LAST_LINES else []
     lines = ["---", "kind: setup", f"run: {run_id}", "---", f"The contract's setup is red at {at[:10]}.", ""]
-    lines += ["It is this command:", "", *_indented(setup, MOST_LINES), ""]
+    lines += ["It is this command:", "", *_indented(setup, MAX_COMMAND_LINES), ""]
     lines += [head, *cut, *output[-LAST_LINES:]]
     ways = [
         (command("check"), "run it again, with every check; nothing counts"),
@@ -124,10 +124,10 @@ def _evidence(known: dict[str, Claim], feature: Feature, red: list[Receipt]) -> 
     if not red and (claims := [known[name] for name in feature.claims if name in known]):
         yield f"  It is to bring {'; '.join(f'{claim.id}: {claim.text}' for claim in claims)}"
     for receipt in red:
-        yield f"  {receipt.claim}: {known[receipt.claim].text if receipt.claim in known else GONE}"
+        yield f"  {receipt.claim}: {known[receipt.claim].text if receipt.claim in known else DROPPED_CLAIM}"
         yield f"  {receipt.verdict} in run {receipt.by}: {faults.cut(receipt.fault, REASON_CHARS)}"
         yield "  its check:"
-        yield from _indented(receipt.command, MOST_LINES)
+        yield from _indented(receipt.command, MAX_COMMAND_LINES)
         if receipt.output.strip():
             yield "  the end of its output:"
             yield from _indented("\n".join(last_lines(receipt.output)), LAST_LINES)
@@ -163,7 +163,7 @@ def _ways(
             (command(f"log {newest}"), "what its agent wrote and did"),
         ] * bool(newest) + [("edit SPEC.md", "a part that cannot be planned; then answer")]
     made = []
-    for feature in waiting[:MOST_FEATURES]:
+    for feature in waiting[:MAX_FEATURES]:
         if feature.status in features.TRANSITIONS["retry"]:
             made.append((command(f"feature retry {feature.id}"), "try it again, with all its tries"))
         for receipt in red.get(feature.id, []):

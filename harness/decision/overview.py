@@ -14,7 +14,7 @@ from harness.proof import index
 from harness.proof.index import Proofs
 from harness.state.layout import Layout
 
-MANY = 10**9
+UNBOUNDED = 10**9
 WAITS = ("needs", "dispute", "person", "reason")  # what notes say that a blocked feature waits for, by precedence
 
 
@@ -41,7 +41,7 @@ def features(layout: Layout) -> list[Feature]:
 
 def uncurated(layout: Layout) -> int:
     """The number of notes that wait for the curation."""
-    return backlog.uncurated(layout, pages.curated(layout), MANY)
+    return backlog.uncurated(layout, pages.curated(layout), UNBOUNDED)
 
 
 def waits(feature: Feature) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from harness.process.supervise import Child, ChildEnd
 
 Say = Callable[[ChildEnd, bytes, int], CommandResult]
 
-SHOWN = 100_000  # bytes of output that a Done has
+MAX_SHOWN_BYTES = 100_000  # bytes of output that a Done has
 KILLED = -9
 PAUSE_SECONDS = 0.002
 
@@ -75,8 +75,8 @@ class Background:
         self.pid = 0
         self._order()
         size, words = self.spool.look()
-        begin, data, _ = self.spool.read(0, SHOWN // 2)
-        rest, tail, _ = self.spool.read(max(begin + len(data), size - SHOWN // 2), SHOWN // 2)
+        begin, data, _ = self.spool.read(0, MAX_SHOWN_BYTES // 2)
+        rest, tail, _ = self.spool.read(max(begin + len(data), size - MAX_SHOWN_BYTES // 2), MAX_SHOWN_BYTES // 2)
         words = words or {"exit": KILLED, "cause": "cancelled", "seconds": 0.0}
         left = rest - len(data)
         between = b"\n[... %d bytes left out ...]\n" % left if left else b""

@@ -12,7 +12,7 @@ from harness.base.record import Record
 from harness.filesystem.protocol import FileFault, Replacement
 
 LF, CRLF = b"\n", b"\r\n"
-SHOWN = 5  # lines that a fault names
+MAX_SHOWN_LINES = 5  # lines that a fault names
 
 
 class EditResult(Record):
@@ -76,7 +76,7 @@ def _with_crlf(text: bytes) -> bytes:
 def _lines(data: bytes, old: bytes) -> str:
     """Which lines the first places are on."""
     found, at = list[int](), data.find(old)
-    while at >= 0 and len(found) <= SHOWN:
+    while at >= 0 and len(found) <= MAX_SHOWN_LINES:
         found.append(data.count(LF, 0, at) + 1)
         at = data.find(old, at + len(old))
-    return "lines " + ", ".join(map(str, found[:SHOWN])) + (" …" if len(found) > SHOWN else "")
+    return "lines " + ", ".join(map(str, found[:MAX_SHOWN_LINES])) + (" …" if len(found) > MAX_SHOWN_LINES else "")

@@ -18,7 +18,7 @@ LONG_LINES = (
     48  # bytes a line, from which on taking the newlines out is quicker than counting them: 1.3 for 3.7 ms of 10 MB
 )
 NEWLINE = 10
-MOST_MARKED, MOST_MARKS = 64, 1000  # files, and marks of one
+MAX_MARKED_FILES, MAX_MARKS = 64, 1000  # files, and marks of one
 SETTLED_SECONDS = 2.0  # more than any filesystem's clock is coarse
 
 
@@ -40,9 +40,9 @@ class Marks:
         if not version(found):
             return
         marks = self.known.setdefault(_identity(found), [])
-        if (line, at) not in marks[-1:] and len(marks) < MOST_MARKS:
+        if (line, at) not in marks[-1:] and len(marks) < MAX_MARKS:
             bisect.insort(marks, (line, at))
-        if len(self.known) > MOST_MARKED:
+        if len(self.known) > MAX_MARKED_FILES:
             self.known.pop(next(iter(self.known)), None)
 
 

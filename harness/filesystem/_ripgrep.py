@@ -19,8 +19,8 @@ from harness.filesystem.faults import VerbRefusal
 
 CHUNK = 1024 * 1024
 SECONDS = 60.0
-MOST_SAID = 64 * 1024  # bytes of complaints
-MOST_NAMED = 100_000  # bytes of paths on one command line
+MAX_ERROR_BYTES = 64 * 1024  # bytes of complaints
+MAX_PATH_BYTES = 100_000  # bytes of paths on one command line
 PACKAGE = "ripgrep"
 FLAGS = (
     "--no-config",
@@ -30,7 +30,7 @@ FLAGS = (
     "--threads=1",
 )  # one thread: in the order of the paths
 COMPLAINT = re.compile(r"^rg: (?:\./)?(.*): (.*) \(os error (\d+)\)$", re.MULTILINE)
-GONE = "2"  # the number of the error ENOENT
+ENOENT = "2"  # the number of the error ENOENT
 
 
 def program() -> str:
@@ -56,7 +56,7 @@ def batches(paths: Sequence[str]) -> Iterator[list[str]]:
     """The paths as arguments of as many command lines as they need; at least one, which checks the pattern."""
     batch, size = list[str](), 0
     for path in paths:
-        if size > MOST_NAMED:
+        if size > MAX_PATH_BYTES:
             yield batch
             batch, size = [], 0
         batch.append(f"./{path}")
@@ -102,13 +102,13 @@ class Stream:
                     open_ends.discard(fd)
                 elif fd == self.out:
                     yield data
-                elif len(self.said) < MOST_SAID:
+                elif len(self.said) < MAX_ERROR_BYTES:
                     self.said += data
 
     def complaints(self) -> dict[str, str]:
         """{file: why it could not be searched}; a file that is gone meanwhile is left out."""
         text = self.said.decode("utf-8", "surrogateescape")
-        return {path: reason.lower() for path, reason, number in COMPLAINT.findall(text) if number != GONE}
+        return {path: reason.lower() for path, reason, number in COMPLAINT.findall(text) if number != ENOENT}
 
     def check(self, pattern: str) -> None:
         """Raise Refused where the pattern is why it ended."""

@@ -13,7 +13,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Sequence
 
-MOST_LINKS = 40  # as the kernel's
+MAX_LINKS = 40  # as the kernel's
 OPENAT2 = 437  # the same on every architecture
 NO_LINKS_BENEATH = 0x04 | 0x08  # RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH, linux/openat2.h
 FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
@@ -190,7 +190,7 @@ class _Walk:
                 target = None if name == ".." or not (todo or follow) else _text(name, self.open[-1])
                 if target is not None:
                     links += 1
-                    if links > MOST_LINKS:
+                    if links > MAX_LINKS:
                         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
                     todo += reversed(self._inside(target))
                 elif name == "..":

@@ -14,7 +14,7 @@ from harness.filesystem.protocol import FileEntry
 
 IGNORE = ".gitignore"
 NEVER = (".git", ".harness")  # not searched, hidden files or not
-MOST_RULES = 1024 * 1024  # bytes of a .gitignore
+MAX_RULE_BYTES = 1024 * 1024  # bytes of a .gitignore
 KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 DEEPEST = 256  # folders; a tree that is deeper goes in a circle by mounts
 
@@ -51,7 +51,7 @@ def rules_in(fd: int, start: int) -> IgnoreRules | None:
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             return None
-        text = os.pread(file, MOST_RULES, 0).decode("utf-8", "surrogateescape")
+        text = os.pread(file, MAX_RULE_BYTES, 0).decode("utf-8", "surrogateescape")
         return IgnoreRules(text.removeprefix("\ufeff"), start)
     finally:
         os.close(file)

@@ -19,9 +19,9 @@ from harness.filesystem._walk import entry
 from harness.filesystem.faults import VerbRefusal, changed, read_only, tried
 from harness.filesystem.protocol import FileContent, FileEntry, FileFault, Listing, Matches, Replacement, WriteResult
 
-MOST_READ = 16 * 1024 * 1024  # bytes that one read gives
-MOST_WHOLE = 256 * 1024 * 1024  # bytes of a file that is edited or downloaded
-LONGEST_NAME = 255
+MAX_READ_BYTES = 16 * 1024 * 1024  # bytes that one read gives
+MAX_WHOLE_BYTES = 256 * 1024 * 1024  # bytes of a file that is edited or downloaded
+MAX_NAME_BYTES = 255
 TRIES = 20
 READ, WRITE = "read", "write"
 
@@ -90,7 +90,9 @@ class Local:
             return None
         return entry(start + name, found)
 
-    def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MOST_READ) -> FileContent | FileFault:
+    def read(
+        self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES
+    ) -> FileContent | FileFault:
         """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
         return tried(path, lambda: self._read(path, max(0, offset), max(0, limit), most))
 
@@ -298,8 +300,8 @@ def _put_new(place: RootedPath, path: str, data: bytes) -> None:
 
 def _check_name(name: str, path: str) -> None:
     """Raise Refused for a name that no new file should get: not every system, or no listing, could show it."""
-    if len(os.fsencode(name)) > LONGEST_NAME:
-        raise VerbRefusal("invalid", path, f"{path} has a name of more than {LONGEST_NAME} bytes.")
+    if len(os.fsencode(name)) > MAX_NAME_BYTES:
+        raise VerbRefusal("invalid", path, f"{path} has a name of more than {MAX_NAME_BYTES} bytes.")
     if "\\" in name or not name.isprintable():
         raise VerbRefusal(
             "invalid", path, f"{path} has a backslash or a control character in a name; folders end with `/`."
@@ -310,9 +312,11 @@ def _check_name(name: str, path: str) -> None:
 
 def _whole(fd: int, path: str) -> bytes:
     """All bytes of a file."""
-    data = _lines.whole(fd, MOST_WHOLE)
+    data = _lines.whole(fd, MAX_WHOLE_BYTES)
     if data is None:
         raise VerbRefusal(
-            "too_large", path, f"{path} has more than {MOST_WHOLE // 1024 // 1024} MB. Read a part, or use a command."
+            "too_large",
+            path,
+            f"{path} has more than {MAX_WHOLE_BYTES // 1024 // 1024} MB. Read a part, or use a command.",
         )
     return data

@@ -29,7 +29,7 @@ WAITS = (
     "your folder {folder} stays at {at}, on {held}: {branch} changes what your tools execute: {files}. "
     "Look: git diff HEAD...{branch}. To have it: {accept}   or git merge {branch}"
 )
-SHOWN = 3
+MAX_FILES = 3
 ATTRIBUTES, NAMES_FILTER = "*/.gitattributes", re.compile(rb"\sfilter=")
 
 
@@ -43,7 +43,7 @@ def find(project: str, commit: str, paths: Iterable[str]) -> list[str]:
 
 def waits(project: str, branch: str, held: str, at: str, found: list[str]) -> str:
     """The line for a person whose folder stays at a commit because of these files."""
-    shown = ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+    shown = ", ".join(found[:MAX_FILES]) + (f" and {len(found) - MAX_FILES} more" if len(found) > MAX_FILES else "")
     return WAITS.format(
         folder=project, at=at[:12], held=held, branch=branch, files=shown, accept=command("workspace accept")
     )

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from harness.git import settings
 
 STATE = ".harness"
-LARGEST_BYTES = 5 * 1024 * 1024
+MAX_FILE_BYTES = 5 * 1024 * 1024
 EXCLUDED_FOLDERS = {"node_modules", ".venv", "venv", "__pycache__", ".env"}
 EXCLUDED_NAMES = {".netrc", ".pypirc", ".git-credentials"}
 EXCLUDED_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
@@ -66,8 +66,8 @@ def _exclusion(project: str, name: str) -> tuple[str, str]:
         found = os.lstat(os.path.join(project, name))
     except FileNotFoundError:  # an editor's temporary file; git ignores the name
         return name, ""
-    if found.st_size > LARGEST_BYTES and not _is_for_lfs(project, name):
-        return name, f"{found.st_size / 1024 / 1024:.1f} MiB, over {LARGEST_BYTES // 1024 // 1024} MiB"
+    if found.st_size > MAX_FILE_BYTES and not _is_for_lfs(project, name):
+        return name, f"{found.st_size / 1024 / 1024:.1f} MiB, over {MAX_FILE_BYTES // 1024 // 1024} MiB"
     readable = not stat.S_ISREG(found.st_mode) or os.access(os.path.join(project, name), os.R_OK)
     return name, "" if readable else "not readable"
 

@@ -12,7 +12,7 @@ from harness.git import dotgit, landing, refs, repository, settings
 from harness.git.repository import BRANCHES, GitFailed
 from harness.state import files, names
 
-SHOWN = 3
+MAX_SHOWN_PATHS = 3
 
 
 class PersonEdits(Record):
@@ -94,8 +94,8 @@ def _advance(project: str, ref: str, tip: str, tree: str, paths: list[str]) -> s
 
 def _commit_edits(project: str, tree: str, parent: str, paths: list[str]) -> str:
     """A commit with the person's name for what they changed in these files; no ref moves. 2-3 calls."""
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    subject = " ".join(f"Edits in the project folder: {', '.join(paths[:SHOWN])}{more}".split())
+    more = f" and {len(paths) - MAX_SHOWN_PATHS} more" if len(paths) > MAX_SHOWN_PATHS else ""
+    subject = " ".join(f"Edits in the project folder: {', '.join(paths[:MAX_SHOWN_PATHS])}{more}".split())
     return repository.commit_tree(project, tree, [parent], subject + "\n", settings.person(project))
 
 

@@ -15,11 +15,11 @@ from harness.base.record import Record
 from harness.git import repository, settings, worktrees
 from harness.state import files
 
-LARGEST_BYTES = 2 * 1024 * 1024  # of each file, from its beginning
-MOST_BYTES = 32 * 1024 * 1024  # of all files
+MAX_FILE_BYTES = 2 * 1024 * 1024  # of each file, from its beginning
+MAX_TOTAL_BYTES = 32 * 1024 * 1024  # of all files
 BINARY_BYTES = 8000  # git looks as far for a NUL
 ALLOWED = ("gitleaks:allow", "pragma: allowlist secret")  # in its line: the marks of other scanners
-SHOWN = 5
+MAX_SHOWN_LINES = 5
 
 
 class SecretFinding(Record):
@@ -52,18 +52,18 @@ def keep_out(project: str, *, index: str, parent: str, tree: str) -> SecretCheck
     unread: list[str] = []
     hits = [path for path, data in _read(project, changed, unread) if _secrets(path, data)]
     committed = ((path, repository.show(project, tree, path) or b"") for path in hits)  # a filter may have encrypted it
-    found = _new(project, parent, [one for path, data in committed for one in _secrets(path, data[:LARGEST_BYTES])])
+    found = _new(project, parent, [one for path, data in committed for one in _secrets(path, data[:MAX_FILE_BYTES])])
     out = {one.path: one for one in reversed(found) if one.certain}
     left = [one for one in found if one.path not in out]
     lines = [f"{one.path} line {one.line} ({one.rule})" for one in left]
-    more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    more = [f"and {len(lines) - MAX_SHOWN_LINES} more"] if len(lines) > MAX_SHOWN_LINES else []
     more += [f"{len(unread)} files that were not looked at, such as {unread[0]}"] if unread else []
     return SecretCheck(
         tree=_without(project, index, parent, out) if out else tree,
         out=sorted(out),
         tracked=sorted(path for path in out if changed[path] != "A"),
         kept_out=[f"{path} (line {one.line} holds a secret: {one.rule})" for path, one in sorted(out.items())],
-        doubtful=[*lines[:SHOWN], *more],
+        doubtful=[*lines[:MAX_SHOWN_LINES], *more],
         changed=[path for _, path in rows if path not in out],
     )
 
@@ -81,7 +81,7 @@ def put_back(project: str, index: str, found: SecretCheck) -> None:
 
 def _read(project: str, paths: Iterable[str], unread: list[str]) -> Iterator[tuple[str, bytes]]:
     """The text files among the paths, each from its beginning, as many as MOST_BYTES allow; the others are `unread`."""
-    room = MOST_BYTES
+    room = MAX_TOTAL_BYTES
     for path in paths:
         whole = os.path.join(project, path)
         try:
@@ -90,7 +90,7 @@ def _read(project: str, paths: Iterable[str], unread: list[str]) -> Iterator[tup
             continue
         if plain and room <= 0:
             unread.append(path)
-        data = files.read_from(whole, 0, min(LARGEST_BYTES, room)) if plain and room > 0 else b""
+        data = files.read_from(whole, 0, min(MAX_FILE_BYTES, room)) if plain and room > 0 else b""
         room -= len(data)
         if data and b"\0" not in data[:BINARY_BYTES]:
             yield path, data

@@ -20,8 +20,8 @@ LENGTHS, DIGITS = (40, 64), frozenset("0123456789abcdef")  # of a commit's id
 PREFIX = "harness-"  # of the git folders of our trees
 OURS = ("HEAD", "commondir", "gitdir", "locked", "index")
 SPARED = (*OURS, "logs", "modules")  # submodules that setup fetched keep their repositories there
-LARGE = 1024 * 1024
-MANY = 1000
+LARGE_FILE_BYTES = 1024 * 1024
+MANY_PATHS = 1000
 LOCKED = b"a mission of harness works here\n"
 
 
@@ -207,7 +207,12 @@ def digests(folder: str, names: Sequence[str]) -> dict[str, str]:
             stat = os.lstat(path)
         except FileNotFoundError:
             continue
-        small = os.path.isfile(path) and not os.path.islink(path) and stat.st_size <= LARGE and number < MANY
+        small = (
+            os.path.isfile(path)
+            and not os.path.islink(path)
+            and stat.st_size <= LARGE_FILE_BYTES
+            and number < MANY_PATHS
+        )
         data = files.read(path) if small and os.access(path, os.R_OK) else None
         found[name] = encoding.digest(data) if data is not None else f"{stat.st_size}:{stat.st_mtime_ns}"
     return found

@@ -12,9 +12,9 @@ from math import log
 from harness.memory import tables
 
 ALL = 1000  # what a word tells that is not common
-LEAST = 200  # what the commonest word tells
+MIN_SPECIAL = 200  # what the commonest word tells
 SPREAD = 20  # places in the list after which words begin to tell more
-MIDDLE = 400  # the place of words whose place nobody counted
+DEFAULT_PLACE = 400  # the place of words whose place nobody counted
 SHORT_NUMBER, NUMBER = 400, 700  # "5" is in many notes by chance, "3000" in few
 LONG_NUMBER = 4  # digits
 PAIR = 500  # one pair of characters of a script without spaces: a word has two or three
@@ -25,7 +25,9 @@ def _places() -> dict[str, int]:
     listed = [word for line in tables.sections("common.txt")["words"] for word in line.split()]
     places = {word: place for place, word in enumerate(listed)}
     for name in ("words of other languages", "identifiers"):
-        places |= dict.fromkeys((word for line in tables.sections("common.txt")[name] for word in line.split()), MIDDLE)
+        places |= dict.fromkeys(
+            (word for line in tables.sections("common.txt")[name] for word in line.split()), DEFAULT_PLACE
+        )
     return places
 
 
@@ -40,4 +42,6 @@ def special(term: str) -> int:
     place = places.get(term)
     if place is None:
         return ALL
-    return round(LEAST + (ALL - LEAST) * log(1 + place / SPREAD) / log(1 + max(len(places), place) / SPREAD))
+    return round(
+        MIN_SPECIAL + (ALL - MIN_SPECIAL) * log(1 + place / SPREAD) / log(1 + max(len(places), place) / SPREAD)
+    )

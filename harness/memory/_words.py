@@ -16,7 +16,7 @@ from harness.memory import tables
 
 SHORTEST_STEM = 3
 FEWEST_SHARED = 2  # words, or all of fewer, that two texts share before they are compared
-LONGEST_TOKEN = 80  # characters; a longer one is cut, so that a line of garbage costs no time
+MAX_TOKEN_CHARS = 80  # characters; a longer one is cut, so that a line of garbage costs no time
 
 STOP_WORDS = tables.words(tables.WORDS, "stop words")
 DENIALS = tables.words(tables.WORDS, "denials")
@@ -133,7 +133,7 @@ class _Reader:
         self.ends = bool(NO_MORE.search(clause))
         for token in TOKEN.findall(clause):
             if self.said is None and token.isascii() and token.isalpha() and token.islower():
-                self.letters(token[:LONGEST_TOKEN])  # most tokens
+                self.letters(token[:MAX_TOKEN_CHARS])  # most tokens
             elif token[0] == "`":
                 inner = token.strip("`").split()
                 for part in inner:
@@ -156,7 +156,7 @@ class _Reader:
                 self.said, self.tail = None, said
 
     def _token(self, token: str, *, code: bool) -> None:
-        bare = token.strip(EDGES)[:LONGEST_TOKEN]
+        bare = token.strip(EDGES)[:MAX_TOKEN_CHARS]
         if not bare:
             return
         if not code and bare.isascii() and bare.isalpha() and (bare[1:].islower() or bare.isupper() or len(bare) == 1):

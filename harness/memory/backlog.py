@@ -68,7 +68,7 @@ def _archived(layout: Layout, curated: CurationProgress) -> list[bytes]:
     from harness.memory import archive  # here: only a file that was changed needs it
 
     try:
-        rows = archive.newest(layout.archive, curated.folded, count, count * raw.LONGEST_LINE)
+        rows = archive.newest(layout.archive, curated.folded, count, count * raw.MAX_LINE_BYTES)
     except BrokenFile:
         return []
     return [row.entry.encode("utf-8", "replace") for row in rows]

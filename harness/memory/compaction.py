@@ -34,7 +34,7 @@ HALF_LIFE = 3000  # entries after which a lesson that nobody noted again is wort
 TAG_WORTH = {"context": 0.8, "fail": 1.0, "other": 0.1}
 REPEATED = 0.25  # what one more note by the same voice adds to a lesson's worth
 PATH = re.compile(r"(?<![\w/.:@-])((?:[\w.-]+/)+[\w.-]+\.\w{1,5})\b")
-GONE = 0.5  # worth of a lesson that names a path which is no longer there
+MISSING_PATH_WORTH = 0.5  # worth of a lesson that names a path which is no longer there
 
 
 class Inputs(Record):
@@ -220,7 +220,7 @@ class Compaction:
         ) + lesson.rank
         value *= 0.5 ** (max(0, self.now - lesson.last) / HALF_LIFE)
         if self.before.project_names and is_stale(lesson.text, self.before.project_names):
-            value *= GONE
+            value *= MISSING_PATH_WORTH
         return value, lesson.last
 
     def lay_out(self) -> None:

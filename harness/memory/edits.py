@@ -19,7 +19,7 @@ from harness.memory.pages import MemoryPage, PageItem, PageSection
 PINNED = pages.PINNED
 PERSONS = -1  # in `written`, in the place of a lesson: a pinned line
 BOM = "\ufeff"  # of an editor; no word of a person
-LONGEST = 240  # characters of a line of the summary
+MAX_SUMMARY_LINE_CHARS = 240  # characters of a line of the summary
 ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(retired\)$"))
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
 
@@ -121,7 +121,7 @@ def _of_lesson(line: str, texts: dict[str, int], name: str) -> int | None:
 
 def shown(text: str) -> str:
     """A lesson as a line of the summary shows it."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
+    return text if len(text) <= MAX_SUMMARY_LINE_CHARS else text[: MAX_SUMMARY_LINE_CHARS - 1].rstrip() + "…"
 
 
 def _trimmed(lines: list[PageItem | str]) -> list[PageItem | str]:

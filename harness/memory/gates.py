@@ -21,14 +21,14 @@ from harness.memory._words import STOP_WORDS, words
 from harness.memory.tables import matches
 
 SECRET = "a secret"
-LONGEST_LOOKED_AT = (
+MAX_PATTERN_CHARS = (
     4096  # characters; a note has at most 1000, and what is behind is only looked at for known forms of secrets
 )
-LONGEST_SECRET = 256  # of which the beginning may be before that
+MAX_SECRET_CHARS = 256  # of which the beginning may be before that
 PROSE = 0.75  # share of letters and blanks in what is text, once decoded
 FEWEST_BLANKS = 2
-LONGEST_REPORT = 16  # words; what is longer tells why
-ENOUGH = 3  # different numbers in the same words, from which on a note is a report
+MAX_REPORT_WORDS = 16  # words; what is longer tells why
+MIN_REPORT_NUMBERS = 3  # different numbers in the same words, from which on a note is a report
 ENOUGH_OF_RULES = 5  # where it decides something, or gives a reason: its numbers change now and then
 
 # Characters that no reader sees: tags, bidirectional overrides, zero-width ones within a word.
@@ -53,8 +53,8 @@ _OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")
 
 def gated(text: str) -> str:
     """Why a note may not rise above raw.md, in a few words; "" for one that may."""
-    rest = text[LONGEST_LOOKED_AT - LONGEST_SECRET :] if len(text) > LONGEST_LOOKED_AT else ""
-    return SECRET if rest and redaction.found(rest) else _gated(text[:LONGEST_LOOKED_AT])
+    rest = text[MAX_PATTERN_CHARS - MAX_SECRET_CHARS :] if len(text) > MAX_PATTERN_CHARS else ""
+    return SECRET if rest and redaction.found(rest) else _gated(text[:MAX_PATTERN_CHARS])
 
 
 @functools.lru_cache(4096)
@@ -91,7 +91,7 @@ def _read_as(text: str) -> list[str]:
 
 def masked(text: str) -> str:
     """The text with its secrets replaced, also those that only a sentence tells."""
-    return redaction.mask(text[:LONGEST_LOOKED_AT], prose=True) + redaction.mask(text[LONGEST_LOOKED_AT:])
+    return redaction.mask(text[:MAX_PATTERN_CHARS], prose=True) + redaction.mask(text[MAX_PATTERN_CHARS:])
 
 
 def _is_encoded(text: str) -> bool:
@@ -124,7 +124,7 @@ def is_report(text: str, tag: str = "") -> bool:
         return False
     if tag == "DECISION" and matches("change", text):
         return False
-    is_long = len(text.split()) > LONGEST_REPORT
+    is_long = len(text.split()) > MAX_REPORT_WORDS
     if not is_long and (matches("counted", text) or matches("report", text)):
         return True
     rest = _OF_FEATURE.sub("", text)
@@ -151,7 +151,7 @@ class Moulds:
 
     def is_report(self, text: str, *, decides: bool) -> bool:
         """Whether a note is one more of a mould that came with other numbers before. Dates do not count."""
-        return len(self._of(text)) >= (ENOUGH_OF_RULES if decides or matches("lesson", text) else ENOUGH)
+        return len(self._of(text)) >= (ENOUGH_OF_RULES if decides or matches("lesson", text) else MIN_REPORT_NUMBERS)
 
     def _of(self, text: str) -> set[str]:
         """The notes of the mould of this one, with it, without dates."""

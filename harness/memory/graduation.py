@@ -21,8 +21,8 @@ from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
 
 WORKER = "worker"
 FAILURES = ("fail", "avoid")
-MOST_OF_LESSON = 3  # occurrences of a lesson that one mission leaves as evidence
-MOST_COMPARED = 40  # pieces of evidence that one lesson is compared with
+MAX_EVIDENCE_OF_LESSON = 3  # occurrences of a lesson that one mission leaves as evidence
+MAX_COMPARED = 40  # pieces of evidence that one lesson is compared with
 SHARED = 2  # words that a piece of evidence shares with a lesson before the two are compared
 NO_ROOM = f"no room in the {identity.LINES} lines of {{}}.md"
 CONVENTION = re.compile(
@@ -66,7 +66,7 @@ class _Others:
             for number in self.listed.get(word, ())[-500:]:
                 counts[number] = counts.get(number, 0) + 1
         able = [number for number, count in counts.items() if count >= min(SHARED, len(known))]
-        return sorted(sorted(able, key=lambda number: (-counts[number], number))[:MOST_COMPARED])
+        return sorted(sorted(able, key=lambda number: (-counts[number], number))[:MAX_COMPARED])
 
 
 def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
@@ -91,8 +91,8 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
         ]
         if not texts:
             continue
-        if lesson.evidenced < MOST_OF_LESSON:
-            new = [one for one in said if one.text in texts][: MOST_OF_LESSON - lesson.evidenced]
+        if lesson.evidenced < MAX_EVIDENCE_OF_LESSON:
+            new = [one for one in said if one.text in texts][: MAX_EVIDENCE_OF_LESSON - lesson.evidenced]
             lesson.evidenced += len(new)
             evidence += [_evidence(before.mission, before.run, one) for one in new]
         graduation = _graduation(made, lesson, said, texts, others)

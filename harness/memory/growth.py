@@ -53,7 +53,7 @@ def grow(
         shown = shown_text(one.tag, one.text)
         item = index.find(shown)
         if item is None:
-            item = PageItem(date=today, text=shown, count=0, where=one.missions[-pages.MOST_NAMED :])
+            item = PageItem(date=today, text=shown, count=0, where=one.missions[-pages.MAX_NAMED :])
             new.append(item)
             index.add(item)
         item.count = max(item.count, one.count if item.count == 0 else 0)
@@ -115,6 +115,6 @@ def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[
 
 def _count(item: PageItem, occurrences: list[Evidence], today: str) -> None:
     """Raise an item's count and missions to those of the evidence; a count that a person raised is not lowered."""
-    missions = list(dict.fromkeys([*(one.mission for one in occurrences), *item.where]))[-pages.MOST_NAMED :]
+    missions = list(dict.fromkeys([*(one.mission for one in occurrences), *item.where]))[-pages.MAX_NAMED :]
     if len(occurrences) > item.count or missions != item.where:
         item.count, item.where, item.date = max(item.count, len(occurrences)), missions, today

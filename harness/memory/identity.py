@@ -24,7 +24,7 @@ from harness.state import files, json_lines
 from harness.state.layout import evidence_file, identity_file
 
 LINES = pages.IDENTITY_LINES
-MOST_EVIDENCE = 10_000  # occurrences of one mission: its loop or its flood must not fill what all missions read
+MAX_EVIDENCE = 10_000  # occurrences of one mission: its loop or its flood must not fill what all missions read
 LOCK_SECONDS = 10.0
 README = "README.md"
 TAKEN_BACK = "forgotten.jsonl"
@@ -196,7 +196,7 @@ def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]
     counts = collections.Counter(one.mission for one in known)
     found = []
     for one in occurrences:
-        if (one.mission, one.seq, one.at) not in seen and counts[one.mission] < MOST_EVIDENCE:
+        if (one.mission, one.seq, one.at) not in seen and counts[one.mission] < MAX_EVIDENCE:
             counts[one.mission] += 1
             found.append(one)
     return found

@@ -18,12 +18,12 @@ from harness.memory._similarity import MIN_COSINE_SAME, NEWER, SAME, UNRELATED, 
 from harness.memory._words import LIFTS, words
 from harness.state.raw import RawEntry
 
-MOST = 4000  # lessons that are known; beyond that the oldest with the least evidence are in the archive alone
-MOST_WORDINGS = 6
-MOST_VOICES = 12
-MOST_NAMED = 8
-MOST_ROLES = 4
-NO = re.compile(r"^no (?=\w)", re.IGNORECASE)
+MAX_LESSONS = 4000  # lessons that are known; beyond that the oldest with the least evidence are in the archive alone
+MAX_WORDINGS = 6
+MAX_VOICES = 12
+MAX_NAMED_FEATURES = 8
+MAX_ROLES = 4
+LEADING_NO = re.compile(r"^no (?=\w)", re.IGNORECASE)
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECISION = "decision"
@@ -77,9 +77,9 @@ class Lesson(Record):
         self.count += 1
         self.heard += self.voices[-1:] != [voice]
         self.date = max(self.date, entry.at[:10] if DAY.match(entry.at) else "")
-        self.where = newest([*self.where, *features_of([entry])], MOST_NAMED)
-        self.voices = newest([*(one for one in self.voices if one != voice), voice], MOST_VOICES)
-        self.roles = newest([*self.roles, entry.role], MOST_ROLES)
+        self.where = newest([*self.where, *features_of([entry])], MAX_NAMED_FEATURES)
+        self.voices = newest([*(one for one in self.voices if one != voice), voice], MAX_VOICES)
+        self.roles = newest([*self.roles, entry.role], MAX_ROLES)
 
     def choose(self) -> None:
         """Choose the wording that is shown, after they changed."""
@@ -184,7 +184,7 @@ class Lessons:
                 lesson.texts.append(text)
             return
         lesson.texts.append(text)
-        if len(lesson.texts) > MOST_WORDINGS:
+        if len(lesson.texts) > MAX_WORDINGS:
             gone = lesson.texts.pop(0 if kind in (DECISION, "other") else 1)
             self.index_of(kind).remove(compared(kind, gone))
         if kind != "other":
@@ -209,8 +209,8 @@ class Lessons:
         if by.kind != DECISION:
             return
         by.heard = max(by.heard, older.heard)
-        by.where = newest([*older.where, *by.where], MOST_NAMED)
-        by.voices = newest([*older.voices, *by.voices], MOST_VOICES)
+        by.where = newest([*older.where, *by.where], MAX_NAMED_FEATURES)
+        by.voices = newest([*older.voices, *by.voices], MAX_VOICES)
 
     def merge(self, gone: Lesson, into: Lesson) -> None:
         """Two lessons are one: the other has the wordings and the evidence of both."""
@@ -222,19 +222,19 @@ class Lessons:
             self.say(into, into.kind, text)
         into.count, into.heard = into.count + gone.count, into.heard + gone.heard
         into.last, into.date = max(into.last, gone.last), max(into.date, gone.date)
-        into.where = newest([*into.where, *gone.where], MOST_NAMED)
-        into.voices = newest([*into.voices, *gone.voices], MOST_VOICES)
-        into.roles = newest([*gone.roles, *into.roles], MOST_ROLES)
+        into.where = newest([*into.where, *gone.where], MAX_NAMED_FEATURES)
+        into.voices = newest([*into.voices, *gone.voices], MAX_VOICES)
+        into.roles = newest([*gone.roles, *into.roles], MAX_ROLES)
         into.evidenced, into.own = into.evidenced + gone.evidenced, into.own or gone.own
 
     def make_room(self) -> None:
         """Forget the weakest before one more lesson comes, where there are far too many."""
-        if len(self.all) > 2 * MOST:
+        if len(self.all) > 2 * MAX_LESSONS:
             self.prune()
 
     def prune(self) -> None:
         """Forget the weakest of too many lessons."""
-        over = len(self.all) - MOST
+        over = len(self.all) - MAX_LESSONS
         if over > 0:
             order = sorted(
                 self.all.values(), key=lambda one: (one.state == FORGOTTEN, one.holds, len(one.voices), one.last)
@@ -256,7 +256,7 @@ def adds(text: str, texts: list[str]) -> bool:
 
 def compared(kind: str, text: str) -> str:
     """A note as it is compared: something to avoid says so."""
-    return text if kind != "avoid" or _says_so(text) else f"avoid {NO.sub('', text)}"
+    return text if kind != "avoid" or _says_so(text) else f"avoid {LEADING_NO.sub('', text)}"
 
 
 _says: dict[str, bool] = {}  # a cache: what `parse` knows need not be read again
@@ -265,7 +265,7 @@ _says: dict[str, bool] = {}  # a cache: what `parse` knows need not be read agai
 def _says_so(text: str) -> bool:
     known = _says.get(text)
     if known is None:
-        if len(_says) > MOST * MOST_WORDINGS:
+        if len(_says) > MAX_LESSONS * MAX_WORDINGS:
             _says.clear()
         found = words(text)
         is_order = found.must or not LIFTS.isdisjoint(text.lower().split())

@@ -17,13 +17,13 @@ from harness.memory.lessons import DECISION, RETIRED, Lesson, compared
 APART = "apart"  # a lesson of its own, whatever code took it for: known before the entries are compacted
 KINDS = ("same", "newer", "reword", "rank", "retire", "identity", APART)
 OLDER = {"merge": "same"}  # how an earlier version called it
-LONGEST = 300  # characters of new words
+MAX_TEXT_CHARS = 300  # characters of new words
 KNOWN = 0.6  # share of a new wording's words that its sources have
-MOST_RANKED, MOST_RANK = 40, 3.0
-FEWEST_RETIRED, MOST_RETIRED = 5, 0.2  # so many lessons, or this share of all, may one compaction retire
-MOST_TOGETHER, MOST_REPLACED = 12, 5  # lessons that one operation says are one, or replaces
+MAX_RANKED, MAX_RANK = 40, 3.0
+MIN_RETIRED, MAX_RETIRED_SHARE = 5, 0.2  # so many lessons, or this share of all, may one compaction retire
+MAX_MERGED, MAX_REPLACED = 12, 5  # lessons that one operation says are one, or replaces
 NEAR_MISS = 0.15  # closeness of two lessons that an agent is asked about
-MOST_SHOWN = 60
+MAX_SHOWN_ROWS = 60
 
 
 class InvalidOperation(Exception):
@@ -80,8 +80,8 @@ class Operations:
             raise InvalidOperation("the entries are one lesson already")
         if len({one.kind == DECISION for one in sources}) > 1:
             raise InvalidOperation("a decision is not the same as a lesson")
-        if len(sources) > MOST_TOGETHER:
-            raise InvalidOperation(f"one operation takes at most {MOST_TOGETHER} lessons together")
+        if len(sources) > MAX_MERGED:
+            raise InvalidOperation(f"one operation takes at most {MAX_MERGED} lessons together")
         said = _new_words(sources, row) if row.get("text") else ""
         first, *others = sorted(sources, key=lambda one: one.id)
         for gone in others:
@@ -92,8 +92,8 @@ class Operations:
     def _newer(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
         if len(sources) < 2:
             raise InvalidOperation("it names the older and the newer entry")
-        if len(sources) > MOST_REPLACED + 1:
-            raise InvalidOperation(f"one entry replaces at most {MOST_REPLACED} lessons")
+        if len(sources) > MAX_REPLACED + 1:
+            raise InvalidOperation(f"one entry replaces at most {MAX_REPLACED} lessons")
         newest = max(sources, key=lambda one: one.last)
         for older in sources:
             if older is not newest:
@@ -109,17 +109,17 @@ class Operations:
         self.made.change("reworded", lesson, "an agent: shorter")
 
     def _rank(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
-        if len(sources) > MOST_RANKED:
-            raise InvalidOperation(f"at most {MOST_RANKED} entries are ranked")
+        if len(sources) > MAX_RANKED:
+            raise InvalidOperation(f"at most {MAX_RANKED} entries are ranked")
         for place, lesson in enumerate(sources):
-            lesson.rank = round(MOST_RANK * (len(sources) - place) / len(sources), 2)
+            lesson.rank = round(MAX_RANK * (len(sources) - place) / len(sources), 2)
             self.made.change("ranked", lesson, str(lesson.rank))
 
     def _retire(self, sources: list[Lesson], row: dict[str, Any]) -> None:
         why = row.get("why")
         if not isinstance(why, str) or not why.strip() or gates.gated(why):
             raise InvalidOperation("'why' says in a few words why it leaves")
-        most = max(FEWEST_RETIRED, int(MOST_RETIRED * len(self.lessons.all)))
+        most = max(MIN_RETIRED, int(MAX_RETIRED_SHARE * len(self.lessons.all)))
         if self.retired + len(sources) > most:
             raise InvalidOperation(f"one compaction retires at most {most} lessons")
         for lesson in sources:
@@ -131,8 +131,8 @@ class Operations:
 def _new_words(sources: list[Lesson], row: dict[str, Any]) -> str:
     """The words that an operation gives these lessons, which are one; raises Wrong where they do not say the same."""
     text = row.get("text")
-    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST or "\n" in text:
-        raise InvalidOperation(f"'text' is one line of at most {LONGEST} characters")
+    if not isinstance(text, str) or not text.strip() or len(text) > MAX_TEXT_CHARS or "\n" in text:
+        raise InvalidOperation(f"'text' is one line of at most {MAX_TEXT_CHARS} characters")
     why = gates.gated(text.strip())
     if why:
         raise InvalidOperation(f"the new words have {why}")
@@ -198,5 +198,5 @@ def _near_misses(made: Compaction, new: set[int]) -> list[tuple[Lesson, Lesson]]
             pair = (min(number, other.id), max(number, other.id))
             if index.relation(note, words(index.texts[at]), cosine, decisions=lesson.kind == DECISION) == UNRELATED:
                 found[pair] = max(found.get(pair, 0.0), cosine)
-    best = sorted(found, key=lambda pair: (-found[pair], pair))[:MOST_SHOWN]
+    best = sorted(found, key=lambda pair: (-found[pair], pair))[:MAX_SHOWN_ROWS]
     return [(made.lessons.all[one], made.lessons.all[other]) for one, other in best]

@@ -33,9 +33,9 @@ MISSIONS = "missions: "  # before the names of an item in an identity
 AVOID_MARK = "Avoid: "
 FAIL_MARK = "Failed: "
 PINNED = " (pinned)"
-MORE = " · more in MEMORY.md: "  # behind the first heading of the summary
+MORE_IN_MEMORY = " · more in MEMORY.md: "  # behind the first heading of the summary
 OLDER_MORE = "More in MEMORY.md: "  # its last line in older versions
-MOST_NAMED = 8
+MAX_NAMED = 8
 
 NEEDED = ("generation", "first_seq", "folded")  # in curated.json, whichever version wrote it
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -82,8 +82,8 @@ class PageSection(Record):
 
 def title_of(line: str) -> str:
     """The title in the line of a heading; one of ours whatever its case."""
-    known = line[3:].casefold().partition(MORE.casefold())[0].strip()
-    return OURS.get(known) or line[3:].partition(MORE)[0].strip()
+    known = line[3:].casefold().partition(MORE_IN_MEMORY.casefold())[0].strip()
+    return OURS.get(known) or line[3:].partition(MORE_IN_MEMORY)[0].strip()
 
 
 class MemoryPage(Record):

@@ -19,14 +19,14 @@ from harness.memory._words import NoteWords, words
 from harness.memory.compaction import Compaction, is_avoid, title_of
 from harness.memory.lessons import DECISION, WARNINGS, Lesson, compared
 
-LEAST_TOLD = 150_000  # a word that tells less makes no two lessons candidates
+MIN_TERM_WEIGHT = 150_000  # a word that tells less makes no two lessons candidates
 EVEN = 1.1  # words of its own that two lessons share of which every second is one in other words
 STEEP = 4.0  # how fast that chance grows with what they share
 APART = 0.2  # and what it takes away that they name different things, and none in common
 OTHER_KIND = 2.0  # and falls where one is advice and the other, say, a failure
-LEAST_SHARED = 500_000  # less makes no two lessons one
-LEAST_CHANCE = 0.02  # a smaller one counts as none
-OWN = 1  # the owner of a line whose lesson an agent knows from others
+MIN_SHARED_WEIGHT = 500_000  # less makes no two lessons one
+MIN_CHANCE = 0.02  # a smaller one counts as none
+OWN_LINE = 1  # the owner of a line whose lesson an agent knows from others
 
 
 def derive(made: Compaction) -> tuple[str, set[int]]:
@@ -38,7 +38,9 @@ def derive(made: Compaction) -> tuple[str, set[int]]:
         edits.place_lines(page, title, lines)
     edits.dense(page)
     if made.shown:
-        page.section(pages.LESSONS).heading += f"{pages.MORE}{_counts([made.lessons.all[one] for one in made.shown])}"
+        page.section(
+            pages.LESSONS
+        ).heading += f"{pages.MORE_IN_MEMORY}{_counts([made.lessons.all[one] for one in made.shown])}"
     room = (pages.SUMMARY_LINES - page.size(), pages.SUMMARY_TOKENS - tokens.estimated(pages.render_page(page)))
     holding = [one for one in lessons if one.holds and one.kind != "other" and title_of(one) != pages.HISTORY]
     standing = _Standing(made, holding)
@@ -70,7 +72,7 @@ class _Standing:
         advice = [one for one in lessons if one.kind != DECISION]
         for (one, other), rarity in self._shared(advice).items():
             chance = self._chance(self.lessons[one], self.lessons[other], rarity / MILLION)
-            if chance >= LEAST_CHANCE:
+            if chance >= MIN_CHANCE:
                 self.near[one][other] = self.near[other][one] = chance
 
     def _shared(self, lessons: list[Lesson]) -> dict[tuple[int, int], int]:
@@ -83,13 +85,13 @@ class _Standing:
         sums: dict[tuple[int, int], int] = {}
         for term, places in listed.items():
             told = self.index.told(term) if len(places) > 1 else 0
-            for number, place in enumerate(places) if told >= LEAST_TOLD else ():
+            for number, place in enumerate(places) if told >= MIN_TERM_WEIGHT else ():
                 for other in places[:number]:
                     sums[other, place] = sums.get((other, place), 0) + told
         found: dict[tuple[int, int], int] = {}
         for (other, place), most in sums.items():
             both = wordings[other][0], wordings[place][0]
-            if both[0] != both[1] and most > max(found.get(both, 0), LEAST_SHARED):
+            if both[0] != both[1] and most > max(found.get(both, 0), MIN_SHARED_WEIGHT):
                 found[both] = max(found.get(both, 0), self._told(words(wordings[other][1]), words(wordings[place][1])))
         return dict(sorted(found.items()))
 
@@ -105,7 +107,7 @@ class _Standing:
             return 0.0
         logit = STEEP * (shared - EVEN) - (0.0 if one.kind == other.kind else OTHER_KIND)
         chance = 1 / (1 + exp(-logit))
-        return 0.0 if chance >= LEAST_CHANCE and self._differ(one, other) else chance
+        return 0.0 if chance >= MIN_CHANCE and self._differ(one, other) else chance
 
     def _differ(self, one: Lesson, other: Lesson) -> bool:
         """Whether two of their wordings are close, and not the same."""
@@ -168,7 +170,7 @@ class _Choice:
             return
         self.chosen[title].append((line, lesson.id))
         self.ids.add(lesson.id)
-        self.taken.add(compared(lesson.kind, lesson.text), OWN if lesson.own else 0)
+        self.taken.add(compared(lesson.kind, lesson.text), OWN_LINE if lesson.own else 0)
         self.lines, self.left = self.lines - 1, self.left - cost
         self.untold[lesson.id] = 0.0
         for number, chance in self.standing.near[lesson.id].items():
@@ -179,7 +181,7 @@ def _is_said(taken: Index, index: Index, lesson: Lesson) -> bool:
     """Whether a line of the summary says the lesson already, weighed by all that the mission knows."""
     note = words(compared(lesson.kind, lesson.text))
     for _, number in taken.near(note):
-        if lesson.own and taken.owners[number] == OWN:
+        if lesson.own and taken.owners[number] == OWN_LINE:
             continue  # an agent knows them apart
         other = words(taken.texts[number])
         if index.relation(note, other, index.cosine(note, other), decisions=False) == SAME:

@@ -16,7 +16,7 @@ from harness.state import documents, names
 from harness.state.layout import Layout
 from harness.state.state import State
 
-MOST = 1e15
+MAX_NUMBER = 1e15
 TRUSTS = ("workspace", "full")
 WORKPLACES = ("tree", "project")
 CONFINES = ("auto", "required", "off")
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Name = str
     When = str
 else:
-    LIMIT = ("above 0, and a number with an end", lambda value: 0 < value < MOST)
+    LIMIT = ("above 0, and a number with an end", lambda value: 0 < value < MAX_NUMBER)
     Most, MostNumber = schema.WHOLE.part(*LIMIT, bound=True), schema.NUMBER.part(*LIMIT, bound=True)
     Price = schema.NUMBER.part("a price, 0 or above", lambda value: 0 <= value < float("inf"), bound=True)
     Trust, Workplace, Confine = schema.one_of(TRUSTS), schema.one_of(WORKPLACES), schema.one_of(CONFINES)

@@ -22,7 +22,7 @@ from harness.state import names, raw
 from harness.state.layout import Layout, RunLayout
 from harness.state.state import Changes, State
 
-MOST_NOTES = 10
+MAX_NOTES = 10
 
 
 class StartedRun(Record, frozen=True):
@@ -103,8 +103,8 @@ class OpenRun(StartedRun, frozen=True):
     def note(self, outcome: Outcome, tag: str, text: str, feature: str = "") -> None:
         """One entry of this role for raw.md, which lands with the outcome; a line that is too long is shortened."""
         text = raw.one_line(text)
-        if len(text) > raw.LONGEST:
-            text = text[: raw.LONGEST - 1] + "…"
+        if len(text) > raw.MAX_NOTE_CHARS:
+            text = text[: raw.MAX_NOTE_CHARS - 1] + "…"
         entry = raw.rendered(self.role.name, feature or self.context.feature, [(tag, text)])
         outcome.changes.append(names.RAW, entry)
 
@@ -241,8 +241,8 @@ def add_notes(layout: Layout, context: RunContext, notes: list[tuple[str, str]])
     state, name = State(layout), names.of_run(context.run, names.NOTES)
     with state.lock_of(name):  # agents may note in parallel, and every note counts
         before = (state.data(name) or b"").count(b"\n")
-        if before + len(notes) > MOST_NOTES:
-            limit = f"A run may note {MOST_NOTES} entries; {before} are noted"
+        if before + len(notes) > MAX_NOTES:
+            limit = f"A run may note {MAX_NOTES} entries; {before} are noted"
             raise UsageFault(f"{limit}. Keep what the next stranger needs most.")
         checked = [(tag, raw.checked(tag, text, in_run=True)) for tag, text in notes]
         raw.append(layout, context.role, context.feature, checked)

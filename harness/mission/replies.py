@@ -14,7 +14,7 @@ from harness.mission.issues import IssueReport
 from harness.state import documents, raw
 
 STATUSES = ("implemented", "blocked")
-MOST_CHECKS = 3
+MAX_CHECKS = 3
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Status = str
@@ -161,8 +161,8 @@ def _rule_faults(capability: str, value: dict[str, Any]) -> list[str]:
         return found or schema.name_faults((service["name"] for service in value.get("services", [])), "service")
     if capability == "commits" and value["status"] == "blocked" and not value.get("reason", "").strip():
         found = ["a blocked reply needs a 'reason'"]
-    if capability == "judges" and len(value.get("checks", [])) > MOST_CHECKS:
-        found = [f"at most {MOST_CHECKS} checks a run, the worst first"]
+    if capability == "judges" and len(value.get("checks", [])) > MAX_CHECKS:
+        found = [f"at most {MAX_CHECKS} checks a run, the worst first"]
     return found
 
 

@@ -23,10 +23,13 @@ UNFINISHED = ("blocked", "cut")  # the outcomes of commits whose work is not don
 FREE_OF_BLAME = ("limit", "auth", "config", "killed", "conflict")
 SEALED_TOO = (names.WORKSPACE,)  # where it exists: runs without a workspace have the digest of older versions
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
-LONGEST_ID = 200
+MAX_ID_CHARS = 200
 NO_RUN = "the line is not a finished run"
 LAST_DAY = 253402300799
-LONGEST_STATED, MOST_JITTER = 8 * 24 * 3600, 60  # of a wait for a vendor: what it may state, and what is added to that
+MAX_STATED_SECONDS, MAX_JITTER_SECONDS = (
+    8 * 24 * 3600,
+    60,
+)  # of a wait for a vendor: what it may state, and what is added to that
 CLOCK_STEP = 60  # by as much a clock may be set back while it is kept right
 WRITES = "a run writes"
 LEASE = "run-"  # the beginning of the names of leases among the locks
@@ -174,7 +177,7 @@ class Tombstone(Record):
 def waits(ended: int, until: int, now: int) -> bool:
     """Whether a run that `ended` then makes the mission wait `until` then. A time that no vendor's limit can explain comes from
     a clock that was wrong, at the end of that run or now: then its vendor is asked again."""
-    return ended - CLOCK_STEP <= now < until <= ended + LONGEST_STATED + MOST_JITTER + CLOCK_STEP
+    return ended - CLOCK_STEP <= now < until <= ended + MAX_STATED_SECONDS + MAX_JITTER_SECONDS + CLOCK_STEP
 
 
 def new_id(role: str, feature: str, at: int) -> str:
@@ -184,7 +187,7 @@ def new_id(role: str, feature: str, at: int) -> str:
 
 def is_id(text: str) -> bool:
     """Whether a text can be a run's id, which is a folder's name."""
-    return schema.is_name(text, LONGEST_ID)
+    return schema.is_name(text, MAX_ID_CHARS)
 
 
 def require_id(wish: str) -> None:

@@ -12,7 +12,7 @@ from harness.state import files, names
 
 RUNNING, OK, CANCELLED, ENDED = "running", "ok", "cancelled", "ended"
 """How a task stands, besides the outcomes of runs: at work; answered; ended by whoever started it; ended with that."""
-LONGEST = 100_000  # characters of a task or an answer that are kept
+MAX_TEXT_CHARS = 100_000  # characters of a task or an answer that are kept
 
 
 class Task(Record):
@@ -47,7 +47,7 @@ def path_of(folder: str, task: str) -> str:
 
 def keep(folder: str, task: Task) -> None:
     """Write the record, whole and durable."""
-    row = {**task.asdict(), "asked": [text[:LONGEST] for text in task.asked]}
+    row = {**task.asdict(), "asked": [text[:MAX_TEXT_CHARS] for text in task.asked]}
     data = encoding.dump_json(redaction.received_value(row))
     files.make_folder(os.path.join(folder, task.id))
     files.replace(path_of(folder, task.id), data, files.PRIVATE)

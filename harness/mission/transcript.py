@@ -18,15 +18,15 @@ from harness.mission.usage import Usage
 from harness.state import files, json_lines
 
 MIB = 1024 * 1024
-LONGEST_LINE = MIB
-LONGEST_KEY = 64 * 1024
+MAX_LINE_BYTES = MIB
+MAX_KEY_BYTES = 64 * 1024
 MARGIN = 16 * 1024
 MARK_BYTES = 256
 BOOK_SECONDS = 5.0
-MOST_SAID_BYTES = 16 * MIB
+MAX_TEXT_BYTES = 16 * MIB
 CUT = "[… {} bytes cut …]"
-LONGEST_STREAM = 256 * MIB
-MOST_SECONDS = 1e9
+MAX_STREAM_BYTES = 256 * MIB
+MAX_SECONDS = 1e9
 KINDS = ("agent", "said", "did", "output", "usage", "time", "raw", "cut")
 FOR_MACHINES = ("agent", "raw", "usage", "time")  # other rows show their meaning
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Seconds = float
     RowKind = str
 else:
-    Seconds = schema.NUMBER.part("a number, 0 or above", lambda value: 0 <= value < MOST_SECONDS)
+    Seconds = schema.NUMBER.part("a number, 0 or above", lambda value: 0 <= value < MAX_SECONDS)
     RowKind = schema.one_of(KINDS)
 
 
@@ -78,12 +78,12 @@ def reported(path: str) -> UsageReport:
 def _lines(path: str, block: int = MIB) -> Iterator[bytes]:
     """Whole lines up to LONGEST_LINE: those of agents and usage, and the last of each block."""
     rest, offset = b"", 0
-    while offset < LONGEST_STREAM and (data := files.read_from(path, offset, block)):
+    while offset < MAX_STREAM_BYTES and (data := files.read_from(path, offset, block)):
         offset += len(data)
         *lines, rest = (rest + data).split(b"\n")
         yield from (line for line in lines[:-1] if b'"kind":"agent"' in line or b'"kind":"usage"' in line)
         yield from lines[-1:]
-        rest = rest if len(rest) <= LONGEST_LINE else b"?" * LONGEST_LINE
+        rest = rest if len(rest) <= MAX_LINE_BYTES else b"?" * MAX_LINE_BYTES
 
 
 class RunTranscript:
@@ -156,7 +156,7 @@ class RunTranscript:
     def _log(self, ready: str) -> None:
         ready = redaction.received(ready)  # a plain file, which people show on a terminal
         data = _utf8(ready)
-        if len(data) > LONGEST_LINE:
+        if len(data) > MAX_LINE_BYTES:
             data = b"\n".join(_utf8(_cut(line, lambda kept: len(_utf8(kept)) + 1)) for line in ready.split("\n"))
         self._write(data, f"[{self._bound}]\n".encode())
 
@@ -183,14 +183,14 @@ class MaskedLines:
             self._hold(text)
             return ""
         first = min(place for place in (text.find("\n"), text.find("\r")) if place >= 0)
-        if self._cut_bytes or self._bytes + first > LONGEST_LINE:
+        if self._cut_bytes or self._bytes + first > MAX_LINE_BYTES:
             self._hold(text[:first])
             start, whole = self.rest(), text[first:end]
         else:
             start, whole = "", "".join(self._pieces) + text[:end]
         self._pieces, self._bytes = [], 0
         at = redaction.open_key(whole)
-        if len(whole) - at > LONGEST_KEY:
+        if len(whole) - at > MAX_KEY_BYTES:
             at = len(whole)
         self._hold(whole[at:] + text[end:])
         return start + redaction.mask(whole[:at])
@@ -209,8 +209,8 @@ class MaskedLines:
         if self._cut_bytes:
             self._cut_bytes += size
             return
-        if self._bytes + size > LONGEST_LINE:
-            kept = text[: LONGEST_LINE - self._bytes]
+        if self._bytes + size > MAX_LINE_BYTES:
+            kept = text[: MAX_LINE_BYTES - self._bytes]
             self._cut_bytes = size - _bytes(kept)
             text = kept
         if text:
@@ -221,7 +221,7 @@ class MaskedLines:
 class RecentTexts:
     """Bounds a list of texts: the oldest are removed once all take more than `most_bytes` of memory."""
 
-    def __init__(self, texts: list[str], most_bytes: int = MOST_SAID_BYTES) -> None:
+    def __init__(self, texts: list[str], most_bytes: int = MAX_TEXT_BYTES) -> None:
         self.texts, self.most_bytes = texts, most_bytes
         self._bytes = sum(map(sys.getsizeof, texts))
 
@@ -237,10 +237,10 @@ class RecentTexts:
 
 def _masked(text: str) -> str:
     """`text` with secrets masked, cut to what a line can hold."""
-    if len(text) <= LONGEST_LINE + MARGIN:
+    if len(text) <= MAX_LINE_BYTES + MARGIN:
         return redaction.mask(text)
-    kept = redaction.mask(text[: LONGEST_LINE + MARGIN])[:-MARGIN]  # half a secret may be at its end
-    return kept + CUT.format(_bytes(text[LONGEST_LINE:]))
+    kept = redaction.mask(text[: MAX_LINE_BYTES + MARGIN])[:-MARGIN]  # half a secret may be at its end
+    return kept + CUT.format(_bytes(text[MAX_LINE_BYTES:]))
 
 
 def _row(at: float, kind: str, text: str) -> bytes:
@@ -252,7 +252,7 @@ def _row(at: float, kind: str, text: str) -> bytes:
 
 def _cut(text: str, size: Callable[[str], int]) -> str:
     """`text`, or its longest beginning whose `size` fits into a line, with a mark for the cut."""
-    if size(text) <= LONGEST_LINE:
+    if size(text) <= MAX_LINE_BYTES:
         return text
 
     earlier = re.search(CUT.format(r"(\d+)").replace("[", r"\["), text[-MARK_BYTES:])
@@ -261,7 +261,7 @@ def _cut(text: str, size: Callable[[str], int]) -> str:
     fits, too_long = 0, len(text)
     while too_long - fits > 1:
         middle = (fits + too_long) // 2
-        if size(text[:middle]) <= LONGEST_LINE - MARK_BYTES:
+        if size(text[:middle]) <= MAX_LINE_BYTES - MARK_BYTES:
             fits = middle
         else:
             too_long = middle

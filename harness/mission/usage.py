@@ -16,15 +16,15 @@ from harness.state import json_lines
 COUNTS = ("input", "cache_read", "cache_write", "output", "reasoning")
 REPORTED, TABLE, UNKNOWN = "reported", "table", "unknown"
 MILLION = 1_000_000
-MOST = 10**15  # of tokens or USD; more is not a valid count
+MAX_COUNT = 10**15  # of tokens or USD; more is not a valid count
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Tokens = int
     Cost = float
     Source = str
 else:
-    Tokens = schema.WHOLE.part("a count", lambda value: 0 <= value <= MOST)
-    Cost = schema.NUMBER.part("a number, 0 or above", lambda value: 0 <= value <= MOST)
+    Tokens = schema.WHOLE.part("a count", lambda value: 0 <= value <= MAX_COUNT)
+    Cost = schema.NUMBER.part("a number, 0 or above", lambda value: 0 <= value <= MAX_COUNT)
     Source = schema.one_of((REPORTED, TABLE, UNKNOWN))
 
 

@@ -19,7 +19,7 @@ else:
 BEGUN, DONE, FAILED, SEEN = "begun", "done", "failed", "seen"
 CACHE = "notices"
 TAIL = 256  # bytes in front of what the cache covers: it is of this file only where they are the same
-MOST_KEPT = 500  # calls for the ends of run.sh; those of runs count only behind the newest run that is done
+MAX_KEPT = 500  # calls for the ends of run.sh; those of runs count only behind the newest run that is done
 CACHED_EVERY = 4096  # bytes
 
 
@@ -54,7 +54,7 @@ class NoticeCache(Record):
         if row.state == SEEN:
             self.seen = row.event
             ends = [call for call in self.states if not of_run(call)]
-            self.states = {call: self.states[call] for call in ends[-MOST_KEPT:]}
+            self.states = {call: self.states[call] for call in ends[-MAX_KEPT:]}
             return
         self.states[f"{row.event} {row.key}"] = row.state
         if row.state != BEGUN:

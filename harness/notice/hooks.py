@@ -25,7 +25,7 @@ from harness.state.layout import Layout, command
 from harness.state.state import State
 from harness.workplace import environment, run_detection
 
-MOST_OUTPUT = 4096
+MAX_OUTPUT_BYTES = 4096
 REASON_CHARS = 200
 FURTHEST_BACK = 50  # finished runs whose events are still made up for
 LABEL_CHARS = 60
@@ -41,7 +41,7 @@ class HookOutput:
 
     def take(self, _: str, chunk: bytes) -> None:
         """Add one more chunk."""
-        self.data += chunk[: MOST_OUTPUT - len(self.data)]
+        self.data += chunk[: MAX_OUTPUT_BYTES - len(self.data)]
 
     @property
     def first(self) -> str:

@@ -23,10 +23,10 @@ BUBBLEWRAP, LANDLOCK, NONE = "bubblewrap", "landlock", "none"
 TIERS = (BUBBLEWRAP, LANDLOCK, NONE)
 NETWORKS = ("host", "none")
 PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # empty and writable inside, whatever lies there outside
-MOST_PROCESSES = 4096  # a fork bomb fills this, not the machine's table
+MAX_PROCESSES = 4096  # a fork bomb fills this, not the machine's table
 PID_MAX = "/proc/sys/kernel/pid_max"
 OWN_PID_MAX_SINCE = (6, 14)  # before this Linux the number is the machine's, and root inside would change it for all
-ULIMIT = f"ulimit -u {MOST_PROCESSES} 2>/dev/null || ulimit -p {MOST_PROCESSES} 2>/dev/null; "  # bash || dash
+ULIMIT = f"ulimit -u {MAX_PROCESSES} 2>/dev/null || ulimit -p {MAX_PROCESSES} 2>/dev/null; "  # bash || dash
 EXEC = 'exec "$@"'
 ROOT = (
     "--die-with-parent",
@@ -185,7 +185,7 @@ def _numbers(kernel: str, plain: bool) -> dict[str, int]:
     """{file of the kernel: what is written there} for a new PID namespace."""
     late = plain and os.path.exists(LAST_PID)
     last = {LAST_PID: NUMBERED + int.from_bytes(os.urandom(2)) % 2000} if late else {}
-    return {**({PID_MAX: MOST_PROCESSES} if has_own_pid_max(kernel) else {}), **last}
+    return {**({PID_MAX: MAX_PROCESSES} if has_own_pid_max(kernel) else {}), **last}
 
 
 def _needed(layers: Layers, moved: Collection[str]) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from harness.process import tree
 
 CHECKS = 8  # checks of a silent child before it counts as idle
 BUSY = 0.05  # share of one core between two checks: a spinner that waits for the network uses less
-MOST_ENTRIES = 200_000
+MAX_ENTRIES = 200_000
 STOPPED_SECONDS = 2.0  # a longer gap between two calls, normally 5 a second, means that this process was stopped
 WALL, IDLE, STARTUP, AFTER_RESULT = "wall", "idle", "startup_hang", "after_result"
 
@@ -104,7 +104,7 @@ def cpu_ticks(root: int) -> int:
 def newest_change(folder: str, passed_over: str) -> int:
     """The time of the newest change below a folder, in ns of the file system's clock; checks MOST_ENTRIES entries."""
     newest, todo, seen = 0, [folder] if folder else [], 0
-    while todo and seen < MOST_ENTRIES:
+    while todo and seen < MAX_ENTRIES:
         here = todo.pop()
         try:
             with os.scandir(here) as entries:

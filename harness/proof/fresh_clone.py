@@ -15,7 +15,7 @@ from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.state.layout import Layout, state_home
 from harness.workplace import confine, home_layer
 
-SHOWN = 3
+MAX_SHOWN_PATHS = 3
 
 
 @contextmanager
@@ -81,5 +81,5 @@ def _named(clone: str, config: str, project: str) -> list[str]:
     """One note, if a tracked file contains the path of the project, or that of a tree."""
     paths = dict.fromkeys(path for one in (project, state_home()) for path in (one, os.path.realpath(one)))
     found = clones.naming(clone, config, paths)
-    more: Sequence[str] = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return [receipts.OWN_FOLDER + ", ".join([*found[:SHOWN], *more])] if found else []
+    more: Sequence[str] = [f"and {len(found) - MAX_SHOWN_PATHS} more"] if len(found) > MAX_SHOWN_PATHS else []
+    return [receipts.OWN_FOLDER + ", ".join([*found[:MAX_SHOWN_PATHS], *more])] if found else []

@@ -11,7 +11,7 @@ from harness.mission.receipts import Receipt
 from harness.proof import check_runs, fresh_clone, services, tampering
 from harness.state.layout import Layout
 
-SHOWN = 12
+MAX_SHOWN_PATHS = 12
 OUTSIDE_SETUP = "it passes only inside the harness, and with a plain environment "
 NO_SETUP = "the contract has no setup: a fresh clone is checked as it is"
 
@@ -27,8 +27,8 @@ def sweep(
     notes = [] if contract.setup else [NO_SETUP]
     differs = repository.not_in_index(place.root)
     if differs:
-        more = f" and {len(differs) - SHOWN} more" if len(differs) > SHOWN else ""
-        notes.append(f"only in the working folder, not in a clone: {', '.join(differs[:SHOWN])}{more}")
+        more = f" and {len(differs) - MAX_SHOWN_PATHS} more" if len(differs) > MAX_SHOWN_PATHS else ""
+        notes.append(f"only in the working folder, not in a clone: {', '.join(differs[:MAX_SHOWN_PATHS])}{more}")
     found, fault = _fired(layout, contract, place.replace(notes=[*place.notes, *notes]), "sweep", path, known)
     if fault or not all(receipt.green for receipt in found):
         return found, fault

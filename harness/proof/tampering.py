@@ -20,8 +20,8 @@ from harness.proof import _file_kinds
 Look = tuple[int, ...]  # size, inode, times of the content and of any change, which no program can set; () for no file
 
 PACKAGES = {"node_modules", ".venv", "venv", "site-packages"}  # their tests are none of the project
-LARGE = 1024 * 1024  # bytes; of a larger file its look says whether it changed
-SHOWN = 3
+LARGE_FILE_BYTES = 1024 * 1024  # bytes; of a larger file its look says whether it changed
+MAX_PATHS = 3
 RED = "it changed {}: a check names that, or it is a test; [checks] writes in config.toml says where a check may write"
 MISSED = "{}; before it {} was removed, since a check of {} made that: a check makes what it needs"
 
@@ -42,7 +42,7 @@ class FileWatch:
         self.tracked = contents.entries(self.source, place.head, ["."])
         looks = {path: self._look(path) for path in self.tracked if not self._is_meant(path)}
         self.looks = {path: look for path, look in looks.items() if look}
-        deciding = [path for path, look in self.looks.items() if look[0] <= LARGE and self._decides(path)]
+        deciding = [path for path, look in self.looks.items() if look[0] <= LARGE_FILE_BYTES and self._decides(path)]
         self.laid = {path: self._data(path) for path in deciding}
         self.filtered = {path for path, look in self.looks.items() if look[0] != self.tracked[path].size}
         self.others, self.removed, self.notes = set[str](), dict[str, str](), list[str]()
@@ -170,4 +170,4 @@ def _files(top: str) -> Iterator[str]:
 
 def _some(paths: Collection[str]) -> str:
     shown = sorted(paths)
-    return ", ".join(shown[:SHOWN]) + (f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else "")
+    return ", ".join(shown[:MAX_PATHS]) + (f" and {len(shown) - MAX_PATHS} more" if len(shown) > MAX_PATHS else "")

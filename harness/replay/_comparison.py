@@ -21,7 +21,7 @@ from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workplace import workplace
 
-SHOWN = 12  # digits of a tree
+SHOWN_DIGITS = 12  # digits of a tree
 TEXTS = (names.CONTRACT, names.SPEC, names.SUMMARY, names.MEMORY)
 UNRECORDED = ("STOPPED", "PAUSED", "CHECKPOINT")  # files of a person, of which nothing is recorded
 
@@ -91,11 +91,11 @@ def _each(records: Records, past: RecordedRun, replica: Replica) -> Iterator[Dif
 
 
 def _tree(records: Records, commit: str) -> str:
-    return f"tree {records.tree(commit)[:SHOWN]}" if commit else ""
+    return f"tree {records.tree(commit)[:SHOWN_DIGITS]}" if commit else ""
 
 
 def _tree_here(replica: Replica, commit: str) -> str:
-    return f"tree {repository.tree_of(replica.top, commit)[:SHOWN]}" if commit else ""
+    return f"tree {repository.tree_of(replica.top, commit)[:SHOWN_DIGITS]}" if commit else ""
 
 
 def _exits(where: Layout, here: Layout, run: str) -> Iterator[tuple[str, str, str]]:
@@ -140,7 +140,7 @@ def _files(records: Records, past: RecordedRun, replica: Replica) -> Iterator[Di
 
 def _texts(run: str, name: str, old: bytes, new: bytes, replica: Replica) -> Iterator[Difference]:
     for one, other in replica.commits.items():
-        for size in (len(one), SHOWN, 10):
+        for size in (len(one), SHOWN_DIGITS, 10):
             old = old.replace(one[:size].encode(), other[:size].encode())
     if old != new:
         lines = [text.decode("utf-8", "replace").split("\n") for text in (old, new)]

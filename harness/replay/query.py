@@ -19,7 +19,7 @@ TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[\d,]+\}|.", re.DOTALL)  
 REPEAT = re.compile(r"\{[\d,]+\}")
 CODED = re.compile(r"\\[xuUN\d]|\(\?#")  # characters by number or name, and comments
 QUANTIFIERS, NOT_LITERAL = "*+?", "*+?().|"
-LONGEST = 4 * 1024 * 1024  # a line that goes on longer is taken in pieces of that size
+MAX_PIECE_BYTES = 4 * 1024 * 1024  # a line that goes on longer is taken in pieces of that size
 
 
 class Query(Record):
@@ -93,7 +93,7 @@ def lines(path: str, asked: Query, escaped: bool) -> Iterator[tuple[int, bytes]]
     with open(descriptor, "rb", buffering=0) as file:
         while size := file.readinto(memoryview(buffer)[kept:]):
             end = kept + size
-            whole = buffer.rfind(b"\n", 0, end) + 1 or (end if end >= LONGEST else 0)
+            whole = buffer.rfind(b"\n", 0, end) + 1 or (end if end >= MAX_PIECE_BYTES else 0)
             yield from _candidates(buffer, whole, needles, offset)
             rest = bytes(buffer[whole:end])
             offset, kept = offset + whole, len(rest)

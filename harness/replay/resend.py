@@ -37,7 +37,7 @@ from harness.workplace import confine, lease, run_detection, workplace
 from harness.workplace.lease import Lease, Terms
 
 PATCH = "work.patch"
-GONE = "what the agent left of the place cannot be looked at"
+NO_REPLICA = "what the agent left of the place cannot be looked at"
 COPIED = (names.REPLY, names.REPLY_FAULT, names.NOTES)  # of the folder of the run that was fired
 
 
@@ -192,13 +192,13 @@ def _shot(one: _Shooting) -> SampleDetail:
     except (Interruption, GuardianKilled) as fault:
         cut, outcome.ended, outcome.reason = fault, "killed", "interrupted"
     except OSError as fault:
-        outcome.ended, outcome.reason = "agent_error", f"{GONE}: {fault}"
+        outcome.ended, outcome.reason = "agent_error", f"{NO_REPLICA}: {fault}"
     try:
         checks, fault_words = ([], "interrupted") if cut else _looked_at(run, outcome)
         patch = clones.patch(run.layout.top, run.context.head, outcome.tree) if outcome.tree else b""
         notes += [f"put back: {name}" for name in outcome.refused if name not in one.past.context.dirty]
     except (HarnessError, OSError) as fault:
-        checks, fault_words = [], f"{GONE}: {fault}"
+        checks, fault_words = [], f"{NO_REPLICA}: {fault}"
     finally:
         opened.lease.release()
     shot = _kept(one, run, outcome, checks, fault_words, patch, notes)

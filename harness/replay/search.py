@@ -24,8 +24,8 @@ RUN_FILES = {
 }
 REMEMBERED = ("raw", "memory", "identity")
 PER_FILE = 3
-SHOWN, BEFORE = 160, 50  # characters of a hit, and how many of them before it
-LONGEST_LINE = 1024 * 1024
+SHOWN_CHARS, SHOWN_CHARS_BEFORE = 160, 50  # characters of a hit, and how many of them before it
+MAX_LINE_BYTES = 1024 * 1024
 UNITS = {"m": 60, "h": 3600, "d": 86400}
 
 
@@ -211,7 +211,7 @@ def _hits(path: str, asked: Query, escaped: bool) -> Iterator[tuple[int, str]]:
 
 def _decoded(line: bytes) -> list[str]:
     """The lines of what people read in a row of a transcript or a receipt; a line that is no row, as it is."""
-    row = _row(line) if len(line) <= LONGEST_LINE * 2 else {}
+    row = _row(line) if len(line) <= MAX_LINE_BYTES * 2 else {}
     if row.get("kind") in transcript.FOR_MACHINES:
         return []
     text = row.get("text", f"{row.get('command', '')}\n{row.get('output', '')}" if "command" in row else None)
@@ -220,6 +220,6 @@ def _decoded(line: bytes) -> list[str]:
 
 def snippet(text: str, at: int) -> str:
     """The line around a hit."""
-    start = max(0, at - BEFORE) if len(text) > SHOWN else 0
-    end = start + SHOWN
+    start = max(0, at - SHOWN_CHARS_BEFORE) if len(text) > SHOWN_CHARS else 0
+    end = start + SHOWN_CHARS
     return f"{'…' if start else ''}{text[start:end].strip()}{'…' if end < len(text) else ''}"

@@ -24,7 +24,7 @@ from harness.workplace import workplace
 
 NOW = "now"
 QUEUE = (names.FORMAT, names.FEATURES)
-SHOWN = (names.SPEC, names.FEATURES, names.CONTRACT, names.ISSUES, names.SUMMARY, names.MEMORY, names.CONFIG)
+COMPARED_FILES = (names.SPEC, names.FEATURES, names.CONTRACT, names.ISSUES, names.SUMMARY, names.MEMORY, names.CONFIG)
 DIFF_LINES = 400
 
 
@@ -156,7 +156,7 @@ def diff(layout: Layout, one: str, two: str) -> list[str]:
     """What became other between two snapshots: features field by field, a unified diff of the other files that people read, and
     the commits. Raises BrokenFile for a file that is not recorded: that is never no difference."""
     before, after, lines = of(layout, one), of(layout, two), list[str]()
-    for name in SHOWN:
+    for name in COMPARED_FILES:
         old, new = before.known(name), after.known(name)
         if old != new and name == names.FEATURES:
             lines += _features_diff(queue_of(before), queue_of(after))

@@ -14,7 +14,7 @@ HIGH, ABOVE, BELOW = 150, 14, 22  # pixels of the columns, and of the text aroun
 LEFT = 9.0  # per cent, for the numbers of an axis
 LANE, NAME, BAR = 48, 16, 22  # pixels: of a lane, of its name above the bars, and of these
 NARROWEST, WIDEST = 0.25, 9.0  # per cent: of a bar, of a column
-MOST_LABELS = 8
+MAX_LABELS = 8
 DAY = 24 * 3600
 
 
@@ -63,7 +63,7 @@ def columns(
             wide = min(width * 0.76, WIDEST)
             sizes = {"x": _per(x + (width - wide) / 2), "width": _per(wide), "y": f"{y:.1f}"}
             parts += [element("rect", tip, **sizes, height=f"{height:.1f}", class_=colour(number))] if height else []
-        if at % -(-len(labels) // MOST_LABELS) == 0:
+        if at % -(-len(labels) // MAX_LABELS) == 0:
             parts.append(_word(x + width / 2, ABOVE + HIGH + 16, label, anchor="middle"))
     picture = _picture(title, ABOVE + HIGH + BELOW, parts)
     rows = [[label, *(shown(values[at]) for values in series.values())] for at, label in enumerate(labels)]

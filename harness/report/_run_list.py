@@ -11,7 +11,7 @@ from harness.report._markup import Html, element, folded, joined
 from harness.state.layout import command
 
 ALL_BYTES = 1_100_000  # of what runs said and printed: the page is bounded, however many runs there are
-LEAST, MOST = 300, 8_000  # characters of it for one run
+MIN_RUN_CHARS, MAX_RUN_CHARS = 300, 8_000  # characters of it for one run
 REASON_CHARS = 110
 TEXT_CHARS = 400
 MANY_GREEN = 12  # receipts of one run that are named
@@ -19,7 +19,7 @@ MANY_GREEN = 12  # receipts of one run that are named
 
 def section(found: Facts) -> Html:
     """Every run, the newest first, with a field that filters them."""
-    room = max(LEAST, min(MOST, ALL_BYTES // max(len(found.runs), 1)))
+    room = max(MIN_RUN_CHARS, min(MAX_RUN_CHARS, ALL_BYTES // max(len(found.runs), 1)))
     rows = [_unfinished(one) for one in reversed(found.unfinished)]
     claims = {one.claim.id for one in found.proofs}
     rows += [_run(one, room, claims) for one in reversed(found.runs)]

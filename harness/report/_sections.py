@@ -18,9 +18,9 @@ from harness.report._run_list import anchor, badge, claim_link, duration, kind, 
 
 WORDS = {index.PROVEN: "good", index.GUARDED: "warn", index.UNPROVEN: "bad", index.MANUAL: "warn"}
 STATES = {"passed": "good", "failing": "bad", "blocked": "warn"}
-LONGEST_CHECK = 1_500  # characters
-LONGEST_PAGE = 40_000
-LONGEST_QUESTION = 6_000
+MAX_CHECK_CHARS = 1_500  # characters
+MAX_PAGE_CHARS = 40_000
+MAX_QUESTION_CHARS = 6_000
 MANY_DAYS = 62
 
 
@@ -87,7 +87,7 @@ def _check(check: Check) -> Html:
     return joined(
         [
             element("p", words, class_="note") if words else "",
-            element("pre", faults.cut(check.run, LONGEST_CHECK), tabindex=0),
+            element("pre", faults.cut(check.run, MAX_CHECK_CHARS), tabindex=0),
         ]
     )
 
@@ -250,7 +250,7 @@ def people(found: Facts) -> Html:
 def _question(one: PersonQuestion, opened: bool) -> Html:
     state = badge("waits for an answer", "bad") if opened else badge("answered", "good")
     line = [state, element("strong", one.kind), element("span", one.at, class_="num soft")]
-    text = element("pre", faults.cut(one.text.strip(), LONGEST_QUESTION), tabindex=0)
+    text = element("pre", faults.cut(one.text.strip(), MAX_QUESTION_CHARS), tabindex=0)
     return folded(element("span", joined(line, " "), class_="line"), text, open=opened)
 
 
@@ -288,7 +288,7 @@ def memory(found: Facts) -> Html:
         parts.append(_plots.steps("Memory after each curation (UTC)", moments, series))
     for title, words in (("summary.md, in every prompt", found.summary), ("MEMORY.md, read on demand", found.memory)):
         if words.strip():
-            pre = element("pre", faults.cut(words.strip(), LONGEST_PAGE), tabindex=0)
+            pre = element("pre", faults.cut(words.strip(), MAX_PAGE_CHARS), tabindex=0)
             parts.append(folded(f"{title}: {len(words.strip().splitlines())} lines", pre))
     return joined(parts) if parts else element("p", "Nothing was learned yet.")
 

@@ -27,7 +27,7 @@ from harness.workplace import lease, mission_lock
 from harness.workplace.lease import Terms
 
 TAIL_BYTES = 64 * 1024
-LONGEST_ROW = 2 * transcript.LONGEST_LINE  # a whole row of a transcript is in this much of its end
+MAX_ROW_BYTES = 2 * transcript.MAX_LINE_BYTES  # a whole row of a transcript is in this much of its end
 NEWEST = 12  # runs, receipts and notes that are looked at
 TEXT_CHARS = 2000  # of a row
 
@@ -171,7 +171,7 @@ def _startable(found: Glance) -> list[Feature]:
 def last_rows(paths: RunLayout) -> list[Row]:
     """The last rows for people in a transcript, oldest first; of one that is large only the end is read."""
     found: list[Row] = []
-    for size in (TAIL_BYTES, LONGEST_ROW):
+    for size in (TAIL_BYTES, MAX_ROW_BYTES):
         whole = [transcript.parse(line) for line in _tail(paths.stream, size).split(b"\n")[:-1]]
         found = [row for row in whole if row and row.kind not in transcript.FOR_MACHINES]
         if found:

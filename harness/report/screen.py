@@ -22,8 +22,8 @@ STATUS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating"
 SIGNS = {"run": "▶", "done": "✓", "wait": "…", "ask": "!", "halt": "■"}
 WIDEST_BAR = 30
 PLAIN_WIDTH, PLAIN_HEIGHT = 160, 60
-LEAST_LANE = 2  # lines: its head and what was last
-MOST_FAULTS = 2
+MIN_LANE_LINES = 2  # lines: its head and what was last
+MAX_FAULTS = 2
 
 
 def lines(glance: Glance, width: int, height: int, keys: bool = False) -> list[Text]:
@@ -34,7 +34,7 @@ def lines(glance: Glance, width: int, height: int, keys: bool = False) -> list[T
     others = _others(glance)
     least = sum(min(2, len(rows)) for _, rows in others)
     lanes = _lanes(
-        glance.lanes, max(LEAST_LANE * min(len(glance.lanes), 2), (room - least + 1) // 2, room - _wanted(others))
+        glance.lanes, max(MIN_LANE_LINES * min(len(glance.lanes), 2), (room - least + 1) // 2, room - _wanted(others))
     )
     below = _fitted(others, max(room - len(lanes), 0))
     blank = [Text()] * max(room - len(lanes) - len(below), 0) if keys else []
@@ -93,7 +93,7 @@ def _head(glance: Glance, width: int) -> list[Text]:
         words += [f"cost {totals.cost_usd:.2f} USD"] if totals.cost_usd is not None and "cost" not in capped else []
         words += [f"{totals.tokens:,} tokens"] if totals.tokens is not None and "tokens" not in capped else []
         found.append(_safe(" · ".join(words), "yellow" if any(cap.percent >= 80 for cap in glance.caps) else ""))
-    return [*found, *(_safe(f"not read: {fault}", "red") for fault in glance.faults[:MOST_FAULTS])]
+    return [*found, *(_safe(f"not read: {fault}", "red") for fault in glance.faults[:MAX_FAULTS])]
 
 
 def _progress(glance: Glance, width: int) -> Text:
@@ -114,7 +114,7 @@ def _lanes(lanes: list[Lane], room: int) -> list[Text]:
     """Each run under way with the last lines of its transcript; where there is no room, only the first ones."""
     if not lanes:
         return []
-    shown = lanes[: max(room // LEAST_LANE, 1)]
+    shown = lanes[: max(room // MIN_LANE_LINES, 1)]
     more = len(lanes) - len(shown)
     each, extra = divmod(room - (more > 0), len(shown))
     found = []

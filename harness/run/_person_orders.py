@@ -31,7 +31,7 @@ def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> 
         if ask.cause == checkpoints.FILE:
             context.changes.remove(f"{names.CHECKPOINTS}/{name}.md")
         row = {"at": context.at, "by": by, "state": state, "name": name, "cause": ask.cause, "text": note.strip()}
-        line = checkpoints.line(**row, question=question[: checkpoints.MOST_TEXT])
+        line = checkpoints.line(**row, question=question[: checkpoints.MAX_TEXT_CHARS])
         context.changes.append(names.CHECKPOINT_LOG, line)
     return (
         f"{name} is granted"
@@ -45,7 +45,7 @@ def want(context: OrderContext, title: str, text: str, by: str) -> str:
     if not title.strip():
         raise UsageFault(f"Describe the feature, such as: {command('feature add')} 'it exports CSV'")
     said = "\n".join(filter(None, [" ".join(title.split()), text.strip()]))
-    line = checkpoints.line(at=context.at, by=by, state="wanted", text=said[: checkpoints.MOST_TEXT])
+    line = checkpoints.line(at=context.at, by=by, state="wanted", text=said[: checkpoints.MAX_TEXT_CHARS])
     context.changes.append(names.CHECKPOINT_LOG, line)
     return "noted; a plan is due, and its prompt has it"
 

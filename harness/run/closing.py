@@ -38,10 +38,10 @@ TAKEN = (
     "waits",
     "unlanded",
 )
-FIRST_WAIT, LONGEST_WAIT = 60, 3600
+MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 3600
 JITTER = 0.1
 PAID = ("cost", "tokens")
-LEAST_COST = 0.0001  # USD; less is written as 0, which programs take for no cap, or for a mistake
+MIN_COST_USD = 0.0001  # USD; less is written as 0, which programs take for no cap, or for a mistake
 
 
 def close(run: StartedRun, outcome: Outcome, settings: Config, seconds: float) -> RunResult:
@@ -129,7 +129,7 @@ def cost_left(run: OpenRun) -> float | None:
     most = run.settings.max_cost_usd
     spent = reservations.with_reserved(runs.totals(run.layout), reservations.others(run.layout, run.id))
     left = 0.0 if most is None else most - (spent.cost_usd or 0.0)
-    return max(left, LEAST_COST) if left > 0 else None
+    return max(left, MIN_COST_USD) if left > 0 else None
 
 
 def tokens_left(run: OpenRun) -> int | None:
@@ -143,12 +143,12 @@ def tokens_left(run: OpenRun) -> int | None:
 def retry_at(layout: Layout, until: int) -> int:
     """When to try the vendor again: at its stated time (`until`), else after a back-off that doubles in a row; plus jitter."""
     now = clock.now()
-    wait = min(until - now, runs.LONGEST_STATED)
+    wait = min(until - now, runs.MAX_STATED_SECONDS)
     if wait <= 0:
         row = takewhile(lambda result: result.outcome == "limit", runs.finished(layout))
-        wait = min(FIRST_WAIT * 2 ** len(list(islice(row, 6))), LONGEST_WAIT)
+        wait = min(MIN_WAIT_SECONDS * 2 ** len(list(islice(row, 6))), MAX_WAIT_SECONDS)
     chance = int.from_bytes(os.urandom(4), "big") / 2**32  # `random` costs 5 ms to import
-    return now + wait + round(chance * min(wait * JITTER, runs.MOST_JITTER))
+    return now + wait + round(chance * min(wait * JITTER, runs.MAX_JITTER_SECONDS))
 
 
 def used_by(outcome: Outcome, settings: Config) -> Usage | None:

@@ -27,7 +27,7 @@ LAST_RUNS = 20  # in which an agent may have said its model
 ANNOUNCED = "announced"  # in the cache: the notes that were shown, those about money without their numbers
 EXAMPLE = "examples/todo"
 IGNORE_LINE = "/{prefix}.harness"
-SHOWN = 3
+MAX_SHOWN_PATHS = 3
 STATES = (
     "the repository holds {folders}: a mission started there runs the programs that these name. Look at them before"
 )
@@ -233,8 +233,8 @@ def _states(layout: Layout) -> list[str]:
     """A line for the folders `.harness` in the repository, at any depth, that git does not ignore. 2 git calls."""
     paths = [*repository.tracked_names(layout.top), *repository.untracked(layout.top)]
     found = [*dict.fromkeys(filter(None, map(commit_excludes.state_in, paths)))]
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return [STATES.format(folders=f"{', '.join(found[:SHOWN])}{more}")] if found else []
+    more = f" and {len(found) - MAX_SHOWN_PATHS} more" if len(found) > MAX_SHOWN_PATHS else ""
+    return [STATES.format(folders=f"{', '.join(found[:MAX_SHOWN_PATHS])}{more}")] if found else []
 
 
 def _used_already(layout: Layout) -> str:

@@ -28,7 +28,7 @@ from harness.workplace import mission_lock, workplace
 
 LANE = "HARNESS_LANE"  # the number of the run.sh that started this run, where several work on the mission
 LOOP = "HARNESS_LOOP"
-LONGEST_PID = 20
+MAX_PID_DIGITS = 20
 REASON_CHARS = 140
 AGAIN = "--again"
 DRY = "--dry"  # whether the script starts: nothing else happens
@@ -63,7 +63,7 @@ class RoleSteps(Record):
 def _live_with_loop() -> int:
     """End with the looping run.sh that started this process; its exit code where it is already gone, else 0."""
     word = os.environ.get(LOOP) or "0"
-    if not (word.isascii() and word.isdigit() and len(word) < LONGEST_PID):
+    if not (word.isascii() and word.isdigit() and len(word) < MAX_PID_DIGITS):
         raise UsageFault(
             f"{LOOP} is '{word[:40]}', which is not a process id. Only run.sh sets it; remove it: unset {LOOP}"
         )
@@ -227,7 +227,7 @@ def _ask_person(run: Run) -> None:
     row = {"at": outcome.at, "by": run.opened.id}
     lines = [checkpoints.line(**row, id=name, state="planned") for name in outcome.said if outcome.accepted]
     if asked:
-        words = {"name": asked["name"], "text": asked["text"][: checkpoints.MOST_TEXT]}
+        words = {"name": asked["name"], "text": asked["text"][: checkpoints.MAX_TEXT_CHARS]}
         lines.append(checkpoints.line(**row, state="asked", cause=run.opened.id, **words))
     outcome.changes.append(names.CHECKPOINT_LOG, b"".join(lines))
 

@@ -93,7 +93,7 @@ def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
     limits = {one.agent: one.until for one in refused if one.outcome == "limit"}
     now = clock.now()
     for name, until in limits.items():
-        outcome.waits[name] = min(until if until > now else now + UNSTATED_SECONDS, now + runs.LONGEST_STATED)
+        outcome.waits[name] = min(until if until > now else now + UNSTATED_SECONDS, now + runs.MAX_STATED_SECONDS)
     if limits and not answered:  # without a future time a back-off follows
         outcome.ended, outcome.until = "limit", min(until if until > now else 0 for until in limits.values())
     words = list(filter(None, (f"{outcome.agent} answered", outcome.reason))) if answered else []

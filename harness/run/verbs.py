@@ -20,8 +20,8 @@ from harness.state.files import PRIVATE
 from harness.state.layout import Layout
 from harness.state.state import Changes, State
 
-LONGEST_FAULT = 20_000  # characters of a refusal that are kept
-LONGEST_ASKED = 1024 * 1024  # characters of what an agent asked that are recorded
+MAX_FAULT_CHARS = 20_000  # characters of a refusal that are kept
+MAX_REQUEST_CHARS = 1024 * 1024  # characters of what an agent asked that are recorded
 
 
 def of(run: OpenRun) -> dict[str, Callable[..., Iterable[str]]]:
@@ -39,7 +39,7 @@ def recorded(run: OpenRun, verb: str, carry_out: Callable[..., Iterable[str]], *
         code = fault.code
         raise
     finally:
-        said = [redaction.received(text[:LONGEST_ASKED]) for text in arguments]
+        said = [redaction.received(text[:MAX_REQUEST_CHARS]) for text in arguments]
         row = {"at": clock.stamp(clock.now()), "verb": verb, "arguments": said, "code": code}
         state, name = State(run.layout), names.of_run(run.id, names.ASKED)
         with state.lock_of(name):  # agents may ask in parallel
@@ -59,7 +59,7 @@ def reply(run: OpenRun, text: str) -> Iterable[str]:
     try:
         value = _checked(run, text)
     except RequestRefused as fault:
-        said = str(fault)[:LONGEST_FAULT].encode("utf-8", "replace")
+        said = str(fault)[:MAX_FAULT_CHARS].encode("utf-8", "replace")
         state.put(fault_name, said, mode=PRIVATE)
         raise
     body = encoding.dump_json(value).decode()

@@ -17,7 +17,7 @@ from harness.workplace import workplace
 from harness.workspace import acceptance, grants, places, snapshot
 from harness.workspace.snapshot import WorkspaceSnapshot
 
-SHOWN = 3
+MAX_SHOWN_PATHS = 3
 
 
 def is_there(layout: Layout, settings: Config, folder: str) -> bool:
@@ -115,8 +115,8 @@ def playbooks(layout: Layout, head: str) -> dict[str, bytes | None]:
 
 def words(waits: Sequence[str]) -> list[str]:
     """What a person is told of files of the workspace that wait for them."""
-    more = f" and {len(waits) - SHOWN} more" if len(waits) > SHOWN else ""
-    named = f"{', '.join(waits[:SHOWN])}{more}"
+    more = f" and {len(waits) - MAX_SHOWN_PATHS} more" if len(waits) > MAX_SHOWN_PATHS else ""
+    named = f"{', '.join(waits[:MAX_SHOWN_PATHS])}{more}"
     return [f"runs changed {named}; what counted before counts until: {command('workspace accept')}"] if waits else []
 
 

@@ -20,9 +20,9 @@ from harness.base.encoding import decode, digest, dump_json, parse_json
 from harness.base.errors import BrokenFile, LockBusy
 
 __all__ = ("decode", "digest", "dump_json", "parse_json")
-LONGEST_PID = 10  # digits; more are no process
+MAX_PID_DIGITS = 10  # digits; more are no process
 PRIVATE = 0o600
-LONGEST_SIGNATURE = 4096  # bytes of a lock file
+MAX_SIGNATURE_BYTES = 4096  # bytes of a lock file
 SHARED = 0o644
 READ_ONLY = 0o444
 FIRST = threading.get_ident()  # the thread that loads this
@@ -201,7 +201,7 @@ def abandoned(folder: str) -> list[str]:
 
 def _is_abandoned(temporary: str) -> bool:
     pid = temporary.split(".")[-2]
-    if not (pid.isascii() and pid.isdigit() and len(pid) < LONGEST_PID):
+    if not (pid.isascii() and pid.isdigit() and len(pid) < MAX_PID_DIGITS):
         return False
     try:
         os.kill(int(pid), 0)
@@ -279,7 +279,7 @@ class Lock:
         """Write a description of the holder into the lock file: information for people, not for decisions."""
         self.signed = holder
         size = os.fstat(self.descriptor).st_size
-        if size > LONGEST_SIGNATURE:  # somebody else's bytes: such a descriptor may also append, whatever the offset
+        if size > MAX_SIGNATURE_BYTES:  # somebody else's bytes: such a descriptor may also append, whatever the offset
             os.ftruncate(self.descriptor, 0)
             size = 0
         os.pwrite(

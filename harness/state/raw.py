@@ -20,10 +20,10 @@ from harness.state.state import State
 
 TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
 MARKS = {f"{tag}:": tag for tag in TAGS} | {"-": "-"}  # an untagged entry is read with a colon, and written without
-LONGEST = 300  # characters in a note of a run
-LONGEST_OF_PERSON = 1000  # characters in a note of a person, and in what pages and prompts show of any note
-LONGEST_LINE = 65536  # bytes; a longer line is no entry
-LONGEST_HEAD = 200  # characters of time, role and feature; a line with more is no entry
+MAX_NOTE_CHARS = 300  # characters in a note of a run
+MAX_PERSON_NOTE_CHARS = 1000  # characters in a note of a person, and in what pages and prompts show of any note
+MAX_LINE_BYTES = 65536  # bytes; a longer line is no entry
+MAX_HEAD_CHARS = 200  # characters of time, role and feature; a line with more is no entry
 BREAKS = "\0\r\n\t"
 WINDOW = 10
 CURATOR = "curator"  # the role in the curator's own entries, and their disposition in the archive
@@ -45,7 +45,7 @@ class RawEntry(Record):
 
     def shown(self) -> str:
         """The line as prompts show it: a text of any length is cut to a readable one."""
-        return self.line() if len(self.text) <= LONGEST_OF_PERSON else self.replace(text=readable(self.text)).line()
+        return self.line() if len(self.text) <= MAX_PERSON_NOTE_CHARS else self.replace(text=readable(self.text)).line()
 
 
 def render(at: str, role: str, feature: str, tag: str, text: str) -> str:
@@ -67,42 +67,42 @@ def one_line(text: str) -> str:
 def readable(text: str) -> str:
     """`text` on one line, and cut where it is longer than a note may be."""
     text = one_line(text)
-    return text if len(text) <= LONGEST_OF_PERSON else text[: LONGEST_OF_PERSON - 1].rstrip() + "…"
+    return text if len(text) <= MAX_PERSON_NOTE_CHARS else text[: MAX_PERSON_NOTE_CHARS - 1].rstrip() + "…"
 
 
 def parse_line(line: str, seq: int) -> RawEntry:
     """The entry in one line; an invalid line keeps its text, with an empty tag, and one that is too long its beginning."""
-    if len(line) > LONGEST_LINE:
+    if len(line) > MAX_LINE_BYTES:
         line = _cut(line, len(line.encode("utf-8", "replace")))
     line = line.removeprefix("\ufeff")
     stamp, _, rest = line.partition("] ")
     parts = rest.split(" ", 3)
     if len(parts) == 4 and stamp[:1] == "[" and stamp.endswith("Z") and parts[2] in MARKS:
         role, feature, mark, text = parts
-        if len(stamp) + len(role) + len(feature) <= LONGEST_HEAD:
+        if len(stamp) + len(role) + len(feature) <= MAX_HEAD_CHARS:
             return RawEntry(seq=seq, at=stamp[1:], role=role, feature=feature, tag=MARKS[mark], text=text)
     return RawEntry(seq=seq, at="", role="", feature="-", tag="", text=line)
 
 
 def parse_bytes(line: bytes, size: int, seq: int) -> RawEntry:
     """The entry in a line of `size` bytes, of which `line` has at least the first LONGEST_LINE."""
-    text = line[:LONGEST_LINE].decode("utf-8", "replace")
-    return parse_line(_cut(text, size) if size > LONGEST_LINE else text, seq)
+    text = line[:MAX_LINE_BYTES].decode("utf-8", "replace")
+    return parse_line(_cut(text, size) if size > MAX_LINE_BYTES else text, seq)
 
 
 def _cut(line: str, size: int) -> str:
     """The beginning of a line that is too long. The mark goes first, so that no reader takes the rest for an entry."""
     mark = f"(a line of {size} bytes, cut) "
-    return mark + line[: LONGEST_LINE - len(mark)]
+    return mark + line[: MAX_LINE_BYTES - len(mark)]
 
 
 def lines(path: str, start: int = 0) -> Iterator[tuple[bytes, int]]:
     """(its first LONGEST_LINE bytes, its length in bytes) of each whole line from the offset `start` on, without its newline.
     Time is linear and memory small, however long a line is; a torn last line is left out."""
     head, size = b"", 0
-    for block in files.blocks(path, start, LONGEST_LINE):
+    for block in files.blocks(path, start, MAX_LINE_BYTES):
         first, *others = block.split(b"\n")
-        head, size = head + first[: LONGEST_LINE - len(head)], size + len(first)
+        head, size = head + first[: MAX_LINE_BYTES - len(head)], size + len(first)
         if others:
             yield head, size
             *whole, head = others
@@ -130,7 +130,7 @@ def checked(tag: str, text: str, *, in_run: bool) -> str:
     text = one_line(redaction.received(text))
     if not text:
         raise UsageFault("The note is empty. Say in one line what the next stranger needs, with the command.")
-    most = LONGEST if in_run else LONGEST_OF_PERSON
+    most = MAX_NOTE_CHARS if in_run else MAX_PERSON_NOTE_CHARS
     if len(text) > most:
         raise UsageFault(f"The note has {len(text)} characters; one line of at most {most} is kept. Shorten it.")
     return text

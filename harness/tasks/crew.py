@@ -148,7 +148,7 @@ class Crew:
 
     def _note_end(self, job: Job, status: str, reply: str, reason: str) -> None:
         task = job.task
-        task.reply, task.reason, task.status = reply[: record.LONGEST], reason, status
+        task.reply, task.reason, task.status = reply[: record.MAX_TEXT_CHARS], reason, status
         task.ended = clock.stamp(clock.now())
         task.seconds = round(task.seconds + time.monotonic() - job.begun, 3)
         task.usage = {name: value for name, value in job.used.asdict().items() if value}

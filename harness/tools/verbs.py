@@ -67,7 +67,7 @@ TEXT = {"type": "string"}
 TOOLS = [
     _tool(
         "note",
-        f"Keep one line (at most {raw.LONGEST} characters) for later runs: what was learned, with the command.",
+        f"Keep one line (at most {raw.MAX_NOTE_CHARS} characters) for later runs: what was learned, with the command.",
         {"text": TEXT, "tag": {"type": "string", "enum": list(raw.TAGS)}},
         ["text"],
     ),

@@ -19,7 +19,7 @@ BEGIN = "# harness schedules: begin. Written by `harness schedule`, which replac
 END = "# harness schedules: end"
 PROGRAM = "crontab"
 NONE = ("no crontab", "can't open")  # how the crontabs of Debian, BSD, cronie and busybox say that there is none
-MOST_CHARACTERS = 998
+MAX_CHARACTERS = 998
 SECONDS = 30.0
 NAME = "your crontab"
 
@@ -39,9 +39,9 @@ class CrontabEntry(Record):
         if bad:
             raise UsageFault(f"A crontab cannot hold the path {bad!r}: it has a backslash or a line break. Rename it.")
         words = shlex.join(self.command).replace("%", "\\%")
-        if len(os.fsencode(words)) > MOST_CHARACTERS:
+        if len(os.fsencode(words)) > MAX_CHARACTERS:
             raise UsageFault(
-                f"A crontab's command has at most {MOST_CHARACTERS} characters; with {self.folder} it has more."
+                f"A crontab's command has at most {MAX_CHARACTERS} characters; with {self.folder} it has more."
             )
         return f"{self.times} {words}"
 

@@ -16,7 +16,7 @@ from harness.state.layout import Layout, command
 from harness.unattended import _logins
 from harness.unattended.schedule_log import StartMemory
 
-LEAST_FREE_MIB, LEAST_FREE_FILES = 1024, 10_000
+MIN_FREE_MIB, MIN_FREE_FILES = 1024, 10_000
 REFUSED = ("auth", "config")  # the outcomes after which a person must do something about an agent
 AGAIN_SECONDS = 6 * 3600  # what a vendor refused may have been paid or mended elsewhere
 
@@ -39,9 +39,9 @@ def disk(where: Layout) -> list[str]:
             there = os.path.dirname(there)
         room = os.statvfs(there)
         free, names = room.f_bavail * room.f_frsize // 2**20, room.f_favail
-        few = room.f_files > 0 and names < LEAST_FREE_FILES  # some file systems count no files
-        if free < LEAST_FREE_MIB or few:
-            left = f"{free} MiB, less than {LEAST_FREE_MIB}" if free < LEAST_FREE_MIB else f"room for {names} files"
+        few = room.f_files > 0 and names < MIN_FREE_FILES  # some file systems count no files
+        if free < MIN_FREE_MIB or few:
+            left = f"{free} MiB, less than {MIN_FREE_MIB}" if free < MIN_FREE_MIB else f"room for {names} files"
             found[os.stat(there).st_dev] = (
                 f"disk: {left} left at {there}; make room, perhaps: {command('gc --keep-days 30')}"
             )

@@ -10,7 +10,7 @@ from harness.base.errors import UsageFault
 from harness.base.record import Record
 
 MINUTE, DAY = 60, 24 * 3600
-LONGEST_LOOK = (
+MAX_LOOK_SECONDS = (
     31 * DAY
 )  # further back nobody wants a count of missed starts, nor further ahead the next one but for rare days
 FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
@@ -116,12 +116,12 @@ def _number(word: str, name: str) -> int:
 
 def between(known: Sequence[Times], since: int, until: int) -> list[int]:
     """The minutes after `since`, up to and with `until`, that are due, as unix seconds; at most a month back."""
-    return [*_due(known, max(since, until - LONGEST_LOOK), until)]
+    return [*_due(known, max(since, until - MAX_LOOK_SECONDS), until)]
 
 
 def following(known: Sequence[Times], now: int) -> int:
     """The next minute that is due; 0 where none is within a month."""
-    return next(islice(_due(known, now, now + LONGEST_LOOK), 1), 0)
+    return next(islice(_due(known, now, now + MAX_LOOK_SECONDS), 1), 0)
 
 
 def _due(known: Sequence[Times], since: int, until: int) -> Iterator[int]:

@@ -14,7 +14,7 @@ from harness.unattended._crontab import CrontabEntry
 from harness.unattended._times import Times
 from harness.unattended.schedules import Schedule
 
-MOST_INTERVALS = 500
+MAX_INTERVALS = 500
 DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
 
@@ -69,7 +69,7 @@ def _listed(numbers: list[int], all_of_them: int) -> str:
 def _launchd(found: Schedule, words: list[str]) -> list[str]:
     label = f"harness.{found.id}"
     whens = [one for known in found.known_times for one in _intervals(known)]
-    if len(whens) > MOST_INTERVALS:
+    if len(whens) > MAX_INTERVALS:
         raise UsageFault(f"launchd needs an entry for each time, and these are {len(whens)}. Take fewer: --every 1h")
     content = plistlib.dumps({"Label": label, "ProgramArguments": words, "StartCalendarInterval": whens})
     path = f"~/Library/LaunchAgents/{label}.plist"

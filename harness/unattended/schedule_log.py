@@ -17,8 +17,8 @@ from harness.base.record import Record
 from harness.state import files
 from harness.state.layout import Layout
 
-MOST_BYTES = 512 * 1024
-LONGEST_LINE = 2000
+MAX_BYTES = 512 * 1024
+MAX_LINE_CHARS = 2000
 STAMP = len("2026-04-24T10:05:12Z")
 
 
@@ -86,12 +86,12 @@ class ScheduleLog:
             self._held += [LogRow(at=clock.now(), text=line) for line in lines]
             return
         plain = (line.replace("\n", " ") for line in lines)
-        cut = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …" for line in plain]
+        cut = [line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]} …" for line in plain]
         data = "".join(f"{stamp} {console.sanitise(line)}\n" for line in cut).encode()
         if not data:
             return
         files.make_folder(os.path.dirname(self.path))
-        if files.length(self.path) + len(data) > MOST_BYTES:
+        if files.length(self.path) + len(data) > MAX_BYTES:
             files.move(self.path, self.older)
         files.add_line(self.path, data)
         for line in cut if self.echo else ():

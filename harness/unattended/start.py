@@ -31,7 +31,7 @@ from harness.workplace import lease, run_detection, unsettled_runs
 QUIET = "Nothing more is written here until that changes."
 FAULTS = (errors.NEEDS_PERSON, errors.USAGE, errors.BROKEN, errors.UNAVAILABLE, errors.INTERNAL)
 HELD_SECONDS = 20.0  # a start that can begin no run has said so by then
-MOST_SAID = 20  # lines
+MAX_LOGGED_LINES = 20  # lines
 
 
 class Look(Record):
@@ -235,7 +235,7 @@ def _keep(log: ScheduleLog, output: IO[bytes], said: list[str]) -> None:
             if text and text != last:
                 last = text
                 log.write(f"  {text}")
-                said += [text] if len(said) < MOST_SAID and not text.startswith("> ") else []
+                said += [text] if len(said) < MAX_LOGGED_LINES and not text.startswith("> ") else []
 
 
 def _ended(where: Layout, log: ScheduleLog, how: str, fault: str, *, again: bool) -> None:

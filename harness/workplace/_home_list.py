@@ -25,7 +25,7 @@ NAMES_A_FILE = re.compile(
     r"(?im)^\s*(?:cafile|ca-file|cert|cacert|cainfo|ca_certificate|ssl-?ca(?:info|path)|ssl_verify|excludesfile"
     r"|attributesfile)\s*[=:]\s*[\"']?([^\s\"'][^\"'\n]*)"
 )
-MOST_LINKS = 8  # from one to the next
+MAX_LINKS = 8  # from one to the next
 
 
 class HomeEntry(NamedTuple):
@@ -211,7 +211,7 @@ def _links(folder: str) -> Iterator[str]:
     except OSError:
         return
     for path in links:
-        for _ in range(MOST_LINKS):
+        for _ in range(MAX_LINKS):
             if not os.path.islink(path):
                 break
             path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))

@@ -24,7 +24,7 @@ UNATTENDED = {
     "GIT_TERMINAL_PROMPT": "0",
     "DEBIAN_FRONTEND": "noninteractive",
 }
-SHOWN = 2
+MAX_SHOWN_NAMES = 2
 
 
 def withheld(base: Mapping[str, str], passed: Collection[str] = (), needs: Collection[str] = ()) -> list[str]:
@@ -39,8 +39,8 @@ def _withheld(base: Mapping[str, str], passed: Collection[str], needs: Collectio
 
 def not_passed(names: list[str]) -> str:
     """These names in a sentence, the first of them; "" for none."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{NOT_PASSED}{', '.join(names[:SHOWN])}{more}; see [env] pass" if names else ""
+    more = f" and {len(names) - MAX_SHOWN_NAMES} more" if len(names) > MAX_SHOWN_NAMES else ""
+    return f"{NOT_PASSED}{', '.join(names[:MAX_SHOWN_NAMES])}{more}; see [env] pass" if names else ""
 
 
 def mentioned(text: str, base: Mapping[str, str], passed: Collection[str] = (), needs: Collection[str] = ()) -> str:

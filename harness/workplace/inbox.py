@@ -24,12 +24,12 @@ from harness.state import files
 from harness.state.layout import Layout
 
 SOCKET = "socket"
-LONGEST_REQUEST = 16 * 1024 * 1024  # bytes
+MAX_REQUEST_BYTES = 16 * 1024 * 1024  # bytes
 READ_SECONDS = 30.0  # how long a client may take to send its request
 LEAVE_SECONDS = 5.0  # how long requests under way may take once the run's agent has ended
 REAP_SECONDS = 0.5
 WAITING_CLIENTS = 128
-GONE = "The run's inbox does not answer: its agent has ended, or its listener was killed. Nothing was written."
+NO_ANSWER = "The run's inbox does not answer: its agent has ended, or its listener was killed. Nothing was written."
 
 
 class Inbox:
@@ -171,7 +171,7 @@ def _request(client: socket.socket) -> dict[str, Any]:
     data = bytearray()
     while not data.endswith(b"\n"):
         chunk = client.recv(65536)
-        if not chunk or len(data) > LONGEST_REQUEST:
+        if not chunk or len(data) > MAX_REQUEST_BYTES:
             raise ValueError("a request is one line of JSON")
         data += chunk
     request: dict[str, Any] = json.loads(data)
@@ -197,7 +197,7 @@ def ask(layout: Layout, run_id: str, verb: str, *arguments: str) -> Iterator[str
         server.sendall(encoding.dump_json({"verb": verb, "arguments": list(arguments)}))
         yield from _answers(server)
     except OSError as fault:
-        raise LockBusy(GONE) from fault
+        raise LockBusy(NO_ANSWER) from fault
 
 
 def _answers(server: socket.socket) -> Iterator[str]:
@@ -211,7 +211,7 @@ def _answers(server: socket.socket) -> Iterator[str]:
                 return
             else:
                 raise _Answered(row["fault"], row["code"])
-    raise LockBusy(GONE)
+    raise LockBusy(NO_ANSWER)
 
 
 class _Answered(HarnessError):

@@ -27,7 +27,7 @@ from harness.state.state import State
 
 TREES = "tree-"
 NOWHERE = Position(head="", branch="", tree="")
-SHOWN = 3
+MAX_PATHS = 3
 
 
 class Tree(Record):
@@ -245,9 +245,10 @@ def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, bra
 
 
 def _conflict(layout: Layout, made: Mission, commit: str, paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    more = f" and {len(paths) - MAX_PATHS} more" if len(paths) > MAX_PATHS else ""
     merge = merges.words(layout.top, _of_folder(layout, made), commit)
-    return f"your changes of {', '.join(paths[:SHOWN])}{more} on {made.branch} conflict with the mission's. Settle it: {merge}"
+    named = ", ".join(paths[:MAX_PATHS]) + more
+    return f"your changes of {named} on {made.branch} conflict with the mission's. Settle it: {merge}"
 
 
 def _moved_back(project: str, landed: str, branch: str) -> bool:

@@ -14,8 +14,8 @@ from harness.state.layout import Layout
 from harness.workspace import acceptance, places
 from harness.workspace.acceptance import AcceptanceRow, AcceptedFiles, WaitingChange
 
-LONGEST_BYTES = 1024 * 1024
-MOST_FILES = 500  # of a skill outside the project
+MAX_BYTES = 1024 * 1024
+MAX_FILES = 500  # of a skill outside the project
 
 
 class WorkspaceText:
@@ -64,7 +64,7 @@ class WorkspaceReader:
         """Read these files of the project at once, but those that are too large."""
         known = self.accepted.files
         wanted = [path for name in names if name not in self._read and (path := self.prefix + name) in known]
-        found = self.accepted.read(path for path in wanted if known[path].size <= LONGEST_BYTES)
+        found = self.accepted.read(path for path in wanted if known[path].size <= MAX_BYTES)
         self._read |= {path[len(self.prefix) :]: data for path, data in found.items()}
 
     def text(self, name: str) -> str | None:
@@ -72,8 +72,8 @@ class WorkspaceReader:
         known = self.accepted.files.get(self.prefix + name)
         if known is None:
             return None
-        if known.size > LONGEST_BYTES:
-            raise BrokenFile(name, f"{known.size} bytes are too many", remedy=f"At most {LONGEST_BYTES} are read.")
+        if known.size > MAX_BYTES:
+            raise BrokenFile(name, f"{known.size} bytes are too many", remedy=f"At most {MAX_BYTES} are read.")
         self.fetch([name])
         data = self._read[name]
         if known.mode == contents.LINK:
@@ -211,14 +211,14 @@ def _text_of(path: str) -> str | None:
     """A text file on disk; None where there is none."""
     if not os.path.isfile(path):
         return None
-    if os.path.getsize(path) > LONGEST_BYTES:
-        raise BrokenFile(path, "the file is too large", remedy=f"At most {LONGEST_BYTES} bytes are read.")
+    if os.path.getsize(path) > MAX_BYTES:
+        raise BrokenFile(path, "the file is too large", remedy=f"At most {MAX_BYTES} bytes are read.")
     return files.read_text(path)
 
 
 def _beside(folder: str) -> Iterator[str]:
     """The other files of a skill on disk, at most MOST_FILES."""
     found = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in sorted(names))
-    for path, _ in zip(found, range(MOST_FILES), strict=False):
+    for path, _ in zip(found, range(MAX_FILES), strict=False):
         if os.path.basename(path) != places.SKILL and not os.path.islink(path):
             yield os.path.relpath(path, folder)

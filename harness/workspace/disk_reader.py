@@ -14,7 +14,7 @@ from harness.workspace import places
 from harness.workspace._reader import WorkspaceReader
 from harness.workspace.acceptance import AcceptanceRow, AcceptedFile, AcceptedFiles
 
-MOST_FILES = 5000
+MAX_FILES = 5000
 
 
 class _OnDisk(AcceptedFiles):
@@ -23,7 +23,7 @@ class _OnDisk(AcceptedFiles):
     def __init__(self, layout: Layout, paths: Iterable[str]) -> None:
         super().__init__(layout, "")
         found = (path for name in paths for path in _below(layout.project, name))
-        self.files = {path: _file(layout.project, path) for path, _ in zip(found, range(MOST_FILES), strict=False)}
+        self.files = {path: _file(layout.project, path) for path, _ in zip(found, range(MAX_FILES), strict=False)}
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """See Accepted."""
@@ -92,7 +92,7 @@ def stamp(folders: Iterable[str]) -> list[tuple[str, int, int, int]]:
     """What tells that none of these files and folders changed: (path, inode, size, time) of each, and of all below."""
     found: list[tuple[str, int, int, int]] = []
     left = list(folders)
-    while left and len(found) < MOST_FILES:
+    while left and len(found) < MAX_FILES:
         path = left.pop()
         try:
             one = os.stat(path)

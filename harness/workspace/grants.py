@@ -22,8 +22,8 @@ from harness.workspace.skills import Skill
 from harness.workspace.tools import STDIO, McpServer
 
 STATE, TREE = ".harness", "tree"
-SHOWN = 20  # files of it
-MOST = 100  # digests that are remembered for a folder
+MAX_SHOWN_FILES = 20  # files of it
+MAX_REMEMBERED_DIGESTS = 100  # digests that are remembered for a folder
 WAITS = "not used until you accept it ({accept}): {rows}"
 FOREIGN = (
     "The repository has a .harness of its own, which may start programs and name where your key goes: {rows}. Look at it, then: "
@@ -44,7 +44,7 @@ class Grants(Record):
 
     def accept(self, layout: Layout) -> None:
         """Remember that a person accepted it for the folder."""
-        kept = [one for one in _accepted(layout) if one != self.digest][-MOST:]
+        kept = [one for one in _accepted(layout) if one != self.digest][-MAX_REMEMBERED_DIGESTS:]
         files.make_folder(os.path.dirname(path(layout)))
         row = {"folder": layout.project, "accepted": [*kept, self.digest]}
         files.replace(path(layout), encoding.dump_json(row), files.PRIVATE)
@@ -97,9 +97,9 @@ def of_state(layout: Layout) -> Grants:
     text = (files.read(layout.config) or b"").decode("utf-8", "replace")
     out = repository.run(layout.top, "ls-tree", "-r", "-z", "--name-only", about[0][2])
     names = os.fsdecode(out).split("\0")[:-1]
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    more = f" and {len(names) - MAX_SHOWN_FILES} more" if len(names) > MAX_SHOWN_FILES else ""
     rows = [f".harness/config.toml: {line}" for line in text.split("\n") if line.strip() and line.strip()[0] != "#"]
-    rows.append(f".harness: {', '.join(names[:SHOWN])}{more}")
+    rows.append(f".harness: {', '.join(names[:MAX_SHOWN_FILES])}{more}")
     return _grants(rows, [text, about])
 
 

@@ -14,8 +14,8 @@ from harness.base.record import Record
 from harness.state import documents
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-LONGEST = {"name": 64, "description": 1024, "compatibility": 500}
-MORE = {"license": str, "compatibility": str, "allowed-tools": (str, list), "metadata": dict}
+MAX_CHARS = {"name": 64, "description": 1024, "compatibility": 500}
+OPTIONAL_KEYS = {"license": str, "compatibility": str, "allowed-tools": (str, list), "metadata": dict}
 OFF = "To have no skills, write into config.toml: [workspace] skills = false"
 BOM = "\ufeff"
 PARSED = ("name", "description", "body")
@@ -46,10 +46,10 @@ def parse(text: str, path: str, name: str) -> dict[str, Any]:
     for key in ("name", "description"):
         if not isinstance(meta.get(key), str) or not meta[key].strip():
             raise _broken(path, f"'{key}' must be text, and not empty", _line(text, key))
-    for key, most in LONGEST.items():
+    for key, most in MAX_CHARS.items():
         if len(str(meta.get(key, ""))) > most:
             raise _broken(path, f"'{key}' has more than {most} characters", _line(text, key))
-    for key, kind in MORE.items():
+    for key, kind in OPTIONAL_KEYS.items():
         if key in meta and not isinstance(meta[key], kind):  # type: ignore[arg-type]  # a literal table of types
             raise _broken(path, f"'{key}' is not of the right kind", _line(text, key))
     if not NAME.fullmatch(meta["name"]):

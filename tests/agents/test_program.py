@@ -15,7 +15,7 @@ import pytest
 from harness.agents._answer_state import outcome_of
 from harness.agents._command import Command
 from harness.agents.base import AgentFailure, AgentSuccess, ExecutionContext
-from harness.agents.program import LONGEST_LINE, LineSplitter
+from harness.agents.program import MAX_LINE_BYTES, LineSplitter
 from harness.mission.runs import OUTCOMES
 from harness.process import tree
 from tests.agents import badcli
@@ -128,7 +128,7 @@ def test_lines_are_whole_whatever_the_chunks_are() -> None:
 def test_a_line_over_the_bound_is_skipped_and_reported() -> None:
     """The next line is read normally."""
     lines = LineSplitter()
-    block = b"x" * (LONGEST_LINE // 4)
+    block = b"x" * (MAX_LINE_BYTES // 4)
     found = [line for chunk in [block] * 6 + [b"\n", b"next\n"] for line in lines.feed(chunk)]
     assert found == [b"[a line of %d bytes was skipped]" % (6 * len(block)), b"next"]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.base.errors import UsageFault
-from harness.base.ids import LONGEST, encoded
+from harness.base.ids import MAX_CHARS, encoded
 
 HARD = [
     "..",
@@ -62,7 +62,7 @@ def test_any_two_ids_have_two_names(one: str, two: str) -> None:
     names = [encoded(one), encoded(two)]
     assert (names[0] == names[1]) == (one == two)
     for name in names:
-        assert name.isascii() and folded(name) == name and 0 < len(name) <= LONGEST
+        assert name.isascii() and folded(name) == name and 0 < len(name) <= MAX_CHARS
         assert not set(name) & set("/\\.: \0") and name[0] not in "-_"
 
 

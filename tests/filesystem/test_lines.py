@@ -133,12 +133,12 @@ def test_marks_are_few() -> None:
     with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
         patch.setattr(_lines, "SETTLED_SECONDS", -60.0)
         found = list(os.fstat(file.fileno()))
-        for number in range(_lines.MOST_MARKED * 2):
+        for number in range(_lines.MAX_MARKED_FILES * 2):
             marks.add(os.stat_result([found[0], number, *found[2:]]), 0, 0)
-        for number in range(_lines.MOST_MARKS * 2):
+        for number in range(_lines.MAX_MARKS * 2):
             marks.add(os.fstat(file.fileno()), number, number)
-    assert len(marks.known) <= _lines.MOST_MARKED
-    assert all(len(one) <= _lines.MOST_MARKS for one in marks.known.values())
+    assert len(marks.known) <= _lines.MAX_MARKED_FILES
+    assert all(len(one) <= _lines.MAX_MARKS for one in marks.known.values())
 
 
 def test_lines_that_are_longer_than_a_block_are_found() -> None:

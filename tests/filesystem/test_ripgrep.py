@@ -124,5 +124,5 @@ def test_paths_are_named_in_as_many_calls_as_they_need() -> None:
     made = list(_ripgrep.batches(paths))
     assert [path for batch in made for path in batch] == [f"./{path}" for path in paths]
     assert len(made) > 1
-    assert max(sum(map(len, batch)) for batch in made) < 2 * _ripgrep.MOST_NAMED
+    assert max(sum(map(len, batch)) for batch in made) < 2 * _ripgrep.MAX_PATH_BYTES
     assert list(_ripgrep.batches([])) == [[os.devnull]]

@@ -116,9 +116,9 @@ def test_binary_files_and_links_are_passed_over_and_long_ones_read_in_part(repo:
     opened = repo.open()
     (repo.folder / "binary").write_bytes(b"\0" + CERTAIN["aws-key-id"].encode())
     os.symlink("binary", repo.folder / "link")
-    repo.write("long", "x\n" * new_secrets.LARGEST_BYTES + CERTAIN["aws-key-id"])
-    for number in range(new_secrets.MOST_BYTES // new_secrets.LARGEST_BYTES):
-        repo.write(f"z{number:02}", "x y z\n" * (new_secrets.LARGEST_BYTES // 6 + 1))
+    repo.write("long", "x\n" * new_secrets.MAX_FILE_BYTES + CERTAIN["aws-key-id"])
+    for number in range(new_secrets.MAX_TOTAL_BYTES // new_secrets.MAX_FILE_BYTES):
+        repo.write(f"z{number:02}", "x y z\n" * (new_secrets.MAX_FILE_BYTES // 6 + 1))
     made = repo.work(opened)
     found = new_secrets.keep_out(repo.project, index=repo.index, parent=opened.standing.head, tree=made.tree)
     assert (found.tree, found.out) == (made.tree, [])
@@ -128,7 +128,7 @@ def test_binary_files_and_links_are_passed_over_and_long_ones_read_in_part(repo:
 def test_many_are_named_in_part(repo: Repository) -> None:
     """So a run's line stays readable."""
     found = looked(repo, conf="".join(f'password_{number} = "{drawn(14)}7x"\n' for number in range(9)))
-    assert (len(found.doubtful), found.doubtful[-1]) == (new_secrets.SHOWN + 1, "and 4 more")
+    assert (len(found.doubtful), found.doubtful[-1]) == (new_secrets.MAX_SHOWN_LINES + 1, "and 4 more")
 
 
 def test_what_a_filter_encrypts_is_no_secret(repo: Repository) -> None:

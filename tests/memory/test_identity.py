@@ -83,8 +83,8 @@ def test_one_mission_does_not_fill_what_all_missions_read(folder: str) -> None:
         identity.record(folder, said, [], TODAY)
     identity.record(folder, [told(1, "run setup first", "b-2")], [], TODAY)
     known = identity.evidence(folder)
-    assert len(known) == identity.MOST_EVIDENCE + 1
-    assert (known[0].seq, known[-2].seq, known[-1].mission) == (0, identity.MOST_EVIDENCE - 1, "b-2")
+    assert len(known) == identity.MAX_EVIDENCE + 1
+    assert (known[0].seq, known[-2].seq, known[-1].mission) == (0, identity.MAX_EVIDENCE - 1, "b-2")
 
 
 def test_the_same_in_other_words_raises_the_count(folder: str) -> None:

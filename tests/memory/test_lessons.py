@@ -79,7 +79,7 @@ def test_wordings_are_bounded_and_each_is_found() -> None:
         one = made.add(0, kind, "wording 0 of thing")
         for number in range(20):
             made.say(one, kind, f"wording {number} of thing")
-        assert len(one.texts) == lessons.MOST_WORDINGS
+        assert len(one.texts) == lessons.MAX_WORDINGS
         assert kept in one.texts
         assert all(made.relations(kind, text) == (0, []) for text in one.texts)
 
@@ -133,12 +133,12 @@ def test_two_lessons_become_one_with_the_evidence_of_both() -> None:
 def test_of_too_many_lessons_the_weakest_are_forgotten() -> None:
     """Those that do not hold and that nobody else noted first; what a person deleted stays known."""
     made = Lessons()
-    for number in range(lessons.MOST + 50):
+    for number in range(lessons.MAX_LESSONS + 50):
         made.all[number] = Lesson(id=number, kind="other", texts=["x"], last=number)
     made.all[0].state = lessons.FORGOTTEN
     made.all[4000].state = lessons.SUPERSEDED
     made.all[1].voices = ["a", "b"]
     made.prune()
-    assert len(made.all) == lessons.MOST
+    assert len(made.all) == lessons.MAX_LESSONS
     assert {0, 1} <= made.all.keys()
     assert 4000 not in made.all

@@ -30,8 +30,8 @@ def test_records_come_back_in_the_order_of_their_beginning(tmp_path: Path) -> No
 
 def test_a_text_of_any_length_is_kept_cut(tmp_path: Path) -> None:
     """The whole is in the turns."""
-    tasks.keep(str(tmp_path), MADE.replace(asked=["x" * 2 * tasks.LONGEST]))
-    assert len(tasks.of_run(str(tmp_path))[0].asked[0]) == tasks.LONGEST
+    tasks.keep(str(tmp_path), MADE.replace(asked=["x" * 2 * tasks.MAX_TEXT_CHARS]))
+    assert len(tasks.of_run(str(tmp_path))[0].asked[0]) == tasks.MAX_TEXT_CHARS
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"id": 5}', "{"])

@@ -186,7 +186,7 @@ def test_the_oldest_messages_go_first() -> None:
 
 def test_bounds_are_what_the_page_says() -> None:
     """1 MiB a line, 16 MiB of messages in memory."""
-    assert (transcript.LONGEST_LINE, transcript.MOST_SAID_BYTES) == (1_048_576, 16_777_216)
+    assert (transcript.MAX_LINE_BYTES, transcript.MAX_TEXT_BYTES) == (1_048_576, 16_777_216)
 
 
 # what is written reads back
@@ -262,7 +262,7 @@ def test_the_newest_usage_of_each_agent_is_heard(tmp_path: Path) -> None:
         row("usage", '{"more": 1}'),
         row("usage", '{"cost_source": "guessed"}'),
         row("usage", "[]"),
-        b"x" * (transcript.LONGEST_LINE + 9) + b"\n",
+        b"x" * (transcript.MAX_LINE_BYTES + 9) + b"\n",
     ],
 )
 def test_a_torn_or_forged_row_is_passed_over(tmp_path: Path, line: bytes) -> None:

@@ -33,7 +33,7 @@ def test_many_columns_are_named_now_and_then() -> None:
     """The labels do not run into each other."""
     days = [f"{day:02}" for day in range(60)]
     found = _plots.columns("Cost", days, {"a": [1.0] * 60}, "{:.0f}".format).partition("</svg></figure>")[0]
-    assert len(re.findall('text-anchor="middle"', found)) <= _plots.MOST_LABELS
+    assert len(re.findall('text-anchor="middle"', found)) <= _plots.MAX_LABELS
 
 
 def test_bars_lie_in_their_lane_and_lead_to_their_run() -> None:

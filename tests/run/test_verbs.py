@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from harness.mission import receipts, runs
-from harness.workplace.inbox import GONE
+from harness.workplace.inbox import NO_ANSWER
 from tests.commands.test_agent_requests import tried
 from tests.missions import House, until
 from tests.planned import raw_of
@@ -146,7 +146,7 @@ def test_after_the_agent_nothing_is_taken_any_more(house: House) -> None:
     until(lambda: runs.is_dead(house.layout, name))
     for words in (("note", "late"), ("issue", "late")):
         done = house.program(*words, HARNESS_INSIDE=name)
-        assert (done.code, done.err) == (75, f"harness: {GONE}\n")
+        assert (done.code, done.err) == (75, f"harness: {NO_ANSWER}\n")
     assert house.harness("init", "--quietly").code == 0
     done = house.program("note", "late", HARNESS_INSIDE=name)
     assert (done.code, f"The run {name} is over" in done.err) == (64, True)

@@ -226,7 +226,7 @@ def test_a_lock_file_stays_small_whoever_signs_it(path: str) -> None:
         held.descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
         held.sign({"run": f"r-{number}"})
         held.release()
-        assert os.path.getsize(path) < 2 * files.LONGEST_SIGNATURE
+        assert os.path.getsize(path) < 2 * files.MAX_SIGNATURE_BYTES
 
 
 def test_those_who_look_at_a_free_lock_do_not_take_each_other_for_its_holder(path: str) -> None:

@@ -139,25 +139,25 @@ def test_a_secret_in_a_note_does_not_get_into_memory(layout: Layout) -> None:
 def test_a_long_file_is_read_block_by_block_without_losing_count(layout: Layout) -> None:
     """Lines cross block boundaries; numbers stay; lines may end where a block does."""
     lines = [f"[{AT}] worker - - {number} {'é' * (number % 700)}" for number in range(400)]
-    lines += ["x" * (raw.LONGEST_LINE - 1), "x" * raw.LONGEST_LINE, "", "y"]
+    lines += ["x" * (raw.MAX_LINE_BYTES - 1), "x" * raw.MAX_LINE_BYTES, "", "y"]
     put(layout.raw, "\n".join(lines) + "\ntorn")
     assert [entry.line() for entry in raw.entries(layout.raw, 0)] == lines
     start = len("\n".join(lines[:150]).encode()) + 1
     assert [(entry.seq, entry.line()) for entry in raw.entries(layout.raw, 150, start)] == list(enumerate(lines))[150:]
 
 
-@pytest.mark.parametrize("over", [1, 99, raw.LONGEST_LINE, 5 * raw.LONGEST_LINE + 7])
+@pytest.mark.parametrize("over", [1, 99, raw.MAX_LINE_BYTES, 5 * raw.MAX_LINE_BYTES + 7])
 def test_a_line_that_is_too_long_is_no_entry_and_says_its_length(layout: Layout, over: int) -> None:
     """Its beginning stays, and read again from the archive it is still no entry."""
-    line = LINE + "!" * (raw.LONGEST_LINE + over - len(LINE))
+    line = LINE + "!" * (raw.MAX_LINE_BYTES + over - len(LINE))
     put(layout.raw, f"{LINE}\n{line}\n{LINE}\n")
     before, entry, after = raw.entries(layout.raw, 7)
     assert (before.tag, entry.tag, after.tag, after.seq) == ("TRICK", "", "TRICK", 9)
     assert entry.line().startswith(f"(a line of {len(line)} bytes, cut) {LINE}!!!")
-    assert len(entry.line()) == raw.LONGEST_LINE
+    assert len(entry.line()) == raw.MAX_LINE_BYTES
     assert raw.parse_line(line, 8) == entry
     assert raw.parse_line(entry.line(), 8) == entry
-    assert len(entry.shown()) == raw.LONGEST_OF_PERSON
+    assert len(entry.shown()) == raw.MAX_PERSON_NOTE_CHARS
 
 
 def test_a_time_role_or_feature_that_is_too_long_makes_no_entry() -> None:
@@ -173,7 +173,7 @@ def test_a_time_role_or_feature_that_is_too_long_makes_no_entry() -> None:
 
 def test_what_a_prompt_shows_of_an_entry_is_readable() -> None:
     """Notes that the harness accepts are whole; a longer one is cut with a mark, and stays an entry."""
-    note = f"[{AT}] person - CONTEXT: " + "x" * raw.LONGEST_OF_PERSON
+    note = f"[{AT}] person - CONTEXT: " + "x" * raw.MAX_PERSON_NOTE_CHARS
     assert raw.parse_line(note, 0).shown() == note
     assert raw.parse_line(note + "xx", 0).shown() == note[:-1] + "…"
     assert raw.parse_line(note + "xx", 0).line() == note + "xx"
@@ -188,7 +188,7 @@ def test_one_line_of_any_length_is_read_in_linear_time_and_small_memory(layout: 
     spent, (_, peak) = time.process_time() - started, tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [seq for seq, _ in found] == [0, 1, 2]
-    assert max(length for _, length in found) == raw.LONGEST_LINE
+    assert max(length for _, length in found) == raw.MAX_LINE_BYTES
     assert peak < 2_000_000
     assert spent < 5  # 0.05 s; quadratic, it takes 6 s
 

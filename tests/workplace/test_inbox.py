@@ -123,7 +123,7 @@ def test_forty_at_once_are_all_answered_and_none_is_lost(desk: Desk) -> None:
 
 def test_after_the_run_nobody_answers_and_that_is_seventy_five(desk: Desk) -> None:
     """Also where there was never a listener."""
-    assert desk.ask("note", "early") == (75, "", f"harness: {inbox.GONE}\n")
+    assert desk.ask("note", "early") == (75, "", f"harness: {inbox.NO_ANSWER}\n")
     with desk.inbox():
         pass
     assert desk.ask("note", "late")[0] == 75

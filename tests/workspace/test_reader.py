@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.workspace._reader import LONGEST_BYTES, WorkspaceReader
+from harness.workspace._reader import MAX_BYTES, WorkspaceReader
 from tests.missions import House
 from tests.workspace.workspaces import person, skill
 
@@ -53,7 +53,7 @@ def test_a_person_s_own_come_first_and_are_shadowed_later(house: House) -> None:
 
 def test_what_is_too_large_or_no_text_is_named(house: House) -> None:
     """With its path, and the line of a byte that is none."""
-    person(house, {"AGENTS.md": "x" * (LONGEST_BYTES + 1)})
+    person(house, {"AGENTS.md": "x" * (MAX_BYTES + 1)})
     with pytest.raises(BrokenFile, match=r"AGENTS.md: 1048577 bytes"):
         reader(house).text("AGENTS.md")
     (house.project / "AGENTS.md").write_bytes(b"one\n\xff\n")

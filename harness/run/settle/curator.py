@@ -42,10 +42,10 @@ from harness.state import files, journal, names, raw
 from harness.state.layout import Layout, command, identity_folder
 from harness.state.state import Changes, State
 
-MOST_OTHERS = 5000  # untracked paths that count as the project's
+MAX_UNTRACKED_PATHS = 5000  # untracked paths that count as the project's
 ASK_AT = 20  # waiting notes from which on an agent is asked
 LOOKED_AT = 200  # of the newest entries in the archive: 3 ms
-WINDOW_BYTES = raw.WINDOW * raw.LONGEST_LINE
+WINDOW_BYTES = raw.WINDOW * raw.MAX_LINE_BYTES
 
 
 class CurationPlan(Record):
@@ -350,7 +350,7 @@ def _own_names(asked: Run) -> frozenset[str]:
     run = asked.opened
     own = {*repository.tracked_names(run.checkout), run.mission.id, *_names_of(run.checkout, run.layout)}
     for folder in dict.fromkeys((run.checkout, run.layout.top)):  # what a person has not added is there
-        own |= {*repository.other_names(folder, MOST_OTHERS)}
+        own |= {*repository.other_names(folder, MAX_UNTRACKED_PATHS)}
     for feature in asked.outcome.features:
         own |= {feature.id, *feature.claims}
     return frozenset(own)

@@ -13,7 +13,7 @@ from harness.workplace import recovery_plan, workplace
 
 SUBJECT_CHARS = 72
 INDENT = "    "
-SHOWN = 3
+MAX_SHOWN_PATHS = 3
 
 
 def settle(asked: Run) -> None:
@@ -48,8 +48,8 @@ def _outside(run: StartedRun, outcome: Outcome) -> str:
     below = run.layout.prefix
     changed = repository.changed(run.checkout, run.context.tree, outcome.tree) if below else []
     found = [path for _, path in changed if not path.startswith(below)]
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return f"changed outside {below}: {', '.join(found[:SHOWN])}{more}" if found else ""
+    more = f" and {len(found) - MAX_SHOWN_PATHS} more" if len(found) > MAX_SHOWN_PATHS else ""
+    return f"changed outside {below}: {', '.join(found[:MAX_SHOWN_PATHS])}{more}" if found else ""
 
 
 def _still_ours(run: StartedRun, outcome: Outcome) -> Feature | None:

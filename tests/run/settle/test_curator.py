@@ -316,7 +316,7 @@ def test_a_crash_between_and_in_batches_loses_and_doubles_nothing(layout: Layout
         assert accounted(layout)[:-1] == whole
         seen = [(said.mission, said.seq) for said in identity.evidence(folder)]
         assert len(seen) == len({*seen}) == count // 2 + 4  # one of each word, and a bounded number of the trick
-        names = ", ".join([f"F-{number}" for number in range(1, count, 2)][-pages.MOST_NAMED :])
+        names = ", ".join([f"F-{number}" for number in range(1, count, 2)][-pages.MAX_NAMED :])
         assert f"{TRICK} ({names} · {count // 2}x)" in (files.read_text(layout.memory) or "")
         for name in ("project", "identity"):
             shutil.rmtree(tmp_path / name)
@@ -339,10 +339,10 @@ def test_lines_of_any_length_leave_readable_pages(layout: Layout, folder: str) -
         if feature == "F-001":  # the window of raw.md still has the line
             assert files.length(layout.raw) > 3_000_000
     memory = files.read_text(layout.memory) or ""
-    assert max(map(len, memory.split("\n"))) < raw.LONGEST_OF_PERSON + 60
+    assert max(map(len, memory.split("\n"))) < raw.MAX_PERSON_NOTE_CHARS + 60
     assert len([line for line in memory.split("\n") if line.endswith("… (F-001, F-002 · 2x)")]) == 2
     assert "xxx" not in memory
-    assert max(map(len, identity.text(folder, "worker").split("\n"))) < raw.LONGEST_OF_PERSON + 60
+    assert max(map(len, identity.text(folder, "worker").split("\n"))) < raw.MAX_PERSON_NOTE_CHARS + 60
     assert len(identities(folder)) == 1
 
 
