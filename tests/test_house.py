@@ -118,7 +118,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         "git's folders",
     ),
     **dict.fromkeys(
-        ("workplace.confine", "workplace.home_layer", "workplace._home_list", "workplace.inbox", "process.temporary"),
+        ("workplace.confine", "workplace.home_layer", "workplace._home_list", "workplace.inbox"),
         "folders of a run",
     ),
     **dict.fromkeys(

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Iterator
 
-from harness.agents import registry
 from harness.base import clock, encoding
 from harness.base.errors import GuardianKilled, HarnessError, Interruption, NeedsPerson, RequestRefused
 from harness.base.record import Record
@@ -19,7 +18,6 @@ from harness.git import clones
 from harness.mission import config, contract, features, mission, roles, runs
 from harness.mission.config import Config
 from harness.mission.contract import Claim
-from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun, Outcome, Run
 from harness.process import supervise, temporary, tree
 from harness.proof import check_runs
@@ -168,17 +166,6 @@ class _Shooting(Record):
         return self.stage.place.layout
 
 
-def _agent(
-    order: ResendRequest, settings: Config, past: RunAtOpen, feature: Feature | None
-) -> tuple[str, registry.Agent]:
-    """The agent, ready to think, as the configuration of now has it; raises Unavailable."""
-    kept = workspace_inputs.kept_of(past.where, past.context.run)
-    tools = kept.tools if kept else None
-    known = registry.settings_of(order.layout, settings, order.agent, past.context.role, feature, tools=tools)
-    known = known.replace(attempt=past.context.attempt, feature=past.context.feature, model=order.model or known.model)
-    return order.agent, registry.make(order.agent, known)
-
-
 def _shot(one: _Shooting) -> SampleDetail:
     """Open the run in its place, let the agent think, and look at what came of it; a signal ends it and is raised at the end."""
     opened = _open(one)
@@ -244,8 +231,11 @@ def _open(one: _Shooting) -> OpenedRun:
     )
     outcome = Outcome(layout=staged, changes=Changes(), tree="")
     outcome.take_queue(queue, past.context.feature)
-    agent = _agent(one.order, one.settings, past, feature)
-    return OpenedRun(run=Run(opened=run, outcome=outcome), lease=own, agents=[agent], missing=[])
+    inputs = workspace_inputs.kept_of(past.where, past.context.run)
+    tools = inputs.tools if inputs else None
+    order = one.order
+    agent = opening.agent_again(layout, one.settings, past.context, feature, order.agent, order.model, tools)
+    return OpenedRun(run=Run(opened=run, outcome=outcome), lease=own, agents=[(order.agent, agent)], missing=[])
 
 
 def _context(one: _Shooting, tier: str) -> runs.RunContext:

@@ -350,6 +350,15 @@ def _agents(
     return found, list(missing)
 
 
+def agent_again(
+    layout: Layout, settings: Config, context: RunContext, feature: Feature | None, name: str, model: str, tools: Any
+) -> registry.Agent:
+    """An agent, ready to think about what another run was about, as the configuration of now has it; raises Unavailable."""
+    known = registry.settings_of(layout, settings, name, context.role, feature, tools=tools)
+    known = known.replace(attempt=context.attempt, feature=context.feature, model=model or known.model)
+    return registry.make(name, known)
+
+
 def _context(want: RunRequest, claimed: ClaimedRun) -> RunContext:
     feature, tree, tier = claimed.feature, claimed.tree, claimed.tier
     return RunContext(

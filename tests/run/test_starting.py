@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.agents import spenders
 from harness.base.errors import BrokenFile, NeedsPerson, UsageFault
 from harness.mission import mission
 from harness.run import starting
@@ -265,7 +266,7 @@ def test_the_model_that_an_agent_said_in_its_newest_run_has_a_price(house: House
     log = Path(house.layout.run_log)
     log.write_text(log.read_text().replace('"agent":"scripted"', '"agent":"mine"'))
     house.config('agent = "mine"', *MINE, *PRICE, *CAP)
-    assert starting.spenders(house.layout) == (["mine"], [])
+    assert spenders.configured(house.layout) == (["mine"], [])
 
 
 def test_an_agent_in_a_roles_front_matter_is_announced_too(house: House) -> None:
