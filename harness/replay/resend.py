@@ -26,7 +26,7 @@ from harness.replay._staging import ReplicaFolder, Stage
 from harness.replay.prompt_swap import PromptSwap
 from harness.replay.replays import ReplayRecord, Sample
 from harness.replay.state_at_run import RunAtOpen
-from harness.run import closing, prompt, reconcile, reservations, steps, thinking, verbs, workspace_inputs
+from harness.run import closing, opening, prompt, reconcile, reservations, steps, thinking, verbs, workspace_inputs
 from harness.run.opening import OpenedRun
 from harness.state import files, journal, names
 from harness.state.layout import Layout, command
@@ -91,7 +91,10 @@ def fire_again(order: ResendRequest) -> Iterator[ReplayRecord | SampleDetail]:
     tag = temporary.of_process(f"{made.id}/replay")
     temporary.remove_abandoned(f"{made.id}/replay")
     capped(layout, settings)
-    _agent(order, settings, past, None)
+    given = workspace_inputs.kept_of(past.where, past.context.run)
+    opening.agent_again(
+        layout, settings, past.context, None, order.agent, order.model, given
+    )  # or Unavailable, before all
     replay = replays.begin(layout, order.run)
     for number in range(1, order.times + 1):
         limits = capped(layout, settings)
@@ -231,10 +234,8 @@ def _open(one: _Shooting) -> OpenedRun:
     )
     outcome = Outcome(layout=staged, changes=Changes(), tree="")
     outcome.take_queue(queue, past.context.feature)
-    inputs = workspace_inputs.kept_of(past.where, past.context.run)
-    tools = inputs.tools if inputs else None
-    order = one.order
-    agent = opening.agent_again(layout, one.settings, past.context, feature, order.agent, order.model, tools)
+    order, given = one.order, workspace_inputs.kept_of(past.where, past.context.run)
+    agent = opening.agent_again(order.layout, one.settings, past.context, feature, order.agent, order.model, given)
     return OpenedRun(run=Run(opened=run, outcome=outcome), lease=own, agents=[(order.agent, agent)], missing=[])
 
 

@@ -34,6 +34,7 @@ from harness.state.state import Changes, State
 from harness.workplace import confine, lane_turn, lease, mission_lock, run_detection, workplace
 from harness.workplace.lease import Lease, Terms
 from harness.workplace.workplace import Tree
+from harness.workspace.snapshot import WorkspaceSnapshot
 
 UNCONFINED = "not confined: programs of this run can read and write all that you can (docs/confinement.md)"
 
@@ -351,9 +352,16 @@ def _agents(
 
 
 def agent_again(
-    layout: Layout, settings: Config, context: RunContext, feature: Feature | None, name: str, model: str, tools: Any
+    layout: Layout,
+    settings: Config,
+    context: RunContext,
+    feature: Feature | None,
+    name: str,
+    model: str,
+    given: WorkspaceSnapshot | None,
 ) -> registry.Agent:
-    """An agent, ready to think about what another run was about, as the configuration of now has it; raises Unavailable."""
+    """An agent for the work of another run, which was `given` this workspace, by the configuration of now; raises Unavailable."""
+    tools = given.tools if given else None
     known = registry.settings_of(layout, settings, name, context.role, feature, tools=tools)
     known = known.replace(attempt=context.attempt, feature=context.feature, model=model or known.model)
     return registry.make(name, known)
