@@ -127,7 +127,6 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
             "workplace.mission_lock",
             "workplace.unsettled_runs",
             "cli.quick",
-            "commands.steering",
             "mission.runs",
         ),
         "locks, and who holds them",
