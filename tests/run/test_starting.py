@@ -35,7 +35,7 @@ def untouched(house: House, top: Path, fault: type[Exception], words: str, proje
 def test_without_a_spec_the_message_says_what_to_write(unbegun: House) -> None:
     """A mission needs a SPEC.md first."""
     (unbegun.project / "SPEC.md").unlink()
-    untouched(unbegun, unbegun.folder, UsageFault, "no SPEC.md in .*my project.* Write down there")
+    untouched(unbegun, unbegun.folder, UsageFault, "no SPEC.md in .*my project.* Describe there")
 
 
 @pytest.mark.parametrize("text", ["", " \n\t\n"])
