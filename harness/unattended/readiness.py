@@ -250,7 +250,7 @@ def _path(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
     ]
     if lost:
         again = command("schedule add")
-        yield _bad(f"PATH: a start will not find {', '.join(lost[:5])}, which checks call: say it again: {again}")
+        yield _bad(f"PATH: a start will not find {', '.join(lost[:5])}, which checks call: run it again: {again}")
     unset = [name for name in config.load(layout).passed if name in here and name not in os.environ]
     if unset:
         ways = "put each at the top of your crontab (crontab -e)"

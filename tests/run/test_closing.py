@@ -171,7 +171,7 @@ def test_a_stalled_mission_stops_after_the_run_that_reached_the_cap(house: House
     """The run itself writes the escalation, once."""
     run = stalled(house)
     text = house.read("escalation.md")
-    assert text.startswith("---\nkind: stalled\n---\nFeature after feature was set aside, ")
+    assert text.startswith("---\nkind: stalled\n---\nFeatures are set aside, or runs change nothing, ")
     assert f"- run {run}: worker F-001 ok  blocked: docker is missing\n" in text
     assert escalate(house) == text
     assert (house.harness("next").out, house.harness("next").code) == ("ESCALATE stalled\n", 3)
