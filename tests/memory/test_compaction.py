@@ -252,7 +252,7 @@ def test_one_compaction_of_more_lessons_than_are_known_at_once(
     mission: Mission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that had to leave meanwhile are accounted for, as every entry is; what replaces one of them is kept."""
-    monkeypatch.setattr(lessons, "MOST", 10)
+    monkeypatch.setattr(lessons, "MAX_LESSONS", 10)
     for number in range(60):
         mission.line(f"the service alpha{number} listens on port {4000 + number}", "CONTEXT")
         mission.line(f"jobs of beta{number} go through queue{number}", "DECISION")

@@ -66,7 +66,7 @@ def test_what_is_no_query_is_refused(words: list[str], regex: bool) -> None:
 def test_a_line_without_end_is_taken_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory stays bounded; what is in one piece is found."""
     monkeypatch.setattr(query, "BLOCK", 1000)
-    monkeypatch.setattr(query, "LONGEST", 4000)
+    monkeypatch.setattr(query, "MAX_PIECE_BYTES", 4000)
     path = tmp_path / "file"
     path.write_text("x" * 10_000 + "needle" + "x" * 10_000)
     found = list(query.lines(str(path), query.query(["needle"], False), False))

@@ -57,7 +57,7 @@ def test_no_trust_is_a_fault(house: House) -> None:
 
 def test_a_disk_without_room(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line for each file system, with how much is left and where."""
-    monkeypatch.setattr(_preflight, "LEAST_FREE_MIB", 10**9)
+    monkeypatch.setattr(_preflight, "MIN_FREE_MIB", 10**9)
     found = _preflight.disk(house.layout)
     assert found and all("MiB, less than 1000000000 left at /" in line for line in found)
 

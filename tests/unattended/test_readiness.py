@@ -161,7 +161,7 @@ def test_a_variable_of_pass_that_a_start_lacks(night: Crontab, monkeypatch: pyte
 
 def test_no_room_on_the_disk(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line a file system; a start is refused for the same reason."""
-    monkeypatch.setattr(_preflight, "LEAST_FREE_MIB", 10**9)
+    monkeypatch.setattr(_preflight, "MIN_FREE_MIB", 10**9)
     done = asked(night.house)
     assert done.code == 11 and "bad   disk: " in done.out and "gc --keep-days" in done.out, done
 

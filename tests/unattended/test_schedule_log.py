@@ -23,7 +23,7 @@ def test_every_line_has_its_time_and_no_line_breaks_the_log(house: House) -> Non
 
 def test_it_never_holds_more_than_two_files(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """The older half goes; the newest lines are always there."""
-    monkeypatch.setattr(schedule_log, "MOST_BYTES", 2000)
+    monkeypatch.setattr(schedule_log, "MAX_BYTES", 2000)
     log = ScheduleLog(house.layout)
     for number in range(500):
         log.write(f"line {number}")

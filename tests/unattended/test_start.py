@@ -262,7 +262,7 @@ def test_what_is_known_to_fail_is_not_started(night: Crontab, monkeypatch: pytes
 def test_how_much_room_is_left_is_no_change(night: Crontab, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that fills up is one line of the log, not one a start."""
     for least in (10**9, 10**9 + 7):
-        monkeypatch.setattr(_preflight, "LEAST_FREE_MIB", least)
+        monkeypatch.setattr(_preflight, "MIN_FREE_MIB", least)
         assert night.starts().code == 11
     assert len(night.log()) == 1 and f"less than {10**9} left" in night.log()[0], night.log()
 
