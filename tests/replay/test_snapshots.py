@@ -56,7 +56,7 @@ def test_the_difference_names_features_and_lines(house: House) -> None:
     said = house.harness("snapshot", "diff", first, second)
     assert (said.code, "F-002: " in said.out, "status todo -> validating" in said.out) == (0, True, True)
     assert "code: git diff" in said.out
-    assert "Nothing that people read" in house.harness("snapshot", "diff", second, second).out
+    assert "have the same spec, features" in house.harness("snapshot", "diff", second, second).out
     Path(house.layout.memory).write_text("# a person's line\n")
     assert "+# a person's line" in house.harness("snapshot", "diff", second).out
 

@@ -47,7 +47,7 @@ def test_a_link_leads_to_a_file_of_the_folder_or_is_refused(tmp_path: Path) -> N
     assert snapshot.gather(layout, "", Config(), snapshot.WORDS).sections[0].text == "Rules.\n"
     (tmp_path / "AGENTS.md").unlink()
     (tmp_path / "AGENTS.md").symlink_to("/etc/passwd")
-    with pytest.raises(BrokenFile, match="no file of the folder"):
+    with pytest.raises(BrokenFile, match="not a file of the folder"):
         snapshot.gather(layout, "", Config(), snapshot.WORDS)
 
 

@@ -206,7 +206,7 @@ def test_a_link_leads_to_another_file_and_nowhere_else(house: House) -> None:
     os.symlink("/etc/hostname", house.project / "AGENTS.md")
     person(house, {})
     done = house.role("worker", "F-002")
-    assert done.code == 65 and "no file of the repository" in done.err
+    assert done.code == 65 and "not a file of the repository" in done.err
 
 
 def test_without_a_workspace_there_is_nothing_of_it(house: House) -> None:
