@@ -20,7 +20,6 @@ from harness.process.supervise import Child
 from harness.replay import replays, resend
 from harness.state import files, names
 from harness.state.layout import Layout
-from harness.workplace import run_detection
 
 FIRST_CHARS = 100
 MOST_SECONDS = 900.0
@@ -149,10 +148,9 @@ def _answer(turn: Turn) -> dict[str, Any] | None:
 
 def again(layout: Layout, where: Layout, known: Seen, *, send: bool) -> Again:
     """Make the request once more in a child, and send it where that is asked; then it is kept as a replay, and its cost counts as
-    one. Raises Unavailable without the packages, UsageFault inside a run, NeedsPerson where a cap is used up."""
+    one. Raises Unavailable without the packages, NeedsPerson where a cap is used up."""
     settings = config.load(layout)
     if send:
-        run_detection.refuse(layout, "replay --agent")
         resend.capped(layout, settings)
     if not builtin.installed():
         raise Unavailable(builtin.NO_EXTRA.format(python=sys.executable, extra=builtin.EXTRA))

@@ -11,7 +11,6 @@ from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import status as statuses
 from harness.commands import why as explaining
-from harness.notice import hooks
 from harness.replay import spending
 from harness.report import live, page_file, screen
 from harness.report.glance import Watcher
@@ -110,6 +109,5 @@ def report(of: str, target: str, opens: bool) -> int:
 @click.argument("word")
 def ending(word: str) -> None:
     """The lines with which run.sh ends."""
-    console.print_line("\n".join(statuses.ending(here(), word)))
-    for line in hooks.at_ending(here(), word):
-        console.print_line(console.sanitise(f"warning   {line}"))
+    for line in statuses.last_words(here(), word):
+        console.print_line(line)

@@ -11,7 +11,6 @@ from harness.base import console, errors
 from harness.base.record import Record
 from harness.cli import _values
 from harness.cli.help import unknown
-from harness.commands.steering import looping
 from harness.decision import views
 from harness.mission import mission, roles, runs, transcript
 from harness.mission.transcript import Row
@@ -19,7 +18,7 @@ from harness.run import steps
 from harness.state import files, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import lease
+from harness.workplace import lease, mission_lock
 
 BLOCK = 65536
 POLL_SECONDS = 0.2
@@ -108,7 +107,7 @@ def find(layout: Layout, what: str) -> str:
 def follow_mission(layout: Layout) -> None:
     """The run under way, or the newest, and then every next one, until neither run.sh nor a run works on the mission."""
     alive = [one.run for one in lease.alive(layout)]
-    _follow(layout, alive or ([] if looping(layout) else [find(layout, "")]), follow=True, every=True)
+    _follow(layout, alive or ([] if mission_lock.looping(layout) else [find(layout, "")]), follow=True, every=True)
 
 
 def _follow(layout: Layout, wanted: list[str], follow: bool, every: bool = False) -> None:
@@ -117,7 +116,7 @@ def _follow(layout: Layout, wanted: list[str], follow: bool, every: bool = False
     readers = {run_id: TranscriptReader(layout, run_id) for run_id in wanted}
     above, first = "", True
     while True:
-        more = every and looping(layout)
+        more = every and mission_lock.looping(layout)
         if every:
             begun = [name for name in State(layout).list(names.RUNS) if name not in old and name not in readers]
             readers |= {name: TranscriptReader(layout, name) for name in begun}

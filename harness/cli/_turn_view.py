@@ -12,10 +12,13 @@ from harness.builtin import past
 from harness.builtin.past import Again, Seen
 from harness.cli import _tables, _values
 from harness.state.layout import Layout
+from harness.workplace import run_detection
 
 
 def turn(layout: Layout, where: Layout, run_id: str, number: int, task: str, *, sends: bool, as_json: bool) -> int:
     """Show a request, and send it again where that is asked; 65 where other bytes come out than were sent."""
+    if sends:
+        run_detection.refuse(layout, "replay --agent")
     known = past.seen(where, run_id, number, task)
     made = past.again(layout, where, known, send=sends) if sends or past.comparable() else None
     return shown(known, made, as_json=as_json)

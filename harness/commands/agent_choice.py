@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from shutil import which
 
-from harness.agents import builtin, registry
+from harness.agents import builtin, registry, spenders
 from harness.base.errors import Unavailable, UsageFault
 from harness.commands import _config_text
 from harness.decision import ceiling as most
 from harness.decision import views
 from harness.mission import config, roles
 from harness.mission.config import Config
-from harness.run import starting
 from harness.state import journal, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
@@ -102,7 +101,7 @@ def ceiling(layout: Layout) -> str:
     """What the mission can cost at most, in one sentence; "" while it has no agent."""
     settings, playbooks = config.load(layout), os.path.isdir(os.path.join(layout.project, "playbooks"))
     named = playbooks or any(roles.agents_of(settings, roles.load(layout, role)) for role in roles.known(layout))
-    return most.words(views.limits_of(settings), *starting.spenders(layout)) if named else ""
+    return most.words(views.limits_of(settings), *spenders.configured(layout)) if named else ""
 
 
 def _program(name: str) -> str:

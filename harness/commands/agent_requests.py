@@ -26,6 +26,11 @@ def text_of(path: str) -> str:
     return text
 
 
+def note(layout: Layout, run_id: str, tag: str, text: str) -> None:
+    """Have the run append a note; raises what it refused."""
+    list(inbox.ask(layout, run_id, "note", tag, text))
+
+
 def reply(layout: Layout, text: str, run_id: str = "") -> str:
     """Have the run check a reply, and keep it; raises what it refused. `run_id`: the run, where the caller knows it."""
     run_id = run_id or run_detection.run_id(layout)

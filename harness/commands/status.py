@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.base import clock, encoding, faults
+from harness.base import clock, console, encoding, faults
 from harness.commands import curations
 from harness.decision import checkpoints, doubts, escalations, gaps, overview, rules
 from harness.decision.rules import View
@@ -227,6 +227,12 @@ def _marked(found: list[ClaimStatus], mark: str) -> list[str]:
 
 def _named(claims: list[str], words: str) -> str:
     return f"{doubts.few(claims)}   ({command(words)} {claims[0].split(' ')[0]})" if claims else ""
+
+
+def last_words(layout: Layout, word: str) -> Iterator[str]:
+    """The lines with which run.sh ends, then a warning for each hook that fails to get this decision."""
+    yield from ending(layout, word)
+    yield from (console.sanitise(f"warning   {line}") for line in hooks.at_ending(layout, word))
 
 
 def ending(layout: Layout, word: str) -> list[str]:

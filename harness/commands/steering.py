@@ -8,8 +8,7 @@ from harness.base import clock
 from harness.base.errors import UsageFault
 from harness.decision import person_notes
 from harness.mission import mission, roles
-from harness.process import tree
-from harness.state import files, names
+from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State
 from harness.workplace import lease, mission_lock, run_detection
@@ -37,7 +36,7 @@ def resume(layout: Layout) -> str:
     there = [(name, _first_line(layout, name)) for name, _ in HALTS.values() if State(layout).exists(name)]
     for name, _ in there:
         State(layout).remove(name)
-    loop = looping(layout)
+    loop = mission_lock.looping(layout)
     then = "run.sh goes on with the mission" if loop else f"Start it: {command()}"
     if not there:
         return f"The mission is neither paused nor stopped. {then}."
@@ -108,16 +107,6 @@ def steering(layout: Layout) -> str:
     return State(layout).text(names.STEER) or ""
 
 
-def looping(layout: Layout) -> bool:
-    """Whether a run.sh goes on with the mission. Its pid comes first: a look at the lock itself could keep a start from it."""
-    return any(_loops(lock) for lock in mission_lock.loops(layout))
-
-
-def _loops(lock: files.Lock) -> bool:
-    pid = lock.holder().get("pid")
-    return isinstance(pid, int) and tree.lives(pid) and not files.is_free(lock.path)
-
-
 def _next(layout: Layout) -> str:
     """What happens to what is under way."""
     alive = [one.run for one in lease.alive(layout)]
@@ -125,7 +114,11 @@ def _next(layout: Layout) -> str:
         some = f"The runs under way ({', '.join(alive)}) go on to their ends"
         one = f"The run under way ({alive[0]}) goes on to its end"
         return f"{some if alive[1:] else one}, then nothing starts"
-    return "run.sh ends before its next run" if looping(layout) else "Nothing is under way, and nothing starts"
+    return (
+        "run.sh ends before its next run"
+        if mission_lock.looping(layout)
+        else "Nothing is under way, and nothing starts"
+    )
 
 
 def _first_line(layout: Layout, name: str) -> str:

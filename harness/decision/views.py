@@ -19,10 +19,6 @@ from harness.state.layout import Layout, command
 from harness.state.state import State
 from harness.workplace import lease, unsettled_runs
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # what `next` need not load
-    pass
-
 SWEEPS_BACK = 50
 WHY_CHARS = 80
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 
 from harness.process import tree
-from harness.state import files
 
 
 def create(what: str, tag: str = "", *, ordinary: bool = False) -> str:
@@ -45,7 +44,7 @@ def remove_tagged(tag: str, where: str = "") -> None:
     """Remove the temporary folders that a killed run with this tag left behind, also in `where`, its temporary folder."""
     start = os.path.basename(begin(tag)), tree.ordinary_name(tag)
     for folder in {base(), where or base()}:
-        for name in files.names(folder) if os.path.isdir(folder) else []:
+        for name in os.listdir(folder) if os.path.isdir(folder) else []:
             if name.startswith(start):
                 remove(os.path.join(folder, name))
 
@@ -53,7 +52,7 @@ def remove_tagged(tag: str, where: str = "") -> None:
 def remove_abandoned(*tags: str) -> None:
     """Remove the temporary folders of processes that are gone, which made them with `of_process` of these tags."""
     starts, where = [os.path.basename(begin(tag)) for tag in tags], base()
-    for name in files.names(where):
+    for name in os.listdir(where):
         for start in starts:
             pid = name.removeprefix(start).partition("-")[0] if name.startswith(start) else ""
             if pid.isascii() and pid.isdigit() and not tree.lives(int(pid)):
@@ -64,7 +63,7 @@ def remove(folder: str) -> None:
     """Remove the folder and its content as far as permissions allow: what belongs to another user, or is held by a
     mount, stays. Nothing reads it again, so a leftover changes neither a verdict nor the end of a run.
     """
-    if os.path.islink(folder) and _done(files.remove, folder):  # its target does not belong to the run
+    if os.path.islink(folder) and _done(os.unlink, folder):  # its target does not belong to the run
         return
     if _done(os.rmdir, folder):  # it is usually empty
         return

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Iterator
 
-from harness.agents import registry
 from harness.base import clock, encoding
 from harness.base.errors import GuardianKilled, HarnessError, Interruption, NeedsPerson, RequestRefused
 from harness.base.record import Record
@@ -19,7 +18,6 @@ from harness.git import clones
 from harness.mission import config, contract, features, mission, roles, runs
 from harness.mission.config import Config
 from harness.mission.contract import Claim
-from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun, Outcome, Run
 from harness.process import supervise, temporary, tree
 from harness.proof import check_runs
@@ -28,7 +26,7 @@ from harness.replay._staging import ReplicaFolder, Stage
 from harness.replay.prompt_swap import PromptSwap
 from harness.replay.replays import ReplayRecord, Sample
 from harness.replay.state_at_run import RunAtOpen
-from harness.run import closing, prompt, reconcile, reservations, steps, thinking, verbs, workspace_inputs
+from harness.run import closing, opening, prompt, reconcile, reservations, steps, thinking, verbs, workspace_inputs
 from harness.run.opening import OpenedRun
 from harness.state import files, journal, names
 from harness.state.layout import Layout, command
@@ -93,7 +91,10 @@ def fire_again(order: ResendRequest) -> Iterator[ReplayRecord | SampleDetail]:
     tag = temporary.of_process(f"{made.id}/replay")
     temporary.remove_abandoned(f"{made.id}/replay")
     capped(layout, settings)
-    _agent(order, settings, past, None)
+    given = workspace_inputs.kept_of(past.where, past.context.run)
+    opening.agent_again(
+        layout, settings, past.context, None, order.agent, order.model, given
+    )  # or Unavailable, before all
     replay = replays.begin(layout, order.run)
     for number in range(1, order.times + 1):
         limits = capped(layout, settings)
@@ -168,17 +169,6 @@ class _Shooting(Record):
         return self.stage.place.layout
 
 
-def _agent(
-    order: ResendRequest, settings: Config, past: RunAtOpen, feature: Feature | None
-) -> tuple[str, registry.Agent]:
-    """The agent, ready to think, as the configuration of now has it; raises Unavailable."""
-    kept = workspace_inputs.kept_of(past.where, past.context.run)
-    tools = kept.tools if kept else None
-    known = registry.settings_of(order.layout, settings, order.agent, past.context.role, feature, tools=tools)
-    known = known.replace(attempt=past.context.attempt, feature=past.context.feature, model=order.model or known.model)
-    return order.agent, registry.make(order.agent, known)
-
-
 def _shot(one: _Shooting) -> SampleDetail:
     """Open the run in its place, let the agent think, and look at what came of it; a signal ends it and is raised at the end."""
     opened = _open(one)
@@ -244,8 +234,9 @@ def _open(one: _Shooting) -> OpenedRun:
     )
     outcome = Outcome(layout=staged, changes=Changes(), tree="")
     outcome.take_queue(queue, past.context.feature)
-    agent = _agent(one.order, one.settings, past, feature)
-    return OpenedRun(run=Run(opened=run, outcome=outcome), lease=own, agents=[agent], missing=[])
+    order, given = one.order, workspace_inputs.kept_of(past.where, past.context.run)
+    agent = opening.agent_again(order.layout, one.settings, past.context, feature, order.agent, order.model, given)
+    return OpenedRun(run=Run(opened=run, outcome=outcome), lease=own, agents=[(order.agent, agent)], missing=[])
 
 
 def _context(one: _Shooting, tier: str) -> runs.RunContext:

@@ -18,7 +18,6 @@ from harness.mission.features import Feature
 from harness.mission.receipts import Receipt
 from harness.mission.runs import RunResult
 from harness.mission.transcript import Row
-from harness.process import tree
 from harness.report._facts import FactsReader
 from harness.state import files, json_lines, names, raw
 from harness.state.layout import Layout, RunLayout
@@ -141,8 +140,7 @@ class Watcher(FactsReader):
             return word, sentence
         if any(lane.dead for lane in found.lanes):
             return "halt", "a run died; the next start settles it"
-        pids = [lock.holder().get("pid") for lock in mission_lock.loops(self.layout)]
-        loops = any(isinstance(pid, int) and tree.lives(pid) for pid in pids)
+        loops = mission_lock.looping(self.layout)
         return ("run", "run.sh is between two runs") if loops else ("halt", "nothing runs; to go on, start run.sh")
 
     def about(self, found: Glance, known: Overview) -> str:

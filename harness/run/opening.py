@@ -34,6 +34,7 @@ from harness.state.state import Changes, State
 from harness.workplace import confine, lane_turn, lease, mission_lock, run_detection, workplace
 from harness.workplace.lease import Lease, Terms
 from harness.workplace.workplace import Tree
+from harness.workspace.snapshot import WorkspaceSnapshot
 
 UNCONFINED = "not confined: programs of this run can read and write all that you can (docs/confinement.md)"
 
@@ -348,6 +349,22 @@ def _agents(
     if not found and not (role.agent_optional and registry.embedded(names)):
         raise next(iter(missing.values()))
     return found, list(missing)
+
+
+def agent_again(
+    layout: Layout,
+    settings: Config,
+    context: RunContext,
+    feature: Feature | None,
+    name: str,
+    model: str,
+    given: WorkspaceSnapshot | None,
+) -> registry.Agent:
+    """An agent for the work of another run, which was `given` this workspace, by the configuration of now; raises Unavailable."""
+    tools = given.tools if given else None
+    known = registry.settings_of(layout, settings, name, context.role, feature, tools=tools)
+    known = known.replace(attempt=context.attempt, feature=context.feature, model=model or known.model)
+    return registry.make(name, known)
 
 
 def _context(want: RunRequest, claimed: ClaimedRun) -> RunContext:

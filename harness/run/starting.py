@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from itertools import islice
 
 import harness
-from harness.agents import registry
+from harness.agents import registry, spenders
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
 from harness.git import commit_excludes, dotgit, first_commit, repository
 from harness.git.landing import HELD
 from harness.git.repository import Position
-from harness.mission import config, mission, roles, runs, usage
+from harness.mission import config, mission, roles, runs
 from harness.mission.mission import Mission
 from harness.process import temporary
 from harness.run import _archiving, recover
@@ -23,7 +22,6 @@ from harness.state.layout import Layout, command, home, repository_of
 from harness.state.state import Changes, State
 from harness.workplace import environment, mission_lock, unsettled_runs, workplace
 
-LAST_RUNS = 20  # in which an agent may have said its model
 ANNOUNCED = "announced"  # in the cache: the notes that were shown, those about money without their numbers
 EXAMPLE = "examples/todo"
 IGNORE_LINE = "/{prefix}.harness"
@@ -142,28 +140,9 @@ def lay_example(layout: Layout) -> list[str]:
     return [f"wrote {name}" for name in wanted if "/" not in name] + [f"wrote {len(wanted) - 1} files in playbooks/"]
 
 
-def spenders(layout: Layout) -> tuple[list[str], list[str]]:
-    """The configured agents that cost money, and those of them whose cost nobody reports and no price tells."""
-    settings = config.load(layout)
-    newest = {one.agent: (one.usage or {}).get("model") for one in [*islice(runs.finished(layout), LAST_RUNS)][::-1]}
-    of_role, of_agent = (
-        {name: row.get("model") for name, row in table.items()} for table in (settings.roles, settings.agents)
-    )
-    named = {
-        (name, str(of_role.get(role) or of_agent.get(name) or newest.get(name) or ""))
-        for role in roles.known(layout)
-        for name in roles.agents_of(settings, roles.load(layout, role))
-    }
-    kinds = {name: registry.costs(name, settings.agents.get(name, {})) for name in sorted({name for name, _ in named})}
-    costly = [name for name, kind in kinds.items() if kind]
-    silent = {name for name, kind in kinds.items() if kind == "uncounted"}
-    without = {name for name, model in named if not any(usage.price_of(one, settings.prices) for one in (model, name))}
-    return costly, sorted(silent & without)
-
-
 def announcement(layout: Layout) -> list[str]:
     """Warnings before money is spent: agents without a cap or a known cost, and earlier runs of unknown cost."""
-    (costly, hidden), settings = spenders(layout), config.load(layout)
+    (costly, hidden), settings = spenders.configured(layout), config.load(layout)
     cap = "max_cost_usd in [limits]" if costly and settings.max_cost_usd is None else ""
     tables = " and ".join(f"[prices.{name}]" for name in hidden)
     prices = f"{tables}, for {', '.join(hidden)} {'tells' if len(hidden) == 1 else 'tell'} no cost" if hidden else ""

@@ -11,14 +11,13 @@ from harness.state import raw
 from harness.state.layout import Layout
 from harness.tools.answers import failed
 from harness.tools.tool import RUN, RUNS, WRITES, Result, Tool, Workbench
-from harness.workplace import inbox
 
 LONGEST_OUTPUT = 4000  # characters of a check's output that are shown: its end
 
 
 def note(bench: Workbench, arguments: dict[str, Any]) -> Result:
     """Carry a call out."""
-    list(inbox.ask(_mission(bench), bench.run_id, "note", arguments.get("tag", "-"), arguments["text"]))
+    agent_requests.note(_mission(bench), bench.run_id, arguments.get("tag", "-"), arguments["text"])
     return Result(text="Noted.")
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from harness.agents import registry
+from harness.agents import registry, spenders
 from harness.agents.clis import ABOUT
 from harness.base import clock
 from harness.base.errors import HarnessError
-from harness.commands import agent_probe, doctor, status, steering
+from harness.commands import agent_probe, doctor, status
 from harness.commands.agent_probe import Finding
 from harness.decision import rules, views
 from harness.mission import config, contract, roles, runs
 from harness.mission.config import Config
-from harness.run import starting
 from harness.state.layout import Layout, command
 from harness.unattended import _crontab, _machine, _preflight, _programs, _times, schedules
 from harness.unattended.schedules import CRON, Schedule
+from harness.workplace import mission_lock
 
 HOURS = 12  # how long a night is, for a login that ends
 LOOKS_OF_DOCTOR = ("repository", "mission", "ledger", "names", "state")
@@ -85,7 +85,7 @@ def _schedule(layout: Layout) -> Iterator[Finding]:
     """Whether anything starts the mission."""
     made = schedules.load(layout)
     if made is None:
-        loops = steering.looping(layout)
+        loops = mission_lock.looping(layout)
         yield (
             _note("schedule: none, but run.sh goes on with the mission now")
             if loops
@@ -165,7 +165,7 @@ def _due(layout: Layout) -> Iterator[Finding]:
 
 def _money(layout: Layout) -> Iterator[Finding]:
     """Whether agents that cost have a cap."""
-    (costly, hidden), settings = starting.spenders(layout), config.load(layout)
+    (costly, hidden), settings = spenders.configured(layout), config.load(layout)
     where = f"[limits] in {layout.relative(layout.config)}"
     if costly and settings.max_cost_usd is None and settings.max_tokens is None:
         yield _bad(f"cost: {', '.join(costly)} may cost without bound: write max_cost_usd = 10 under {where}")

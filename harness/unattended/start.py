@@ -17,7 +17,7 @@ from typing import IO
 from harness.base import clock, errors
 from harness.base.errors import HarnessError, Interruption
 from harness.base.record import Record
-from harness.commands import status, steering
+from harness.commands import status
 from harness.decision import rules, views
 from harness.mission import order_log, runs
 from harness.notice import hooks
@@ -26,7 +26,7 @@ from harness.state.layout import Layout
 from harness.unattended import _preflight, _times, schedules
 from harness.unattended.schedule_log import ScheduleLog, StartMemory
 from harness.unattended.schedules import Schedule
-from harness.workplace import lease, run_detection, unsettled_runs
+from harness.workplace import lease, mission_lock, run_detection, unsettled_runs
 
 QUIET = "Nothing more is written here until that changes."
 FAULTS = (errors.NEEDS_PERSON, errors.USAGE, errors.BROKEN, errors.UNAVAILABLE, errors.INTERNAL)
@@ -113,7 +113,7 @@ def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
 
 def _holder(where: Layout) -> str:
     """Who goes on with the mission now, "" for nobody."""
-    if not steering.looping(where):
+    if not mission_lock.looping(where):
         return ""
     holder = files.Lock(where.loop_lock).holder()
     now = ", ".join(one.run for one in lease.alive(where)) or "between runs"

@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack
 
 from harness.base.errors import LockBusy
+from harness.process import tree
 from harness.state import files, journal
 from harness.state.folder_lock import FolderLock
 from harness.state.layout import Layout
@@ -67,6 +68,16 @@ def loops(layout: Layout) -> list[files.Lock]:
     first = layout.loop_lock.rpartition("/")[2]
     names = {first, *(name for name in files.names(layout.locks) if name.startswith(first))}
     return [files.Lock(f"{layout.locks}/{name}") for name in sorted(names)]
+
+
+def looping(layout: Layout) -> bool:
+    """Whether a run.sh goes on with the mission. Its pid comes first: a look at the lock itself could keep a start from it."""
+    return any(_loops(lock) for lock in loops(layout))
+
+
+def _loops(lock: files.Lock) -> bool:
+    pid = lock.holder().get("pid")
+    return isinstance(pid, int) and tree.lives(pid) and not files.is_free(lock.path)
 
 
 def without_loops(layout: Layout) -> ExitStack:

@@ -111,6 +111,8 @@ class Server(ThreadingHTTPServer):
     """The server with its brain; `seen` holds the received requests, in order. `trouble` may answer a request in the brain's
     place: it returns whether it did."""
 
+    request_queue_size = 256  # a hundred conversations connect at once
+
     daemon_threads = True
 
     def __init__(self, brain: Brain) -> None:

@@ -38,5 +38,5 @@ def test_the_whole_line_goes_before_its_beginning_and_a_page_before_what_left_it
     assert select("use n", [short, long], [gone]) == [gone]
     with pytest.raises(UsageFault, match="Several lines begin with 'use': 'use make' or 'use make -j2'"):
         select("use", [short, long], [gone])
-    with pytest.raises(UsageFault, match="Say the line"):
+    with pytest.raises(UsageFault, match="Give the line"):
         select("- ", [short])

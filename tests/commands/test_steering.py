@@ -11,7 +11,7 @@ import pytest
 from harness.base.errors import UsageFault
 from harness.commands import steering
 from harness.state.layout import Layout
-from harness.workplace import lease
+from harness.workplace import lease, mission_lock
 from tests.missions import House, until
 
 
@@ -46,7 +46,7 @@ def test_a_run_under_way_goes_on_to_its_end(house: House) -> None:
     house.script("worker", {"run": "touch begun; until test -e go; do sleep 0.05; done; touch 1.txt"})
     loop = house.loop()
     until(lambda: (house.tree / "begun").exists())
-    assert steering.looping(house.layout)
+    assert mission_lock.looping(house.layout)
     assert re.search(
         r"The run under way \(\d+-worker-F-001\) goes on to its end", steering.halt(house.layout, "stop", "")
     )
@@ -55,7 +55,7 @@ def test_a_run_under_way_goes_on_to_its_end(house: House) -> None:
     (house.tree / "go").touch()
     out, _ = loop.communicate(timeout=180)
     assert (loop.returncode, house.feature().status) == (9, "validating"), out
-    assert not steering.looping(house.layout)
+    assert not mission_lock.looping(house.layout)
 
 
 def test_several_runs_under_way_are_spoken_of_as_such(unconfined: House) -> None:

@@ -115,7 +115,7 @@ def test_no_session_waits_for_the_model_of_another(tmp_path: Path) -> None:
             async with agent(tmp_path, server) as one:
                 calls = [one.call("wait", session_id=f"s{number}") for number in range(MANY)]
                 work = [asyncio.ensure_future(call) for call in calls]
-                await until(lambda: server.answered == MANY, 600)
+                await until(lambda: server.answered >= MANY or any(one.done() for one in work), 600)
                 assert (await one.call("at once", session_id="other")).text == "an answer"
                 go.set()
                 assert {reply.outcome for reply in await asyncio.gather(*work)} == {"ok"}
