@@ -269,9 +269,7 @@ def arrows() -> set[tuple[str, str]]:
 
 def test_every_module_stands_in_a_package_of_the_list() -> None:
     """A new module first gets a package."""
-    assert {path.name for path in (HOME / "harness").iterdir() if path.is_dir() and path.name != "__pycache__"} == set(
-        PACKAGES
-    )
+    assert {path.parent.name for path in (HOME / "harness").glob("*/__init__.py")} == set(PACKAGES)
     assert {path.name for path in (HOME / "harness").glob("*.py")} == {"__init__.py", "__main__.py"}
 
 
