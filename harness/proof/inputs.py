@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -34,7 +35,8 @@ CRATE = {
 }  # what is built, not tested
 MODULES = re.compile(r"\s*(module|go|toolchain|require|//|\)|$|[\w./~-]+ v\d)")  # lines of go.mod that say what is used
 RULE = re.compile(r"(?:export\s+)?([\w./%-]+)\s*(?::|[:?+!]?=)")  # of a makefile: a target, or a variable
-OF_MAKE = {"SHELL", "MAKEFLAGS", ".SHELLFLAGS", ".IGNORE"}
+OF_MAKE = {"SHELL", "MAKEFLAGS", ".SHELLFLAGS", ".IGNORE", ".RECIPEPREFIX"}
+BETWEEN = re.compile(r"\s*(#|$|(ifn?(eq|def)|else|endif)\b)")  # what may stand between a rule and its recipe
 WORD = re.compile(r"[\w:.-]+")
 INCLUDE = re.compile(r"^[-s]?include\s+(.+)$", re.MULTILINE)
 ON_PATH = re.compile(r"\bPATH=[\"']?([^\s;&|\"']+)")
@@ -64,6 +66,8 @@ def _heeded(name: str, lines: list[str], check: str) -> dict[str, set[str]]:
             return _scripts(json.loads("\n".join(lines).lstrip("\ufeff")), check)
         except (ValueError, AttributeError):
             return {}
+    if name.endswith(("akefile", ".mk")):
+        return _rules(lines)
     found, section = dict[str, set[str]](), ""
     for line in map(str.strip, lines):
         if line.startswith("[") and name.endswith((".toml", ".ini", ".cfg", "config")):
@@ -92,15 +96,37 @@ def _takes_over(file: FilePatch, name: str) -> bool:
         return not all(map(MODULES.match, file.added))
     if not name.endswith(("akefile", ".mk")):
         return False
-    new = {target for line, target in _defined(file.new) if line in file.added}
-    return bool(new & ({target for _, target in _defined(file.old)} | OF_MAKE))
+    old, new = (Counter(_defined(lines)) for lines in (file.old, file.new))
+    return any(new[name] > old[name] for name in {*old, *OF_MAKE})
 
 
-def _defined(makefile: list[str]) -> Iterator[tuple[str, str]]:
-    """(line, what it sets) of the variables and recipes of a makefile; a rule without a recipe only adds prerequisites."""
-    for line, following in itertools.pairwise([*makefile, ""]):
-        if (found := RULE.match(line)) and ("=" in line or ";" in line or following.startswith("\t")):
-            yield line, found[1]
+def _defined(makefile: list[str]) -> Iterator[str]:
+    """What the variables and recipes of a makefile set; a rule without a recipe only adds prerequisites."""
+    lines = [line for line in makefile if line.startswith("\t") or not BETWEEN.match(line)]
+    for line, following in itertools.pairwise([*lines, ""]):
+        if (found := RULE.match(line)) and (not _is_plain_rule(line) or following.startswith("\t")):
+            yield found[1]
+
+
+def _is_plain_rule(line: str) -> bool:
+    """Whether a line of a makefile has targets and prerequisites, and nothing else."""
+    return ":" in line and not line.startswith("\t") and not any(sign in line for sign in "=;\\")
+
+
+def _rules(makefile: list[str]) -> dict[str, set[str]]:
+    """{targets: their prerequisites and lines of recipes} of a makefile; below "" are all other lines."""
+    found, targets = dict[str, set[str]](), ""
+    for line in makefile:
+        text, (head, _, needed) = line.strip(), line.partition(":")
+        if _is_plain_rule(line) and not BETWEEN.match(line):
+            targets = head.strip()
+            found.setdefault(targets, set()).update(f": {word}" for word in needed.split())
+        elif line.startswith("\t") and text:
+            found.setdefault(targets, set()).add(text)
+        elif text and text[0] != "#":
+            targets = "" if "=" in line else head.strip() if ":" in line else targets
+            found.setdefault("", set()).add(text)
+    return found
 
 
 def shadows(path: str, check: str, outside: str) -> bool:

@@ -134,7 +134,7 @@ MISSIONS = [
             "F-001": ["out=$(python3 ask.py /hello/Ada); test \"$out\" = 'Hello, Ada'"],
             "F-002": [
                 "out=$(python3 ask.py /bye/Ada); test \"$out\" = 'Goodbye, Ada'",
-                "! python3 ask.py /other; python3 ask.py /health",
+                NOTHING_ELSE,
             ],
         },
         books={

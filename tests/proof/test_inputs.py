@@ -21,6 +21,13 @@ EDITS = [
     ("make test", "build/rules.mk", ["-test: a", "+test:"]),
     ("make test", "Makefile", [" test:", " \tbash a.sh", "+test:", "+\ttrue"]),
     ("make test", "Makefile", [" test:", " \tbash a.sh", "+SHELL := true"]),
+    *(
+        ("make test", "Makefile", [" test:", " \tbash a.sh", *taken, "+\ttrue"])
+        for taken in (["+test: a", "+# x"], ["+test: a", "+"], ["+test: a", "+ifndef X"], ["+test: a \\", "+ b"])
+    ),
+    ("make test", "Makefile", [" test:", " \tbash a.sh", "+.RECIPEPREFIX = >", "+test: a", "+>true"]),
+    ("make test", "Makefile", [" test:", "+\ttrue", "+unused:", " \tbash a.sh"]),
+    ("make test", "Makefile", [" test:", "+unused: a", " \tbash a.sh"]),
     ("npm test", "package.json", [*SCRIPTS, '-    "test": "jest"', '+    "test": "true"', "   }", " }"]),
     ("cd web && npm test", "web/package.json", [*SCRIPTS, '-"test": "jest"', '+"test": "true"', " }", " }"]),
     ("npm test", "package.json", [*SCRIPTS, ' "test": "npm run a",', '-"a": "jest"', '+"a": "true"', " }", " }"]),
@@ -41,6 +48,12 @@ EDITS = [
 WORK = [
     ("make test", "Makefile", [" test:", " \tbash a.sh", "+", "+clean:", "+\trm -r build"]),
     ("make test", "Makefile", [" test:", " \tbash a.sh", "+", "+test: more", "+", "+more:", "+\tbash b.sh"]),
+    (
+        "make test",
+        "Makefile",
+        ["-.PHONY: test", "+.PHONY: test lint", " test:", " \tbash a.sh", "+lint:", "+\tbash -n a.sh"],
+    ),
+    ("make test", "Makefile", ["-test: a", "+test: a b", " \tbash a.sh", "+b:", "+\tbash b.sh"]),
     ("bash make.sh", "Makefile", [" test:", "-\ttrue", "+\tfalse"]),
     ("make test", "api/Makefile", [" test:", "-\ttrue", "+\tfalse"]),
     ("npm test", "package.json", [*SCRIPTS, '"test": "jest"},', '-"version": "1"', '+"version": "2"', " }"]),
