@@ -1,7 +1,7 @@
 """Tests that `make torture` plays and the suite does not: whole missions, and more values of what the suite tries once.
 
-A name with its values in brackets is one case, and the suite plays another of that test. The others are whole tests, each chosen for
-what it costs beside the tests of its file.
+A name with its values in brackets is one case, and the suite plays another of that test. The others are whole tests, each
+chosen for what it costs beside the tests of its file.
 """
 
 from __future__ import annotations
