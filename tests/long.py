@@ -8,7 +8,6 @@ from __future__ import annotations
 
 ONLY_IN_TORTURE = {
     "test_features_set_aside_in_a_row_are_a_standstill[2-2]",
-    "test_one_red_feature_of_three_does_not_keep_the_others_from_being_proven[2]",
     "test_a_proven_claim_between_them_begins_the_count_again",
     "test_disputes_come_to_an_end",
     "test_a_number_that_was_written_down_is_kept_and_counts_features",
@@ -39,7 +38,6 @@ ONLY_IN_TORTURE = {
     "test_a_spec_of_the_person_is_their_commit_and_nothing_else_of_theirs",
     "test_it_is_put_away_and_the_next_one_begins_in_the_folder",
     "test_a_plan_is_proven_there",
-    'test_anybody_can_verify_it_on_a_clone_of_the_repository[confine = "off"]',
     "test_killed_at_any_moment_the_next_start_has_the_old_mission_or_the_new_one",
     "test_a_second_mission_begins_where_the_first_is_done[True]",
     "test_a_contract_that_is_not_what_its_log_says_waits_for_a_person[a check]",
