@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.git import worktrees
+from harness.git.checkouts import worktrees
 from harness.memory import archive, pages
 from harness.mission import mission, runs
 from harness.state import files

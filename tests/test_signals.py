@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands import doctor
+from harness.commands.setup import doctor
 from tests.missions import CHECKOUT, House, heard, tagged, until
 
 RUN_SH = str(CHECKOUT / "run.sh")

@@ -17,7 +17,7 @@ from harness.builtin.turns import Log, Turn
 from harness.mission import config, runs, usage
 from harness.mission.usage import Usage
 from harness.process.supervise import Child
-from harness.replay import replays, resend
+from harness.replay.resends import replays, resend
 from harness.state import files, names
 from harness.state.layout import Layout
 

@@ -16,7 +16,7 @@ from harness.commands import agent_requests, why
 from harness.decision import views
 from harness.mission import contract, contract_log, mission
 from harness.proof import index
-from harness.run import claim_orders, orders
+from harness.run.requests import claim_orders, orders
 from harness.state.layout import command
 from harness.workplace import run_detection
 

@@ -12,8 +12,8 @@ from harness.cli import _tables, _values, help, quick
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import agent_requests
+from harness.commands import verify as verifying
 from harness.mission.issues import SEVERITIES
-from harness.proof import verify as verifying
 from harness.state.layout import command
 
 

@@ -11,8 +11,8 @@ from harness.base import console, errors
 from harness.cli import _schedule, _tables, _values, quick
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.commands import agent_choice, config_check, confinement_probe
-from harness.commands import doctor as doctors
+from harness.commands.setup import agent_choice, config_check, confinement_probe
+from harness.commands.setup import doctor as doctors
 from harness.mission import mission
 from harness.run import starting
 from harness.state.layout import command

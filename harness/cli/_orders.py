@@ -16,7 +16,7 @@ from harness.decision import checkpoints, escalations, views
 from harness.mission import mission
 from harness.mission.contract import Check, Claim
 from harness.mission.features import Feature
-from harness.run import claim_orders, orders
+from harness.run.requests import claim_orders, orders
 from harness.state.layout import command
 
 

@@ -11,9 +11,10 @@ from harness.builtin.past import LOOP
 from harness.cli import _resend_view, _run_view, _turn_view
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.replay import export as exporting
-from harness.replay import pruning, query
+from harness.replay import query
 from harness.replay import search as searching
+from harness.replay.upkeep import export as exporting
+from harness.replay.upkeep import pruning
 from harness.state.layout import command
 
 PLACES = ("raw", "memory", "identity", "prompts", "runs", "all")

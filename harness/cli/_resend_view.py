@@ -10,10 +10,10 @@ from rich.text import Text
 from harness.base import console, errors
 from harness.cli import _tables, _values
 from harness.mission import runs
-from harness.replay import prompt_swap, resend, side_by_side, state_at_run
-from harness.replay.replays import ReplayRecord
-from harness.replay.resend import ResendRequest, SampleDetail
-from harness.replay.side_by_side import Side, SideComparison, Spread
+from harness.replay.resends import prompt_swap, resend, side_by_side, state_at_run
+from harness.replay.resends.replays import ReplayRecord
+from harness.replay.resends.resend import ResendRequest, SampleDetail
+from harness.replay.resends.side_by_side import Side, SideComparison, Spread
 from harness.run.thinking import NEEDS_HELP
 from harness.state.layout import Layout
 

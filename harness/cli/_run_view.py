@@ -14,10 +14,10 @@ from harness.cli.help import unknown
 from harness.mission import config, run_lookup
 from harness.replay import explain, playback, rebuild
 from harness.replay.explain import Explanation
-from harness.replay.export import ExportResult
 from harness.replay.playback import PlaybackResult
-from harness.replay.pruning import PruneResult
 from harness.replay.search import SearchResult
+from harness.replay.upkeep.export import ExportResult
+from harness.replay.upkeep.pruning import PruneResult
 from harness.state import files, names
 from harness.state.layout import Layout, command
 from harness.state.state import State

@@ -11,7 +11,7 @@ from harness.base import console, errors
 from harness.cli import _run_view, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.replay import deletion, restoration, snapshots
+from harness.replay.upkeep import deletion, restoration, snapshots
 from harness.state.layout import command
 
 MAX_LISTED = 100_000

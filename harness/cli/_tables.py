@@ -16,8 +16,8 @@ from rich.text import Text
 
 from harness.base import clock, console, errors, faults
 from harness.cli import _values
-from harness.commands.agent_probe import Finding
 from harness.commands.curations import gated_words
+from harness.commands.setup.agent_probe import Finding
 from harness.commands.status import cost as money
 from harness.decision import overview, rules
 from harness.mission import contract, features, issues, mission, receipts, runs

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.base import console, errors
 from harness.base.record import Record
-from harness.commands.agent_probe import Finding
+from harness.commands.setup.agent_probe import Finding
 from harness.decision import overview
 from harness.memory import pages
 from harness.mission import contract, features, issues, mission, receipts, runs

@@ -11,7 +11,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.config import load as load_config
 from harness.mission.receipts import Receipt
 from harness.process import temporary
-from harness.run import verbs
+from harness.run.requests import verbs
 from harness.state import files, journal, names
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State

@@ -6,8 +6,9 @@ from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.commands.provenance import MemoryLine, plain, select
-from harness.memory import growth, identity, pages
-from harness.memory.growth import Evidence
+from harness.memory import identity, pages
+from harness.memory.curation import growth
+from harness.memory.curation.growth import Evidence
 from harness.memory.pages import PageItem
 from harness.run.prompt import IDENTITY
 from harness.state import names

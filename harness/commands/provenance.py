@@ -9,8 +9,9 @@ from typing import Any
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.memory import archive, compaction, lessons, pages, rebuild
+from harness.memory import archive, lessons, pages, rebuild
 from harness.memory.archive import ArchiveEntry, LessonChange
+from harness.memory.curation import compaction
 from harness.memory.lessons import Lesson, Lessons
 from harness.memory.pages import CurationProgress
 from harness.mission import mission

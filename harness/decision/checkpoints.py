@@ -17,7 +17,7 @@ from harness.mission.features import Feature
 from harness.state import json_lines, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import unsettled_runs
+from harness.workplace.recovery import unsettled_runs
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Word = str

@@ -17,7 +17,8 @@ from harness.mission.runs import RunResult
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import lease, unsettled_runs
+from harness.workplace import lease
+from harness.workplace.recovery import unsettled_runs
 
 SWEEPS_BACK = 50
 WHY_CHARS = 80
@@ -141,7 +142,7 @@ def queue(layout: Layout) -> list[Feature]:
 
 
 def _as_recovered(layout: Layout) -> list[Feature]:
-    from harness.workplace import recovery_plan  # only if a run is open or died
+    from harness.workplace.recovery import recovery_plan  # only if a run is open or died
 
     found, steps = recovery_plan.foreseen(layout)
     for step in steps:

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping
 
 from harness.base import encoding
 from harness.base.record import Record
-from harness.git import _executables, dotgit, placement, refs, repository, settings
-from harness.git.placement import Fingerprint
+from harness.git import _executables, dotgit, refs, repository, settings
+from harness.git.checkouts import placement
+from harness.git.checkouts.placement import Fingerprint
+from harness.git.checkouts.worktrees import PREFIX
 from harness.git.repository import BRANCHES, GitFailed
-from harness.git.worktrees import PREFIX
 from harness.process import temporary
 from harness.state import files
 

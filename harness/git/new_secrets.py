@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from harness.base import redaction
 from harness.base.record import Record
-from harness.git import repository, settings, worktrees
+from harness.git import repository, settings
+from harness.git.checkouts import worktrees
 from harness.state import files
 
 MAX_FILE_BYTES = 2 * 1024 * 1024  # of each file, from its beginning

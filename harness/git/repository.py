@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from harness.base.errors import NeedsPerson
 from harness.base.record import Record
-from harness.git import commit_excludes, dotgit, settings
+from harness.git import dotgit, settings
+from harness.git.checkouts import commit_excludes
 from harness.state import files
 
 AUTHOR = ("harness", "harness@localhost")

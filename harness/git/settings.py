@@ -14,7 +14,8 @@ from collections.abc import Mapping
 
 from harness.base.errors import LockBusy, NeedsPerson
 from harness.base.record import Record
-from harness.git import _rendering, dotgit
+from harness.git import dotgit
+from harness.git.checkouts import _rendering
 from harness.process import drivers, spawn, supervise
 from harness.state import files
 from harness.state.folder_lock import FolderLock

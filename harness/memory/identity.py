@@ -17,8 +17,9 @@ from typing import Any
 
 from harness.base import encoding, schema
 from harness.base.errors import LockBusy, UsageFault
-from harness.memory import growth, pages
-from harness.memory.growth import Evidence, Graduation
+from harness.memory import pages
+from harness.memory.curation import growth
+from harness.memory.curation.growth import Evidence, Graduation
 from harness.memory.pages import MemoryPage, PageItem
 from harness.state import files, json_lines
 from harness.state.layout import evidence_file, identity_file

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from harness.memory import archive, compaction, gates
+from harness.memory import archive, gates
 from harness.memory.archive import ArchiveEntry, LessonChange
+from harness.memory.curation import compaction
 from harness.memory.lessons import FORGOTTEN, RETIRED, Lessons
 from harness.memory.pages import CurationProgress
 from harness.state import raw

@@ -23,7 +23,7 @@ class OrderResult(Record):
 
 
 class Order(Record):
-    """One order: `verb` is a key of VERBS in `harness/run/orders.py`, `args` its arguments."""
+    """One order: `verb` is a key of VERBS in `harness/run/requests/orders.py`, `args` its arguments."""
 
     id: str
     at: str

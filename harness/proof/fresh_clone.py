@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from harness.git import clones, repository, settings
+from harness.git import repository, settings
+from harness.git.checkouts import clones
 from harness.git.settings import RecordedSettings
 from harness.mission import receipts
 from harness.mission.check_environment import CheckEnvironment
@@ -31,8 +32,8 @@ def cloned(
 
 
 def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: RecordedSettings) -> CheckEnvironment:
-    """`place` in a clone of the project's repository at its commit, made in `folder`: see `git/clones.py`, with a HOME of its
-    own. Checks run where the project is in it.
+    """Return `place` in a clone of the project's repository at its commit, made in `folder` (`git/checkouts/clones.py`), with a
+    HOME of its own. Checks run where the project is in it.
 
     Neither the repository nor a tree of a mission is there. Where that cannot be had, each receipt names the files that contain
     such a path. A plain place is a clone of last week on a branch, at the path of the repository where there are mounts. Raises

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 
-from harness.git import contents, placement, worktrees
+from harness.git import contents
+from harness.git.checkouts import placement, worktrees
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Contract
 from harness.mission.receipts import REWRITTEN, WARNING, Receipt

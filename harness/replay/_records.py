@@ -13,7 +13,8 @@ from typing import Any
 from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, RequestRefused
 from harness.base.record import Record
-from harness.git import clones, refs, repository
+from harness.git import refs, repository
+from harness.git.checkouts import clones
 from harness.mission import issues, mission, replies, roles, runs
 from harness.mission.mission import Mission
 from harness.mission.runs import RunContext, RunResult
@@ -23,7 +24,7 @@ from harness.run import recover
 from harness.state import json_lines, names, objects, raw
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import unsettled_runs
+from harness.workplace.recovery import unsettled_runs
 
 UNKNOWN = "unknown"  # the role of a run that died and left nothing
 PATCH = "working-folder.patch"  # in refused/ of a run: what it changed and was put back

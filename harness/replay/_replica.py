@@ -15,13 +15,16 @@ from typing import Any
 
 from harness.base import clock, encoding
 from harness.base.errors import HarnessError
-from harness.git import clones, refs, repository
+from harness.git import refs, repository
+from harness.git.checkouts import clones
 from harness.git.repository import BRANCHES
 from harness.mission import issues, mission, receipts, roles
 from harness.process import spawn, supervise, temporary
-from harness.replay import rebuild, restoration
+from harness.replay import rebuild
 from harness.replay._records import PERSON, RESTORE, UNKNOWN, PersonAction, RecordedRun, Records, length_of
-from harness.run import orders, starting, verbs
+from harness.replay.upkeep import restoration
+from harness.run import starting
+from harness.run.requests import orders, verbs
 from harness.state import files, names, objects, raw
 from harness.state.layout import Layout, home
 from harness.state.state import State

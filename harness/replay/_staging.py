@@ -12,7 +12,8 @@ import os
 from harness.base import encoding
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.git import clones, refs, worktrees
+from harness.git import refs
+from harness.git.checkouts import clones, worktrees
 from harness.git.repository import GitFailed, Position
 from harness.git.settings import RecordedSettings
 from harness.mission import roles, runs
@@ -20,8 +21,8 @@ from harness.mission.config import Config
 from harness.process import temporary
 from harness.process.confine import BUBBLEWRAP, PRIVATE, Confinement
 from harness.proof import fresh_clone
-from harness.replay import state_at_run
-from harness.replay.state_at_run import RunAtOpen
+from harness.replay.resends import state_at_run
+from harness.replay.resends.state_at_run import RunAtOpen
 from harness.run import prompt, starting
 from harness.run.prompt import Part
 from harness.state import files, names, objects

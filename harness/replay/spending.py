@@ -9,7 +9,7 @@ from typing import Any
 from harness.base import schema
 from harness.mission import mission, runs, usage
 from harness.mission.usage import COUNTS, UNKNOWN, Usage
-from harness.replay import replays
+from harness.replay.resends import replays
 from harness.state.layout import Layout
 
 KINDS = ("role", "feature", "day", "model")

@@ -12,7 +12,8 @@ import os
 from harness.base import clock, encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, LockBusy, NeedsPerson, UsageFault
 from harness.decision import overview, views
-from harness.git import dotgit, refs, worktrees
+from harness.git import dotgit, refs
+from harness.git.checkouts import worktrees
 from harness.mission import features, mission
 from harness.mission.mission import Mission
 from harness.process import temporary

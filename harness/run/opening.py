@@ -13,7 +13,7 @@ from harness.base import clock, console, encoding
 from harness.base.errors import LockBusy, UsageFault
 from harness.base.record import Record
 from harness.decision import rules
-from harness.git import worktrees
+from harness.git.checkouts import worktrees
 from harness.memory import pages
 from harness.mission import config, contract, contract_log, features, issues, mission, order_log, roles, runs
 from harness.mission.config import Config
@@ -26,7 +26,8 @@ from harness.mission.runs import RunContext
 from harness.notice import hooks
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
-from harness.run import orders, reconcile, recover, reservations, starting, workspace_inputs
+from harness.run import reconcile, recover, reservations, starting, workspace_inputs
+from harness.run.requests import orders
 from harness.state import journal, names, objects
 from harness.state.files import PRIVATE
 from harness.state.layout import Layout, command

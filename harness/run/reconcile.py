@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 
 from harness.base.errors import BrokenFile
-from harness.git import new_secrets, refs, repository, worktrees
+from harness.git import new_secrets, refs, repository
+from harness.git.checkouts import worktrees
 from harness.mission.open_run import OpenRun, Outcome, StartedRun
 from harness.state import committed_copy, files, journal, names, objects, raw
 from harness.state.layout import Layout

@@ -9,7 +9,8 @@ import time
 from harness.agents import registry
 from harness.base import clock, encoding
 from harness.base.record import Record
-from harness.git import refs, worktrees
+from harness.git import refs
+from harness.git.checkouts import worktrees
 from harness.memory import identity
 from harness.mission import config, features, mission, transcript
 from harness.mission.config import Config
@@ -22,8 +23,9 @@ from harness.run.settle import worker
 from harness.state import committed_copy, files, journal, manifests, migrations, names
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import Changes, State
-from harness.workplace import inbox, lease, mission_lock, recovery_evidence, recovery_plan, unsettled_runs, workplace
-from harness.workplace.recovery_plan import DeadRun, RecoveryStep
+from harness.workplace import inbox, lease, mission_lock, workplace
+from harness.workplace.recovery import recovery_evidence, recovery_plan, unsettled_runs
+from harness.workplace.recovery.recovery_plan import DeadRun, RecoveryStep
 
 UNKNOWN = "unknown"
 DIED = "the run died before it closed"

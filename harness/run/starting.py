@@ -10,7 +10,8 @@ from harness.agents import registry, spenders
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
-from harness.git import commit_excludes, dotgit, first_commit, repository
+from harness.git import dotgit, first_commit, repository
+from harness.git.checkouts import commit_excludes
 from harness.git.landing import HELD
 from harness.git.repository import Position
 from harness.mission import config, mission, roles, runs
@@ -20,7 +21,8 @@ from harness.run import _archiving, recover
 from harness.state import documents, files, migrations, names
 from harness.state.layout import Layout, command, home, repository_of
 from harness.state.state import Changes, State
-from harness.workplace import environment, mission_lock, unsettled_runs, workplace
+from harness.workplace import environment, mission_lock, workplace
+from harness.workplace.recovery import unsettled_runs
 
 ANNOUNCED = "announced"  # in the cache: the notes that were shown, those about money without their numbers
 EXAMPLE = "examples/todo"

@@ -18,8 +18,9 @@ from harness.mission.runs import RunResult
 from harness.notice import hooks
 from harness.process import supervise
 from harness.proof import check_runs
-from harness.run import _inputs, closing, opening, orders, prompt, reconcile, thinking, workspace_inputs
+from harness.run import _inputs, closing, opening, prompt, reconcile, thinking, workspace_inputs
 from harness.run.opening import OpenedRun
+from harness.run.requests import orders
 from harness.run.settle import worker
 from harness.state import manifests, names
 from harness.state.files import PRIVATE

@@ -16,8 +16,9 @@ from harness.mission.transcript import MIB, RecentTexts, RunTranscript
 from harness.mission.usage import Usage
 from harness.process import temporary
 from harness.process.confine import Confinement
-from harness.run import closing, verbs
+from harness.run import closing
 from harness.run.opening import OpenedRun
+from harness.run.requests import verbs
 from harness.state import names
 from harness.workplace import confine, environment, home_layer
 from harness.workplace.inbox import Inbox

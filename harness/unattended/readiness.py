@@ -9,8 +9,9 @@ from harness.agents import registry, spenders
 from harness.agents.clis import ABOUT
 from harness.base import clock
 from harness.base.errors import HarnessError
-from harness.commands import agent_probe, doctor, status
-from harness.commands.agent_probe import Finding
+from harness.commands import status
+from harness.commands.setup import agent_probe, doctor
+from harness.commands.setup.agent_probe import Finding
 from harness.decision import rules, views
 from harness.mission import config, contract, roles, runs
 from harness.mission.config import Config

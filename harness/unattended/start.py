@@ -26,7 +26,8 @@ from harness.state.layout import Layout
 from harness.unattended import _preflight, _times, schedules
 from harness.unattended.schedule_log import ScheduleLog, StartMemory
 from harness.unattended.schedules import Schedule
-from harness.workplace import lease, mission_lock, run_detection, unsettled_runs
+from harness.workplace import lease, mission_lock, run_detection
+from harness.workplace.recovery import unsettled_runs
 
 QUIET = "Nothing more is written here until that changes."
 FAULTS = (errors.NEEDS_PERSON, errors.USAGE, errors.BROKEN, errors.UNAVAILABLE, errors.INTERNAL)

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from harness.base import encoding
-from harness.git import clones
+from harness.git.checkouts import clones
 from harness.state import files
 from harness.workplace import _home_list, _logins
 from harness.workplace._home_list import COPY, FRESH, GIT, GIT_FILES, LOGIN, MOVED, OPENED, SETTINGS, UNSET, Person

@@ -14,7 +14,8 @@ from itertools import count
 from harness.base import encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, NeedsPerson
 from harness.base.record import Record
-from harness.git import contents, dotgit, landing, merges, refs, repository, settings, worktrees
+from harness.git import contents, dotgit, landing, merges, refs, repository, settings
+from harness.git.checkouts import worktrees
 from harness.git.repository import BRANCHES, GitFailed, Position
 from harness.git.settings import RecordedSettings
 from harness.mission import config, mission

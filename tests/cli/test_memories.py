@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.memory import identity
-from harness.memory.growth import Evidence, Graduation
+from harness.memory.curation.growth import Evidence, Graduation
 from harness.run.settle import curator
 from tests.missions import House
 

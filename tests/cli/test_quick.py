@@ -23,7 +23,7 @@ LOADED_BY_ALL = {  # the modules of ours that `next`, `note` and `hold` load; ea
     *(f"state.{name}" for name in ("layout", "migrations", "names", "state")),
 }
 LOADED_BY_NEXT = {
-    *("decision.rules", "decision.views", "workplace.unsettled_runs", "memory.pages", "memory.backlog"),
+    *("decision.rules", "decision.views", "workplace.recovery.unsettled_runs", "memory.pages", "memory.backlog"),
     *("mission.contract", "mission.features", "mission.issues", "state.objects"),
 }
 LARGE = {"asyncio", "http.client", "multiprocessing", "subprocess", "urllib.request"}  # of Python's own

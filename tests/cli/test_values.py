@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.memory import identity
-from harness.memory.growth import Graduation
+from harness.memory.curation.growth import Graduation
 from harness.run.settle import curator
 from tests.kill_sweep import Kept
 from tests.missions import CHECKOUT, House

@@ -6,7 +6,7 @@ import pytest
 
 from harness.commands import identities
 from harness.memory import identity
-from harness.memory.growth import Evidence, Graduation
+from harness.memory.curation.growth import Evidence, Graduation
 from tests.missions import House
 
 

@@ -15,7 +15,7 @@ from harness.decision.rules import Decision
 from harness.mission import mission, receipts, runs
 from harness.mission.features import Feature
 from harness.mission.issues import Issue
-from harness.run import orders
+from harness.run.requests import orders
 from tests.missions import House, until
 from tests.planned import reseal, role
 

@@ -20,15 +20,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # also s
 from harness.base import clock, encoding
 from harness.base.errors import USAGE, HarnessError, Unavailable
 from harness.base.record import Record
-from harness.commands import agent_probe
-from harness.commands.agent_probe import Finding
-from harness.git import dotgit, repository, worktrees
+from harness.commands.setup import agent_probe
+from harness.commands.setup.agent_probe import Finding
+from harness.git import dotgit, repository
+from harness.git.checkouts import worktrees
 from harness.mission import config, mission, runs
 from harness.mission.contract import Claim
 from harness.mission.features import Feature
 from harness.process import supervise, temporary, tree
 from harness.process.confine import BUBBLEWRAP, Confinement
-from harness.run import verbs
+from harness.run.requests import verbs
 from harness.state import files, raw
 from harness.state.layout import Layout, identity_file
 from harness.workplace import confine, environment, home_layer, inbox, workplace

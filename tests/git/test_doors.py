@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import NeedsPerson
-from harness.git import dotgit, landing, merges, refs, repository, settings, worktrees
+from harness.git import dotgit, landing, merges, refs, repository, settings
+from harness.git.checkouts import worktrees
 from tests.git_repository import Repository, new
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.git import landing, merges, placement, repository, settings, worktrees
+from harness.git import landing, merges, repository, settings
+from harness.git.checkouts import placement, worktrees
 from tests import crash
 from tests.git.test_merges import commit, files
 from tests.git_repository import Repository, new

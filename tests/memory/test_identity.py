@@ -12,7 +12,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, LockBusy
 from harness.memory import identity
-from harness.memory.growth import Evidence, Graduation
+from harness.memory.curation.growth import Evidence, Graduation
 from harness.state import files
 from tests import crash
 from tests.helpers import nasty

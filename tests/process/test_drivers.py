@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import HarnessError
-from harness.git import clones, landing, merges, repository, settings, worktrees
+from harness.git import landing, merges, repository, settings
+from harness.git.checkouts import clones, worktrees
 from harness.mission.contract import Contract
 from harness.process import confine, drivers
 from harness.process.confine import BUBBLEWRAP, LANDLOCK

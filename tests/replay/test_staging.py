@@ -14,7 +14,8 @@ from harness.base import encoding
 from harness.mission import config
 from harness.process import confine
 from harness.process.confine import BUBBLEWRAP
-from harness.replay import _staging, state_at_run
+from harness.replay import _staging
+from harness.replay.resends import state_at_run
 from harness.state import objects
 from tests.missions import CHECKOUT, House
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands import doctor
+from harness.commands.setup import doctor
 from harness.git import landing
 from harness.mission import mission, runs
 from harness.process import temporary, tree

@@ -106,7 +106,7 @@ def test_after_its_run_a_verb_says_that_it_is_over(unconfined: House, tmp_path: 
 @pytest.mark.parametrize("tool", verbs.TOOLS, ids=lambda tool: tool.name)
 def test_each_verb_of_the_inbox_is_a_tool(tool: Any) -> None:
     """And no other: what a program in the glass may ask for, a tool may."""
-    from harness.run import verbs as inbox_verbs
+    from harness.run.requests import verbs as inbox_verbs
 
     known = {
         "note": inbox_verbs.note,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.base.encoding import decode
-from harness.replay import snapshots
+from harness.replay.upkeep import snapshots
 from harness.state import files
 from tests import kill_sweep
 from tests.kill_sweep import RUN_SH

@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from harness.base.errors import LockBusy, UsageFault, VersionConflict
-from harness.commands import doctor
+from harness.commands.setup import doctor
 from harness.memory import lessons, pages, rebuild
 from harness.memory.backlog import BatchLimit
 from harness.mission import contract, features, runs

@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 
 from harness.mission import mission, runs
-from harness.replay import _past_state, restoration, snapshots
+from harness.replay import _past_state
+from harness.replay.upkeep import restoration, snapshots
 from harness.run import closing, starting
 from harness.state import files, journal
 from harness.state.state import State

@@ -18,22 +18,12 @@ from harness.base import clock
 from harness.base.errors import BrokenFile, LockBusy
 from harness.base.record import Record
 from harness.git import repository
-from harness.memory import (
-    archive,
-    backlog,
-    graduation,
-    identity,
-    lessons,
-    operations,
-    pages,
-    private_names,
-    rebuild,
-    summary,
-)
+from harness.memory import archive, backlog, identity, lessons, pages, rebuild
 from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.memory.backlog import BOUND, BatchLimit, Window
-from harness.memory.compaction import Compaction, Inputs
-from harness.memory.growth import Evidence, Graduation
+from harness.memory.curation import graduation, operations, private_names, summary
+from harness.memory.curation.compaction import Compaction, Inputs
+from harness.memory.curation.growth import Evidence, Graduation
 from harness.memory.lessons import Lessons
 from harness.memory.pages import CurationProgress
 from harness.mission import roles

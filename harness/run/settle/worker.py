@@ -9,7 +9,8 @@ from harness.git import dotgit, refs, repository
 from harness.mission import features, runs
 from harness.mission.features import Feature
 from harness.mission.open_run import Outcome, Run, StartedRun
-from harness.workplace import recovery_plan, workplace
+from harness.workplace import workplace
+from harness.workplace.recovery import recovery_plan
 
 SUBJECT_CHARS = 72
 INDENT = "    "

@@ -1,0 +1,188 @@
+"""The agent of this mission and its trust: asked once, written into config.toml, and announced when a loop starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from shutil import which
+
+from harness.agents import builtin, registry, spenders
+from harness.base.errors import Unavailable, UsageFault
+from harness.commands.setup import _config_text
+from harness.decision import ceiling as most
+from harness.decision import views
+from harness.mission import config, roles
+from harness.mission.config import Config
+from harness.state import journal, names
+from harness.state.layout import Layout, command
+from harness.state.state import State
+
+Ask = Callable[[str, dict[str, str], str], str]
+
+AGENT, TRUST = "Which agent works here?", "How far may it go?"
+MODEL = f"Which model, with its vendor before a colon ({', '.join(builtin.KEYS)})?"
+CAP = "How many USD may the mission cost at most ('none': no cap)?"
+DEFAULT_CAP, NO_CAP = "10", "none"
+PLAYBOOK = "embedded, free: carries out the files in playbooks/ that you write"
+TRUSTS = {
+    "workspace": "write in this folder, run commands, use the network: the agent's own sandbox, as far as it has one",
+    "full": "anything that you may do",
+}
+STEPS = (
+    ("doctor agents --try", "one small real call: does it answer, write, run a command and note?"),
+    ("{plans}", "the plan, and nothing else"),
+    ("status", "read it; .harness/validation-contract.md has the checks"),
+    ("", "until DONE, or until you are needed"),
+)
+
+
+def choose(layout: Layout, agent: str, trust: str, ask: Ask | None) -> list[str]:
+    """Write `agent` (one, or several with commas) and `trust` into config.toml, which is made with every setting commented out;
+    `ask(question, {answer: meaning}, default)` gives the missing ones, and a cap ({}: any text). Returns lines on what was
+    written and what to do next. Raises UsageFault for an unknown agent or trust.
+    """
+    settings = config.load(layout)
+    wanted = _wanted(settings, agent, trust)
+    found = [name for name in registry.KNOWN_CLIS if registry.installed(name)]
+    playbooks = os.path.isdir(os.path.join(layout.project, "playbooks"))
+    if ask and not wanted and not settings.agent and not playbooks and found:
+        wanted = [ask(AGENT, {**{name: _program(name) for name in found}, "playbook": PLAYBOOK}, found[0])]
+    named = wanted or settings.agent
+    costly = [name for name in named if name in registry.KNOWN_CLIS]
+    cap = _cap(ask) if ask and costly and settings.max_cost_usd is None else None
+    model = _model(ask) if ask and registry.LOOP in wanted and not settings.agents.get(registry.LOOP) else ""
+    if ask and costly and not trust and not settings.trust:
+        trust = ask(TRUST, {word: _meant(word, costly) for word in TRUSTS}, next(iter(TRUSTS)))
+    values = {"agent": wanted[0] if len(wanted) == 1 else wanted, "trust": trust, "limits.max_cost_usd": cap}
+    values |= {f"agents.{registry.LOOP}.model": model} if model else {}
+    lines = _write(layout, values)
+    if costly and not trust and not settings.trust:
+        how = f"{command('init')} --trust workspace (or full)"
+        return [*lines, f"It is not started before you say how far it may go: {how}"]
+    return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
+
+
+def require(layout: Layout, agent: str, trust: str) -> None:
+    """Raises what `choose` raises, and Unavailable for an agent whose program is not installed; nothing is written."""
+    settings = (
+        config.load(layout) if agent or trust else config.Config()
+    )  # only a start puts back what a dead run spoilt
+    for name in _wanted(settings, agent, trust):
+        table = settings.agents.get(name, {})
+        if name == registry.LOOP and not builtin.installed():
+            raise Unavailable(builtin.NO_EXTRA.format(python=sys.executable, extra=builtin.EXTRA))
+        program = os.path.expanduser(str(table.get("path", name)))
+        if name in registry.KNOWN_CLIS and "command" not in table and not registry.installed(program):
+            found = ", ".join(filter(registry.installed, registry.KNOWN_CLIS)) or "none"
+            what = f"The program of the agent '{name}' is not installed, or not on the PATH. Found here: {found}."
+            raise Unavailable(
+                f"{what} Install it first, or name another: {command('init')} --agent NAME (docs/agents.md)"
+            )
+
+
+def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
+    """The agents in `agent`, which are known here."""
+    if trust and trust not in TRUSTS:
+        raise UsageFault(f"'{trust}' is not a trust level. Use one of: {', '.join(TRUSTS)}")
+    known = (*registry.KNOWN_CLIS, *registry.EMBEDDED, *settings.agents)
+    wanted = [name.strip() for name in agent.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            here = f"Known here: {', '.join(known)}; any program by [agents.{name}]."
+            raise UsageFault(f"There is no agent '{name}'. {here}")
+    return wanted
+
+
+def ceiling(layout: Layout) -> str:
+    """What the mission can cost at most, in one sentence; "" while it has no agent."""
+    settings, playbooks = config.load(layout), os.path.isdir(os.path.join(layout.project, "playbooks"))
+    named = playbooks or any(roles.agents_of(settings, roles.load(layout, role)) for role in roles.known(layout))
+    return most.words(views.limits_of(settings), *spenders.configured(layout)) if named else ""
+
+
+def _program(name: str) -> str:
+    """Where the program of a known agent is."""
+    if name == registry.LOOP:
+        return "a loop of ours over a model that you name: at a vendor, which costs money, or at an address of your own"
+
+    return f"{which(name)}, which costs money"
+
+
+def _model(ask: Ask) -> str:
+    """The model that a person answers."""
+    question = MODEL
+    while not builtin.is_model(answer := ask(question, {}, builtin.SUGGESTED).strip()):
+        question = f"invalid model '{answer}'. {MODEL}"
+    return answer
+
+
+def _cap(ask: Ask) -> float | None:
+    """The USD that a person answers; None for no cap."""
+    question = CAP
+    while True:
+        answer = ask(question, {}, DEFAULT_CAP).strip().lower().removesuffix("usd").strip()
+        if answer == NO_CAP:
+            return None
+        with suppress(ValueError):
+            if 0 < (usd := float(answer)) < config.MAX_NUMBER:
+                return usd
+        question = f"invalid amount '{answer}': give a number above 0, such as 5 or 12.50, or '{NO_CAP}'. {CAP}"
+
+
+def _meant(trust: str, names: list[str]) -> str:
+    """The meaning of a trust, and what these agents cannot do under it."""
+    return "; ".join([TRUSTS[trust], *(f"{name}: {text}" for name in names for text in registry.caveats(name, trust))])
+
+
+def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) -> list[str]:
+    """Put these keys into config.toml, in place of the old ones; the rest stays as a person wrote it. Where there is none, it
+    is made."""
+    given = {key: value for key, value in values.items() if value}
+    before = State(layout).text(names.CONFIG)
+    if before is not None and not given:
+        return []
+    text = (
+        _config_text.commented(roles.due(layout)["commits"]) if before is None else "\n".join(_without(before, given))
+    )
+    for key, value in reversed(given.items()):
+        text = _config_text.put(text, key, value)
+    text = text.rstrip("\n") + "\n"
+    config.parse(text, layout.config)
+    changes = journal.Journal(layout)
+    changes.replace(layout.config, text.encode())
+    changes.commit()
+    rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
+    rows += ["every setting, commented out"] if before is None else []
+    return [f"{layout.relative(layout.config)}: {', '.join(rows)}"]
+
+
+def _without(text: str, keys: Iterable[str]) -> list[str]:
+    """The lines of a TOML text without these top-level keys and their values."""
+    lines, kept = text.split("\n"), []
+    while lines and not lines[0].lstrip().startswith("["):  # the first table ends the top
+        size, names = _first_value(lines)
+        kept += lines[:size] if names.isdisjoint(keys) else []
+        lines = lines[size:]
+    return kept + lines
+
+
+def _first_value(lines: list[str]) -> tuple[int, set[str]]:
+    """The number of lines of the first value (a comment or an empty line is one), and its key."""
+    for size in range(1, len(lines) + 1):
+        with suppress(tomllib.TOMLDecodeError):
+            return size, set(tomllib.loads("\n".join(lines[:size])))
+    return 1, set()  # not TOML: parsing the whole file shows where
+
+
+def _next(layout: Layout, named: list[str], found: list[str]) -> list[str]:
+    """The steps from here to DONE, or how to name an agent first."""
+    if not named:
+        here = f"found here: {', '.join(found)}" if found else "no known agent is on the PATH; any program will do"
+        return [f"Choose an agent: {command('init')} --agent NAME --trust workspace ({here}; docs/agents.md)"]
+    steps = [(words.format(**roles.due(layout)), what) for words, what in STEPS[registry.embedded(named) :]]
+    width = max(len(command(words)) for words, _ in steps)
+    return ["Next:", *(f"  {command(words):<{width}}  {what}" for words, what in steps)]

@@ -1,0 +1,340 @@
+"""Faults of a mission's folder, line by line. `fix` runs the recovery that every run starts with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from harness.agents import registry
+from harness.base import errors
+from harness.base.errors import BrokenFile, HarnessError, Unavailable
+from harness.commands import provenance
+from harness.commands.setup import agent_probe, config_check
+from harness.commands.setup.agent_probe import Finding
+from harness.decision import doubts
+from harness.git import first_commit, repository
+from harness.memory import archive, backlog, edits, identity, pages
+from harness.mission import config, contract, contract_log, features, issues, mission, order_log, roles, runs
+from harness.run import reconcile, recover, steps
+from harness.run.requests import orders
+from harness.state import files, journal, json_lines, manifests, migrations, names, raw
+from harness.state.layout import Layout, command, home, identity_folder
+from harness.state.state import State
+from harness.workplace import mission_lock, run_detection, workplace
+from harness.workplace.recovery import recovery_evidence, unsettled_runs
+
+START_SECONDS = 60
+
+
+def examine(layout: Layout) -> list[Finding]:
+    """All that can be examined without a change."""
+    found = [_ok("Python", sys.version.split()[0])]
+    for what, look in LOOKS[:2] if migrations.is_due(layout) else LOOKS:
+        try:
+            found += look(layout)
+        except HarnessError as fault:
+            found.append(_bad(f"{what}: {fault}"))
+    return found
+
+
+def agents_here(layout: Layout) -> list[Finding]:
+    """Known and configured agents, a line each; nothing is spent."""
+    return [*agent_probe.known(layout), *_unused(layout)]
+
+
+def try_agents(layout: Layout) -> Iterator[Finding]:
+    """One small real call of each configured agent, a line for each thing it did."""
+    run_detection.refuse(layout, "doctor agents --try")
+    settings = config.load(layout)
+    own = [name for table in settings.roles.values() for name in config.agent_names(table.get("agent"))]
+    for name in dict.fromkeys([*registry.choose(settings.agent, layout.project, layout.relative(layout.config)), *own]):
+        yield from agent_probe.attempt(layout, name)
+
+
+def fix(layout: Layout) -> list[str]:
+    """Settle dead runs and apply waiting orders, as the next run would, and accept files that cannot be restored; returns
+    one line for each thing done."""
+    run_detection.refuse(layout, "doctor --fix")
+    lock = mission_lock.take(layout) if os.path.isdir(layout.state) else None
+    try:
+        done = recover.recover(layout, yielding=True) if unsettled_runs.needs_recovery(layout) else []
+        mission.check_format(layout)
+        done += _new_ledger(layout)
+        done += [line for path in layout.append_only() for line in _heal(layout, path)]
+        done += recover.recover(layout)
+        done += _mend_raw(layout) + _remove_lessons(layout)
+        done += recover.restore_objects(layout) if manifests.lost(layout) else []
+        done += [f"order {name}: {result}" for name, result in orders.apply_pending(layout).items()]
+        reconcile.accept_edits(layout)
+    finally:
+        if lock:
+            lock.release()
+    return done
+
+
+def _new_ledger(layout: Layout) -> list[str]:
+    """Make a ledger that does not parse again, from the files on disk."""
+    try:
+        journal.read_ledger(layout)
+    except BrokenFile:
+        files.remove(layout.ledger)
+        journal.adopt(layout)
+        return [f"made {layout.relative(layout.ledger)} again from the files on disk"]
+    return []
+
+
+def _heal(layout: Layout, path: str) -> list[str]:
+    """Close the torn last line of an append-only file if only its end is missing, else cut it off and show it."""
+    data = files.read(path) or b""
+    torn, healed, name = data.rpartition(b"\n")[2], json_lines.healed(data), layout.relative(path)
+    if not torn:
+        return []
+    how = f"closed the torn last line of {name}"
+    if len(healed) < len(data.rstrip(b"\0")):
+        text = torn.rstrip(b"\0").decode("utf-8", "replace")
+        how = f"cut off the torn last line of {name}: {text[:200]}"
+    with State(layout).lock("state"):
+        files.replace(path, healed)
+    return [how]
+
+
+def _ok(what: str, how: str) -> Finding:
+    return Finding(state="ok", what=f"{what}: {how}")
+
+
+def _bad(what: str) -> Finding:
+    return Finding(state="bad", what=what)
+
+
+def _repository(layout: Layout) -> Iterator[Finding]:
+    workplace.use(layout)
+    first_commit.require(layout.project)
+    first_commit.require_version(layout.top)
+    state = repository.state(layout.top)
+    yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
+    if unheeded := workplace.unheeded(layout):
+        fault = "git settings made since init, which the harness's own git does not read"
+        yield Finding(state="note", what=f"{fault}: {', '.join(unheeded[:5])}")
+    if state.dirty:
+        yield Finding(state="note", what=f"tracked files differ from the last commit: {', '.join(state.dirty[:5])}")
+
+
+def _mission(layout: Layout) -> Iterator[Finding]:
+    made = mission.load(layout)
+    yield _ok("mission", made.id)
+    workplace.position(layout)  # raises its fault where the branch is gone
+
+
+def _ledger(layout: Layout) -> Iterator[Finding]:
+    try:
+        yield _ok("ledger", f"{len(journal.read_ledger(layout))} files")
+    except BrokenFile:
+        yield _bad(f"{layout.relative(layout.ledger)} does not parse; {command('doctor --fix')} makes it again")
+
+
+def _names(layout: Layout) -> Iterator[Finding]:
+    yield from (_bad(f"names: {fault}") for fault in config_check.unknown(layout))
+    yield from _unused(layout)
+
+
+def _unused(layout: Layout) -> Iterator[Finding]:
+    yield from (Finding(state="warn", what=f"names: {line}") for line in config_check.unused(layout))
+
+
+def _agents(layout: Layout) -> Iterator[Finding]:
+    settings, path = config.load(layout), layout.relative(layout.config)
+    yield from agents_of(layout, registry.choose(settings.agent, layout.project, path))
+
+
+def agents_of(layout: Layout, names: list[str]) -> Iterator[Finding]:
+    """Whether each of these agents can be started."""
+    settings = config.load(layout)
+    for name in names:
+        if name not in config_check.agents_here(settings):
+            continue  # `_names` shows it, with its line
+        try:
+            registry.make(name, registry.settings_of(layout, settings, name, roles.due(layout)["commits"]))
+            yield _ok("agents", name)
+        except Unavailable as fault:
+            own = registry.embedded([name])  # a playbook for this role may be missing, and for others there
+            yield _ok("agents", name) if own else _bad(f"agent {name}: {fault}")
+
+
+def _state(layout: Layout) -> Iterator[Finding]:
+    found = features.load(layout)
+    yield _ok("features", str(len(found)))
+    contract.require(layout, found)
+    yield _ok("claims", str(len(contract.load(layout).claims)))
+    log = contract_log.load(layout)
+    yield _ok("contract log", str(len(log)))
+    if names := doubts.edited(contract.load(layout), log):
+        yield _bad(
+            f"the contract is not what its log says: {doubts.few(names)}; {command('claim adopt')} takes it as it is"
+        )
+    yield _ok("issues", str(len(issues.load(layout))))
+    yield _ok("orders waiting", str(len(order_log.pending(layout))))
+
+
+def _roles(layout: Layout) -> Iterator[Finding]:
+    """Whether run.sh can start the script of a role of ours and of each of the mission's own; it ends before its run begins, so
+    nothing is spent."""
+    known = [roles.load(layout, name).name for name in roles.known(layout)]
+    own = [name for name in known if os.path.exists(os.path.join(layout.roles, f"{name}.py"))]
+    tried = [*own, *[name for name in known if name not in own][:1]]
+    faults = {name: fault for name in tried if (fault := _no_start(layout, name))}
+    yield from (_bad(f"the role {name} does not start: {fault}") for name, fault in faults.items())
+    if not faults:
+        yield _ok("roles", ", ".join(known))
+
+
+def _no_start(layout: Layout, role: str) -> str:
+    """What the script of a role says that cannot start, else ""."""
+    env = {**os.environ, "HARNESS_PROJECT": layout.project, "HARNESS_PYTHON": sys.executable}
+    words = ["bash", os.path.join(home(), "run.sh"), role, steps.DRY]
+    try:
+        done = subprocess.run(
+            words, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=START_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end within {START_SECONDS} s"
+    return "" if done.returncode == errors.DONE else done.stderr.strip() or f"exit {done.returncode}"
+
+
+def _memory(layout: Layout) -> Iterator[Finding]:
+    curated = pages.curated(layout)
+    count, invalid, first = 0, 0, ""
+    for entry in raw.entries(layout.raw, curated.first_seq):
+        count += 1
+        if not entry.tag:
+            invalid, first = invalid + 1, first or archive.harmless(entry).text[:60]
+    if backlog.start(layout, curated) is None:
+        fault = f"{layout.relative(layout.raw)} does not begin with the last lines that were compacted"
+        yield _bad(f"{fault}; {command('doctor --fix')} puts them back from the archive")
+    else:
+        yield _ok("raw.md", f"{count} entries from number {curated.first_seq}")
+    if invalid:
+        yield Finding(state="note", what=f"raw.md has {invalid} lines that are no entries, the first: {first!r}")
+    try:
+        found = Counter(row.disposition for row in archive.backwards(layout.archive, curated.folded))
+        ends = ", ".join(f"{found[name]} {name}" for name in sorted(found))
+        yield _ok("archive", f"{curated.folded} entries{f', each with one disposition: {ends}' if ends else ''}")
+        yield from _lessons(layout, curated)
+    except BrokenFile as fault:
+        yield _bad(str(fault))
+
+
+def _pages(layout: Layout) -> Iterator[Finding]:
+    """What else the curator reads: people write it, too."""
+    folder, places = identity_folder(), (layout.relative(layout.memory), layout.relative(layout.summary))
+    reads: tuple[Callable[[], object], ...] = (
+        lambda: edits.pages_of(files.read_text(layout.memory), None, places),
+        lambda: edits.pages_of(None, files.read_text(layout.summary), places),
+        lambda: identity.texts(folder),
+        lambda: identity.evidence(folder),
+        lambda: identity.forgotten(folder),
+    )
+    broken = False
+    for read in reads:
+        try:
+            read()
+        except BrokenFile as fault:
+            broken = True
+            yield _bad(str(fault))
+    if not broken:
+        yield _ok("pages and identities", "sound")
+
+
+def _lessons(layout: Layout, curated: pages.CurationProgress) -> Iterator[Finding]:
+    """Whether lessons.jsonl is what the archive gives; one that is absent is made anew by the next curation."""
+    if not State(layout).exists(names.LESSONS):
+        return
+    fault = provenance.differs(layout, curated)
+    if not fault:
+        yield _ok("lessons", "as the archive has them")
+        return
+    yield _bad(
+        f"{layout.relative(layout.lessons)} {fault}; {command('doctor --fix')} removes it; the next curation rebuilds it"
+    )
+
+
+def _mend_raw(layout: Layout) -> list[str]:
+    """Put the archived lines back to the head of raw.md that somebody removed."""
+    with State(layout).lock("state"):
+        curated = pages.curated(layout)
+        if backlog.start(layout, curated) is not None:
+            return []
+        files.replace(layout.raw, backlog.mended(layout, curated))
+    fault = "no line can be put back: archive.jsonl lacks them" if backlog.start(layout, curated) is None else ""
+    return [f"put the archived lines of {layout.relative(layout.raw)} back{f'; {fault}' if fault else ''}"]
+
+
+def _remove_lessons(layout: Layout) -> list[str]:
+    """Remove a lessons.jsonl that is not what the archive gives; with a broken archive it stays."""
+    if not State(layout).exists(names.LESSONS):
+        return []
+    try:
+        fault = provenance.differs(layout, pages.curated(layout))
+    except BrokenFile:
+        return []
+    if fault:
+        State(layout).remove(names.LESSONS)
+    return [f"removed {layout.relative(layout.lessons)}: it {fault}"] if fault else []
+
+
+def _tails(layout: Layout) -> Iterator[Finding]:
+    for path in (*layout.append_only(), layout.raw):
+        size = files.length(path)
+        if size and files.read_from(path, size - 1, 1) != b"\n":
+            yield _bad(f"{layout.relative(path)} ends in a torn line; {command('doctor --fix')} closes it")
+
+
+def _open_runs(layout: Layout) -> Iterator[Finding]:
+    dead = unsettled_runs.unsettled(layout)
+    for run_id in dict.fromkeys([*runs.open_runs(layout), *dead]):
+        if run_id in dead:
+            yield _bad(f"the run {run_id} died; {command('doctor --fix')} settles it")
+        else:
+            yield Finding(state="note", what=f"the run {run_id} is under way")
+    if os.path.exists(layout.journal + "/record"):
+        yield _bad(f"a journal waits to be finished; {command('doctor --fix')} does it")
+    for run_id in dead:
+        if os.path.exists(layout.run(run_id).context) and recovery_evidence.context(layout, run_id) is None:
+            runs.context(layout, run_id)  # raises its fault: of such a run recovery knows little
+
+
+def _seals(layout: Layout) -> Iterator[Finding]:
+    restores = f"{command('doctor --fix')} restores it where a prompt holds it"
+    wrong = [
+        *(f"the finished run {name} was changed afterwards" for name in runs.broken_seals(layout, sys.maxsize)),
+        *(f"the run {name} has a result and no line in runs.jsonl" for name in unsettled_runs.unbooked(layout)),
+        *(f"the object {name} is missing, or not what its name says; {restores}" for name in manifests.lost(layout)),
+    ]
+    gone = runs.forgotten(layout)
+    wrong += [
+        f"the run {name} is forgotten, and files of it are left; {command('gc')} removes them"
+        for name in gone
+        if {names.MANIFEST, names.CONTEXT, names.PROMPT} & {*State(layout).list(f"{names.RUNS}/{name}")}
+    ]
+    yield from map(_bad, wrong)
+    yield from (_ok(f"the run {one.run}", one.words) for one in gone.values())
+    if not wrong:
+        yield _ok("finished runs and objects", "as they were sealed")
+
+
+LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
+    ("repository", _repository),
+    ("mission", _mission),
+    ("ledger", _ledger),
+    ("names", _names),
+    ("agents", _agents),
+    ("state", _state),
+    ("roles", _roles),
+    ("memory", _memory),
+    ("pages", _pages),
+    ("tails", _tails),
+    ("runs", _open_runs),
+    ("seals", _seals),
+)

@@ -1,0 +1,213 @@
+"""What moves from a mission to the identities, by counted evidence, and how it is recorded.
+
+Three rules make a candidate: a trick that workers of two features noted; a failure that two missions had; a convention that was
+noted again, by another run, after it was in memory. Evidence of other missions counts, also that of a single voice, and outlives
+the archive. Nothing goes that names this project, and nothing by these rules alone: advice is an order to its reader, so an agent
+of the curator marks a candidate, or a person notes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from typing import Any
+
+from harness.memory import gates, identity
+from harness.memory._similarity import SAME
+from harness.memory._words import keys, words
+from harness.memory.curation import compaction, private_names
+from harness.memory.curation.compaction import Compaction, Occurrence
+from harness.memory.curation.growth import Evidence, Graduation
+from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
+
+WORKER = "worker"
+FAILURES = ("fail", "avoid")
+MAX_EVIDENCE_OF_LESSON = 3  # occurrences of a lesson that one mission leaves as evidence
+MAX_COMPARED = 40  # pieces of evidence that one lesson is compared with
+SHARED = 2  # words that a piece of evidence shares with a lesson before the two are compared
+NO_ROOM = f"no room in the {identity.LINES} lines of {{}}.md"
+CONVENTION = re.compile(
+    r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b"
+    r"|--?\w|[/_.=]\w|[a-z][A-Z]"
+)
+
+
+def no_symbols(_names: list[str]) -> set[str]:
+    """For a mission without code."""
+    return set()
+
+
+class _Others:
+    """The evidence of other missions, found by the words that it shares with a lesson."""
+
+    def __init__(self, made: Compaction) -> None:
+        self.made = made
+        self.rows: list[Evidence] = [one for one in made.before.evidence if one.mission != made.before.mission]
+        self.listed: dict[str, list[int]] = {}
+        for number, one in enumerate(self.rows):
+            for word in keys(one.text):
+                self.listed.setdefault(word, []).append(number)
+
+    def like(self, lesson: Lesson) -> list[Evidence]:
+        """The evidence that says the same as a lesson."""
+        index, found = self.made.lessons.index_of(lesson.kind), []
+        notes = [words(compared(lesson.kind, text)) for text in lesson.texts[:3]]
+        for number in self._candidates(lesson):
+            one = self.rows[number]
+            is_avoid = one.tag == "AVOID" and lesson.kind not in FAILURES
+            other = words(compared("avoid" if is_avoid else lesson.kind, one.text))
+            if any(index.relation(note, other, index.cosine(note, other), decisions=False) == SAME for note in notes):
+                found.append(one)
+        return found
+
+    def _candidates(self, lesson: Lesson) -> list[int]:
+        counts: dict[int, int] = {}
+        known = {word for text in lesson.texts for word in keys(text)}
+        for word in known:
+            for number in self.listed.get(word, ())[-500:]:
+                counts[number] = counts.get(number, 0) + 1
+        able = [number for number, count in counts.items() if count >= min(SHARED, len(known))]
+        return sorted(sorted(able, key=lambda number: (-counts[number], number))[:MAX_COMPARED])
+
+
+def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
+    """New evidence, and the lessons that go to an identity now; `made.candidates`: the others that may. Only a lesson with a new
+    occurrence may, so none goes twice."""
+    before, others = made.before, _Others(made)
+    own = private_names.own_names(before.project_names)
+    touched: dict[int, list[Occurrence]] = {}
+    for one in made.said:
+        lesson = made.lessons.all.get(one.lesson)
+        if lesson is not None and lesson.holds and lesson.kind in ADVICE:
+            touched.setdefault(one.lesson, []).append(one)
+    named = {name for number in touched for text in made.lessons.all[number].texts for name in words(text).names}
+    symbols = before.symbols(sorted(named)) if named else set()
+    marked = {lesson.id for lesson in map(made.lesson_of, made.marked) if lesson}
+    evidence: list[Evidence] = []
+    found: list[Graduation] = []
+    for number, said in touched.items():
+        lesson = made.lessons.all[number]
+        texts = [
+            text for text in lesson.texts if private_names.may_travel(text, own) and not words(text).names & symbols
+        ]
+        if not texts:
+            continue
+        if lesson.evidenced < MAX_EVIDENCE_OF_LESSON:
+            new = [one for one in said if one.text in texts][: MAX_EVIDENCE_OF_LESSON - lesson.evidenced]
+            lesson.evidenced += len(new)
+            evidence += [_evidence(before.mission, before.run, one) for one in new]
+        graduation = _graduation(made, lesson, said, texts, others)
+        if graduation is None or identity.is_forgotten(graduation, before.forgotten):
+            continue
+        of_person = [one.text for one in said if one.entry.role == compaction.PERSON and one.text in texts]
+        if number in marked:
+            found.append(graduation)
+        elif of_person:
+            found.append(graduation.replace(text=best_wording(of_person)))
+        else:
+            made.candidates.append(graduation)
+    return evidence, _with_room(made, evidence, found)
+
+
+def _with_room(made: Compaction, evidence: list[Evidence], graduations: list[Graduation]) -> list[Graduation]:
+    """The graduations for which the identities have room. The record tells which, which not, and which lines leave."""
+    before, owed = made.before, made.lessons.owed
+    known = [*before.evidence, *(Evidence(**row) for row in owed if "seq" in row), *evidence]
+    every = [*(Graduation(**row) for row in owed if "seq" not in row), *graduations]
+    crowded: list[Graduation] = []
+    for role in dict.fromkeys(one.role for one in every):
+        mine = [one for one in every if one.role == role]
+        _, without, gone = identity.grown(before.identities.get(role, ""), role, mine, known, before.today)
+        crowded += without
+        for item in gone if len(without) < len(mine) else ():  # else nothing is written
+            made.note("crowded", -1, item.text, NO_ROOM.format(role))
+    for one in graduations:
+        lesson = made.lessons.all[one.lesson]
+        if one in crowded:
+            made.change("crowded", lesson, f"{NO_ROOM.format(one.role)}: {one.why}")
+        else:
+            made.change("graduated", lesson, f"to {one.role}.md: {one.why}")
+    return [one for one in graduations if one not in crowded]
+
+
+def _evidence(mission: str, run: str, said: Occurrence) -> Evidence:
+    entry = said.entry
+    return Evidence(
+        mission=mission,
+        run=run,
+        seq=entry.seq,
+        role=entry.role,
+        feature=entry.feature,
+        at=entry.at,
+        tag=entry.tag,
+        text=said.text,
+    )
+
+
+def _graduation(
+    made: Compaction, lesson: Lesson, said: list[Occurrence], texts: list[str], others: _Others
+) -> Graduation | None:
+    """The lesson as it goes to an identity; None where no rule says so."""
+    here = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
+    elsewhere = others.like(lesson)
+    if gates.are_counts([*lesson.texts, *(one.text for one in elsewhere)]):
+        return None
+    missions = list(dict.fromkeys(one.mission for one in elsewhere))
+    also = {f"{one.mission} {one.feature}" for one in elsewhere if one.role == WORKER}
+    again = any(one.again for one in said)
+    if lesson.kind == "lesson" and len(here) + len(also) > 1:
+        role, why = WORKER, "a trick of two workers"
+    elif lesson.kind in FAILURES and missions:
+        role, why = WORKER, "a failure in two missions"
+    elif again and lesson.kind in ("lesson", "avoid", "context") and CONVENTION.search(texts[0]):
+        role, why = _role_of(lesson), "a convention, noted again after it was in memory"
+    else:
+        return None
+    text = best_wording(texts)
+    tag = "AVOID" if compaction.is_avoid(lesson) or lesson.kind in FAILURES else "TRICK"
+    return Graduation(
+        role=role,
+        text=text,
+        tag=tag,
+        missions=[*missions, made.before.mission],
+        count=len(elsewhere) + lesson.count,
+        lesson=lesson.id,
+        why=why,
+    )
+
+
+def _role_of(lesson: Lesson) -> str:
+    """The role that noted a convention last; workers, where it was a person."""
+    role = next((one for one in reversed(lesson.roles) if one != compaction.PERSON), WORKER)
+    return role if identity.is_role(role) else WORKER
+
+
+def record(folder: str, plan: Any) -> bool:
+    """Write what a plan has for the identities, and what earlier ones could not. A folder that cannot be written is a warning of
+    the plan; what it should have had is owed. False, and nothing is written, where others changed the folder since it was read:
+    with their evidence other notes may graduate."""
+    owed = plan.known.owed
+    evidence = [Evidence(**row) for row in owed if "seq" in row] + plan.evidence
+    graduations = [Graduation(**row) for row in owed if "seq" not in row] + plan.graduations
+    if not evidence and not graduations:
+        return True
+    before = plan.before
+    try:
+        with identity.locked(folder):
+            if not identity.is_as(folder, before.evidence, before.identities, before.forgotten):
+                return False
+            identity.record(folder, evidence, graduations, before.today)
+        plan.known.owed = []
+    except PermissionError as fault:
+        _owe(plan, evidence, graduations, fault)
+    except OSError as fault:
+        if fault.errno != errno.EROFS:
+            raise
+        _owe(plan, evidence, graduations, fault)
+    return True
+
+
+def _owe(plan: Any, evidence: list[Evidence], graduations: list[Graduation], fault: OSError) -> None:
+    rows = [*evidence, *graduations]
+    plan.known.owed = [row.asdict() for row in rows]
+    plan.warning = f"{len(rows)} notes wait for the identity folder: {fault.strerror}"

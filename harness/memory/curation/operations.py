@@ -1,0 +1,202 @@
+"""What an agent may add to a compaction: it sees the computed plan and answers with operations on entries, by number.
+
+Code checks each operation and takes the valid ones: its sources exist, it adds no fact, keeps commands and identifiers, and
+nothing leaves without a reason. Far paraphrases, which share no word, are found this way alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.memory import gates
+from harness.memory._similarity import UNRELATED
+from harness.memory._words import words
+from harness.memory.curation.compaction import Compaction
+from harness.memory.lessons import DECISION, RETIRED, Lesson, compared
+
+APART = "apart"  # a lesson of its own, whatever code took it for: known before the entries are compacted
+KINDS = ("same", "newer", "reword", "rank", "retire", "identity", APART)
+OLDER = {"merge": "same"}  # how an earlier version called it
+MAX_TEXT_CHARS = 300  # characters of new words
+KNOWN = 0.6  # share of a new wording's words that its sources have
+MAX_RANKED, MAX_RANK = 40, 3.0
+MIN_RETIRED, MAX_RETIRED_SHARE = 5, 0.2  # so many lessons, or this share of all, may one compaction retire
+MAX_MERGED, MAX_REPLACED = 12, 5  # lessons that one operation says are one, or replaces
+NEAR_MISS = 0.15  # closeness of two lessons that an agent is asked about
+MAX_SHOWN_ROWS = 60
+
+
+class InvalidOperation(Exception):
+    """An operation that is not taken, with the reason."""
+
+
+class Operations:
+    """Applies operations to a compaction before its pages are laid out."""
+
+    def __init__(self, made: Compaction) -> None:
+        self.made, self.lessons = made, made.lessons
+        self.retired = 0
+
+    def apply(self, rows: list[Any]) -> tuple[int, list[str]]:
+        """Apply what is valid; returns how many were taken, and why each other was not."""
+        taken, wrong = 0, []
+        for number, row in enumerate(rows, 1):
+            try:
+                self._one(row)
+                taken += 1
+            except InvalidOperation as fault:
+                wrong.append(f"operation {number}: {fault}")
+        return taken, wrong
+
+    def _one(self, row: Any) -> None:
+        what = row.get("do") if isinstance(row, dict) else None
+        what = OLDER.get(str(what), what)
+        if what not in KINDS:
+            raise InvalidOperation(f"'do' is one of {', '.join(KINDS)}")
+        entries = row.get("entries")
+        if not isinstance(entries, list) or not entries or not all(isinstance(one, int) for one in entries):
+            raise InvalidOperation("'entries' is a list of entry numbers")
+        found = list(dict.fromkeys(self._lesson(number).id for number in entries))
+        sources = [self.lessons.all[number] for number in found]
+        {
+            "same": self._same,
+            "newer": self._newer,
+            "reword": self._reword,
+            "rank": self._rank,
+            "retire": self._retire,
+            "identity": lambda *_: self.made.marked.update(found),
+            APART: lambda *_: None,  # done already, see `alone`
+        }[what](sources, row)
+
+    def _lesson(self, number: int) -> Lesson:
+        """The lesson of an entry."""
+        lesson = self.made.lesson_of(self.made.dispositions.get(number, ("", number, ""))[1])
+        if lesson is None or not lesson.holds or lesson.kind == "other":
+            raise InvalidOperation(f"entry {number} is not a current lesson")
+        return lesson
+
+    def _same(self, sources: list[Lesson], row: dict[str, Any]) -> None:
+        if len(sources) < 2:
+            raise InvalidOperation("the entries are one lesson already")
+        if len({one.kind == DECISION for one in sources}) > 1:
+            raise InvalidOperation("a decision is not the same as a lesson")
+        if len(sources) > MAX_MERGED:
+            raise InvalidOperation(f"one operation takes at most {MAX_MERGED} lessons together")
+        said = _new_words(sources, row) if row.get("text") else ""
+        first, *others = sorted(sources, key=lambda one: one.id)
+        for gone in others:
+            self.made.merge(gone, first, "an agent: the same lesson")
+        if said:
+            self._say(first, said)
+
+    def _newer(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
+        if len(sources) < 2:
+            raise InvalidOperation("it names the older and the newer entry")
+        if len(sources) > MAX_REPLACED + 1:
+            raise InvalidOperation(f"one entry replaces at most {MAX_REPLACED} lessons")
+        newest = max(sources, key=lambda one: one.last)
+        for older in sources:
+            if older is not newest:
+                self.made.supersede(older, newest, "an agent: the newer holds")
+
+    def _reword(self, sources: list[Lesson], row: dict[str, Any]) -> None:
+        if len(sources) != 1:
+            raise InvalidOperation("'reword' is of one lesson; say first that they are the same")
+        self._say(sources[0], _new_words(sources, row))
+
+    def _say(self, lesson: Lesson, text: str) -> None:
+        lesson.said = text
+        self.made.change("reworded", lesson, "an agent: shorter")
+
+    def _rank(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
+        if len(sources) > MAX_RANKED:
+            raise InvalidOperation(f"at most {MAX_RANKED} entries are ranked")
+        for place, lesson in enumerate(sources):
+            lesson.rank = round(MAX_RANK * (len(sources) - place) / len(sources), 2)
+            self.made.change("ranked", lesson, str(lesson.rank))
+
+    def _retire(self, sources: list[Lesson], row: dict[str, Any]) -> None:
+        why = row.get("why")
+        if not isinstance(why, str) or not why.strip() or gates.gated(why):
+            raise InvalidOperation("'why' says in a few words why it leaves")
+        most = max(MIN_RETIRED, int(MAX_RETIRED_SHARE * len(self.lessons.all)))
+        if self.retired + len(sources) > most:
+            raise InvalidOperation(f"one compaction retires at most {most} lessons")
+        for lesson in sources:
+            lesson.state = RETIRED
+            self.retired += 1
+            self.made.change("retired", lesson, f"an agent: {why.strip()[:120]}")
+
+
+def _new_words(sources: list[Lesson], row: dict[str, Any]) -> str:
+    """The words that an operation gives these lessons, which are one; raises Wrong where they do not say the same."""
+    text = row.get("text")
+    if not isinstance(text, str) or not text.strip() or len(text) > MAX_TEXT_CHARS or "\n" in text:
+        raise InvalidOperation(f"'text' is one line of at most {MAX_TEXT_CHARS} characters")
+    why = gates.gated(text.strip())
+    if why:
+        raise InvalidOperation(f"the new words have {why}")
+    terms = frozenset[str]().union(*(words(one).terms for lesson in sources for one in lesson.texts))
+    new = words(text.strip())
+    added = (new.names | new.numbers) - terms
+    if added or len(new.terms & terms) < KNOWN * len(new.terms):
+        raise InvalidOperation(f"the new words add facts: {', '.join(sorted(added or new.terms - terms)[:5])}")
+    lost = frozenset.intersection(*(words(lesson.text).names for lesson in sources)) - new.terms
+    if lost:
+        raise InvalidOperation(f"the new words lose {', '.join(sorted(lost)[:5])}")
+    return text.strip()
+
+
+def alone(rows: list[Any]) -> frozenset[int]:
+    """The entries that an agent keeps apart from what code takes them for."""
+    asked = [row.get("entries") for row in rows if isinstance(row, dict) and row.get("do") == APART]
+    return frozenset(one for some in asked if isinstance(some, list) for one in some if isinstance(one, int))
+
+
+def offer(made: Compaction) -> str:
+    """The computed plan, for the prompt: what the entries became, what may go to an identity, and pairs that code could not
+    decide, by number."""
+    new = {number for what, number, _ in made.dispositions.values() if what in ("kept", "merged")}
+    lines = []
+    for number in sorted(new & made.lessons.all.keys()):
+        lesson = made.lessons.all[number]
+        if lesson.kind == "other":
+            continue
+        mine = sorted({seq for seq, (_, of, _) in made.dispositions.items() if of == number} | {number})
+        state = "" if lesson.holds else f" (superseded by {lesson.by})"
+        lines.append(f"{', '.join(map(str, mine))}: {lesson.kind}: {lesson.text}{state}")
+    pairs = _near_misses(made, new)
+    asked = [f"{one.id} ? {other.id}: {one.text}  <>  {other.text}" for one, other in pairs]
+    replaced = [
+        f"{change.lesson}, by {change.by}: {change.text}" for _, change in made.changes if change.change == "superseded"
+    ]
+    parts = [
+        ("The computed groups (entries: what they became)", lines),
+        ("What newer entries replace", replaced),
+        (
+            "What may go to an identity",
+            [f"{one.lesson}: to {one.role}, {one.why}: {one.text}" for one in made.candidates],
+        ),
+        ("The same, newer, or neither? (code could not tell)", asked),
+    ]
+    return "\n\n".join(f"{head}:\n" + "\n".join(rows) for head, rows in parts if rows)
+
+
+def _near_misses(made: Compaction, new: set[int]) -> list[tuple[Lesson, Lesson]]:
+    """Pairs of a lesson of this compaction and another that are near, and neither the same nor superseded; nearest first."""
+    found: dict[tuple[int, int], float] = {}
+    for number in sorted(new & made.lessons.all.keys()):
+        lesson = made.lessons.all[number]
+        if lesson.kind == "other" or not lesson.holds:
+            continue
+        index = made.lessons.index_of(lesson.kind)
+        note = words(compared(lesson.kind, lesson.text))
+        for cosine, at in index.near(note):
+            other = made.lessons.all.get(index.owners[at])
+            if other is None or other is lesson or not other.holds or cosine < NEAR_MISS:
+                continue
+            pair = (min(number, other.id), max(number, other.id))
+            if index.relation(note, words(index.texts[at]), cosine, decisions=lesson.kind == DECISION) == UNRELATED:
+                found[pair] = max(found.get(pair, 0.0), cosine)
+    best = sorted(found, key=lambda pair: (-found[pair], pair))[:MAX_SHOWN_ROWS]
+    return [(made.lessons.all[one], made.lessons.all[other]) for one, other in best]

@@ -1,0 +1,163 @@
+"""Swaps one item of a past prompt: the words of its role, an identity, the spec, the summary, or memory without one lesson.
+
+The section is composed as a live prompt's is; every other part stays byte for byte. The state of then has the swap, too.
+"""
+
+from __future__ import annotations
+
+import difflib
+from itertools import islice
+
+from harness.base.errors import UsageFault
+from harness.base.record import Record
+from harness.memory import archive, lessons, pages, rebuild
+from harness.memory.archive import ArchiveEntry
+from harness.memory.lessons import Lesson, Lessons
+from harness.mission import features
+from harness.replay.resends.state_at_run import RunAtOpen
+from harness.run import prompt
+from harness.run.prompt import Part
+from harness.state import documents, files, journal, names, raw
+from harness.state.layout import Layout, identity_file
+from harness.state.state import State
+
+ITEMS = ("role", "summary", "identity", "spec")
+WITHOUT = "without:"
+USAGE = "role=FILE, summary=FILE, identity=FILE, spec=FILE or memory=without:SEQ"
+SECTIONS = {"identity": prompt.IDENTITY, "spec": prompt.ASKED, "summary": prompt.MEMORY}
+LEFT_OUT = "[left out in this replay]"
+DIFF_LINES = 200
+
+
+class PromptSwap(Record):
+    """What is swapped: an item and the text that it has instead, or the lesson of entry `seq` of raw.md, which goes."""
+
+    item: str
+    text: str = ""
+    seq: int = -1
+
+
+def asked(word: str) -> PromptSwap:
+    """The swap of `ITEM=FILE` or `memory=without:SEQ`; raises UsageFault where it is neither."""
+    item, _, value = word.partition("=")
+    number = value.removeprefix(WITHOUT)
+    if item == "memory" and value.startswith(WITHOUT) and number.isascii() and number.isdigit():
+        return PromptSwap(item=item, seq=int(number))
+    if item not in ITEMS or not value:
+        raise UsageFault(f"'--with {word}' is not known. Use {USAGE}.")
+    text = files.read_text(value)
+    if text is None:
+        raise UsageFault(f"There is no file {value} for --with {item}.")
+    return PromptSwap(item=item, text=text)
+
+
+def swapped(past: RunAtOpen, staged: Layout, identities: str, parts: list[Part], swap: PromptSwap) -> list[Part]:
+    """The parts with the swap, which the state `staged` has afterwards, too. Raises UsageFault where it changes nothing."""
+    if swap.item == "memory":
+        made = _without(past, staged, parts, swap.seq)
+    elif swap.item == "role":
+        made = _with_role(past.context.role, parts, swap.text)
+    else:
+        made = _with_section(past, staged, parts, swap.item, swap.text)
+        paths = {
+            "summary": staged.summary,
+            "spec": staged.spec,
+            "identity": identity_file(identities, past.context.role),
+        }
+        files.replace_quickly(paths[swap.item], swap.text.encode())
+    journal.adopt(staged)
+    if prompt.text_of(made) == prompt.text_of(parts):
+        what = f"entry {swap.seq}" if swap.item == "memory" else f"another {swap.item}"
+        raise UsageFault(f"The prompt of {past.context.run} is the same with{'out' * (swap.seq >= 0)} {what}.")
+    return made
+
+
+def _with_role(role: str, parts: list[Part], text: str) -> list[Part]:
+    """The role's own words replaced; those of all roles stay."""
+    source = f"roles/{role}.md"
+    common = next((one.data.decode() for one in parts if one.source == prompt.COMMON), "")
+    body = documents.front_matter(text, source)[1] if text.startswith("---") else text
+    words = prompt.words(body, source, len(common))
+    return [words if one.source == source else one for one in parts]
+
+
+def _with_section(past: RunAtOpen, staged: Layout, parts: list[Part], item: str, text: str) -> list[Part]:
+    """A fenced section composed anew."""
+    start = next((n for n, one in enumerate(parts) if one.data.startswith(SECTIONS[item].encode())), None)
+    if start is None:
+        raise UsageFault(f"The prompt of {past.context.run} has no {item}.")
+    filled = start + 1 < len(parts) and bool(parts[start + 1].source)
+    source = parts[start + 1].source if filled else _path(past, item)
+    if item == "identity":
+        made = prompt.identity(past.context.role, text, source)
+    elif item == "spec":
+        about = next((one for one in features.load(staged) if one.id == past.context.feature), None)
+        made = prompt.spec(text, source, about)
+    else:
+        made = prompt.summary(text, source)
+    return [*parts[:start], *made, *parts[start + (3 if filled else 1) :]]
+
+
+def _path(past: RunAtOpen, item: str) -> str:
+    """The path of an item that was empty then, as the prompt would show it."""
+    known = {"summary": past.where.summary, "spec": past.where.spec}
+    return past.where.relative(known[item]) if item in known else f"{past.context.role}.md"
+
+
+def _without(past: RunAtOpen, staged: Layout, parts: list[Part], seq: int) -> list[Part]:
+    """Memory without the lesson of an entry: no page of memory has a line of it, raw.md keeps its place."""
+    known, lesson = _lesson(staged, seq)
+    state, before = State(staged), State(staged).text(names.SUMMARY)
+    for name in (names.SUMMARY, names.MEMORY):
+        old = state.text(name)
+        if lesson and old is not None:
+            files.replace_quickly(state.path(name), _purged(old, known, lesson).encode())
+    _blank(staged, seq)
+    after = state.text(names.SUMMARY)
+    made = parts if after is None or after == before else _with_section(past, staged, parts, "summary", after)
+    return [_without_entry(made, number, seq) for number in range(len(made))]
+
+
+def _lesson(staged: Layout, seq: int) -> tuple[Lessons, Lesson | None]:
+    """The lessons of then, and that of an entry; None where it has none."""
+    curated = pages.curated(staged)
+    found = (one for one in archive.rows_backwards(staged.archive) if isinstance(one, ArchiveEntry) and one.seq == seq)
+    row = next(found, None) if seq < curated.folded else None
+    known = lessons.parse(State(staged).data(names.LESSONS), curated.folded, curated.generation)
+    known = known or rebuild.lessons(staged.archive, curated)
+    return known, known.all.get(row.lesson) if row else None
+
+
+def _purged(text: str, known: Lessons, lesson: Lesson) -> str:
+    """The page without the lines that the curator wrote for this lesson; where that is not known, without those that have one
+    of its wordings."""
+    own = {line for page in known.written.values() for line, owner in page.items() if owner == lesson.id}
+    said = [] if own else [*lesson.texts, *filter(None, [lesson.said])]
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if line not in own and not any(one in line for one in said))
+
+
+def _blank(staged: Layout, seq: int) -> None:
+    """The entry's line in raw.md says no more than that it is left out."""
+    first = pages.curated(staged).first_seq
+    lines = (State(staged).data(names.RAW) or b"").split(b"\n")
+    if 0 <= seq - first < len(lines) - 1:
+        entry = raw.parse_line(lines[seq - first].decode("utf-8", "replace"), seq)
+        lines[seq - first] = entry.replace(text=LEFT_OUT).line().encode()
+        files.replace_quickly(staged.raw, b"\n".join(lines))
+
+
+def _without_entry(parts: list[Part], number: int, seq: int) -> Part:
+    """A part; the one that shows entries to curate without this entry."""
+    part = parts[number]
+    if not number or not parts[number - 1].data.startswith(prompt.ENTRIES.encode()):
+        return part
+    kept = [line for line in part.data.split(b"\n") if not line.startswith(f"{seq} ".encode())]
+    return part.replace(data=b"\n".join(kept))
+
+
+def diff(old: bytes, new: bytes, before: str = "as it was", after: str = "as it is fired") -> list[str]:
+    """The difference of two texts as the lines of a unified diff, at most DIFF_LINES."""
+    one, two = (data.decode("utf-8", "replace").split("\n") for data in (old, new))
+    lines = list(islice(difflib.unified_diff(one, two, before, after, lineterm=""), DIFF_LINES + 1))
+    return [*lines[:DIFF_LINES], f"… cut after {DIFF_LINES} lines"] if len(lines) > DIFF_LINES else lines

@@ -1,0 +1,328 @@
+"""Fires the prompt of a past run again: the same bytes, another agent or the same, in a throw-away place, as often as asked.
+
+It is a run like any other whose project, state and inbox lie elsewhere, so the steps of a live run carry it out. Nothing of it
+reaches the mission.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+from harness.base import clock, encoding
+from harness.base.errors import GuardianKilled, HarnessError, Interruption, NeedsPerson, RequestRefused
+from harness.base.record import Record
+from harness.decision import rules, views
+from harness.git.checkouts import clones
+from harness.mission import config, contract, features, mission, roles, runs
+from harness.mission.config import Config
+from harness.mission.contract import Claim
+from harness.mission.open_run import OpenRun, Outcome, Run
+from harness.process import supervise, temporary, tree
+from harness.proof import check_runs
+from harness.replay import _staging
+from harness.replay._staging import ReplicaFolder, Stage
+from harness.replay.resends import prompt_swap, replays, state_at_run
+from harness.replay.resends.prompt_swap import PromptSwap
+from harness.replay.resends.replays import ReplayRecord, Sample
+from harness.replay.resends.state_at_run import RunAtOpen
+from harness.run import closing, opening, prompt, reconcile, reservations, steps, thinking, workspace_inputs
+from harness.run.opening import OpenedRun
+from harness.run.requests import verbs
+from harness.state import files, journal, names
+from harness.state.layout import Layout, command
+from harness.state.state import Changes, State
+from harness.workplace import confine, lease, run_detection, workplace
+from harness.workplace.lease import Lease, Terms
+
+PATCH = "work.patch"
+NO_REPLICA = "what the agent left of the place cannot be looked at"
+COPIED = (names.REPLY, names.REPLY_FAULT, names.NOTES)  # of the folder of the run that was fired
+
+
+class ResendRequest(Record):
+    """What is asked: a run of the mission, or of an archived one (`where`), the agent and its model, the swaps, how often."""
+
+    layout: Layout
+    where: Layout
+    run: str
+    agent: str
+    model: str = ""
+    swaps: list[PromptSwap] = []
+    words: list[str] = []
+    times: int = 1
+
+
+class SampleDetail(Record):
+    """One time in full, for the comparison: the sample, its patch, its reply."""
+
+    sample: Sample
+    patch: bytes
+    reply: str
+
+
+def previewed(order: ResendRequest) -> list[str]:
+    """The difference of the prompts that the swaps make, without firing anything."""
+    past, folder = state_at_run.of_run(order.where, order.run), temporary.create("swap")
+    try:
+        place = _staging.place_in(folder, order.layout.prefix)
+        state_at_run.write(past, place.layout, place.identities)
+        old = state_at_run.parts_of(past)
+        new = _swapped(order, past, place, old)
+        return prompt_swap.diff(prompt.text_of(old), prompt.text_of(new))
+    finally:
+        temporary.remove(folder)
+
+
+def _swapped(
+    order: ResendRequest, past: RunAtOpen, place: ReplicaFolder, parts: list[prompt.Part]
+) -> list[prompt.Part]:
+    for swap in order.swaps:
+        parts = prompt_swap.swapped(past, place.layout, place.identities, parts, swap)
+    return parts
+
+
+def fire_again(order: ResendRequest) -> Iterator[ReplayRecord | SampleDetail]:
+    """Fire it: first what is fired, then each time as it ends. Raises UsageFault inside a run, NeedsPerson where the mission has
+    used up a cap, Unavailable where the agent cannot start."""
+    layout = order.layout
+    run_detection.refuse(layout, "replay --agent")
+    made, past = mission.load(layout), state_at_run.of_run(order.where, order.run)
+    settings = config.load(layout)
+    tag = temporary.of_process(f"{made.id}/replay")
+    temporary.remove_abandoned(f"{made.id}/replay")
+    capped(layout, settings)
+    given = workspace_inputs.kept_of(past.where, past.context.run)
+    opening.agent_again(
+        layout, settings, past.context, None, order.agent, order.model, given
+    )  # or Unavailable, before all
+    replay = replays.begin(layout, order.run)
+    for number in range(1, order.times + 1):
+        limits = capped(layout, settings)
+        kept, folder = replays.folder_of(layout, replay, number), temporary.create("replay", tag)
+        try:
+            stage = _staging.make(layout, past, settings, folder)
+            stage.parts = _swapped(order, past, stage.place, stage.parts)
+            if number == 1:
+                yield _about(order, past, replay, stage)
+            yield _shot(
+                _Shooting(order=order, past=past, stage=stage, settings=limits, number=number, kept=kept, tag=tag)
+            )
+        finally:
+            tree.sweep(tag)
+            temporary.remove(folder)
+
+
+def capped(layout: Layout, settings: Config) -> Config:
+    """The settings with what the mission has left of its caps, live runs and earlier replays taken off. Raises NeedsPerson where
+    nothing is left."""
+    cost, tokens = replays.spent(layout)
+    totals = reservations.with_reserved(runs.totals(layout), lease.alive(layout))
+    sums = totals.replace(cost_usd=(totals.cost_usd or 0.0) + cost, tokens=(totals.tokens or 0) + tokens)
+    gone = [cap for cap in rules.spent(views.limits_of(settings), sums) if cap.name in closing.PAID]
+    if gone:
+        raise NeedsPerson(
+            f"Nothing is fired again: {gone[0].words}, replays counted. Raise it in {layout.relative(layout.config)}."
+        )
+    left = {"max_cost_usd": sums.cost_usd, "max_tokens": sums.tokens}
+    return settings.replace(
+        **{name: most - (spent or 0) for name, spent in left.items() if (most := getattr(settings, name)) is not None}
+    )
+
+
+def _about(order: ResendRequest, past: RunAtOpen, replay: str, stage: Stage) -> ReplayRecord:
+    """Write down what is fired."""
+    data, context = prompt.text_of(stage.parts), past.context
+    made = ReplayRecord(
+        id=replay,
+        run=order.run,
+        role=context.role,
+        feature=context.feature,
+        agent=order.agent,
+        model=order.model,
+        at=clock.stamp(clock.now()),
+        times=order.times,
+        swaps=order.words,
+        mounted=stage.mounted,
+        digest=encoding.digest(data),
+        prompt_bytes=len(data),
+    )
+    folder = f"{order.layout.replays}/{replay}"
+    replays.keep(folder, names.PROMPT, data)
+    replays.keep(folder, replays.ABOUT, encoding.dump_json(made.asdict()))
+    return made
+
+
+class _Shooting(Record):
+    """One time: what is asked, the place, the caps that are left, the folder for what is kept, the mark of its processes."""
+
+    order: ResendRequest
+    past: RunAtOpen
+    stage: Stage
+    settings: Config
+    number: int
+    kept: str
+    tag: str
+
+    @property
+    def staged(self) -> Layout:
+        """The mission in the place."""
+        return self.stage.place.layout
+
+
+def _shot(one: _Shooting) -> SampleDetail:
+    """Open the run in its place, let the agent think, and look at what came of it; a signal ends it and is raised at the end."""
+    opened = _open(one)
+    run, outcome, cut = opened.run.opened, opened.run.outcome, None
+    notes, patch = list(one.stage.notes), b""
+    try:
+        notes += _set_up(run, outcome)
+        data = prompt.text_of(one.stage.parts)
+        State(run.layout).put(names.of_run(run.id, names.PROMPT), data, mode=files.PRIVATE)
+        thinking.think(opened, data.decode(), _stable_bytes(one.stage))
+    except (Interruption, GuardianKilled) as fault:
+        cut, outcome.ended, outcome.reason = fault, "killed", "interrupted"
+    except OSError as fault:
+        outcome.ended, outcome.reason = "agent_error", f"{NO_REPLICA}: {fault}"
+    try:
+        checks, fault_words = ([], "interrupted") if cut else _looked_at(run, outcome)
+        patch = clones.patch(run.layout.top, run.context.head, outcome.tree) if outcome.tree else b""
+        notes += [f"put back: {name}" for name in outcome.refused if name not in one.past.context.dirty]
+    except (HarnessError, OSError) as fault:
+        checks, fault_words = [], f"{NO_REPLICA}: {fault}"
+    finally:
+        opened.lease.release()
+    shot = _kept(one, run, outcome, checks, fault_words, patch, notes)
+    if cut:
+        raise cut
+    return shot
+
+
+def _open(one: _Shooting) -> OpenedRun:
+    """The open run: project, state and inbox are those of the place."""
+    staged, past, layout = one.staged, one.past, one.order.layout
+    role, queue = roles.load(layout, past.context.role), features.load(staged)
+    feature = next((known for known in queue if known.id == past.context.feature), None)
+    claims: list[Claim] = contract.load_some(staged, feature.claims if feature else [])
+    files.make_folder(staged.run(past.context.run).folder)
+    sealed = one.stage.confinement is not None and one.stage.mounted
+    terms = Terms(run=past.context.run, role=role.name, pid=os.getpid(), since=clock.stamp(clock.now()), sealed=sealed)
+    own = Lease(staged, terms)
+    own.take()
+    before = runs.totals(staged)
+    settings = one.settings.replace(
+        **{
+            name: (spent or 0) + left
+            for name, spent in (("max_cost_usd", before.cost_usd), ("max_tokens", before.tokens))
+            if (left := getattr(one.settings, name)) is not None
+        },
+    )
+    known = one.stage.confinement
+    run = OpenRun(
+        layout=staged,
+        context=_context(one, known.tier if known else ""),
+        mission=mission.load(staged),
+        settings=settings,
+        role=role,
+        claims=claims,
+        keep=own.descriptors,
+        started=time.monotonic(),
+        confinement=known,
+        home=confine.home_of_checks(staged.top, one.stage.place.tree + ".home", settings.home),
+        transcripts=one.kept,
+        mark=one.tag,
+        given=workspace_inputs.again(past.where, past.context.run, staged),
+    )
+    outcome = Outcome(layout=staged, changes=Changes(), tree="")
+    outcome.take_queue(queue, past.context.feature)
+    order, given = one.order, workspace_inputs.kept_of(past.where, past.context.run)
+    agent = opening.agent_again(order.layout, one.settings, past.context, feature, order.agent, order.model, given)
+    return OpenedRun(run=Run(opened=run, outcome=outcome), lease=own, agents=[(order.agent, agent)], missing=[])
+
+
+def _context(one: _Shooting, tier: str) -> runs.RunContext:
+    """The context of then, in the tree of the place."""
+    staged, context = one.staged, one.past.context
+    made = context.replace(
+        at=clock.stamp(clock.now()),
+        agent=[one.order.agent],
+        untracked={},
+        live=journal.read_ledger(staged),
+        raw=[State(staged).length(names.RAW), context.raw[1]],
+        process=supervise.pid_record(),
+        dirty={},
+        folder=one.stage.place.tree,
+        confined=tier,
+        temporary=temporary.base(),
+    )
+    State(staged).put(names.of_run(context.run, names.CONTEXT), encoding.dump_json(made.asdict()), mode=files.PRIVATE)
+    return made
+
+
+def _set_up(run: OpenRun, outcome: Outcome) -> list[str]:
+    """Run the contract's setup, as a run does where its role commits; what is untracked then is no work of the agent."""
+    if run.changes_tree and contract.setup(run.layout):
+        outcome.setup_fault = check_runs.setup_fault(outcome.contract, run.place())
+    workplace.leave_untracked(run)
+    return [f"the setup is red: {outcome.setup_fault}"] if outcome.setup_fault else []
+
+
+def _stable_bytes(stage: Stage) -> int:
+    """The length of the beginning that was the same from run to run: up to the memory."""
+    size = 0
+    for part in stage.parts:
+        if part.data.startswith(prompt.MEMORY.encode()):
+            return size
+        size += len(part.data)
+    return 0
+
+
+def _looked_at(run: OpenRun, outcome: Outcome) -> tuple[list[list[str]], str]:
+    """What the run brought about: its work as a tree, its reply, and [claim, verdict] of each check of then in the clone, or why
+    there are none."""
+    reconcile.tree(run, outcome)
+    steps.take_reply(run, outcome)
+    if not run.claims:
+        return [], ""
+    try:
+        fired = list(verbs.fired(run.layout, run.context.feature, run.place()))
+    except RequestRefused as fault:  # the setup is red
+        return [], str(fault)
+    return [[receipt.claim, receipt.verdict] for receipt in fired], ""
+
+
+def _kept(
+    one: _Shooting, run: OpenRun, outcome: Outcome, checks: list[list[str]], fault: str, patch: bytes, notes: list[str]
+) -> SampleDetail:
+    """Write the result, the work, the reply and the notes where they stay."""
+    used = closing.used_by(outcome, run.settings)
+    sample = Sample(
+        number=one.number,
+        agent=one.order.agent,
+        outcome=outcome.ended,
+        reason=outcome.reason,
+        seconds=run.seconds(),
+        usage=used.asdict() if used else None,
+        uncounted=int(closing.uncounted(outcome, run.settings, used)),
+        at=run.context.at,
+        verdict=str((outcome.reply or {}).get("outcome") or (outcome.reply or {}).get("verdict") or ""),
+        checks=checks,
+        fault=fault,
+        changed=_staging.changed(patch),
+        notes=notes,
+    )
+    state, reply = State(run.layout), ""
+    for name in COPIED:
+        data = state.data(names.of_run(run.id, name))
+        if data is not None:
+            replays.keep(one.kept, name, data)
+            reply = data.decode("utf-8", "replace") if name == names.REPLY else reply
+    replays.keep(one.kept, PATCH, patch)
+    replays.keep(one.kept, names.RESULT, encoding.dump_json(sample.asdict()))
+    return SampleDetail(sample=sample, patch=patch, reply=reply)
+
+
+def hint(run_id: str) -> str:
+    """The command that fires a run again, with the agent left to say."""
+    return f"{command('replay')} {run_id} --agent NAME"

@@ -1,0 +1,149 @@
+"""Puts the state back to a snapshot, and the code in a new branch, after a snapshot of now. All or nothing.
+
+Features, contract, spec, issues and memory go back, and what was cut from append-only files is in the snapshot of now. The run
+log, runs, objects, what people ordered and answered, config.toml and the identities stay as they are.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from harness.base import clock, encoding
+from harness.base.errors import BrokenFile, LockBusy, UsageFault
+from harness.base.record import Record
+from harness.git import dotgit, refs, repository
+from harness.mission import contract, features, mission
+from harness.mission.order_log import OrderContext
+from harness.replay import _past_state
+from harness.replay._past_state import CUT_BACK, PUT_BACK, PastState
+from harness.replay.upkeep import snapshots
+from harness.run import closing, recover
+from harness.run.requests import orders
+from harness.state import files, journal, names, objects
+from harness.state.layout import Layout, command
+from harness.state.state import Changes, State
+from harness.workplace import lease, mission_lock, run_detection, workplace
+
+
+class Restoration(Record):
+    """What a restore did: to which snapshot, the snapshot of what was, the branch and its commit; `lines` for a person."""
+
+    to: str
+    kept: str
+    branch: str
+    commit: str
+    lines: list[str]
+
+
+def restore(layout: Layout, snapshot_id: str) -> Restoration:
+    """Put the mission back to a snapshot. Raises Busy where a run lives or run.sh loops, UsageFault inside a run, BrokenFile with
+    nothing changed where a part of the snapshot is not there."""
+    run_detection.refuse(layout, "snapshot restore")
+    mission.check_format(layout)
+    with mission_lock.without_loops(layout), mission_lock.take(layout):
+        workplace.use(layout)
+        recover.recover(layout)
+        if live := [one.run for one in lease.alive(layout)]:
+            raise LockBusy(f"A run is under way: {', '.join(live)}. Stop it, or wait for it to end.")
+        found = snapshots.load(layout, snapshot_id)
+        then = snapshots.then(layout, found, (names.FORMAT, *PUT_BACK, *CUT_BACK))
+        _require(layout, found, then)
+        made = _commit(layout, found, then)
+        recover.recover(layout)
+    return made
+
+
+def _require(layout: Layout, found: snapshots.Snapshot, then: PastState) -> None:
+    """Raises BrokenFile where a part is not there, or does not parse, UsageFault for an older format."""
+    for name in (*PUT_BACK, *CUT_BACK):
+        then.known(name)
+    if then.known(names.FORMAT) != State(layout).data(names.FORMAT):
+        raise UsageFault(f"The snapshot {found.run} is of another format, from before the mission was migrated.")
+    queue = features.parse(then.known(names.FEATURES), layout.features)
+    text = then.known(names.CONTRACT)
+    if text is not None:
+        contract.parse(encoding.decode(text, layout.contract), layout.contract)
+    elif queue:
+        raise BrokenFile(snapshots.path_of(layout, found.run), "it has features without a contract")
+    if found.commit and refs.position_of(layout.top, found.commit) is None:
+        gone = f"its commit {found.commit[:12]} is gone from {layout.top}"
+        raise BrokenFile(snapshots.path_of(layout, found.run), gone, remedy=f"See: {command('snapshot list')}")
+
+
+def _commit(layout: Layout, found: snapshots.Snapshot, then: PastState) -> Restoration:
+    """One commit of the state: the snapshot of now, the files of then, the branch, and the place to move the position to."""
+    state, made, at = State(layout), mission.load(layout), clock.stamp(clock.now())
+    tip = workplace.position(layout).head
+    kept = _free(layout, f"{clock.now()}-before-restore")
+    branch = _branch(layout, made.branch.partition(mission.AT)[0] + mission.AT + found.run, found.commit)
+    refs.set_one(layout.top, refs.KEEP + kept, tip)
+    with state.lock("state"):
+        journal.finish_journal(layout)
+        changes = Changes()
+        changes.put(f"{names.SNAPSHOTS}/{kept}.json", _now(layout, kept, at, tip))
+        for name in (*PUT_BACK, *CUT_BACK):
+            data = then.known(name)
+            if data is not None:
+                changes.put(name, data)
+            elif state.exists(name):
+                changes.remove(name)
+        changes.put(names.MISSION, encoding.dump_json(made.replace(branch=branch).asdict()))
+        changes.put(names.RESTORING, encoding.dump_json({"commit": found.commit}))
+        row = _past_state.RestoreRow(
+            at=at,
+            by="person",
+            to=found.run,
+            kept=kept,
+            branch=branch,
+            commit=found.commit,
+            log=state.length(names.RUN_LOG),
+        )
+        changes.append(names.RESTORES, encoding.dump_json(row.asdict()))
+        context = OrderContext(layout=layout, features=[], changes=changes, at=at, busy={})
+        orders.answered(context, state.text(names.ESCALATION), f"The mission was put back to {found.run}.")
+        state.commit(changes, locked=True)
+    return Restoration(
+        to=found.run, kept=kept, branch=branch, commit=found.commit, lines=_said(layout, made.branch, branch, then)
+    )
+
+
+def _free(layout: Layout, wish: str) -> str:
+    """An id that no snapshot and no run has."""
+    state = State(layout)
+    for number in count(1):
+        name = wish if number == 1 else f"{wish}-{number}"
+        if not any(state.exists(one) for one in (f"{names.SNAPSHOTS}/{name}.json", f"{names.RUNS}/{name}")):
+            return name
+    raise AssertionError
+
+
+def _branch(layout: Layout, wish: str, commit: str) -> str:
+    """A new branch at the commit; one that a kill left there, with nothing on it, is used again."""
+    for number in count(1):
+        name = wish if number == 1 else f"{wish}-{number}"
+        for lock in dotgit.ref_locks(layout.top, repository.BRANCHES + name):  # of a git of ours that was killed
+            files.remove(lock)
+        there = dotgit.commit_of(layout.top, repository.BRANCHES + name)
+        if there == commit and name != mission.read(layout).branch:
+            return name
+        if not there:
+            refs.set_one(layout.top, repository.BRANCHES + name, commit)
+            return name
+    raise AssertionError
+
+
+def _now(layout: Layout, name: str, at: str, commit: str) -> bytes:
+    """The snapshot of now, with the whole of each file that the restore cuts."""
+    value, state = closing.snapshot_of(layout, name, commit, at), State(layout)
+    data = {one: state.data(one) for one in CUT_BACK}
+    saved = {one: objects.put(layout, found) for one, found in data.items() if found is not None}
+    return encoding.dump_json({**value, "saved": saved})
+
+
+def _said(layout: Layout, before: str, branch: str, then: PastState) -> list[str]:
+    """What a person should know."""
+    lines = [f"not exact: {line}" for line in snapshots.is_whole(layout, then)]
+    lines.append(
+        f"the mission goes on there; the branch {before} and your folder are as they were: git switch {branch}"
+    )
+    return lines

@@ -1,0 +1,263 @@
+"""The agent and its trust: asked once, written to the configuration file, and nothing starts without them."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.agents import registry
+from harness.base.errors import BrokenFile, UsageFault
+from harness.commands.setup import agent_choice
+from harness.mission import config
+from tests.missions import PROGRAM, House, differences, listing
+
+LOOP = [registry.LOOP] if registry.installed(registry.LOOP) else []  # offered where its packages are
+
+
+def program(house: House, name: str) -> None:
+    """A program of that name on the PATH of the house."""
+    folder = house.folder / "bin"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("#!/bin/sh\ncat >/dev/null\n")
+    (folder / name).chmod(0o755)
+
+
+def path_of(house: House) -> str:
+    """A PATH with the house's programs, git, and little else."""
+    return f"{house.folder / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin"
+
+
+def answers(*given: str) -> list[str]:
+    """A person's answers, in turn."""
+    return list(given)
+
+
+def test_without_a_terminal_init_asks_nothing_and_says_what_to_write(unbegun: House) -> None:
+    """As under cron: only a person chooses the agent."""
+    program(unbegun, "codex")
+    done = unbegun.program("init", PATH=path_of(unbegun))
+    assert done.code == 0
+    assert "run.sh init --agent NAME --trust workspace (found here: codex" in done.out
+    assert "cost:" not in done.out
+    assert config.load(unbegun.layout) == config.Config()
+    assert "#agent = " in Path(unbegun.layout.config).read_text()
+
+
+def test_what_is_said_on_the_command_line_is_written_down(unbegun: House) -> None:
+    """The output shows the next steps from there to DONE."""
+    program(unbegun, "codex")
+    done = unbegun.program("init", "--agent", "codex", "--trust", "workspace", PATH=path_of(unbegun))
+    assert done.code == 0
+    settings = config.load(unbegun.layout)
+    assert (settings.agent, settings.trust) == (["codex"], "workspace")
+    shown = [line.split("  ")[1] for line in done.out.split("\n") if line.startswith("  run.sh")]
+    assert shown == ["run.sh doctor agents --try", "run.sh planner", "run.sh status", "run.sh"]
+
+
+def test_it_is_asked_once(unbegun: House) -> None:
+    """The second time everything is known."""
+    program(unbegun, "codex")
+    unbegun.program("init")
+    said, asked = answers("codex", "0", "much", "2.5 USD", "full"), []
+
+    def ask(question: str, choices: dict[str, str], default: str) -> str:
+        asked.append((question[-25:], list(choices), default))
+        return said.pop(0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path_of(unbegun))
+        agent_choice.choose(unbegun.layout, "", "", ask)
+        agent_choice.choose(unbegun.layout, "", "", ask)
+    cap = (agent_choice.CAP[-25:], list[str](), "10")
+    agent, trust = ("Which agent works here?", ["codex", *LOOP, "playbook"], "codex"), ["workspace", "full"]
+    assert asked == [agent, *[cap] * 3, ("How far may it go?", trust, "workspace")]
+    settings = config.load(unbegun.layout)
+    assert (settings.agent, settings.trust, settings.max_cost_usd) == (["codex"], "full", 2.5)
+    assert agent_choice.ceiling(unbegun.layout).startswith("cost: at most 2.50 USD, then it stops with exit 6, once")
+
+
+@pytest.mark.skipif(not LOOP, reason="the packages of the built-in agent are not installed")
+def test_the_loop_of_ours_is_asked_for_its_model(unbegun: House) -> None:
+    """Until it is one: a vendor, a colon, a name; then no other question about it is left."""
+    unbegun.program("init")
+    said = answers("builtin", "5", "gpt-5", "openai:gpt-5", "workspace")
+    agent_choice.choose(unbegun.layout, "", "", lambda question, choices, default: said.pop(0))
+    settings = config.load(unbegun.layout)
+    assert (settings.agent, settings.agents["builtin"]["model"], said) == (["builtin"], "openai:gpt-5", [])
+
+
+def test_a_person_at_a_terminal_is_asked_three_questions(unbegun: House) -> None:
+    """Return answers each: the agent that is there, a cap, and the closer trust; what it costs at most is said."""
+    program(unbegun, "claude")
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-P", str(PROGRAM), "init"]
+    env = {**unbegun.env, "PATH": path_of(unbegun)}
+    done = subprocess.Popen(words, cwd=unbegun.project, env=env, stdin=theirs, stdout=subprocess.PIPE, text=True)
+    os.close(theirs)
+    os.write(ours, b"\n\n\n")
+    out, _ = done.communicate(timeout=30)
+    os.close(ours)
+    assert (done.returncode, re.findall(r"\[(\w+)\]: ", out)) == (0, ["claude", "10", "workspace"]), out
+    settings = config.load(unbegun.layout)
+    assert (settings.agent, settings.trust, settings.max_cost_usd) == (["claude"], "workspace", 10.0)
+    assert "cost: at most 10.00 USD, then it stops with exit 6" in out
+    written = Path(unbegun.layout.config).read_text()
+    assert [line for line in written.split("\n") if line and line[0] not in "#["] == [
+        'agent = "claude"',
+        'trust = "workspace"',
+        "max_cost_usd = 10.0",
+    ]
+
+
+def test_no_cap_is_an_answer_and_an_embedded_agent_needs_none(unbegun: House) -> None:
+    """It is said that the mission may cost without bound; who costs nothing is asked nothing more."""
+    program(unbegun, "codex")
+    unbegun.program("init")
+
+    def choose(*given: str) -> str:
+        said = answers(*given)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", path_of(unbegun))
+            agent_choice.choose(unbegun.layout, "", "", lambda *_: said.pop(0))
+        assert said == []
+        return agent_choice.ceiling(unbegun.layout)
+
+    assert choose("playbook").startswith("cost: nothing")
+    Path(unbegun.layout.config).unlink()
+    assert "codex may cost without bound" in choose("codex", "none", "workspace")
+
+
+def test_a_person_s_configuration_stays_as_it_was_written(house: House) -> None:
+    """Only the given keys change; comments and tables stay."""
+    path = Path(house.layout.config)
+    path.write_text('# mine\nagent = "mine"\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n')
+    agent_choice.choose(house.layout, "codex", "workspace", None)
+    assert path.read_text() == (
+        'agent = "codex"\ntrust = "workspace"\n# mine\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n'
+    )
+
+
+LISTS = {
+    "over several lines": 'agent = [\n  "codex",\n  "claude",\n]\n',
+    "with comments between": 'agent = [  # in turn\n  # [first] = "codex"\n  "codex",\n\n  "claude", # ] then\n]  # end\n',
+    "with a quoted key": '"agent" = [\n"codex"\n]\n',
+    "on one line": 'agent = ["codex", "claude"]\n',
+}
+
+
+@pytest.mark.parametrize("written", LISTS.values(), ids=LISTS)
+def test_a_list_of_agents_is_replaced_whole_however_it_was_written(house: House, written: str) -> None:
+    """Not only its first line; the text before and after it stays."""
+    path = Path(house.layout.config)
+    rest = '# after\n\ncheck_seconds = 9\n\n[roles.worker]\nagent = [\n  "codex",\n]\n'
+    path.write_text(f'# before\ntrust = """\nfull"""\n{written}{rest}')
+    agent_choice.choose(house.layout, "gemini", "workspace", None)
+    assert path.read_text() == f'agent = "gemini"\ntrust = "workspace"\n# before\n{rest}'
+    assert config.load(house.layout).agent == ["gemini"]
+
+
+def test_an_unknown_trust_is_refused_before_anything_is_written(house: House) -> None:
+    """The message lists the known values."""
+    before = Path(house.layout.config).read_text()
+    with pytest.raises(UsageFault, match="workspace, full"):
+        agent_choice.choose(house.layout, "codex", "some", None)
+    assert Path(house.layout.config).read_text() == before
+
+
+def test_a_broken_configuration_is_not_written_over(house: House) -> None:
+    """A person must repair it."""
+    Path(house.layout.config).write_text("agent =\n")
+    with pytest.raises(BrokenFile):
+        agent_choice.choose(house.layout, "codex", "workspace", None)
+    assert Path(house.layout.config).read_text() == "agent =\n"
+
+
+def test_no_agent_cli_is_started_before_somebody_said_what_it_may_do(house: House) -> None:
+    """The run ends before it begins, with the line to write; the next agent of the list does not run instead."""
+    program(house, "codex")
+    house.script("worker", {"run": "echo 1 > 1.txt"})
+    house.config('agent = ["codex", "scripted"]')
+    done = house.role("worker", "F-001", PATH=path_of(house))
+    assert done.code == 69
+    assert 'trust = "workspace"' in done.err
+    assert 'trust = "full"' in done.err
+    assert house.ran() == []
+
+
+def test_a_mission_with_playbooks_needs_no_trust(unbegun: House) -> None:
+    """The embedded agent runs only the project's own text."""
+    unbegun.write("playbooks/worker.md")
+    assert "run.sh planner" in unbegun.program("init").out
+
+
+def test_several_agents_are_a_list_and_a_slip_is_told(unbegun: House) -> None:
+    """Nothing is written for an unknown name."""
+    program(unbegun, "claude")
+    program(unbegun, "codex")
+    done = unbegun.program("init", "--agent", "claude, codex", "--trust", "full", PATH=path_of(unbegun))
+    assert done.code == 0
+    assert config.load(unbegun.layout).agent == ["claude", "codex"]
+    wrong = unbegun.program("init", "--agent", "codexx")
+    assert (wrong.code, config.load(unbegun.layout).agent) == (64, ["claude", "codex"])
+    assert "There is no agent 'codexx'" in wrong.err
+
+
+def test_without_trust_the_next_step_is_to_say_it(unbegun: House) -> None:
+    """Not a command that would end with 69."""
+    program(unbegun, "codex")
+    out = unbegun.program("init", "--agent", "codex", PATH=path_of(unbegun)).out
+    assert "run.sh init --trust workspace" in out
+    assert "doctor agents --try" not in out
+
+
+def test_each_trust_is_explained_where_it_is_asked_for(unbegun: House) -> None:
+    """The text says what the agent cannot do under it on this machine."""
+    program(unbegun, "gemini")
+    unbegun.program("init")
+    seen: dict[str, str] = {}
+
+    def ask(_: str, choices: dict[str, str], default: str) -> str:
+        seen.update(choices)
+        return default
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path_of(unbegun))
+        agent_choice.choose(unbegun.layout, "", "", ask)
+    assert "no sandbox: its commands may write anywhere" in seen["workspace"]
+    assert "anything" in seen["full"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--agent", "codexx"), 64, "There is no agent 'codexx'"),
+        (("--agent", "codex"), 69, "The program of the agent 'codex' is not installed"),
+        (("--agent", "claude,codex"), 69, "The program of the agent 'codex' is not installed"),
+        (("--agent", "claude", "--trust", "some"), 64, "'some' is not a trust level"),
+    ],
+)
+def test_an_agent_that_cannot_be_leaves_the_folder_as_it_was(
+    unbegun: House, words: tuple[str, ...], code: int, said: str
+) -> None:
+    """No mission, no branch, no line in .git/info/exclude."""
+    program(unbegun, "claude")
+    before = listing(unbegun.project)
+    done = unbegun.program("init", *words, PATH=path_of(unbegun))
+    assert (done.code, said in done.err, done.out) == (code, True, ""), done
+    assert differences(before, listing(unbegun.project)) == []
+
+
+def test_the_path_of_an_agent_counts_as_its_program(house: House) -> None:
+    """As config.toml says it."""
+    program(house, "my-codex")
+    path = house.folder / "bin" / "my-codex"
+    Path(house.layout.config).write_text(f'[agents.codex]\npath = "{path}"\n')
+    assert house.program("init", "--agent", "codex", "--trust", "full", PATH="/usr/bin:/bin").code == 0
+    path.unlink()
+    assert house.program("init", "--agent", "codex", "--trust", "full", PATH="/usr/bin:/bin").code == 69
