@@ -28,7 +28,7 @@ LIMITS = {  # each changes only where an issue of the project says so
     "median lines of a function": 10,
     "lines of a file": 400,
     "public modules of a folder": 10,
-    "imports between packages": 147,
+    "imports between packages": 145,
 }
 PACKAGES = (  # lowest first: an import goes down this list only
     "base",

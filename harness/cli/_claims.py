@@ -7,15 +7,13 @@ from typing import Any
 
 import click
 
-from harness.base import console, errors, schema
+from harness.base import console, errors
 from harness.cli import _tables, _values, help
 from harness.cli._orders import order
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import agent_requests, why
-from harness.decision import views
-from harness.mission import contract, contract_log, mission
-from harness.proof import index
+from harness.mission import contract, mission
 from harness.run.requests import claim_orders, orders
 from harness.state.layout import command
 from harness.workplace import run_detection
@@ -28,27 +26,11 @@ def claim() -> None:
     """Look at claims; mend, drop or accept one."""
 
 
-def _rows() -> list[dict[str, Any]]:
-    """Every claim with its text, its checks, its features and the state of its proof, as plain JSON."""
-    layout = here()
-    known, queue = index.proofs(layout), views.queue(layout)
-    by_person = contract_log.set_by_person(known.log)
-    return [
-        {
-            **schema.plain(one),
-            "features": [feature.id for feature in queue if one.id in feature.claims],
-            **{key: getattr(status, key) for key in ("word", "reason", "marks", "red", "green")},
-            "set_by_person": one.id in by_person,
-        }
-        for one, status in zip(known.contract.claims, known.statuses, strict=True)
-    ]
-
-
 @claim.command(name="list")
 @as_json
 def claim_list(as_json: bool) -> None:
     """The claims, a line each."""
-    rows = _rows()
+    rows = why.claims(here())
     if as_json:
         _values.echo(rows)
         return
@@ -67,7 +49,7 @@ def claim_show(claim_id: str, as_json: bool) -> None:
     mission.check_format(here())
     found = contract.load(here()).claim(claim_id)  # an unknown one is named as such
     if as_json:
-        _values.echo(next(row for row in _rows() if row["id"] == claim_id))
+        _values.echo(next(row for row in why.claims(here()) if row["id"] == claim_id))
         return
     for number, check in enumerate(found.checks, start=1):
         more = [f"{check.seconds} s"] if check.seconds else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from harness.base import faults
+from harness.base import faults, schema
 from harness.base.errors import UsageFault
 from harness.decision import escalations, views
 from harness.mission import contract_log, receipts, runs, tasks
@@ -51,6 +51,21 @@ def _found(
         see = f"{command('status')}, {command('feature show')} FEATURE"
         raise UsageFault(f"There is no feature and no claim '{name}'. See: {see}")
     return feature, claims, [feature.id] if feature else [one.id for one in queue if name in one.claims]
+
+
+def claims(layout: Layout) -> list[dict[str, Any]]:
+    """Return every claim with its text, checks, features and proof, as plain values: see docs/contract.md for the keys."""
+    known, queue = index.proofs(layout), views.queue(layout)
+    by_person = contract_log.set_by_person(known.log)
+    return [
+        {
+            **schema.plain(one),
+            "features": [feature.id for feature in queue if one.id in feature.claims],
+            **{key: getattr(status, key) for key in ("word", "reason", "marks", "red", "green")},
+            "set_by_person": one.id in by_person,
+        }
+        for one, status in zip(known.contract.claims, known.statuses, strict=True)
+    ]
 
 
 def value(layout: Layout, name: str) -> dict[str, Any]:

@@ -11,10 +11,9 @@ from typing import TypeVar
 from harness.base import clock, schema
 from harness.base.errors import BrokenFile, HarnessError
 from harness.base.record import Record
-from harness.decision import checkpoints, overview, rules, views
+from harness.decision import checkpoints, memory_growth, overview, rules, views
+from harness.decision.memory_growth import MemoryGrowth
 from harness.decision.overview import Overview
-from harness.memory import archive
-from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.mission import config, contract, features, issues, mission, receipts, runs
 from harness.mission.contract import Claim
 from harness.mission.features import Feature
@@ -34,8 +33,6 @@ T = TypeVar("T")
 HERE = "project folder"  # the lane of runs in place
 UNKNOWN = "unknown"  # the lane of a run without context.json
 REPLY_BYTES = 16 * 1024
-STAYS = ("kept", "promoted")  # a new lesson on the pages
-GONE = ("superseded", "forgotten", "left", "merged", "retired")
 
 
 class RunRow(Record):
@@ -79,16 +76,6 @@ class ClaimRow(Record):
     claim: Claim
     status: ClaimStatus | None = None
     signs: list[str] = []
-
-
-class MemoryGrowth(Record):
-    """The memory after a curation: notes taken in so far, lessons on its pages, lessons that went to identities."""
-
-    run: str
-    at: float
-    notes: int
-    lessons: int
-    graduated: int
 
 
 class PersonQuestion(Record):
@@ -311,27 +298,12 @@ class _Gathering(FactsReader):
 
     # memory
 
-    def growth(self, ends: dict[str, int]) -> list[MemoryGrowth]:
-        """What the archive says of each curation, in order; up to a line that cannot be read."""
-        found: list[MemoryGrowth] = []
-        notes = lessons = graduated = 0
-        try:
-            for row in archive.forwards(self.layout.archive):
-                notes += isinstance(row, ArchiveEntry)
-                lessons += isinstance(row, ArchiveEntry) and row.disposition in STAYS
-                lessons -= isinstance(row, LessonChange) and row.change in GONE
-                graduated += (
-                    row.change if isinstance(row, LessonChange) else getattr(row, "disposition", "")
-                ) == "graduated"
-                at = ends.get(row.run, 0)
-                after = MemoryGrowth(run=row.run, at=at, notes=notes, lessons=lessons, graduated=graduated)
-                if found and found[-1].run == row.run:
-                    found[-1] = after
-                else:
-                    found.append(after)
-        except (HarnessError, OSError) as fault:
-            self.fault(str(fault))
-        return [one for one in found if one.at]
+    def growth(self, ends: dict[str, float]) -> list[MemoryGrowth]:
+        """The memory after each curation; what cannot be read of the archive is a fault of the page."""
+        found, fault = memory_growth.measure(self.layout, ends)
+        if fault:
+            self.fault(fault)
+        return found
 
 
 def lane_of(context: RunContext) -> str:

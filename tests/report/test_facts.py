@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -24,15 +23,6 @@ def test_runs_have_their_lane_attempt_receipts_and_notes(house: House) -> None:
     assert found.runs[1].notes[0][0] == "TRICK"
     assert all(one.end - one.start == one.result.seconds for one in found.runs)
     assert found.faults == []
-
-
-def test_the_memory_grows_with_each_curation(house: House) -> None:
-    """Notes add up; lessons and what went to identities are counted as the archive says."""
-    many.mission(house.layout, 12)
-    found = _facts.gather(house.layout).growth
-    assert [one.notes for one in found] == [5, 10, 15]
-    rows = [json.loads(line) for line in Path(house.layout.archive).read_text().split("\n")[:-1]]
-    assert found[-1].lessons == sum(row["disposition"] in _facts.STAYS for row in rows)
 
 
 BROKEN = {
