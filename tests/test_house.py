@@ -573,7 +573,7 @@ def first_column(text: str, heading: str) -> set[str]:
 
 
 def test_the_page_of_paths_is_what_the_code_uses() -> None:
-    """docs/layout.md names every path of layout.py, and no other."""
+    """docs/layout.md names every path of layout.py, and no other; each module that it names is there."""
     text = (HOME / "docs/layout.md").read_text()
     whole, run = layout.Layout("/m"), layout.RunLayout("/r", "/l")
     paths = {name: path for name, path in vars(whole).items() if name not in ("project", "state", "asked_spec")}
@@ -581,6 +581,10 @@ def test_the_page_of_paths_is_what_the_code_uses() -> None:
     assert first_column(text, "The mission") == mission
     files = {path.removeprefix("/r/") for name, path in vars(run).items() if name not in ("folder", "lock")}
     assert first_column(text, "A run") == files
+    modules = re.findall(r"(?:\w+/)?\w+\.py\b", text)
+    assert [
+        name for name in modules if not any((HOME / f"harness{below}/{name}").exists() for below in ("", "/mission"))
+    ] == []
 
 
 def test_the_contract_page_is_what_the_code_holds() -> None:
