@@ -82,7 +82,7 @@ def test_a_note_in_a_run_has_at_most_three_hundred_characters(house: House) -> N
     out = house.tree / "said"
     shell(house, f"harness note {'x' * 300}", f"harness note {'y' * 301} 2> '{out}'")
     assert noted(house) == ["x" * 300]
-    assert "The note has 301 characters; one line of at most 300 is kept" in out.read_text()
+    assert "The note has 301 characters; the limit is 300" in out.read_text()
     assert house.harness("note", "z" * 301).code == 0
 
 

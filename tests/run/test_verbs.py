@@ -52,7 +52,7 @@ def test_a_malformed_note_is_a_usage_fault_and_leaves_nothing_behind(house: Hous
         house, f"harness note {'x' * 301}", "harness note ' '", "harness note --tag HINT x", "harness note good"
     )
     assert [code for code, _ in found] == ["64", "64", "64", "0"]
-    reasons = ("301 characters; one line of at most 300", "The note is empty", "unknown tag 'HINT'")
+    reasons = ("301 characters; the limit is 300", "The note is empty", "unknown tag 'HINT'")
     assert all(reason in said for reason, (_, said) in zip(reasons, found, strict=False))
     assert raw_of(house) == ["worker F-001 - good"]
     assert len(Path(house.layout.run(house.result()["run"]).notes).read_text().split("\n")) == 2
