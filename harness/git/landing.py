@@ -168,7 +168,7 @@ def _follow(project: str, branch: str, commit: str, lock: IndexLock, accepted: b
         return ""
     if tip(project, held) == commit:
         repository.check_out(project, branch)
-        settings.call(project, "update-ref", "-d", BRANCHES + held, commit)  # refused where a person commits just now
+        settings.call(project, "update-ref", "-d", BRANCHES + held, commit)  # fails if a person commits just now
     return why
 
 

@@ -243,7 +243,7 @@ def carry(project: str, folder: str, names: Collection[str], below: str = "") ->
     unfit = {name: _unfit(name) for name in names}
     for name in [name for name, why in unfit.items() if not why]:
         unfit[name] = next((place + why for place, top in sides if (why := placement.blocked(top, below + name))), "")
-    extra = {"GIT_INDEX_FILE": index(folder), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses to be literal
+    extra = {"GIT_INDEX_FILE": index(folder), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore takes no literals
     asked = b"".join(os.fsencode(f"./{below}{name}\0") for name, why in unfit.items() if not why)
     code, out, err = settings.call(folder, "check-ignore", "-z", "--stdin", stdin=asked, extra=extra)
     if code > 1:
