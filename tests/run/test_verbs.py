@@ -42,7 +42,7 @@ def test_a_run_notes_ten_entries_and_the_eleventh_is_refused(house: House) -> No
     """The reason says what to keep; the ten stand."""
     found = tried(house, *(f"harness note number {number}" for number in range(11)))
     assert [code for code, _ in found] == [*["0"] * 10, "64"]
-    assert "A run may note 10 entries; 10 are noted. Keep what the next stranger needs most." in found[10][1]
+    assert "A run may add 10 notes; it has 10. Keep those most useful to the next run." in found[10][1]
     assert raw_of(house) == [f"worker F-001 - number {number}" for number in range(10)]
 
 
