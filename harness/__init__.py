@@ -1,4 +1,4 @@
-"""An autonomous agent harness whose every fact is a plain file on disk."""
+"""An autonomous agent harness that keeps all its state in plain files."""
 
 __version__ = "0.1.0"
 
@@ -11,6 +11,6 @@ else:
         """`HarnessAgent`, the public Python interface (docs/sessions.md), loaded on first use."""
         if name != "HarnessAgent":
             raise AttributeError(name)
-        from harness.sessions.agent import HarnessAgent  # on first use: every command imports this package
+        from harness.sessions.agent import HarnessAgent  # on first use, because every command imports this package
 
         return HarnessAgent

@@ -1,4 +1,4 @@
-"""The `harness` command: quick doors first, because they are called thousands of times; the rest by click."""
+"""The `harness` command: fast paths first, because they run thousands of times; click handles the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 if __name__ == "__main__":
     _checkout = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path.insert(0, _checkout)
-    if os.path.exists(os.path.join(_checkout, "run.sh")):  # there is no command `harness` that a remedy could name
+    if os.path.exists(os.path.join(_checkout, "run.sh")):  # no installed `harness` command that a remedy could name
         os.environ.setdefault("HARNESS_CALLED", os.path.join(_checkout, "run.sh"))
 
 from harness.base import console, errors, exits
@@ -19,7 +19,7 @@ from harness.workplace import run_detection
 
 
 def main() -> int:
-    """Dispatch the command line; what is no command belongs to run.sh. Returns the exit code."""
+    """Dispatch the command line and return the exit code; words that are not a command go to run.sh."""
     return exits.guarded(_dispatch)
 
 
@@ -27,7 +27,7 @@ def _dispatch() -> int:
     words = _run_option(_folder_option(sys.argv[1:]))
     if words and words[0] in quick.QUICK and ("--help" not in words or words[0] == "hold"):
         return quick.QUICK[words[0]](words[1:])
-    from harness.cli.main import COMMANDS, application  # click, which no quick command needs
+    from harness.cli.main import COMMANDS, application  # click, which fast paths do not need
 
     if quick.COMPLETING in os.environ or (words and words[0] in (*COMMANDS, "-h", "--help", "--version")):
         return application(words)
@@ -37,8 +37,8 @@ def _dispatch() -> int:
 
 
 def _folder_option(words: list[str]) -> list[str]:
-    """`-C DIR` before anything else: as if we were started there; the rest of the words are given back. Inside a run our mission
-    is the run's, wherever we are."""
+    """Apply a leading `-C DIR`, as if started there, and return the other words. Inside a run the mission is always the
+    run's."""
     while words[:1] == ["-C"]:
         words = _in_folder(words)
     return words
@@ -47,9 +47,9 @@ def _folder_option(words: list[str]) -> list[str]:
 def _in_folder(words: list[str]) -> list[str]:
     if len(words) < 2 or not os.path.isdir(words[1]):
         remedy = "Put -C before the command: -C DIR status"
-        if words[2:4] == ["schedule", "start"]:  # a person reads it in the mail of cron
+        if words[2:4] == ["schedule", "start"]:  # cron mails it to a person
             ways = layout.command("schedule add"), layout.command(f"schedule remove {' '.join(words[4:5])}")
-            remedy = f"If it was moved, say there: {ways[0]}; if it is gone, anywhere: {ways[1]}"
+            remedy = f"If it was moved, run there: {ways[0]}; if it was deleted, run anywhere: {ways[1]}"
         raise errors.UsageFault(f"There is no folder '{' '.join(words[1:2])}'. {remedy}")
     os.chdir(words[1])
     if not os.environ.get(run_detection.INSIDE):
@@ -61,7 +61,7 @@ def _in_folder(words: list[str]) -> list[str]:
 
 
 def _run_option(words: list[str]) -> list[str]:
-    """`--run ID` before a command says in which run we are; the rest of the words are given back."""
+    """Apply a leading `--run ID`, the run of this process, and return the other words."""
     if words[:1] != ["--run"] or len(words) < 2:
         return words
     if not os.path.isdir(quick.here().run(words[1]).folder):
@@ -71,7 +71,7 @@ def _run_option(words: list[str]) -> list[str]:
 
 
 def _run_sh(words: list[str]) -> int:
-    """The loop with its options and roles are run.sh's; a word that is neither command nor role is a usage fault."""
+    """Start run.sh, which has the loop and the roles; raises UsageFault for a word that is neither command nor role."""
     script, where = os.path.join(layout.home(), "run.sh"), quick.here()
     if words and words[0] not in (*quick.LOOP_OPTIONS, *roles.known(where)):
         from harness.cli import help  # as above

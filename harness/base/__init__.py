@@ -1,1 +1,1 @@
-"""The common base, without knowledge of missions: errors, records, schemas, time, console output, redaction."""
+"""The common base, independent of missions: errors, records, schemas, time, console output, redaction."""

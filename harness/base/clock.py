@@ -1,7 +1,7 @@
-"""Time as stored: whole seconds in UTC; and time as shown to people: local, in words.
+"""Time: stored as whole seconds in UTC, shown to people in local time.
 
-A mission that is played back runs on a recorded clock: a file `<unix seconds> <duration of the run> <opens or settles>`, which
-stands still until whoever plays it back moves it.
+A replayed mission runs on a recorded clock: a file `<unix seconds> <duration of the run> <opens or settles>` that only
+the replay advances.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from __future__ import annotations
 import os
 import time
 
-RECORDED = "HARNESS_CLOCK"  # the path of a recorded clock
+RECORDED = "HARNESS_CLOCK"  # variable: path of the recorded clock
 OPENS, SETTLES = "opens", "settles"
-REACHED = ".reached"  # the file beside a recorded clock that says that the run is about to settle
+REACHED = ".reached"  # suffix of the file that reports that the run is about to settle
 POLL_SECONDS = 0.005
 SECONDS = {"s": 1, "m": 60, "h": 3600}
-MAX_SECONDS = 10**9  # seconds: a shell can count them
+MAX_SECONDS = 10**9  # seconds: the largest value that every shell can count
 
 
 def now() -> int:
-    """Whole seconds since the epoch, or what the recorded clock shows."""
+    """Whole seconds since the epoch, or the time of the recorded clock."""
     shown = _recorded()
     return int(shown[0]) if shown else int(time.time())
 
 
 def elapsed(started: float) -> float:
-    """The seconds since `started` on the monotonic clock; on a recorded clock the duration of the run that is played back."""
+    """Seconds since `started` on the monotonic clock; on a recorded clock, the duration of the replayed run."""
     shown = _recorded()
     return float(shown[1]) if shown else round(time.monotonic() - started, 3)
 
 
 def await_settling() -> None:
-    """On a recorded clock: say that the run has come so far, and wait until the clock shows that it settles. The wait ends with
-    the clock, and with the process that started this one."""
+    """On a recorded clock: report that the run is ready to settle and wait until the clock says so. The wait also ends
+    when the clock is removed or the parent process dies."""
     path, parent = os.environ.get(RECORDED), os.getppid()
     if path:
         with open(path + REACHED, "w", encoding="utf-8"):
@@ -41,36 +41,36 @@ def await_settling() -> None:
 
 
 def shown(at: int, seconds: float, step: str) -> bytes:
-    """The content of a recorded clock."""
+    """The file content of a recorded clock."""
     return f"{at} {seconds} {step}\n".encode()
 
 
 def _recorded() -> list[str]:
-    """The three words of the recorded clock, none without one."""
+    """The three words of the recorded clock; [] without a clock."""
     path = os.environ.get(RECORDED)
     if not path:
         return []
     try:
         with open(path, encoding="utf-8") as file:
             return file.read().split()
-    except FileNotFoundError:  # the playback has ended
+    except FileNotFoundError:  # the replay has ended
         return []
 
 
 def stamp(seconds: float) -> str:
-    """`seconds` since the epoch as `2026-04-24T10:05:12Z`."""
+    """Format `seconds` since the epoch as `2026-04-24T10:05:12Z`."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def seconds_of(stamp: str) -> int:
-    """The seconds since the epoch of a `stamp`; 0 for any other text. `strptime` would cost a launch 10 ms."""
+    """Seconds since the epoch of a `stamp`; 0 for any other text. Avoids `strptime`, which adds 10 ms to a launch."""
     numbers = [stamp[start:end] for start, end in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))]
     if len(stamp) != 20 or not all(number.isascii() and number.isdigit() for number in numbers):
         return 0
     year, month, day, hour, minute, second = map(int, numbers)
     year, month = (
         (year, month - 3) if month > 2 else (year - 1, month + 9)
-    )  # years from March on: a leap day is the last
+    )  # years start in March, so that the leap day is the last
     days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 1 - 719_468
     return ((days * 24 + hour) * 60 + minute) * 60 + second
 
@@ -82,7 +82,7 @@ def local(seconds: float, now: float) -> str:
 
 
 def duration(seconds: int) -> str:
-    """A duration in words, rounded up so that nobody returns too early: `40 s`, `35 min`, `3 h 20 min`, `7 d 23 h`."""
+    """A duration in words, rounded up: `40 s`, `35 min`, `3 h 20 min`, `7 d 23 h`."""
     minutes = -(-seconds // 60)
     if seconds < 60:
         return f"{max(0, seconds)} s"
@@ -95,7 +95,7 @@ def duration(seconds: int) -> str:
 
 
 def span(text: str) -> int:
-    """The seconds of `90s`, `25m` or `8h`; 0 for what is no such time, and for more than LONGEST."""
+    """Seconds in `90s`, `25m` or `8h`; 0 for any other text, and above LONGEST."""
     number, unit = text[:-1], SECONDS.get(text[-1:], 0)
     known = number.isascii() and number.isdigit() and len(number) <= len(str(MAX_SECONDS))
     seconds = int(number) * unit if known else 0

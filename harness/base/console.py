@@ -8,27 +8,27 @@ import time
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
-# What turns the direction of the text after it, breaks its line or hides it: bidi marks, overrides and isolates, separators,
-# the byte order mark. An emoji's joiners stay.
+# Characters that reverse, break or hide text: bidi marks, overrides and isolates, separators, the byte order mark.
+# Emoji joiners stay.
 TURNING = (0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
 UNSAFE = CONTROLS | {code: f"\\u{code:04x}" for code in (*TURNING, *range(0xFFF9, 0xFFFC))}
-UNSAFE |= {code: f"\\U{code:08x}" for code in range(0xE0000, 0xE0080)}  # tags, which nobody sees
+UNSAFE |= {code: f"\\U{code:08x}" for code in range(0xE0000, 0xE0080)}  # tags, which are invisible
 
 
 def sanitise(text: str) -> str:
-    """Make text that an agent or another program may have written safe to show: control characters (ESC, C0, C1, except tab
-    and newline) become `\\x1b`, what turns or hides text `\\u202e`, and lone surrogates `\\ud800`."""
+    """Escape untrusted text for display: control characters (ESC, C0, C1, except tab and newline) become `\\x1b`,
+    characters that reverse or hide text `\\u202e`, and lone surrogates `\\ud800`."""
     return text.translate(UNSAFE).encode("utf-8", "backslashreplace").decode()
 
 
 def print_line(text: str) -> None:
-    """Print a line on standard output, safe to show."""
+    """Print a sanitised line on standard output."""
     sys.stdout.write(sanitise(text) + "\n")
     sys.stdout.flush()
 
 
 def print_error(text: str) -> None:
-    """Print a paragraph on standard error, safe to show; where nobody can read it, the exit code says enough."""
+    """Print a sanitised paragraph on standard error; ignore a closed one, since the exit code reports the result."""
     try:
         sys.stderr.write(sanitise(text) + "\n")
         sys.stderr.flush()
@@ -37,7 +37,7 @@ def print_error(text: str) -> None:
 
 
 class Spinner:
-    """Elapsed time, how far the mission is and the agent's last action, redrawn on standard error; silent if that is no
+    """Redraws elapsed time, mission progress and the agent's last action on standard error; silent without a
     terminal."""
 
     def __init__(self, title: str) -> None:

@@ -1,4 +1,4 @@
-"""Bytes and what they mean: SHA-256, UTF-8, JSON and words of a shell, with faults that name file and line. Touches no disk."""
+"""Encodes and decodes SHA-256, UTF-8, JSON and shell words; errors name file and line. Touches no disk."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from harness.base.errors import BrokenFile
 
-PLAIN = str.maketrans("/._-+:=@%,", "aaaaaaaaaa")  # besides letters and digits, what no shell takes for anything else
+PLAIN = str.maketrans("/._-+:=@%,", "aaaaaaaaaa")  # characters that need no shell quoting, besides letters and digits
 MAX_REMEMBERED, REMEMBERED_BYTES = 4, range(16 * 1024, 1024 * 1024)
-_digests: list[tuple[bytes, str]] = []  # of the last few files of that size, which a run reads and writes several times
+_digests: list[tuple[bytes, str]] = []  # of the last few large files, which a run reads and writes several times
 
 
 def digest(data: bytes) -> str:
@@ -35,7 +35,7 @@ def decode(data: bytes, path: str) -> str:
 
 
 def parse_json(data: bytes, path: str, remedy: str = "") -> Any:
-    """`data` as JSON; raises BrokenFile with the line; `remedy`: besides correcting it."""
+    """`data` as JSON; raises BrokenFile with the line; `remedy`: an alternative to correcting it."""
     try:
         return json.loads(decode(data, path))
     except json.JSONDecodeError as fault:

@@ -1,6 +1,6 @@
-"""Every end of a command other than success: one class hierarchy, one exit code per class.
+"""The errors that end a command: one class hierarchy, one exit code per class.
 
-A message is one paragraph with the file, the line if there is one, and the next step.
+A message is one paragraph with the file, the line if known, and the next step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INTERNAL = 70
 BUSY = 75
 INTERRUPTED = 130
 TERMINATED = 143
-SIGNALLED = 128  # and the signal, as a shell reports it; run.sh turns that into BUSY, with a sentence, and ends
+SIGNALLED = 128  # plus the signal number, as a shell reports it; run.sh turns it into BUSY with a message, and ends
 
 EXIT_CODES = {
     DONE: "done, or the run settled",
@@ -32,11 +32,11 @@ EXIT_CODES = {
     CHECKPOINT_WAITING: "a checkpoint waits for a person",
     STOPPED: "stopped or paused by a person",
     NEGATIVE: "the run's own verdict is negative (manual runs, checks)",
-    NEEDS_PERSON: "a person must fix something: no rights, no space, a git that refuses; in the project folder a dirty tree, "
-    "another branch",
+    NEEDS_PERSON: "a person must fix something: permissions, disk space, a git refusal; in the project folder a dirty "
+    "tree, another branch",
     USAGE: "wrong usage: unknown command, role, feature or value; no SPEC.md, no repository",
     BROKEN: "a file on disk is malformed or has an unknown format",
-    UNAVAILABLE: "the agent, or a program we need, is not available",
+    UNAVAILABLE: "the agent, or a required program, is not available",
     INTERNAL: "a bug in the harness",
     BUSY: "busy, or try again later; a run was killed, and the next start goes on",
     INTERRUPTED: "interrupted by SIGINT",
@@ -80,19 +80,19 @@ class Unavailable(HarnessError):
 
 
 class NeedsPerson(HarnessError):
-    """The working folder is in a state that only a person may change."""
+    """The working folder is in a state that only a person can resolve."""
 
     code = NEEDS_PERSON
 
 
 class LockBusy(HarnessError):
-    """Another process holds the lock; the message names it, and the time since when."""
+    """Another process holds the lock; the message names the holder and since when."""
 
     code = BUSY
 
 
 class GuardianKilled(HarnessError):
-    """Something outside killed the process of ours that watches a child. The child is ended, and it is not to blame."""
+    """An external signal killed the guardian of a child. The child is ended too, through no fault of its own."""
 
     code = BUSY
 
@@ -101,14 +101,14 @@ class GuardianKilled(HarnessError):
 
 
 class VersionConflict(LockBusy):
-    """A file of the mission is not what a change expects: somebody else wrote it first. Nothing was written."""
+    """A compare-and-set failed: another writer changed a file of the mission first. Nothing was written."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} changed during the operation and is left as it is. Nothing is lost; try again.")
 
 
 class RequestRefused(HarnessError):
-    """The plan, reply or order is well-formed but not accepted; the message has every reason."""
+    """The plan, reply or order is well-formed but not accepted; the message lists every reason."""
 
     code = NEGATIVE
 

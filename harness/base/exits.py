@@ -1,4 +1,4 @@
-"""The end of every harness program: one paragraph on standard error, the documented exit code, and no traceback."""
+"""Ends every harness program with one paragraph on standard error, the documented exit code and no traceback."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ BUG = "a bug in the harness"
 
 
 def guarded(body: Callable[[], int], bug: str = BUG) -> int:
-    """Run `body` and return its exit code; an error becomes one paragraph on standard error, without a traceback. `bug` begins
-    the paragraph for an exception that is not one of ours."""
+    """Run `body` and return its exit code; an error becomes one paragraph on standard error, without a traceback. `bug`
+    begins the paragraph for an exception that is not a HarnessError."""
     try:
         return body()
     except HarnessError as fault:
@@ -39,8 +39,7 @@ def guarded(body: Callable[[], int], bug: str = BUG) -> int:
 
 
 def leave(code: int) -> int:
-    """This exit code; once everything of ours has ended, the process does so at once, because taking the interpreter down
-    costs as much as half a bare start."""
+    """Return this exit code, or exit at once if no cleanup is left: interpreter shutdown costs half a bare start."""
     atexit.register(_end, code)
     return code
 
@@ -49,13 +48,13 @@ def _end(code: int) -> NoReturn:
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
-        except OSError:  # nobody reads it any more
+        except OSError:  # the reader is gone
             continue
     os._exit(code)
 
 
 def bug_words(fault: Exception, bug: str = BUG) -> str:
-    """The exception of a bug and its place; with HARNESS_DEBUG set, the whole traceback."""
+    """The exception and where it was raised; with HARNESS_DEBUG set, the whole traceback."""
     if os.environ.get("HARNESS_DEBUG"):
         return "".join(traceback.format_exception(fault))
     frames = traceback.extract_tb(fault.__traceback__)
@@ -65,7 +64,7 @@ def bug_words(fault: Exception, bug: str = BUG) -> str:
 
 
 def os_words(fault: OSError) -> str:
-    """The error of the operating system, its path, and the next step."""
+    """The operating system's error, its path and the next step."""
     where = f" at {fault.filename}" if fault.filename else ""
     return f"{fault.strerror or fault}{where}. Nothing is lost: fix that (permissions, space) and start again."
 

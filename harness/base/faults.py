@@ -1,4 +1,4 @@
-"""What is wrong, on one line: the first real fault of a reason, and the line of an output that says what failed."""
+"""Reduces a failure to one line: the first real fault of a reason, and the line of an output that explains it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import re
 from collections.abc import Iterator
 from re import Match
 
-MAX_LINE_CHARS = 2000  # characters of a line that are looked at
+MAX_LINE_CHARS = 2000  # characters of a line that are examined
 AND_MORE = " (and {} more)"
-NOT_PASSED = (
-    "not passed on: "  # begins the last line of an output that mentions variables which its program did not get
-)
-# How test programs and compilers begin what says what failed, best first; the group is what is shown.
+NOT_PASSED = "not passed on: "  # begins the last output line, which lists variables withheld from the program
+# How test programs and compilers begin the line that explains a failure, best first; the group is shown.
 TELLING = (
     r"^(FAILED \S+::\S+.*)$",  # pytest's summary: the test and the first line of its error
     r"^E {2,}(\S.*)$",  # pytest
     r"^\s*(--- FAIL: .*)$",  # go test; the next line has the reason
-    r"^(thread '.*' (?:\(\d+\) )?panicked at .*)$",  # Rust; so has the next
+    r"^(thread '.*' (?:\(\d+\) )?panicked at .*)$",  # Rust; the next line has the reason
     r"^\s*(not ok\b.*)$",  # TAP
 )
-ANNOUNCES = ("--- FAIL", "thread '")  # what follows on the next line belongs to these
+ANNOUNCES = ("--- FAIL", "thread '")  # the next line belongs to these
 EXCEPTION = r"^\s*(?:Uncaught )?((?:\w+\.)*\w*(?:Error|Exception|Exit|Failure)\b(?: \[\w+\])?(?::.*)?)$"
 COMPILER = r"^(\S+:\d+(?::\d+)?: (?:fatal )?error: .*)$"
 HUNK = r"^(\d+(,\d+)?[acd]\d+(,\d+)?|@@ .* @@.*)$"
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
-# What comes last and says nothing: an end passed on, a reader that has gone, a ruler, a count.
+# Trailing noise: a passed-on exit, a broken pipe, a ruler, a count.
 NOISE = (
     r"make(\[\d+\])?: (\*\*\*|Leaving|Entering|Target|Nothing)|\w*BrokenPipeError\b|Exception ignored|npm (ERR!|error)"
     r"|error Command failed"
@@ -32,7 +30,7 @@ NOISE = (
     r"|exit status \d+$|FAIL$|.*: (write error: )?Broken pipe$|Command exited with|note: run with `RUST_BACKTRACE"
     r"|\d+ errors? generated\.?$|compilation terminated\.?$|.*ELIFECYCLE|Process completed with exit code"
 )
-MACHINE = (  # of what a check needs and does not bring
+MACHINE = (  # faults of the environment of a check
     r"command not found|No such file or directory|Permission denied|cannot execute|ModuleNotFoundError|ImportError"
     r"|Cannot find module|Connection refused|ECONNREFUSED|Could not resolve|No space left|Read-only file system"
     r"|Address already in use"
@@ -41,9 +39,9 @@ TRACE = r"Traceback \(most recent call last\):|Exception ignored (in|while)"
 
 
 def first(reason: str, most: int = 0) -> str:
-    """The first real fault of a reason on one line, without control characters, in at most `most` characters (0: all). Behind
-    a first line that ends with a colon it is the first of the list there, with the number of the others, or the line of an
-    output that says what failed."""
+    """The first real fault of a reason on one line, without control characters, in at most `most` characters (0: all).
+    If the first line ends with a colon, it is the first item of the list below with the count of the others, or the
+    line of the output below that explains the failure."""
     head, *rest = [line for line in reason.split("\n") if line.strip()] or [""]
     fault, more = head.strip(), ""
     if fault.endswith(":") and rest:
@@ -55,18 +53,18 @@ def first(reason: str, most: int = 0) -> str:
 
 
 def of_machine(fault: str) -> bool:
-    """Whether a fault of a check is that of the machine it ran on, and not of the work: any feature may meet it."""
+    """Whether a check failed because of the machine it ran on rather than the work: any feature may meet such a fault."""
     return re.search(MACHINE, fault) is not None
 
 
 def cut(text: str, most: int) -> str:
-    """The text in at most `most` characters, with an ellipsis where it is longer; 0 for no bound."""
+    """Truncate the text to at most `most` characters, with an ellipsis; 0: no limit."""
     return text if not 0 < most < len(text) else text[: most - 1].rstrip() + "…"
 
 
 def of_output(output: str) -> str:
-    """The line of an output that says what was wrong: the first failing assertion or exception, else the last line that is no
-    noise; "" where there is none. What was not passed on is added."""
+    """The line of an output that explains the failure: the first failing assertion or exception, else the last line
+    that is not noise, or "". Withheld variables are appended."""
     said, mark, names = output.rpartition("\n" + NOT_PASSED)
     if mark:
         return "; ".join(filter(None, [of_output(said), NOT_PASSED + names.strip()]))
@@ -84,7 +82,7 @@ def of_output(output: str) -> str:
 
 
 def _whole(found: Match[str], after: list[str]) -> str:
-    """What was found, with the next line where that has the reason."""
+    """The match, with the next line if that has the reason."""
     said = found[1].strip()
     if said.startswith(ANNOUNCES) and after:
         return f"{said} {after[0].strip()}"
@@ -92,7 +90,7 @@ def _whole(found: Match[str], after: list[str]) -> str:
 
 
 def _without_pipes(lines: list[str]) -> Iterator[str]:
-    """The lines without the tracebacks that end in BrokenPipeError: their reader had seen enough, which is no fault."""
+    """The lines without tracebacks that end in BrokenPipeError, which are harmless: the reader closed early."""
     held: list[str] = []
     for line in lines:
         if re.match(TRACE, line):
@@ -109,7 +107,7 @@ def _without_pipes(lines: list[str]) -> Iterator[str]:
 
 
 def _difference(lines: list[str]) -> str:
-    """The first line on either side of the first difference that diff found: what was there, and what was expected."""
+    """The first line of each side of the first hunk of a diff: actual and expected."""
     start = next((at for at, line in enumerate(lines) if re.match(HUNK, line)), len(lines))
     sides = [next((line for line in lines[start + 1 :] if line.startswith(mark)), "") for mark in ("<", ">")]
     if not any(sides):
@@ -118,7 +116,7 @@ def _difference(lines: list[str]) -> str:
 
 
 def _exception(lines: list[str]) -> str:
-    """The first exception that is not the cause of another one; a bare one with the line of code that raised it."""
+    """The first exception that is not the cause of another; without a message, with the line of code that raised it."""
     for number, line in enumerate(lines):
         found = re.match(EXCEPTION, line)
         chained = any(after.startswith(CHAINED) for after in lines[number + 1 : number + 2])

@@ -1,7 +1,7 @@
-"""Globs as regular expressions, for a relative path, as in a shell.
+"""Translates shell globs for relative paths into regular expressions.
 
-`*` and `?` stay within a name, `**` goes through folders, `[…]` and `[!…]` are one character, `{a,b}` is either. A
-glob without a `/` matches a name at any depth; with one, the path from where the search begins.
+`*` and `?` match within a name, `**` matches across folders, `[…]` and `[!…]` match one character, `{a,b}` matches
+either. A glob without `/` matches a name at any depth; one with `/` matches the path from the start of the search.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 
 MAX_BRACES = 1000
-BELOW = r"(?:(?!\.)[^/]+/)*"  # any folders, hidden ones left out
-VISIBLE = r"(?!\.)"  # what a wildcard at the start of a name does not match
+BELOW = r"(?:(?!\.)[^/]+/)*"  # any folders except hidden ones
+VISIBLE = r"(?!\.)"  # a wildcard at the start of a name does not match a dot
 
 
 class BadPattern(ValueError):
-    """A pattern that is none; the text says why."""
+    """An invalid pattern; the message gives the reason."""
 
 
 def glob(pattern: str, *, hidden: bool = False) -> re.Pattern[str]:
-    """The regular expression of a glob, for the whole of a path; unless `hidden`, a name that begins with a dot is matched only
-    by a pattern that does so, too. Raises BadPattern."""
+    """The regular expression of a glob, for a full match of a path. Unless `hidden`, only a pattern that begins with a
+    dot matches a name that does. Raises BadPattern."""
     if not pattern or "\0" in pattern:
         raise BadPattern("it is empty")
     found = "|".join(dict.fromkeys(_glob(one) for one in braces(pattern)))
@@ -27,13 +27,13 @@ def glob(pattern: str, *, hidden: bool = False) -> re.Pattern[str]:
 
 
 def names_hidden(pattern: str) -> bool:
-    """Whether a glob has a name that begins with a dot. Raises BadPattern."""
+    """Whether a glob contains a name that begins with a dot. Raises BadPattern."""
     names = [name for one in braces(pattern) for name in one.split("/")]
     return any(name.startswith((".", "\\.")) and name not in (".", "..") for name in names)
 
 
 def _glob(pattern: str) -> str:
-    """The expression of a glob without braces."""
+    """The regular expression of a glob without braces."""
     anchored = "/" in pattern
     names = [name for name in pattern.strip("/").split("/") if name not in ("", ".")]
     if not names:
@@ -49,7 +49,7 @@ def _glob(pattern: str) -> str:
 
 
 def braces(pattern: str) -> list[str]:
-    """The patterns that one with `{a,b}` stands for. Raises BadPattern."""
+    """The patterns that a pattern with `{a,b}` expands to. Raises BadPattern."""
     begin = _open(pattern)
     if begin < 0:
         return [pattern]
@@ -66,7 +66,7 @@ def braces(pattern: str) -> list[str]:
                 heads = [pattern[:begin] + part for part in [*parts, pattern[last:at]]]
                 found = [one for head in heads for one in braces(head + pattern[at + 1 :])]
                 if len(found) > MAX_BRACES:
-                    raise BadPattern(f"it stands for more than {MAX_BRACES} patterns")
+                    raise BadPattern(f"it expands to more than {MAX_BRACES} patterns")
                 return found
     raise BadPattern("a { is not closed")
 
@@ -76,7 +76,7 @@ def _open(pattern: str) -> int:
 
 
 def _signs(pattern: str, begin: int) -> list[int]:
-    """Where braces and commas are that are not escaped and not in brackets."""
+    """The positions of braces and commas that are neither escaped nor in brackets."""
     found, at = [], begin
     while at < len(pattern):
         if pattern[at] == "\\":
@@ -90,7 +90,7 @@ def _signs(pattern: str, begin: int) -> list[int]:
 
 
 def _closing(pattern: str, begin: int) -> int:
-    """Where the bracket that begins here ends; -1 where it does not."""
+    """The position of the closing bracket; -1 if it is missing."""
     at = begin + 1
     if pattern[at : at + 1] in ("!", "^"):
         at += 1
@@ -102,7 +102,7 @@ def _closing(pattern: str, begin: int) -> int:
 
 
 def one_name(name: str) -> str:
-    """The expression of one name of a pattern. Raises BadPattern."""
+    """The regular expression of one path component. Raises BadPattern."""
     found, at = list[str](), 0
     while at < len(name):
         sign = name[at]
@@ -129,7 +129,7 @@ def one_name(name: str) -> str:
 
 
 def _class(inside: str) -> str:
-    """The expression of what is between brackets: characters and ranges."""
+    """The regular expression of a bracket's content: characters and ranges."""
     negated = inside[:1] in ("!", "^")
     signs, at = list[tuple[str, str]](), int(negated)
     while at < len(inside):
@@ -143,6 +143,6 @@ def _class(inside: str) -> str:
         if low <= high:
             signs.append((low, high))
         else:
-            raise BadPattern(f"the range {low}-{high} is the wrong way round")
+            raise BadPattern(f"the range {low}-{high} is reversed")
     body = "".join(re.escape(low) + (f"-{re.escape(high)}" if high != low else "") for low, high in signs)
     return f"[^/{body}]" if negated else f"(?!/)[{body}]"

@@ -1,7 +1,7 @@
-"""Ranks lines by BM25: how well they fit the words of a query, of which a line need not have all.
+"""Ranks lines by BM25 against the words of a query; a line need not contain all of them.
 
-Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with their usual constants. A word of Chinese,
-Japanese or Korean is each pair of neighbouring characters. The length of a line is counted in characters.
+Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with the usual constants. Chinese,
+Japanese and Korean are split into pairs of adjacent characters. Line length is in characters.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RUNS = re.compile(rf"[{WIDE}]+|[^\W_{WIDE}]+")
 
 
 def terms(text: str) -> list[str]:
-    """The words of a text in small letters, and the pairs of neighbouring wide characters; a single one stands alone."""
+    """The lower-case words of a text, and the pairs of adjacent wide characters; a lone wide character counts as a term."""
     found = []
     for run in _RUNS.findall(text.casefold()):
         pairs = [run[at : at + 2] for at in range(len(run) - 1)] if is_wide(run) else []
@@ -30,13 +30,13 @@ def terms(text: str) -> list[str]:
 
 
 def is_wide(term: str) -> bool:
-    """Whether a term is Chinese, Japanese or Korean: its words are not divided by blanks."""
+    """Whether a term is Chinese, Japanese or Korean, which have no spaces between words."""
     return _WIDE.match(term) is not None
 
 
 def best(lines: Callable[[], Iterable[tuple[str, T]]], wanted: str, most: int) -> list[T]:
-    """The `most` best of (text, what it is), best first, of equal ones the later first; a line without any of the words is none.
-    `lines` is called twice, so that nothing but the best is kept."""
+    """The values of the `most` best (text, value) lines, best first, on a tie the later first; a line without any of
+    the words is left out. `lines` is called twice, so that only the best are kept in memory."""
     asked = dict.fromkeys(terms(wanted))
     have, count, size = dict.fromkeys(asked, 0), 0, 0
     for text, _ in lines():
@@ -56,7 +56,7 @@ def best(lines: Callable[[], Iterable[tuple[str, T]]], wanted: str, most: int) -
 
 
 def _frequencies(text: str, asked: Iterable[str]) -> dict[str, int]:
-    """How often a text has each of the terms that it has. Only a text that may have one is split."""
+    """{term: count} of the terms in a text. A text that cannot contain one is not split."""
     small = text.casefold()
     if not any(term in small for term in asked):
         return {}

@@ -1,6 +1,6 @@
-"""Record: the base class of plain data. It has keyword construction, defaults, equality, a repr and `replace`.
+"""Record: the base class of plain data, with keyword construction, defaults, equality, a repr and `replace`.
 
-Type checkers see a data class.
+Type checkers treat it as a data class.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 @dataclass_transform(kw_only_default=True)
 class Record:
-    """The annotations of a subclass are its fields. Each instance gets copies of list and dict defaults. The fields of a
-    `frozen` record cannot be assigned."""
+    """The annotations of a subclass are its fields. Each instance gets copies of list and dict defaults. Assigning a
+    field of a `frozen` record raises AttributeError."""
 
     fields: ClassVar[tuple[str, ...]] = ()
     defined: ClassVar[frozenset[str]] = frozenset()
@@ -51,17 +51,17 @@ class Record:
 
     @classmethod
     def default(cls, name: str) -> object:
-        """The value of a field that is not given; None where it must be."""
+        """The default of a field; None for a required field."""
         return cls._fixed.get(name, cls._copied.get(name))
 
     @classmethod
     def takes(cls, values: dict[str, Any]) -> bool:
-        """Whether a record can be made of these values: no unknown field, and no missing field that has no default."""
+        """Whether these values make a record: no unknown field, and no required field missing."""
         return values.keys() <= cls.defined and values.keys() >= cls._needed
 
     @classmethod
     def whole(cls, values: dict[str, Any]) -> Self:
-        """A record that keeps this dict as its fields; nothing is copied, which is fast for thousands of rows."""
+        """A record that uses this dict as its fields without a copy: fast for thousands of rows. Raises TypeError."""
         if values.keys() != cls.defined:
             raise TypeError(f"{cls.__name__} takes {', '.join(cls.fields)}; got {', '.join(values)}")
         made = cls.__new__(cls)

@@ -2,8 +2,8 @@
 
 A rule's pattern is tried only at one of its hints (literals), so a text without secrets costs a few searches per rule, and
 patterns are compiled on demand. A pattern matches from the hint on; its named group, else the whole match, is replaced.
-Secrets end before quotes and backslashes, so that JSON stays JSON, escaped twice or not at all. In prose (`prose=True`: a note,
-a reply, an issue) so does what a sentence calls a password, and a long key without a known form (`passwords`).
+Secrets end before quotes and backslashes, so that JSON stays JSON, escaped twice or not at all. In prose (`prose=True`: a
+note, a reply, an issue) a password named in a sentence and a long key of unknown format are masked too (`passwords`).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ ONE_LINE = ("title", "claim", "spec_refs", "source_issue")  # fields of replies 
 
 
 def received(text: str) -> str:
-    """`text` of an agent, or of a program that it started, as it may be kept: without what steers a terminal, turns or hides
-    text, each break of a line a newline, and its secrets masked, also those that such characters parted."""
+    """Clean `text` of an agent or its programs for storage: no characters that control a terminal or reverse or hide
+    text, every line break a newline, and secrets masked, even those split by such characters."""
     masked = mask(text)
     seen = SEQUENCE.sub("", BREAK_OF_LINE.sub("\n", masked)).translate(UNSEEN)
     return masked if seen == masked else mask(seen)
 
 
 def received_value(value: Any, commands: Collection[str] = (), key: str = "") -> Any:
-    """A JSON value of an agent as it may be kept: every text `received`, those of ONE_LINE on one line. What is below the keys
-    `commands` is run, so it stays as it is."""
+    """Clean a JSON value of an agent for storage: every text `received`, those of ONE_LINE on one line. Values below
+    the keys `commands` are executed, so they stay as they are."""
     if isinstance(value, str):
         text = value if key in commands else received(value)
         return " ".join(text.split()) if key in ONE_LINE else text
@@ -48,16 +48,16 @@ def received_value(value: Any, commands: Collection[str] = (), key: str = "") ->
 
 
 def unfit(command: str) -> str:
-    """Why a command of an agent may not be kept, and so not be run; "" for one that may."""
+    """Why a command of an agent may not be stored and run; "" if it may."""
     rules = [rule for rule, _, secret in secrets(command) if is_certain(rule, secret) and not is_made_up(secret)]
     if rules:
-        return f"has a secret in it ({rules[0]}): use a made-up value"
+        return f"contains a secret ({rules[0]}): use a made-up value"
     hidden = command != command.translate(UNSEEN)
-    return "has characters that steer a terminal or hide text: write \\x1b" if hidden else ""
+    return "has characters that control a terminal or hide text: write \\x1b" if hidden else ""
 
 
 def mask(text: str, *, prose: bool = False) -> str:
-    """`text` with every secret replaced by the name of its rule; masking twice changes nothing more."""
+    """Replace every secret in `text` by the name of its rule; idempotent."""
     told = passwords.find(text) if prose else ""
     if told:
         text = text.replace(told, f"[masked: {PASSWORD}]")
@@ -79,27 +79,27 @@ def found(text: str, *, prose: bool = False) -> list[str]:
 
 
 def secrets(text: str) -> list[tuple[str, int, str]]:
-    """(rule, number of its line, secret) of every secret, from left to right."""
+    """(rule, line number, secret) of every secret, from left to right."""
     plain = _plain(text)
     return [(name, plain.count("\n", 0, start) + 1, _text(plain[start:end])) for start, end, name in _spans(plain)]
 
 
 def is_certain(rule: str, secret: str) -> bool:
-    """Whether this can hardly be anything else than a secret: the form is a vendor's own, and not that of a test key."""
+    """Whether this is almost certainly a secret: it has a vendor's own format, and not that of a test key."""
     if rule == "private-key":
         return len(secret) >= SHORTEST_KEY
     return rule in CERTAIN and not (rule == "stripe-key" and "_test_" in secret)
 
 
 def is_made_up(value: str) -> bool:
-    """Whether somebody typed the value as an example: characters of a part of it follow each other, or stay the same."""
+    """Whether the value is a typed example: a part of it has consecutive or repeated characters."""
     steps = [ord(two) - ord(one) for one, two in itertools.pairwise(value.lower())]
     rows = (len(list(row)) for step, row in itertools.groupby(steps) if step in (-1, 0, 1))
     return max(rows, default=0) >= TYPED_IN_A_ROW or len(set(value)) < FEWEST_CHARACTERS
 
 
 def open_key(text: str) -> int:
-    """The start of a private key whose end may still come; the text's length if there is none."""
+    """The offset of a private key that is still incomplete; the text's length if there is none."""
     at = text.rfind("-----BEGIN ")
     if at < 0:
         return len(text)
@@ -194,7 +194,7 @@ class SecretRule:
             at = searched.find(hint, goes_on)
 
 
-# values in the place of a secret that are no secrets
+# placeholders in the position of a secret
 
 FEWEST_CHARACTERS = 8
 FEWEST_LETTERS = 16
@@ -209,7 +209,7 @@ CUTS = r"[-_./:@#+=,~^]+"
 
 
 def _real(value: str) -> bool:
-    """Whether it is no stand-in such as `xxxx`, `<your key>` or `${NAME}`."""
+    """Whether it is not a placeholder such as `xxxx`, `<your key>` or `${NAME}`."""
     return len(set(value)) >= FEWEST_CHARACTERS and not re.search(STAND_INS, value)
 
 
@@ -221,7 +221,7 @@ def _random(value: str) -> bool:
 
 
 def _is_word(word: str) -> bool:
-    """A word, a name in camel case, a number, or a word with a number at its end."""
+    """Whether it is a word, a camel-case name, a number, or a word with trailing digits."""
     if not word.isalpha():
         return re.fullmatch(WORDY, word) is not None
     turns = sum(one.islower() != two.islower() for one, two in itertools.pairwise(word))
@@ -238,7 +238,7 @@ def _credentials(value: str) -> bool:
 
 
 def _password(value: str) -> bool:
-    """Whether it is a password in a URL and no stand-in."""
+    """Whether it is a password in a URL and not a placeholder."""
     return len(set(value)) > 1 and not re.search(STAND_INS, value)
 
 
@@ -376,7 +376,7 @@ RULES = {
     "assignment": SecretRule(NAMES + SETS + VALUE, any_case=(*NAMED, "identified by '"), check=_random),
 }
 
-# the rules whose form alone tells; those of test keys, of what a browser may see, and of any value beside a name are not
+# rules whose format alone is proof; not those of test keys, of publishable keys, and of values next to a name
 CERTAIN = {
     *("private-key", "anthropic-key", "openai-key", "google-oauth", "github-token", "gitlab-token", "slack-token"),
     *("slack-webhook", "aws-key-id", "aws-secret", "stripe-key", "webhook-secret", "npm-token", "pypi-token"),

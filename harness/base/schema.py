@@ -1,7 +1,7 @@
-"""Schemas of plain data: the annotations of a Record define what its file may hold, and every message about a wrong value.
+"""Schemas of plain data: the annotations of a Record define the valid values of its file and the error messages.
 
-An annotation names a built-in type, a `Kind` (of this module or the Record's module) or another Record, which is an object of
-that shape. A field with a default may be absent. Every other field is required. An unknown field is an error.
+An annotation names a built-in type, a `Kind` (of this module or the Record's module) or another Record (an object of
+that shape). A field with a default is optional, any other is required. An unknown field is an error.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MAX_FLOAT = 1.7976931348623157e308  # the largest float; a larger int cannot be 
 
 
 class Kind:
-    """What a value must be, and the words for it. `base`: the kind that the test `closer` narrows; a `bound` describes a value
-    that is not of the base in the base's words. A value of one of `types` always fits. `item` is the kind of each element,
-    `shape` the fields of an object; `made`: the object becomes a Record; `told`: the message names the value."""
+    """A type of value with its description. `base`: the kind that the test `closer` narrows; with `bound`, a value that is
+    not of the base is described in the base's words. A value of one of `types` always fits. `item` is the kind of each
+    element, `shape` the fields of an object; `made`: the object becomes a Record; `told`: the message names the value."""
 
     base: Kind | None = None
     closer: Callable[[Any], object] = bool
@@ -45,7 +45,7 @@ class Kind:
         self.__dict__.update(more)
 
     def must_be(self, value: object) -> str:
-        """The words for a value that does not fit."""
+        """The description of the expected value, for the message about this one."""
         return self.base.must_be(value) if self.base and self.bound and not self.base.fits(value) else self.words
 
     def part(self, words: str, closer: Callable[[Any], object], **more: Any) -> Kind:
@@ -55,8 +55,8 @@ class Kind:
 
 
 class SchemaFault(str):
-    """One message; `where` the fault is, and the `key` of the invalid field ("": a field is missing, or all is wrong); `row`: of
-    a table that is repeated, from 0."""
+    """One message. `where`: the place of the fault; `key`: the invalid field ("": a field is missing, or the whole
+    value is wrong); `row`: the 0-based index in a repeated table."""
 
     where = key = ""
     row = 0
@@ -70,7 +70,7 @@ class SchemaFault(str):
 
 
 class InvalidField(ValueError):
-    """A value of the wrong kind in an object with the right fields, or another fault of a line, in words."""
+    """An object with the right fields has a value of the wrong kind, or a line has another fault."""
 
 
 def _exactly(words: str, *types: type) -> Kind:
@@ -147,7 +147,7 @@ def kinds(shape: type[Record]) -> dict[str, Kind]:
 
 
 def _kind(text: str, names: dict[str, Any]) -> Kind:
-    """The kind that the text of an annotation names."""
+    """The kind that an annotation names; raises TypeError for an unknown one."""
     if text in WORDS:
         return WORDS[text]
     if text.endswith(" | None"):
@@ -201,8 +201,8 @@ def _column_fits(kind: Kind, values: list[Any]) -> bool:
 
 
 def record(shape: type[R], row: Any, wrote: str) -> R:
-    """The Record that an object holds, with the Records in it. Raises TypeError where the fields differ, and InvalidField where
-    a value does; `wrote` is the writer in the message (`a run writes`)."""
+    """Build a Record, with nested Records, from an object. Raises TypeError for wrong fields and InvalidField for a
+    wrong value; `wrote` names the writer in the message (`a run writes`)."""
     wrong = invalid_field(shape, row) if type(row) is dict else FIELDS
     if wrong == FIELDS:
         raise TypeError(f"not the fields of {shape.__name__}")
@@ -212,7 +212,7 @@ def record(shape: type[R], row: Any, wrote: str) -> R:
 
 
 def trusted(shape: type[R], row: dict[str, Any]) -> R:
-    """The Record of an object that was validated before."""
+    """Build a Record from an object that was validated before."""
     known, values = kinds(shape), {**row}
     for name in _MADE[shape]:
         if values.get(name):
@@ -227,7 +227,7 @@ def _inner(kind: Kind, value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A Record as JSON values, with the Records in it; `trusted` is the inverse."""
+    """A Record, with nested Records, as JSON values; the inverse of `trusted`."""
     if isinstance(value, Record):
         return {name: plain(inner) for name, inner in value.asdict().items()}
     return [plain(inner) for inner in value] if isinstance(value, list) else value

@@ -1,6 +1,6 @@
-"""Tables of rules and words beside a module: a line each, in sections. They are data, which people can read and extend.
+"""Tables of rules and words next to a module: one per line, in sections, as data that people can read and extend.
 
-A rule is a regular expression. The rules of a section are compiled when a text is first compared with them.
+A rule is a regular expression. The rules of a section are compiled on first use.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import functools
 import re
 
-PART = "part "  # how the name of a section begins that is a part of rules, and none itself
+PART = "part "  # prefix of a section that holds a fragment of rules, not rules
 PARTS_WITHIN_PARTS = 3
 
 
 @functools.cache
 def sections(path: str) -> dict[str, list[str]]:
-    """The lines of each section of a table; `= name` begins one, and `# ` a comment. Raises OSError without the file."""
+    """{section: its lines} of a table; `= name` begins a section, `# ` a comment. Raises OSError without the file."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     with open(path, encoding="utf-8") as file:
@@ -28,7 +28,7 @@ def sections(path: str) -> dict[str, list[str]]:
 
 @functools.cache
 def sources(path: str, name: str) -> list[str]:
-    """The regular expressions of a section, with their parts in place."""
+    """The regular expressions of a section, with their fragments substituted."""
     known = sections(path)
 
     def part(found: re.Match[str]) -> str:
@@ -45,5 +45,5 @@ def sources(path: str, name: str) -> list[str]:
 
 @functools.cache
 def pattern(path: str, name: str) -> re.Pattern[str]:
-    """The rules of a section as one pattern, in any case of letters."""
+    """The rules of a section as one case-insensitive pattern."""
     return re.compile("|".join(sources(path, name)), re.IGNORECASE)

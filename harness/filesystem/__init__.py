@@ -1,1 +1,1 @@
-"""An agent's files: one interface over every place that they can be in; paths never lead out of it."""
+"""An agent's files: one interface for every kind of storage; paths never lead out of the root."""

@@ -1,6 +1,6 @@
-"""A command in the background: a process of ours drains its output into a spool, so that the command never waits for a reader.
+"""Background commands: a keeper process drains the output into a spool, so that the command never waits for a reader.
 
-That process ends the command's tree when it is asked to, at the command's time, and when the process that started it is gone.
+The keeper ends the command's tree on request, at its timeout, and when the process that started it is gone.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from harness.process.supervise import Child, ChildEnd
 
 Say = Callable[[ChildEnd, bytes, int], CommandResult]
 
-MAX_SHOWN_BYTES = 100_000  # bytes of output that a Done has
+MAX_SHOWN_BYTES = 100_000  # bytes of output in a CommandResult
 KILLED = -9
 PAUSE_SECONDS = 0.002
 
 
 class Background:
-    """A Job on this machine. `start` makes the child, in the process that keeps it; `say` turns its end into a Done. `one`: is
-    held by the thread that reaps."""
+    """A ShellJob on this machine. `start` makes the child, in the keeper process; `say` turns its end into a
+    CommandResult. `one`: the lock of the thread that reaps."""
 
     def __init__(self, start: Callable[[], Child], say: Say) -> None:
         with tempfile.TemporaryFile() as file:
@@ -45,19 +45,19 @@ class Background:
             os.close(asked)
 
     def page(self, offset: int = 0, most: int = 30_000) -> OutputPage:
-        """Its output from byte `offset` on."""
+        """Output from byte `offset` on."""
         begin, data, size = self.spool.read(offset, most)
         return OutputPage(data=data, offset=begin, next=begin + len(data), size=size)
 
     def status(self) -> CommandResult | None:
-        """How it ended; None while it runs. Any thread may ask."""
+        """The result; None while it runs. Thread-safe."""
         with self.one:
             if self.pid and _reaped(self.pid):
                 self._read_end()
             return None if self.pid else self.ended
 
     def cancel(self) -> CommandResult:
-        """End it and wait until all of it is gone."""
+        """End the command and wait until its process tree is gone."""
         with self.one:
             self._order()
         while (ended := self.status()) is None:
@@ -70,7 +70,7 @@ class Background:
             self.ask = -1
 
     def _read_end(self) -> None:
-        """The last words of the keeper, which is gone."""
+        """Read the final record of the keeper, which has ended."""
         supervise.unspare(self.pid)
         self.pid = 0
         self._order()
@@ -83,7 +83,7 @@ class Background:
         self.ended = CommandResult(output=data + between + tail, lost=left, **words)
 
     def __del__(self) -> None:
-        """A job that nobody can ask any more ends."""
+        """A job without references ends."""
         if getattr(self, "pid", 0):
             self.cancel()
         if hasattr(self, "spool"):
@@ -91,15 +91,15 @@ class Background:
 
 
 def _reaped(pid: int) -> bool:
-    """Whether the process is gone; then nothing is left of it."""
+    """Whether the process has ended; if so, it is reaped."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:  # somebody else reaped it
+    except ChildProcessError:  # reaped elsewhere
         return True
 
 
 def _keep(start: Callable[[], Child], say: Say, spool: Spool, asked: int, parent: int) -> None:
-    """Run the command, drain it, and leave its last words. In a process of its own, which then exits."""
+    """Run the command, drain its output, and write the final record. Runs in the keeper process, which then exits."""
     gc.disable()  # collecting the parent's objects would close descriptors that this process now uses
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -1,7 +1,7 @@
-"""Replaces bytes in the content of a file: each text is there exactly once, unless everywhere is asked for, or nothing changes.
+"""Replaces bytes in a file's content: each old text must occur exactly once, unless `everywhere`, or nothing changes.
 
-What is not replaced stays byte for byte. A model writes `\\n` for the end of a line whatever the file has: a text that is not
-there as it was written is looked for with `\\r\\n`, and in a file all of whose lines end so, what is put in ends so too.
+All other bytes stay as they are. A model writes `\\n` for any line end: a text that is not found as written is searched
+with `\\r\\n`, and in a file with only such line ends, new text gets them too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ MAX_SHOWN_LINES = 5  # lines that a fault names
 
 
 class EditResult(Record):
-    """New content, and how many places were replaced."""
+    """The new content, and the number of replacements."""
 
     data: bytes
     count: int
 
 
 def apply(data: bytes, changes: Sequence[Replacement], path: str) -> EditResult | FileFault:
-    """The content with all of the changes, each made in what those before it left; or the Fault of the first that cannot be."""
+    """The content after all changes, applied in order; or the FileFault of the first that fails."""
     if not changes:
         return FileFault(kind="invalid", path=path, text=f"No change of {path} was given.")
     count = 0
@@ -59,7 +59,7 @@ def _one(data: bytes, change: Replacement, path: str, which: str) -> EditResult 
 
 
 def _as_in(data: bytes, change: Replacement) -> tuple[bytes, bytes]:
-    """The old and the new text with the line ends of the content."""
+    """The old and new text with the line ends of the content."""
     old, new = change.old, change.new
     if old not in data and LF in old and CRLF in data:
         old = _with_crlf(old)
@@ -74,7 +74,7 @@ def _with_crlf(text: bytes) -> bytes:
 
 
 def _lines(data: bytes, old: bytes) -> str:
-    """Which lines the first places are on."""
+    """The lines of the first occurrences, for a message."""
     found, at = list[int](), data.find(old)
     while at >= 0 and len(found) <= MAX_SHOWN_LINES:
         found.append(data.count(LF, 0, at) + 1)

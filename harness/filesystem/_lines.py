@@ -1,6 +1,6 @@
-"""Reads whole lines of an open file from a line on, in blocks: nothing is mapped, so a file cut short meanwhile harms nobody.
+"""Reads whole lines of an open file from a given line on, in blocks; without mmap, so a concurrent truncation is harmless.
 
-A line ends with `\\n` and with nothing else. The end of a last line that has none counts as its end: "a\\n" and "a" are one line.
+Only `\\n` ends a line. The end of the file also ends the last line: "a\\n" and "a" are both one line.
 """
 
 from __future__ import annotations
@@ -13,30 +13,28 @@ from harness.base import encoding
 from harness.filesystem.protocol import FileContent
 
 BLOCK = 256 * 1024
-SKIPPED = 64 * 1024  # stays in a core's own cache
-LONG_LINES = (
-    48  # bytes a line, from which on taking the newlines out is quicker than counting them: 1.3 for 3.7 ms of 10 MB
-)
+SKIPPED = 64 * 1024  # fits in a core's own cache
+LONG_LINES = 48  # bytes per line above which deleting newlines is faster than counting them: 1.3 ms vs 3.7 ms for 10 MB
 NEWLINE = 10
-MAX_MARKED_FILES, MAX_MARKS = 64, 1000  # files, and marks of one
-SETTLED_SECONDS = 2.0  # more than any filesystem's clock is coarse
+MAX_MARKED_FILES, MAX_MARKS = 64, 1000  # files, and marks per file
+SETTLED_SECONDS = 2.0  # coarser than any filesystem's clock
 
 
 class Marks:
-    """Where some lines begin in the files that were read last, so that who reads on page by page does not count from the start. A
-    file that changed, or did so in the last seconds and may again without a trace, has none."""
+    """Offsets of some lines in recently read files, so that paging does not count from the start. Files that changed,
+    or changed so recently that another change could go unnoticed, have none."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, ...], list[tuple[int, int]]] = {}
 
     def before(self, found: os.stat_result, offset: int) -> tuple[int, int]:
-        """(line, where it begins) of the last mark that is not behind the line."""
+        """(line, its offset) of the last mark at or before the line `offset`."""
         marks = self.known.get(_identity(found), [])
         at = bisect.bisect_right(marks, (offset, found.st_size))
         return marks[at - 1] if at else (0, 0)
 
     def add(self, found: os.stat_result, line: int, at: int) -> None:
-        """One more mark."""
+        """Add a mark."""
         if not version(found):
             return
         marks = self.known.setdefault(_identity(found), [])
@@ -47,7 +45,7 @@ class Marks:
 
 
 def version(found: os.stat_result) -> str:
-    """What the system says of a file with this content and of no other; "" where it changed in the last seconds."""
+    """A string that changes with the file's content; "" if it changed in the last seconds."""
     settled = time.time() - max(found.st_mtime, found.st_ctime) >= SETTLED_SECONDS
     return "-".join(map(str, _identity(found))) if settled else ""
 
@@ -88,12 +86,12 @@ def part(fd: int, offset: int, limit: int, most: int, marks: Marks | None = None
 
 
 def _position(fd: int, offset: int, line: int, at: int) -> tuple[int, int]:
-    """(where the line `offset` begins, how many lines are before it): fewer than `offset` where the file has fewer. The line
+    """(byte position of the line `offset`, number of lines before it), fewer lines if the file is shorter. The line
     `line` begins at `at`."""
     left, last, block = offset - line, NEWLINE, bytearray(SKIPPED if offset > line else 0)
     long = False
     while left:
-        size = os.preadv(fd, [block], at)  # into the same memory again: new memory costs as much as the counting
+        size = os.preadv(fd, [block], at)  # reuse the memory: allocation costs as much as counting
         if not size:
             return at, offset - left + (last != NEWLINE)
         count = _newlines(block, size, long)
@@ -108,12 +106,12 @@ def _position(fd: int, offset: int, line: int, at: int) -> tuple[int, int]:
 
 
 def _newlines(block: bytearray, size: int, long: bool) -> int:
-    """How many are in the first `size` bytes. `long`: the lines are probably long ones."""
+    """The number of newlines in the first `size` bytes. `long`: the lines are probably long."""
     return size - len(block[:size].replace(b"\n", b"")) if long else block.count(b"\n", 0, size)
 
 
 def _taken(fd: int, at: int, limit: int, most: int) -> tuple[bytes, bool]:
-    """(the bytes from `at` on up to the limit of lines, or a little over `most`; whether the file ends there)."""
+    """(bytes from `at` on, up to `limit` lines or slightly more than `most` bytes; whether the file ends there)."""
     found, left, size = list[bytes](), limit, 0
     while block := os.pread(fd, BLOCK, at + size):
         count = block.count(b"\n") if limit else 0
@@ -133,7 +131,7 @@ def _taken(fd: int, at: int, limit: int, most: int) -> tuple[bytes, bool]:
 
 
 def whole(fd: int, most: int) -> bytes | None:
-    """All bytes of an open file; None where there are more than `most`."""
+    """All bytes of an open file; None if there are more than `most`."""
     found, size = list[bytes](), 0
     while block := os.pread(fd, BLOCK, size):
         found.append(block)

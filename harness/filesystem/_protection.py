@@ -1,7 +1,7 @@
-"""What may be read only: the folders of git and of the harness, logins, private keys, and what the maker of a filesystem adds.
+"""Read-only names: the folders of git and the harness, credentials, private keys, and the caller's additions.
 
-A name counts wherever it is in a path, in upper or lower case: a filesystem may not tell them apart. A pattern with a `/` counts
-from the root. What such a pattern names is guarded with all that is below it; a new file with the name of a key may be made.
+A name matches anywhere in a path, without case, since a filesystem may ignore case. A pattern with a `/` is relative to
+the root and covers everything below. A new file with the name of a key may be created.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ KEYS = (
 
 
 class ProtectedNames:
-    """The names and patterns of one filesystem. `more`: further ones, of files or folders that nothing may be made in either."""
+    """The names and patterns of one filesystem. `more`: additional files or folders, in which nothing may be created
+    either."""
 
     def __init__(self, more: Iterable[str] = ()) -> None:
         self.names = frozenset(FOLDERS)
@@ -25,7 +26,7 @@ class ProtectedNames:
         self.patterns = [one.strip("/").casefold() for one in more if "/" not in one.strip("/")]
 
     def folder(self, names: Sequence[str]) -> bool:
-        """Whether nothing at this place may be made or changed."""
+        """Whether nothing at this path may be created or changed."""
         low = [name.casefold() for name in names]
         return (
             not self.names.isdisjoint(low)
@@ -34,13 +35,13 @@ class ProtectedNames:
         )
 
     def file(self, name: str) -> bool:
-        """Whether a file of this name, where it is there, may not be changed."""
+        """Whether an existing file of this name may not be changed."""
         low = name.casefold()
         return any(fnmatch.fnmatchcase(low, one) for one in KEYS)
 
 
 def _begins(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether the path is what the pattern names, or below it."""
+    """Whether the path matches the pattern, or is below a match."""
     return len(names) >= len(pattern) and all(
         fnmatch.fnmatchcase(name, one) for name, one in zip(names, pattern, strict=False)
     )

@@ -1,5 +1,5 @@
-"""A grep for where the package ripgrep is not installed: Python's `re` over lines. A program of its own, so that a slow pattern
-can be ended; it writes the records of `rg --json` that `ripgrep.records` reads."""
+"""A grep with Python's `re`, for when the package ripgrep is not installed. A separate program, so that a slow pattern
+can be stopped; it writes the records of `rg --json` that `_ripgrep.records` reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LITERAL, IGNORE_CASE = "F", "i"
 
 
 def main(options: str, pattern: str, paths: list[str]) -> int:
-    """Search these files; the exit status, as ripgrep's."""
+    """Search these files; returns ripgrep's exit status."""
     try:
         if "\n" in pattern:
             raise re.error("a pattern matches within one line and has no line break")
@@ -34,7 +34,7 @@ def main(options: str, pattern: str, paths: list[str]) -> int:
 
 
 def search(path: str, wanted: re.Pattern[str], out: TextIO) -> None:
-    """Write a record for each line of a file that matches, and one where the file turns out to be binary."""
+    """Write a record for each matching line of a file, and one if the file turns out to be binary."""
     offset = 0
     with open(path, "rb") as file:
         for number, line in enumerate(file, start=1):

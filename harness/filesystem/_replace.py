@@ -1,8 +1,8 @@
-"""Changes what is in one open folder, by name: a file is replaced whole or not at all, and of two creators one wins.
+"""Changes entries of one open folder, by name: files are replaced atomically, and of two creators one wins.
 
-New content gets a file of its own first, without a name where the system has such files, so that a kill leaves nothing; then it
-takes the name by one call. Nothing is written into a file that is there: another hard link of it keeps the old content, and a
-reader has the old or the new. Writers of one file take a lock on the file itself (flock), for as long as it has the name.
+New content goes to a separate file first, unnamed if the system supports it, so that a kill leaves nothing; one call
+then gives it the name. Existing files are never written: another hard link keeps the old content, and a reader sees the
+old or the new. Writers of one file take a lock on the file itself (flock), as long as it has the name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class FileBusy(Exception):
 
 
 class LockedFile:
-    """A regular file, opened and locked, that has its name still: until it is left no other writer of ours replaces it."""
+    """An open and locked regular file that still has its name; no other writer of the harness replaces it until exit."""
 
     def __init__(self, folder: int, name: str) -> None:
         self.folder, self.name = folder, name
@@ -55,7 +55,8 @@ def _identity(found: os.stat_result) -> tuple[int, ...]:
 
 
 def _locked(folder: int, name: str) -> tuple[int, os.stat_result]:
-    """A descriptor of the file that has the name once its lock is ours. Raises FileNotFoundError, OSError, Busy."""
+    """A locked descriptor of the file that has the name once the lock is taken. Raises FileNotFoundError, OSError,
+    FileBusy."""
     until = time.monotonic() + LOCK_SECONDS
     while True:
         fd = opened(folder, name)
@@ -71,8 +72,8 @@ def _locked(folder: int, name: str) -> tuple[int, os.stat_result]:
 
 
 def opened(folder: int, name: str) -> int:
-    """A descriptor of a regular file that its user may write to. Raises OSError: EISDIR, ENXIO for what is no file, EROFS for a
-    file that nobody may write."""
+    """A descriptor of a regular file that its user may write. Raises OSError: EISDIR or ENXIO if it is not a file,
+    EROFS if its mode permits no writing."""
     kind = os.stat(name, dir_fd=folder, follow_symlinks=False)
     check(kind)
     fd = os.open(name, READ, dir_fd=folder)
@@ -90,7 +91,7 @@ def opened(folder: int, name: str) -> int:
 
 
 def check(kind: os.stat_result) -> None:
-    """Raise OSError where it is no regular file."""
+    """Raise OSError unless it is a regular file."""
     if stat.S_ISDIR(kind.st_mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     if stat.S_ISLNK(kind.st_mode):
@@ -100,7 +101,7 @@ def check(kind: os.stat_result) -> None:
 
 
 def _lock(fd: int, until: float) -> None:
-    """Take the lock, asking again and again: to wait in the kernel could take for ever."""
+    """Take the lock by polling, since a wait in the kernel could last forever."""
     while True:
         try:
             return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -123,8 +124,8 @@ def _has_name(folder: int, name: str, found: os.stat_result) -> bool:
 
 
 def put(folder: int, name: str, data: bytes, like: os.stat_result | None = None) -> None:
-    """Give the name a file with this content, durably. `like`: what it replaces, whose mode and owner it gets; None: a new
-    file, and FileExistsError where the name is taken."""
+    """Give the name a file with this content, durably. `like`: the stat of the file that it replaces, whose mode and
+    owner it gets; None: a new file, FileExistsError if the name is taken."""
     fd, temporary = _nameless(folder) or _named(folder, name)
     try:
         _fill(fd, data, like)
@@ -144,12 +145,12 @@ def put(folder: int, name: str, data: bytes, like: os.stat_result | None = None)
 
 
 def _unused(name: str) -> str:
-    """A hidden name that nobody else takes."""
+    """A unique hidden name."""
     return f".{name[:80]}.{os.urandom(6).hex()}.tmp"
 
 
 def _nameless(folder: int) -> tuple[int, str] | None:
-    """A new file without a name, where the system has such files and can name them later."""
+    """A new unnamed file, if the system supports such files and can name them later; else None."""
     if not hasattr(os, "O_TMPFILE") or not os.path.exists("/proc/self/fd"):
         return None
     try:
@@ -161,13 +162,13 @@ def _nameless(folder: int) -> tuple[int, str] | None:
 
 
 def _named(folder: int, name: str) -> tuple[int, str]:
-    """A new file with a name of its own, where there is no other kind."""
+    """A new file with a temporary name, for systems without unnamed files."""
     temporary = _unused(name)
     return os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder), temporary
 
 
 def _fill(fd: int, data: bytes, like: os.stat_result | None) -> None:
-    """Write all, give it the owner and mode of what it replaces, and make it durable."""
+    """Write all data, copy owner and mode of the replaced file, and make it durable."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
@@ -180,7 +181,7 @@ def _fill(fd: int, data: bytes, like: os.stat_result | None) -> None:
 
 
 def _give(fd: int, like: os.stat_result) -> None:
-    """Keep the owner, as far as the system lets this user."""
+    """Keep the owner as far as this user is permitted to."""
     try:
         os.fchown(fd, like.st_uid, like.st_gid)
     except PermissionError:
@@ -188,7 +189,7 @@ def _give(fd: int, like: os.stat_result) -> None:
 
 
 def _create(folder: int, fd: int, temporary: str, name: str) -> str:
-    """Give the new file its name, unless it is taken; the temporary name that it still has besides."""
+    """Give the new file its name, unless it is taken; returns the temporary name that remains, or ""."""
     if not temporary:
         _link(fd, folder, name)
         return ""
@@ -203,7 +204,7 @@ def _create(folder: int, fd: int, temporary: str, name: str) -> str:
 
 
 def _link(fd: int, folder: int, name: str) -> None:
-    """Give an open file without a name this one; FileExistsError where it is taken."""
+    """Give an open unnamed file this name; raises FileExistsError if it is taken."""
     os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=folder, follow_symlinks=True)
 
 
@@ -217,11 +218,11 @@ def _sync(folder: int) -> None:
 
 
 def move(folder: int, name: str, target_folder: int, target: str) -> None:
-    """Rename; FileExistsError where the target is there, whatever it is."""
+    """Rename; raises FileExistsError if the target exists."""
     if not _calls:
         _calls.append(_renameat2())
     answer = _calls[0](folder, name, target_folder, target) if _calls[0] else errno.ENOSYS
-    if answer in (errno.ENOSYS, errno.EINVAL):  # the system, or its filesystem, cannot: look, then rename
+    if answer in (errno.ENOSYS, errno.EINVAL):  # not supported by the system or filesystem: check, then rename
         answer = errno.EEXIST if _taken(target_folder, target) else 0
         if not answer:
             os.rename(name, target, src_dir_fd=folder, dst_dir_fd=target_folder)
@@ -240,7 +241,7 @@ def _taken(folder: int, name: str) -> bool:
 
 
 def _renameat2() -> Callable[[int, str, int, str], int] | None:
-    """renameat2(2), where the C library has it: 0 or the errno."""
+    """renameat2(2), if the C library has it: returns 0 or the errno."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):
@@ -254,11 +255,11 @@ def _renameat2() -> Callable[[int, str, int, str], int] | None:
 
 
 def remove(folder: int, name: str) -> int:
-    """Delete a file, or a folder with all that is below it, durably; links are not followed. How many files there were."""
+    """Delete a file, or a folder with its content, durably; links are not followed. Returns the number of files."""
     try:
         os.unlink(name, dir_fd=folder)
         count = 1
-    except OSError as fault:  # Linux says EISDIR, others EPERM
+    except OSError as fault:  # Linux reports EISDIR, others EPERM
         if fault.errno not in (errno.EISDIR, errno.EPERM) or not _is_folder(folder, name):
             raise
         count = _emptied(folder, name)
@@ -272,7 +273,7 @@ def _is_folder(folder: int, name: str) -> bool:
 
 
 def _emptied(folder: int, name: str) -> int:
-    """Delete what is in a folder, depth first; each folder is opened from the one above, so no link is followed."""
+    """Empty a folder, depth first; each folder is opened from its parent, so no link is followed."""
     fd = os.open(name, LISTED, dir_fd=folder)
     count, stack = 0, [(name, fd, *_unlinked(fd))]
     try:
@@ -294,7 +295,7 @@ def _emptied(folder: int, name: str) -> int:
 
 
 def _unlinked(fd: int) -> tuple[list[str], int]:
-    """Delete the files of an open folder: (the names of its folders, how many files there were)."""
+    """Delete the files of an open folder: (names of its folders, number of deleted files)."""
     with os.scandir(fd) as entries:
         found = [(one.name, one.is_dir(follow_symlinks=False)) for one in entries]
     for name in (names := [name for name, is_folder in found if not is_folder]):

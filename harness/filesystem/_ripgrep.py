@@ -1,4 +1,4 @@
-"""Runs ripgrep on a list of files, or Python's `re` where ripgrep is not installed, within a time, and reads the records."""
+"""Runs ripgrep, or Python's `re` if ripgrep is not installed, on a list of files with a timeout, and reads the records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.filesystem.faults import VerbRefusal
 
 CHUNK = 1024 * 1024
 SECONDS = 60.0
-MAX_ERROR_BYTES = 64 * 1024  # bytes of complaints
+MAX_ERROR_BYTES = 64 * 1024  # bytes of error messages
 MAX_PATH_BYTES = 100_000  # bytes of paths on one command line
 PACKAGE = "ripgrep"
 FLAGS = (
@@ -28,13 +28,13 @@ FLAGS = (
     "--encoding=none",
     "--no-mmap",
     "--threads=1",
-)  # one thread: in the order of the paths
+)  # one thread keeps the order of the paths
 COMPLAINT = re.compile(r"^rg: (?:\./)?(.*): (.*) \(os error (\d+)\)$", re.MULTILINE)
 ENOENT = "2"  # the number of the error ENOENT
 
 
 def program() -> str:
-    """The path of the `rg` of the package ripgrep, never one that is only on PATH; "" where the package is not installed."""
+    """The path of `rg` in the package ripgrep, never another one on PATH; "" if the package is not installed."""
     try:
         installed = metadata.files(PACKAGE) or []
     except metadata.PackageNotFoundError:
@@ -44,7 +44,7 @@ def program() -> str:
 
 
 def argv(rg: str, pattern: str, *, literal: bool, ignore_case: bool) -> list[str]:
-    """The command line of a search, up to the paths; `rg` "" is Python's `re`."""
+    """The command line of a search, without the paths; `rg` "" means Python's `re`."""
     if not rg:
         options = "-" + _python_grep.LITERAL * literal + _python_grep.IGNORE_CASE * ignore_case
         return [sys.executable, "-I", "-S", _python_grep.__file__, options, pattern]
@@ -53,7 +53,7 @@ def argv(rg: str, pattern: str, *, literal: bool, ignore_case: bool) -> list[str
 
 
 def batches(paths: Sequence[str]) -> Iterator[list[str]]:
-    """The paths as arguments of as many command lines as they need; at least one, which checks the pattern."""
+    """The paths split into as many command lines as needed; at least one, which checks the pattern."""
     batch, size = list[str](), 0
     for path in paths:
         if size > MAX_PATH_BYTES:
@@ -65,7 +65,7 @@ def batches(paths: Sequence[str]) -> Iterator[list[str]]:
 
 
 class Stream:
-    """A searching process: its output in chunks, until it ends, or at its time; leaving the context ends it."""
+    """A search process: its output in chunks, until its end or timeout; leaving the context ends it."""
 
     def __init__(self, argv: Sequence[str], *, cwd: str, until: float) -> None:
         self.until, self.said = until, b""
@@ -87,7 +87,7 @@ class Stream:
         self.out, self.err = self.process.stdout.fileno(), self.process.stderr.fileno()
 
     def chunks(self) -> Iterator[bytes]:
-        """What it writes. Raises Refused when its time is over."""
+        """The output in chunks. Raises VerbRefusal at the timeout."""
         poller, open_ends = select.poll(), {self.out, self.err}
         for fd in open_ends:
             poller.register(fd, select.POLLIN)
@@ -106,18 +106,18 @@ class Stream:
                     self.said += data
 
     def complaints(self) -> dict[str, str]:
-        """{file: why it could not be searched}; a file that is gone meanwhile is left out."""
+        """{file: why it could not be searched}, without files removed meanwhile."""
         text = self.said.decode("utf-8", "surrogateescape")
         return {path: reason.lower() for path, reason, number in COMPLAINT.findall(text) if number != ENOENT}
 
     def check(self, pattern: str) -> None:
-        """Raise Refused where the pattern is why it ended."""
+        """Raise VerbRefusal if the process failed because of the pattern."""
         if self.process.wait() in (0, 1):
             return
         text = COMPLAINT.sub("", self.said.decode("utf-8", "replace")).strip()
         if text:
             reason = " ".join(text.split()).removeprefix("rg: ")
-            raise VerbRefusal("bad_pattern", "", f"The pattern {pattern} is not valid: {reason}")
+            raise VerbRefusal("bad_pattern", "", f"The pattern {pattern} is invalid: {reason}")
 
     def __enter__(self) -> Stream:
         return self
@@ -132,8 +132,8 @@ class Stream:
 
 
 def records(stream: Stream, binary: set[str]) -> Iterator[tuple[str, int, int, bytes]]:
-    """(path, line, offset of the line, its text without newline) of each line that was found. `binary` gets the files with a NUL,
-    which may become known behind their first lines."""
+    """(path, line, offset of the line, its text without newline) of each matching line. Adds files with a NUL to
+    `binary`, possibly after some of their lines."""
     rest = b""
     for chunk in stream.chunks():
         *rows, rest = (rest + chunk).split(b"\n")
@@ -151,5 +151,5 @@ def _path(data: dict[str, dict[str, str]]) -> str:
 
 
 def _bytes(value: dict[str, str]) -> bytes:
-    """A value of `rg --json`: text, or where it is no UTF-8 bytes in base 64."""
+    """The bytes of a value of `rg --json`: text, or base64 if it is not UTF-8."""
     return value["text"].encode() if "text" in value else base64.b64decode(value["bytes"])

@@ -1,8 +1,8 @@
-"""Finds what a path means beneath one folder, and opens it there and nowhere else, whatever is renamed or linked meanwhile.
+"""Resolves and opens paths beneath one folder, never outside it, even under concurrent renames and links.
 
-A path without links is opened by one system call that the kernel keeps beneath the folder (openat2, Linux 5.6). A path with a
-link or `..` in it, and any path where that call is missing, is walked name by name: each folder is opened from the one before
-without following, and a link's text is walked the same way. So a link may lead anywhere beneath the folder, never out of it.
+A path without links is opened by one system call that the kernel confines to the folder (openat2, Linux 5.6). A path with a
+link or `..`, and any path if that call is missing, is walked name by name: each folder is opened from its parent without
+following links, and a link's target is walked the same way. So a link may lead anywhere beneath the folder, never out of it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ NO_LINKS_BENEATH = 0x04 | 0x08  # RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH, linux/o
 FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-TRIES = 100  # a folder may be exchanged just between two looks; 100 times in a row nobody meets by chance
+TRIES = 100  # a folder may be swapped between two checks, but not 100 times in a row by chance
 
-_calls: list[Callable[[int, bytes], int]] = []  # openat2, looked up once; empty: not yet
+_calls: list[Callable[[int, bytes], int]] = []  # openat2, looked up once
 
 
 class RootedPath:
-    """Where a path leads: the `folder` that it is in, an open descriptor, and its `names` from the root, without links.
-
+    """A resolved path: an open descriptor of its `folder`, and its `names` from the root, without links.
     `name` is the last of them, or `.` for the root itself. As a context manager it closes the descriptor.
     """
 
@@ -35,15 +34,15 @@ class RootedPath:
         self.name = self.names[-1] if self.names else "."
 
     def open(self, how: int = READ) -> int:
-        """A descriptor of what is there; raises OSError, with ELOOP where it became a link meanwhile."""
+        """A descriptor of the entry; raises OSError, ELOOP if it became a link meanwhile."""
         return os.open(self.name, how | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.folder)
 
     def stat(self) -> os.stat_result:
-        """What is there, a link unfollowed; raises FileNotFoundError."""
+        """The stat of the entry, without following a link; raises FileNotFoundError."""
         return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
 
     def found(self) -> os.stat_result | None:
-        """What is there, or None."""
+        """The stat of the entry, or None."""
         try:
             return self.stat()
         except FileNotFoundError:
@@ -57,14 +56,14 @@ class RootedPath:
 
 
 class Root:
-    """One folder, and what is beneath it. Raises OSError: EXDEV where a path leads out, ELOOP where links go in a circle."""
+    """A root folder. Methods raise OSError: EXDEV if a path leads out, ELOOP for circular links."""
 
     def __init__(self, folder: str, *, by_kernel: bool = True) -> None:
         self.folder = os.path.realpath(folder)
         self.by_kernel = by_kernel
 
     def root(self) -> int:
-        """A descriptor of the folder itself; raises OSError, with ELOOP, where a link is in its path by now."""
+        """A descriptor of the folder itself; raises OSError (ELOOP) if its path contains a link by now."""
         top = os.open("/", FOLDER)
         try:
             root = _beneath(top, self.folder[1:] or ".") if self.by_kernel else -1
@@ -75,7 +74,7 @@ class Root:
         return root if root >= 0 else os.open(self.folder, FOLDER | os.O_NOFOLLOW)
 
     def place(self, names: Sequence[str], *, follow: bool = True) -> RootedPath:
-        """Where these names lead; the last one need not exist. `follow`: also through a link as the last."""
+        """Resolve these names; the last need not exist. `follow`: also follow a link as the last."""
         root = self.root()
         try:
             found = None if ".." in names else self._straight(root, names, follow)
@@ -85,7 +84,7 @@ class Root:
         return found or _Walk(root, self.folder).to(names, follow)
 
     def _straight(self, root: int, names: Sequence[str], follow: bool) -> RootedPath | None:
-        """The place of a path without links; None where it has one, or nobody can say. It closes `root` or gives it away."""
+        """Resolve a path without links; None if it has one, or the kernel cannot tell. Takes ownership of `root`."""
         if len(names) < 2:
             folder = root
         elif not self.by_kernel:
@@ -110,7 +109,7 @@ class Root:
         return place
 
     def listed(self, names: Sequence[str]) -> tuple[int, list[str]]:
-        """(a descriptor that lists the folder, its names from the root without links)."""
+        """(a descriptor that can list the folder, its names from the root without links)."""
         for _ in range(TRIES):
             with self.place(names) as place:
                 try:
@@ -121,7 +120,7 @@ class Root:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
     def opened(self, names: Sequence[str], how: int = READ) -> int:
-        """A descriptor of the file or folder at the end of every link."""
+        """A descriptor of the file or folder, all links followed."""
         for _ in range(TRIES):
             with self.place(names) as place:
                 try:
@@ -132,7 +131,7 @@ class Root:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
     def real(self, names: Sequence[str]) -> list[str]:
-        """These names without links, as far as something is there; what leads out stays as it is."""
+        """Resolve links in these names as far as they exist; a path that leads out stays as it is."""
         for count in range(len(names), 0, -1):
             try:
                 with self.place(names[:count]) as place:
@@ -143,7 +142,7 @@ class Root:
         return list(names)
 
     def make_folders(self, names: Sequence[str]) -> None:
-        """Make each folder that the last of these names is in and that is missing, but none before a `..`: FileNotFoundError."""
+        """Create the missing parents of the last name; raises FileNotFoundError for one before a `..`."""
         there = len(names) - names[::-1].index("..") if ".." in names else 0
         with self.place(names[:there]):
             pass
@@ -156,12 +155,12 @@ class Root:
 
 
 def _became_link(fault: OSError, place: RootedPath) -> bool:
-    """Whether the place is a link now, which it was not when it was found."""
+    """Whether the entry became a link since it was resolved."""
     return fault.errno in (errno.ELOOP, errno.ENOTDIR) and _link(place) is not None
 
 
 def _link(place: RootedPath) -> str | None:
-    """The text of the link that is there; None where there is none."""
+    """The target of the link at this place; None if it is not a link."""
     return _text(place.name, place.folder)
 
 
@@ -177,7 +176,7 @@ def _text(name: str, folder: int) -> str | None:
 
 
 class _Walk:
-    """One walk: the open folders from the root to here, and their names."""
+    """One walk: the open folders from the root to the present one, and their names."""
 
     def __init__(self, root: int, folder: str) -> None:
         self.open, self.names, self.folder = [root], list[str](), folder
@@ -205,14 +204,14 @@ class _Walk:
                 os.close(fd)
 
     def _here(self) -> RootedPath:
-        """The folder that the walk ended in, by its last name where it has one."""
+        """The folder in which the walk ended, by its last name if it has one."""
         if not self.names:
             return RootedPath(self.open.pop(), [])
         os.close(self.open.pop())
         return RootedPath(self.open.pop(), self.names)
 
     def _inside(self, target: str) -> list[str]:
-        """The names of a link's text; an absolute one begins at the root again, or leads out."""
+        """The names of a link's target; an absolute one restarts at the root, or leads out."""
         if target.startswith("/"):
             if not (target + "/").startswith(self.folder.rstrip("/") + "/"):
                 raise _out()
@@ -237,7 +236,7 @@ def _out() -> OSError:
 
 
 def _beneath(root: int, path: str) -> int:
-    """The descriptor of a folder beneath `root`; -1 where a link is on the way, or the kernel cannot say. Raises OSError."""
+    """The descriptor of a folder beneath `root`; -1 if the path has a link, or the kernel cannot tell. Raises OSError."""
     if not _calls:
         _calls.append(_openat2())
     answer = _calls[0](root, os.fsencode(path))
@@ -245,11 +244,11 @@ def _beneath(root: int, path: str) -> int:
         return answer
     if -answer in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ENAMETOOLONG, errno.EMFILE, errno.ENFILE):
         raise OSError(-answer, os.strerror(-answer))
-    return -1  # ELOOP: a link; EXDEV; EAGAIN: something was renamed; ENOSYS, EPERM: no such call here
+    return -1  # ELOOP: a link; EXDEV; EAGAIN: concurrent rename; ENOSYS, EPERM: call not available
 
 
 def _openat2() -> Callable[[int, bytes], int]:
-    """openat2(2), which has no wrapper in the C library."""
+    """openat2(2); the C library has no wrapper for it."""
     try:
         call = ctypes.CDLL(None, use_errno=True).syscall
     except (OSError, AttributeError):
@@ -265,7 +264,7 @@ def _openat2() -> Callable[[int, bytes], int]:
 
 
 def split(path: str, homes: Iterable[str] = ()) -> list[str] | None:
-    """The names of a path as an agent writes it, or None. An absolute one below a folder of `homes` counts from there."""
+    """The names of a path as an agent writes it, or None. An absolute path below a folder of `homes` is relative to that."""
     if "\0" in path or not path:
         return None
     for home in homes:

@@ -1,7 +1,7 @@
 """Searches the files below a folder: by path (glob), and by line (grep).
 
-Which files are searched is decided here, in one walk; ripgrep, or Python where ripgrep is not installed, reads them. It opens
-paths by their names, so a line is shown only where the same bytes are found by a descriptor that is known to be beneath the root.
+One walk selects the files; ripgrep, or Python if ripgrep is not installed, reads them. It opens files by path, so a
+line is returned only if a descriptor known to be beneath the root has the same bytes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from harness.filesystem.faults import VerbRefusal
 from harness.filesystem.protocol import Listing, Match, Matches
 
 Hit = tuple[str, int, int, bytes]  # path, line, offset, text
-COUNTED = 20_000  # lines that are counted; where there are more, the search ends
+COUNTED = 20_000  # lines; a search with more stops here
 
 
 class GrepRequest(Record):
-    """What a grep is asked, as the interface has it."""
+    """The arguments of a grep, see `Filesystem.grep`."""
 
     pattern: str
     glob: str
@@ -39,7 +39,7 @@ class GrepRequest(Record):
 
 
 def glob(beneath: Root, names: Sequence[str], mount: str, pattern: str, most: int) -> Listing:
-    """The files below a folder whose path from there matches, newest first, then by path."""
+    """The files below a folder whose relative path matches, newest first, then by path."""
     wanted = compiled_glob(pattern)
     walk = Walk(beneath, names, hidden=patterns.names_hidden(pattern))
     start = len(walk.levels[0].path)
@@ -49,7 +49,7 @@ def glob(beneath: Root, names: Sequence[str], mount: str, pattern: str, most: in
             if wanted.match(folder + one.name, start):
                 try:
                     at = one.stat(follow_symlinks=False)
-                except OSError:  # gone meanwhile
+                except OSError:  # removed meanwhile
                     continue
                 found.append((-at.st_mtime, folder + one.name, at))
     found.sort(key=lambda row: (row[0], order(row[1])))
@@ -58,17 +58,17 @@ def glob(beneath: Root, names: Sequence[str], mount: str, pattern: str, most: in
 
 
 def compiled_glob(pattern: str, hidden: bool = False) -> re.Pattern[str]:
-    """The expression of a glob. Raises Refused."""
+    """The regular expression of a glob. Raises VerbRefusal."""
     try:
         return patterns.glob(pattern, hidden=hidden)
     except patterns.BadPattern as fault:
-        raise VerbRefusal("bad_pattern", "", f"The pattern {pattern} is not valid: {fault}.") from None
+        raise VerbRefusal("bad_pattern", "", f"The pattern {pattern} is invalid: {fault}.") from None
 
 
 def grep(beneath: Root, names: Sequence[str], mount: str, asked: GrepRequest, rg: str) -> Matches:
-    """The lines that match, in a file or below a folder."""
+    """The matching lines, in a file or below a folder."""
     if "\0" in asked.pattern:
-        raise VerbRefusal("bad_pattern", "", "The pattern has a NUL in it.")
+        raise VerbRefusal("bad_pattern", "", "The pattern contains a NUL.")
     fd, skipped = beneath.opened(names), dict[str, str]()
     try:
         kind = os.fstat(fd).st_mode
@@ -94,7 +94,7 @@ def grep(beneath: Root, names: Sequence[str], mount: str, asked: GrepRequest, rg
 
 
 def _below(beneath: Root, names: Sequence[str], asked: GrepRequest) -> tuple[list[str], dict[str, str]]:
-    """(the files below a folder that are searched, in order; folders that could not be read, with the reason)."""
+    """(the files to search below a folder, in order; unreadable folders with the reason)."""
     wanted = compiled_glob(asked.glob, asked.hidden) if asked.glob else None
     walk = Walk(beneath, names, hidden=asked.hidden or bool(asked.glob and patterns.names_hidden(asked.glob)))
     start = len(walk.levels[0].path)
@@ -106,7 +106,7 @@ def _below(beneath: Root, names: Sequence[str], asked: GrepRequest) -> tuple[lis
 def _found(
     beneath: Root, paths: list[str], asked: GrepRequest, rg: str, skipped: dict[str, str]
 ) -> tuple[list[Hit], bool]:
-    """(the lines of these files that match, in order; whether they are all). `skipped` gets files that could not be searched."""
+    """(matching lines of these files, in order; whether they are complete). Adds unsearchable files to `skipped`."""
     argv = _ripgrep.argv(rg, asked.pattern, literal=asked.literal, ignore_case=asked.ignore_case)
     found, binary, until = list[Hit](), set[str](), time.monotonic() + _ripgrep.SECONDS
     for batch in _ripgrep.batches(paths):
@@ -126,12 +126,12 @@ def _found(
 
 
 def _text(found: list[Hit], binary: set[str]) -> list[Hit]:
-    """Those in text files."""
+    """The hits in text files."""
     return [one for one in found if one[0] not in binary]
 
 
 def _proven(beneath: Root, hits: list[Hit]) -> Iterator[tuple[str, int, bytes]]:
-    """Those lines that a file beneath the root has in that place: the path may have led ripgrep elsewhere."""
+    """The hits that a file beneath the root has at that offset: the path may have led ripgrep elsewhere."""
     for path, those in groupby(hits, key=lambda one: one[0]):
         fd = _opened(beneath, path)
         if fd < 0:
@@ -145,7 +145,7 @@ def _proven(beneath: Root, hits: list[Hit]) -> Iterator[tuple[str, int, bytes]]:
 
 
 def _opened(beneath: Root, path: str) -> int:
-    """A descriptor of a regular file; -1 where there is none any more."""
+    """A descriptor of a regular file; -1 if it is gone."""
     try:
         fd = beneath.opened(path.split("/"))
     except OSError:
@@ -157,7 +157,7 @@ def _opened(beneath: Root, path: str) -> int:
 
 
 def _is_binary(beneath: Root, path: str) -> bool:
-    """Whether there is a NUL in a file."""
+    """Whether a file contains a NUL."""
     fd = _opened(beneath, path)
     if fd < 0:
         return False

@@ -1,4 +1,4 @@
-"""Keeps the output of a command within bounds: its beginning and its end, and what it said on the way in a ring of one file."""
+"""Bounds the output of a command: keeps its beginning and end, and the latest output in a ring buffer file."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from typing import Any
 
 from harness.base import encoding
 
-HEAD = struct.Struct(
-    "<QQQ"
-)  # bytes of output so far; where the one being written will end; bytes of the last words or 0
-HEAD_BYTES = 8192  # the three numbers, and the last words as JSON
+HEAD = struct.Struct("<QQQ")  # bytes of output so far; end of the write in progress; bytes of the final record or 0
+HEAD_BYTES = 8192  # the three numbers, and the final record as JSON
 RING = 32 * 1024 * 1024
 TRIES = 1000
 
 
 class Ends:
-    """The first and the last bytes of what is added, at most `most` in all; `lost` counts those between."""
+    """The first and last bytes of a stream, at most `most` in all; `lost` counts the bytes between."""
 
     def __init__(self, most: int) -> None:
         self.most_head, self.most_tail = most // 2, most - most // 2
@@ -35,11 +33,11 @@ class Ends:
 
     @property
     def lost(self) -> int:
-        """Bytes that are left out."""
+        """Number of omitted bytes."""
         return max(0, self.size - self.most_head - self.most_tail)
 
     def text(self) -> bytes:
-        """What is kept; between the two a line that says how much is left out."""
+        """The kept bytes, with a line between the two parts that states how many bytes are omitted."""
         tail = self.tail[max(0, len(self.tail) - self.most_tail) :]
         if not self.lost:
             return bytes(self.head + tail)
@@ -47,7 +45,7 @@ class Ends:
 
 
 class Spool:
-    """A file without a name that one process writes and others read: the last RING bytes, how many there were, the last words."""
+    """An unnamed file that one process writes and others read: the last RING bytes, the total, and the final record."""
 
     def __init__(self, fd: int, ring: int = RING) -> None:
         self.fd, self.ring, self.size = fd, ring, 0
@@ -65,13 +63,13 @@ class Spool:
         os.pwrite(self.fd, HEAD.pack(self.size, self.size, 0), 0)
 
     def end(self, words: dict[str, Any]) -> None:
-        """The last words: nothing is added after them."""
+        """Write the final record; nothing is added after it."""
         text = encoding.compact(words, ascii_only=True).encode()
         os.pwrite(self.fd, text, HEAD.size)
         os.pwrite(self.fd, HEAD.pack(self.size, self.size, len(text)), 0)
 
     def look(self) -> tuple[int, dict[str, Any] | None]:
-        """(bytes of output so far, the last words once they are there)."""
+        """(bytes of output so far, the final record or None)."""
         size, _, count = self._head()
         return size, json.loads(os.pread(self.fd, count, HEAD.size)) if count else None
 
@@ -80,12 +78,12 @@ class Spool:
         return HEAD.unpack(found) if len(found) == HEAD.size else (0, 0, 0)
 
     def read(self, offset: int, most: int) -> tuple[int, bytes, int]:
-        """(from which byte, the bytes, all so far): from `offset` on, or from the first that is still there."""
+        """(offset of the data, data, bytes of output so far): from `offset` on, or from the first byte still kept."""
         for _ in range(TRIES):
             size, claimed, _ = self._head()
             begin = min(max(offset if offset >= 0 else size + offset, claimed - self.ring, 0), size)
             data = self._taken(begin, min(most, size - begin))
-            if self._head()[1] - self.ring <= begin:  # nothing of it was written over meanwhile
+            if self._head()[1] - self.ring <= begin:  # not overwritten meanwhile
                 return begin, data, size
         return size, b"", size  # the command writes faster than this reads
 

@@ -1,5 +1,5 @@
-"""Walks the files below a folder, each folder opened from the one above, so that no link is followed, and leaves out what the
-.gitignore files say, and what is hidden."""
+"""Walks the files below a folder without following links (each folder is opened from its parent), and skips hidden
+files and those of .gitignore."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from harness.filesystem._root import LISTED, READ, Root
 from harness.filesystem.protocol import FileEntry
 
 IGNORE = ".gitignore"
-NEVER = (".git", ".harness")  # not searched, hidden files or not
+NEVER = (".git", ".harness")  # never searched, even with `hidden`
 MAX_RULE_BYTES = 1024 * 1024  # bytes of a .gitignore
 KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
-DEEPEST = 256  # folders; a tree that is deeper goes in a circle by mounts
+DEEPEST = 256  # folders; a deeper tree is circular by mounts
 
 
 class IgnoreRules:
-    """The lines of one .gitignore. `start`: the length of the path of its folder, with a slash, from where paths are counted."""
+    """The rules of one .gitignore. `start`: the length of its folder's path with a slash; rules apply to the rest of a
+    path."""
 
     def __init__(self, text: str, start: int) -> None:
-        from pathspec import GitIgnoreSpec  # of the extra `agent`: a start that searches nothing needs no extra
+        from pathspec import GitIgnoreSpec  # of the extra `agent`, not needed at start
         from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # as above
 
         kept = list[GitIgnoreSpecPattern]()
         for line in text.split("\n"):
-            with suppress(ValueError, re.error):  # git, too, leaves out a line that is no pattern
+            with suppress(ValueError, re.error):  # git also ignores an invalid pattern
                 kept.append(GitIgnoreSpecPattern(line.removesuffix("\r")))
         self.start, self.spec = start, GitIgnoreSpec(kept, backend="simple")
 
 
 def ignores(chain: Sequence[IgnoreRules], path: str, is_folder: bool) -> bool:
-    """Whether the nearest .gitignore that says something about the path says that it is ignored."""
+    """Whether the nearest .gitignore with a matching rule ignores the path."""
     for rules in reversed(chain):
         said = rules.spec.check_file(path[rules.start :] + "/" * is_folder).include
         if said is not None:
@@ -43,10 +44,10 @@ def ignores(chain: Sequence[IgnoreRules], path: str, is_folder: bool) -> bool:
 
 
 def rules_in(fd: int, start: int) -> IgnoreRules | None:
-    """The rules of an open folder; None where it has no .gitignore that can be read."""
+    """The rules of an open folder; None without a readable .gitignore."""
     try:
         file = os.open(IGNORE, READ, dir_fd=fd)
-    except OSError:  # none, a link, or not ours to read: git leaves such a file out, too
+    except OSError:  # absent, a link, or unreadable: git ignores such a file too
         return None
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -72,7 +73,7 @@ def above(beneath: Root, names: Sequence[str]) -> list[IgnoreRules]:
 
 
 class Level:
-    """A folder of a walk: its path with a slash, an open descriptor, the rules that hold in it, and the folders still to see."""
+    """A folder of a walk: its path with a slash, an open descriptor, the rules that apply, and the folders still to visit."""
 
     def __init__(self, path: str, fd: int, chain: list[IgnoreRules]) -> None:
         self.path, self.fd, self.chain = path, fd, chain
@@ -80,22 +81,20 @@ class Level:
 
 
 class Walk:
-    """One walk of the folder at `names` below a root. `hidden`: also what begins with a dot; `skipped`: folders that could not be
-    read, with the reason. Paths are relative to the root."""
+    """One walk of the folder at `names` below a root. `hidden`: include names that begin with a dot; `skipped`:
+    unreadable folders with the reason. Paths are relative to the root."""
 
     def __init__(self, beneath: Root, names: Sequence[str], *, hidden: bool = False) -> None:
         self.hidden = hidden
         self.skipped = dict[str, str]()
         top, names = beneath.listed(names)
         path, chain = "".join(f"{name}/" for name in names), above(beneath, names)
-        if names and ignores(
-            chain, path[:-1], True
-        ):  # a folder that is named is walked: what ignores it would ignore all in it
+        if names and ignores(chain, path[:-1], True):  # a folder named by the caller is walked even if ignored
             chain = []
         self.levels = [Level(path, top, chain)]
 
     def files(self) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
-        """(path of a folder with a slash, its files) for every folder; the entries can be asked until the walk goes on."""
+        """(path of a folder with a slash, its files) for every folder; the entries are valid until the walk continues."""
         try:
             yield self.levels[0].path, self._listed(self.levels[0])
             while self.levels:
@@ -111,7 +110,7 @@ class Walk:
             self.levels = []
 
     def _entered(self, above: Level, name: str) -> Level | None:
-        """The folder below; None where it is gone, is no folder any more, cannot be read, or is too deep."""
+        """The subfolder; None if it is gone, no longer a folder, unreadable, or too deep."""
         path = above.path + name
         if len(self.levels) > DEEPEST:
             self.skipped[path] = "too deep"
@@ -125,7 +124,7 @@ class Walk:
             return None
 
     def _listed(self, level: Level) -> list[os.DirEntry[str]]:
-        """The files of a folder that are not left out; its folders are kept for later."""
+        """The files of a folder that are not skipped; its subfolders are queued."""
         found = list[os.DirEntry[str]]()
         with os.scandir(level.fd) as entries:
             listed = list(entries)
@@ -147,12 +146,12 @@ class Walk:
 
 
 def why(fault: OSError) -> str:
-    """The reason in a few words, the same whoever met it."""
+    """The reason in a few words, the same for all callers."""
     return (fault.strerror or str(fault)).lower()
 
 
 def entry(path: str, found: os.stat_result) -> FileEntry:
-    """What a listing says of a file or folder."""
+    """The listing entry of a file or folder."""
     kind = stat.S_IFMT(found.st_mode)
     name = KINDS.get(kind, "other")
     size = 0 if kind == stat.S_IFDIR else found.st_size
@@ -160,5 +159,5 @@ def entry(path: str, found: os.stat_result) -> FileEntry:
 
 
 def order(path: str) -> list[str]:
-    """The key by which paths are sorted: name by name, so that a folder's files stay together."""
+    """The sort key of a path: name by name, so that a folder's files stay together."""
     return path.split("/")

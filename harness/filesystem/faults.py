@@ -1,4 +1,5 @@
-"""What a verb refuses, and what the system says, as a Fault with a sentence that helps; and the one place that catches both."""
+"""Turns a verb's refusals and the system's errors into a FileFault with a helpful sentence; the only place that catches
+both."""
 
 from __future__ import annotations
 
@@ -11,17 +12,17 @@ from harness.filesystem.protocol import FileFault
 
 T = TypeVar("T")
 
-WORDS = {  # what the system says: the kind of fault, and what to do
+WORDS = {  # errno: (kind of fault, sentence with the remedy)
     errno.ENOENT: ("missing", "There is no {path}. List its folder to see what is there."),
     errno.ENOTDIR: ("not_folder", "A part of {path} is not a folder."),
     errno.EISDIR: ("is_folder", "{path} is a folder. Name a file, or list it."),
     errno.EEXIST: ("exists", "{path} is there already. Read and edit it, or choose another name."),
     errno.ENXIO: ("not_regular", "{path} is a pipe, a socket or a device, not a file."),
     errno.EXDEV: ("outside", "{path} leads out of the root. Only what is below it can be reached."),
-    errno.ELOOP: ("invalid", "{path} leads through links that go in a circle."),
+    errno.ELOOP: ("invalid", "{path} leads through circular links."),
     errno.ENAMETOOLONG: ("invalid", "{path} has a name that is too long for this filesystem."),
     errno.EINVAL: ("invalid", "{path} cannot be used so: {reason}."),
-    errno.EROFS: ("read_only", "{path} may be read only: {reason}."),
+    errno.EROFS: ("read_only", "{path} is read-only: {reason}."),
     errno.EACCES: ("denied", "The system does not permit it for {path}."),
     errno.EPERM: ("denied", "The system does not permit it for {path}."),
     errno.ENOSPC: ("no_space", "There is no space left for {path}. It was not changed."),
@@ -33,7 +34,7 @@ WORDS = {  # what the system says: the kind of fault, and what to do
 
 
 class VerbRefusal(Exception):
-    """A Fault on its way out of a verb; without a path it gets that of the verb."""
+    """A FileFault as an exception inside a verb; without a path it gets that of the verb."""
 
     def __init__(self, kind: str, path: str, text: str) -> None:
         super().__init__(text)
@@ -41,20 +42,20 @@ class VerbRefusal(Exception):
 
 
 def changed(path: str) -> VerbRefusal:
-    """The file is not what the caller read."""
+    """The refusal for a file that changed since the caller read it."""
     return VerbRefusal(
         "changed", path, f"{path} is not what it was when it was read. Read it again, then repeat the change."
     )
 
 
 def read_only(path: str, what: str) -> VerbRefusal:
-    """`what` may be read only, and a change of `path` would change it."""
+    """The refusal for a change of `path` that would change `what`, which is read-only."""
     above = "" if what == path else f" {path} cannot be changed without it."
-    return VerbRefusal("read_only", path, f"{what} may be read only.{above} A command or a person may have to do it.")
+    return VerbRefusal("read_only", path, f"{what} is read-only.{above} A command or a person may have to do it.")
 
 
 def tried(path: str, act: Callable[[], T]) -> T | FileFault:
-    """What the act gives, or why it could not be done. What no model can mend is raised."""
+    """The result of `act`, or a FileFault. Errors that a model cannot correct are raised."""
     try:
         return act()
     except VerbRefusal as refused:

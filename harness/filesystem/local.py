@@ -1,4 +1,4 @@
-"""The files below a folder of this machine, as a Filesystem: rooted, and every change whole or not at all."""
+"""The files below a local folder as a Filesystem: rooted, and every change atomic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.filesystem._walk import entry
 from harness.filesystem.faults import VerbRefusal, changed, read_only, tried
 from harness.filesystem.protocol import FileContent, FileEntry, FileFault, Listing, Matches, Replacement, WriteResult
 
-MAX_READ_BYTES = 16 * 1024 * 1024  # bytes that one read gives
+MAX_READ_BYTES = 16 * 1024 * 1024  # bytes of one read
 MAX_WHOLE_BYTES = 256 * 1024 * 1024  # bytes of a file that is edited or downloaded
 MAX_NAME_BYTES = 255
 TRIES = 20
@@ -27,16 +27,16 @@ READ, WRITE = "read", "write"
 
 
 class Mount(Record):
-    """A folder of this machine that appears as a top-level name. `mode`: READ, or WRITE too."""
+    """A local folder that appears under a top-level name. `mode`: READ or WRITE."""
 
     path: str
     mode: str = READ
 
 
 class Local:
-    """Files below `root`. `read_only`: patterns of what may not be changed, besides what Guarded has; `also`: other folders
-    by the top-level name under which they appear, in the place of what has the name; `homes`: further absolute paths by which the
-    root is known, such as where a confined command sees it."""
+    """Files below `root`. `read_only`: patterns of read-only paths, besides ProtectedNames; `also`: other folders by
+    the top-level name under which they appear, hiding an entry of that name; `homes`: further absolute paths of the
+    root, such as the one inside confinement."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class Local:
         self._mounted = {name: Root(mount.path) for name, mount in self.also.items()}
 
     def located(self, path: str) -> tuple[Root, list[str], str]:
-        """(the folder that the path is beneath, the names from there, the mount's name or ""); raises Refused."""
+        """(the root that contains the path, the names from there, the mount's name or ""); raises VerbRefusal."""
         names = split(path, self.homes)
         if names is None:
-            raise VerbRefusal("invalid", path, "A path is not empty and has no NUL. The root is `.`.")
+            raise VerbRefusal("invalid", path, "The path is empty or contains a NUL. The root is `.`.")
         if names and names[0] in self._mounted:
             return self._mounted[names[0]], names[1:], names[0]
         return self.beneath, names, ""
@@ -83,7 +83,7 @@ class Local:
         return Listing(entries=entries, more=len(found) - len(kept))
 
     def _entry(self, fd: int, name: str, start: str) -> FileEntry | None:
-        """One entry of a folder; None where it is gone meanwhile."""
+        """One entry of a folder; None if it was removed meanwhile."""
         try:
             found = os.stat(name, dir_fd=fd, follow_symlinks=False) if fd >= 0 else os.stat(self.also[name].path)
         except FileNotFoundError:
@@ -115,12 +115,12 @@ class Local:
         return fd
 
     def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult | FileFault:
-        """Replace or make a file, whole or not at all, with its folders."""
+        """Replace or create a file atomically, with its folders."""
         return tried(path, lambda: self._write(path, data, create, expect))
 
     def _write(self, path: str, data: bytes, create: bool, expect: str) -> WriteResult:
         if create and expect:
-            raise VerbRefusal("invalid", path, f"{path} cannot be created and be expected to have a content at once.")
+            raise VerbRefusal("invalid", path, f"{path}: `create` and `expect` exclude each other.")
         with self._changeable(path, follow=not create, make=not expect) as place:
             if create:
                 _put_new(place, path, data)
@@ -136,7 +136,7 @@ class Local:
                 try:
                     return _put_new(place, path, data)
                 except FileExistsError:
-                    continue  # somebody made it just now
+                    continue  # created concurrently
             with LockedFile(place.folder, place.name) as held:
                 if expect and encoding.digest(_whole(held.fd, path)) != expect:
                     raise changed(path)
@@ -145,7 +145,7 @@ class Local:
         raise changed(path)
 
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult | FileFault:
-        """Replace bytes in a file, all of the changes or none."""
+        """Replace bytes in a file, all changes or none."""
         return tried(path, lambda: self._edit(path, changes, expect))
 
     def _edit(self, path: str, changes: Sequence[Replacement], expect: str) -> WriteResult | FileFault:
@@ -198,7 +198,7 @@ class Local:
             os.close(fd)
 
     def delete(self, path: str) -> WriteResult | FileFault:
-        """Delete a file, or a folder with all that is below it; links are deleted, never followed."""
+        """Delete a file, or a folder with its content; links are deleted, never followed."""
         return tried(path, lambda: self._delete(path))
 
     def _delete(self, path: str) -> WriteResult:
@@ -219,12 +219,12 @@ class Local:
         return WriteResult(path=target, size=0 if stat.S_ISDIR(found.st_mode) else found.st_size)
 
     def _moved(self, place: RootedPath, target: str) -> None:
-        """Rename what is at the place; what is wrong is wrong with the target."""
+        """Rename the entry; errors refer to the target."""
         with self._changeable(target, follow=False, make=True) as into:
             _replace.move(place.folder, place.name, into.folder, into.name)
 
     def exists(self, path: str) -> bool:
-        """Whether something is there; a path that leads out is not."""
+        """Whether the path exists; False for one that leads out."""
 
         def look() -> Listing:
             beneath, names, _ = self.located(path)
@@ -235,10 +235,10 @@ class Local:
         return not isinstance(tried(path, look), FileFault)
 
     def _changeable(self, path: str, *, follow: bool = True, make: bool = False) -> RootedPath:
-        """The place of a path that may be changed; `make`: with its folders. Raises Refused and OSError."""
+        """Resolve a path that may be changed; `make`: create its folders. Raises VerbRefusal and OSError."""
         beneath, names, mount = self.located(path)
         if mount and self.also[mount].mode != WRITE:
-            raise VerbRefusal("read_only", path, f"{path} may be read only: `{mount}` is there to look things up.")
+            raise VerbRefusal("read_only", path, f"{path} is read-only: `{mount}` is for reference.")
         for _ in range(TRIES):
             try:
                 place = beneath.place(names, follow=follow)
@@ -254,7 +254,7 @@ class Local:
             except FileNotFoundError:
                 if ".." not in names:
                     raise
-                text = f"{path} goes through a folder that is not there, and up from it. Write the path without `..`."
+                text = f"{path} goes up from a folder that does not exist. Write the path without `..`."
                 raise VerbRefusal("missing", path, text) from None
         else:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -277,7 +277,7 @@ class Local:
             raise read_only(path, path)
 
     def _check_below(self, place: RootedPath, path: str) -> None:
-        """Raise Refused where something below a folder may be read only."""
+        """Raise VerbRefusal if something below a folder is read-only."""
         if not stat.S_ISDIR(place.stat().st_mode):
             return
         fd = os.open(place.name, LISTED, dir_fd=place.folder)
@@ -292,22 +292,22 @@ class Local:
 
 
 def _put_new(place: RootedPath, path: str, data: bytes) -> None:
-    """Make a file of a name that is free, and that every system can have."""
+    """Create a file under a free name that is valid on every system."""
     if place.found() is not None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     _replace.put(place.folder, place.name, data)
 
 
 def _check_name(name: str, path: str) -> None:
-    """Raise Refused for a name that no new file should get: not every system, or no listing, could show it."""
+    """Raise VerbRefusal for the name of a new file that some systems, or listings, could not show."""
     if len(os.fsencode(name)) > MAX_NAME_BYTES:
         raise VerbRefusal("invalid", path, f"{path} has a name of more than {MAX_NAME_BYTES} bytes.")
     if "\\" in name or not name.isprintable():
         raise VerbRefusal(
-            "invalid", path, f"{path} has a backslash or a control character in a name; folders end with `/`."
+            "invalid", path, f"{path} has a name with a backslash or control character; separate folders with `/`."
         )
     if not unicodedata.is_normalized("NFC", name):
-        raise VerbRefusal("invalid", path, f"{path} has letters and their accents as separate signs (not NFC).")
+        raise VerbRefusal("invalid", path, f"{path} has letters with separate combining accents (not NFC).")
 
 
 def _whole(fd: int, path: str) -> bytes:

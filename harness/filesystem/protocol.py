@@ -1,7 +1,8 @@
-"""The interface of every filesystem that an agent's tools use: eleven verbs, values with bytes, faults as typed results.
+"""The interface of the filesystems that an agent's tools use: eleven verbs, content as bytes, faults as typed results.
 
-A path is a string with `/` between its names, relative to the root of the filesystem; a leading `/` means the root, too, and `.`
-is the root. No verb raises for what a model can mend: it returns a Fault. What raises is a fault of ours or of the machine.
+A path is a string with `/` between its names, relative to the root of the filesystem; a leading `/` also means the
+root, and `.` is the root. A verb returns a FileFault for an error that a model can correct; it raises for a bug or a
+fault of the machine.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FAULTS = {
     "not_regular": "it is a pipe, a socket or a device",
     "outside": "the path leads out of the root",
     "invalid": "the path or an argument is not valid",
-    "read_only": "it may be read only",
+    "read_only": "it is read-only",
     "denied": "the system does not permit it",
     "not_found": "the text to replace is not in the file",
     "not_unique": "the text to replace is there several times",
@@ -30,12 +31,12 @@ FAULTS = {
     "busy": "another program holds a lock on it",
     "timeout": "it took longer than its limit",
 }
-"""Every kind of fault, and its meaning in a few words; a Fault's `text` says it in one whole sentence with the remedy."""
+"""Every kind of fault with its meaning; the `text` of a FileFault is a full sentence with the remedy."""
 
 
 class FileFault(Record):
-    """A verb that could not be carried out. `kind`: a key of FAULTS; `path`: as it was asked for; `text`: one or two sentences
-    to the model, with what to do."""
+    """The failure of a verb. `kind`: a key of FAULTS; `path`: as requested; `text`: one or two sentences for the model,
+    with the remedy."""
 
     kind: str
     path: str
@@ -53,7 +54,7 @@ class FileEntry(Record):
 
 
 class Listing(Record):
-    """The entries of a folder, sorted by name, or the files that a glob found, newest first. `more`: how many were left out by
+    """The entries of a folder, sorted by name, or the files that a glob found, newest first. `more`: number omitted by
     the limit; -1: some, not counted."""
 
     entries: list[FileEntry] = []
@@ -62,10 +63,9 @@ class Listing(Record):
 
 class FileContent(Record):
     """A part of a file. `data`: its bytes, whole lines unless `cut`; `first`: the 1-based number of its first line;
-    `lines`: how many lines `data` has; `total_lines`: -1 where it was not counted; `size`: of the whole file in bytes;
-    `digest`: of the whole file, "" where only a part was read and counting it would cost a read of the whole; `version`: of
-    the whole file, another one after every change, "" where nobody can say;
-    `ends`: whether the last line of the file is in it; `cut`: the last line of `data` goes on, it is longer than the limit."""
+    `lines`: number of lines in `data`; `total_lines`: -1 if not counted; `size`: of the whole file in bytes; `digest`: of the
+    whole file, "" if only a part was read; `version`: of the whole file, changes with every write, "" if unknown; `ends`:
+    whether `data` contains the last line of the file; `cut`: the last line of `data` is truncated at the limit."""
 
     data: bytes
     first: int = 1
@@ -79,7 +79,7 @@ class FileContent(Record):
 
 
 class WriteResult(Record):
-    """A file that was written, edited, moved or deleted. `count`: replacements of an edit, or files of a deletion; `digest` of
+    """The result of a write, edit, move or deletion. `count`: replacements of an edit, or deleted files; `digest`: of
     the new content."""
 
     path: str
@@ -89,7 +89,8 @@ class WriteResult(Record):
 
 
 class Match(Record):
-    """A line that a grep found. `line`: 1-based; `text`: the line's bytes without its newline, cut at the request's `longest`."""
+    """A line that a grep found. `line`: 1-based; `text`: the line's bytes without newline, truncated at the request's
+    `longest`."""
 
     path: str
     line: int
@@ -97,8 +98,8 @@ class Match(Record):
 
 
 class Matches(Record):
-    """The lines that matched, by path, then line. `files`: how many files matched; `more`: lines left out by the limit, -1: some,
-    not counted; `skipped`: files that could not be searched, with the reason."""
+    """The matching lines, by path, then line. `files`: number of matching files; `more`: lines omitted by the limit,
+    -1: some, not counted; `skipped`: files that could not be searched, with the reason."""
 
     matches: list[Match] = []
     files: int = 0
@@ -107,7 +108,7 @@ class Matches(Record):
 
 
 class Replacement(Record):
-    """One replacement of an edit: `old` is there exactly once, unless `everywhere`."""
+    """One replacement of an edit: `old` must occur exactly once, unless `everywhere`."""
 
     old: bytes
     new: bytes
@@ -115,8 +116,8 @@ class Replacement(Record):
 
 
 class CommandResult(Record):
-    """A command that ended. `output`: both streams as they came, the middle left out over the limit and said so; `exit`: its exit
-    status, or -signal; `cause`: exit, timeout or cancelled; `seconds`; `lost`: bytes left out."""
+    """The result of a command. `output`: both streams interleaved, with a note in place of a middle beyond the limit;
+    `exit`: exit status or -signal; `cause`: exit, timeout or cancelled; `seconds`: duration; `lost`: omitted bytes."""
 
     output: bytes
     exit: int
@@ -126,8 +127,8 @@ class CommandResult(Record):
 
 
 class OutputPage(Record):
-    """A part of the output of a command in the background. `data` begins at byte `offset` of all output, later than asked for
-    where that is kept no more; `next`: the offset to go on with; `size`: all output so far."""
+    """A part of the output of a background command. `data` begins at byte `offset` of all output, later than requested
+    if that is no longer kept; `next`: the offset to continue at; `size`: bytes of output so far."""
 
     data: bytes
     offset: int
@@ -141,40 +142,40 @@ class ShellJob(Protocol):
     id: str
 
     def page(self, offset: int = 0, most: int = 30_000) -> OutputPage:
-        """Its output from byte `offset` of all output on; a negative one counts from the end."""
+        """Output from byte `offset` on; a negative offset counts from the end."""
 
     def status(self) -> CommandResult | None:
-        """How it ended, with head and tail of its output; None while it runs."""
+        """The result, with head and tail of the output; None while it runs."""
 
     def cancel(self) -> CommandResult:
-        """End it with all that it started, wait until that is gone, and say how it ended."""
+        """End the command with all its descendants, wait until they are gone, and return the result."""
 
 
 @runtime_checkable
 class Filesystem(Protocol):
-    """Files under one root, wherever they are."""
+    """Files under one root, in any kind of storage."""
 
     def ls(self, path: str = ".", most: int = 1000) -> Listing | FileFault:
         """The entries of one folder."""
 
     def read(self, path: str, offset: int = 0, limit: int = 0) -> FileContent | FileFault:
-        """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them. An empty file is empty content, no fault;
-        an offset at or behind the end is empty content that `ends`."""
+        """Lines of a file from the 0-based line `offset` on; `limit` 0: all. An empty file is empty content, not a
+        fault; an offset at or beyond the end is empty content that `ends`."""
 
     def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult | FileFault:
-        """Replace or make a file, whole or not at all, with its folders; an existing file keeps its mode. `create`: `exists`
-        where it is there (of two creators one wins). `expect`: the digest that it must have now, else `changed`."""
+        """Replace or create a file atomically, with its folders; an existing file keeps its mode. `create`: fault `exists` if
+        it exists (of two creators one wins). `expect`: the digest that it must have, else fault `changed`."""
 
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult | FileFault:
-        """Replace bytes in a file, all of the changes or none. What is not replaced stays byte for byte, line ends included."""
+        """Replace bytes in a file, all changes or none. All other bytes stay as they are, line ends included."""
 
     def grep(self, pattern: str, path: str = ".", *, glob: str = "", ignore_case: bool = False, literal: bool = False,
              most: int = 1000, longest: int = 2000, hidden: bool = False) -> Matches | FileFault:  # fmt: skip
-        """Lines that match a regular expression, in a file or below a folder, with ripgrep's semantics: .gitignore counts, hidden
-        and binary files are left out."""
+        """Lines that match a regular expression, in a file or below a folder, with ripgrep's semantics: .gitignore
+        applies, hidden and binary files are skipped."""
 
     def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing | FileFault:
-        """Files below a folder whose path matches (`*`, `?`, `[…]`, `{a,b}`, `**`), newest first; .gitignore counts."""
+        """Files below a folder whose path matches (`*`, `?`, `[…]`, `{a,b}`, `**`), newest first; .gitignore applies."""
 
     def upload(self, files: Mapping[str, bytes]) -> dict[str, WriteResult | FileFault]:
         """Write many files; each has its own result."""
@@ -183,28 +184,28 @@ class Filesystem(Protocol):
         """Read many files whole; each has its own result."""
 
     def delete(self, path: str) -> WriteResult | FileFault:
-        """Delete a file, or a folder with all that is below it; links are deleted, never followed."""
+        """Delete a file, or a folder with its content; links are deleted, never followed."""
 
     def move(self, path: str, target: str) -> WriteResult | FileFault:
-        """Rename, with the folders of the target; `exists` where the target is there."""
+        """Rename, creating the folders of the target; fault `exists` if the target exists."""
 
     def exists(self, path: str) -> bool:
-        """Whether something is there; a path that leads out is not."""
+        """Whether the path exists; False for one that leads out."""
 
 
 @runtime_checkable
 class Shell(Filesystem, Protocol):
-    """A filesystem whose commands can be run where its files are."""
+    """A filesystem that can also run commands where its files are."""
 
     def id(self) -> str:
-        """A name for the place, the same as long as its files are the same."""
+        """A name of the storage; equal for filesystems with the same files."""
 
     def execute(self, command: str, *, seconds: float = 120.0, folder: str = ".", variables: Mapping[str, str] | None = None,
                 most: int = 100_000, stop: Callable[[], bool] | None = None) -> CommandResult | FileFault:  # fmt: skip
-        """Run a command with `bash -c` in a folder, to its end or its timeout; nothing that it started is left. `variables`: more
-        of its environment; `stop` is asked about five times a second, and ends it with cause cancelled."""
+        """Run a command with `bash -c` in a folder until its end or timeout; none of its descendants survives. `variables`:
+        additions to its environment; `stop` is polled about five times a second, and ends it with cause cancelled."""
 
     def start(
         self, command: str, *, seconds: float = 0.0, folder: str = ".", variables: Mapping[str, str] | None = None
     ) -> ShellJob | FileFault:
-        """Run a command in the background; `seconds` 0: without a timeout of its own. It ends with this process, too."""
+        """Run a command in the background; `seconds` 0: no timeout. It ends with this process at the latest."""

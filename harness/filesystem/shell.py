@@ -1,4 +1,4 @@
-"""Local files with a shell: commands run where the files are, within their time, and nothing that they start outlives them."""
+"""Local files with a shell: commands run in place with a timeout, and none of their descendants outlives them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ TERMINATED = -15
 
 
 class LocalShell(Local):
-    """A Local whose commands can be run. `environment`: all of theirs, None: what passes of this process's; `confine`:
-    what confines them; `grace_seconds`: from TERM to KILL at their end; `refusal`: why none may be run, "" where they may. The
-    other arguments are those of Local."""
+    """A Local that can run commands. `environment`: their whole environment, None: the passing part of this process's;
+    `confine`: their confinement; `grace_seconds`: from TERM to KILL at their end; `refusal`: why commands are not
+    allowed, or "". The other arguments are those of Local."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class LocalShell(Local):
         self.confine, self.grace_seconds, self.refusal = confine, grace_seconds, refusal
 
     def id(self) -> str:
-        """The same for every Local of this folder on this machine."""
+        """Equal for every Local of this folder on this machine."""
         return f"local-{encoding.digest(os.fsencode(self.root))[:16]}"
 
     def execute(self, command: str, *, seconds: float = 120.0, folder: str = ".", variables: Mapping[str, str] | None = None,
                 most: int = 100_000, stop: Callable[[], bool] | None = None) -> CommandResult | FileFault:  # fmt: skip
-        """Run a command with `bash -c`, to its end or its timeout; nothing that it started is left."""
+        """Run a command with `bash -c` until its end or timeout; none of its descendants survives."""
         if fault := _bad(command, variables):
             return fault
         where = tried(folder, lambda: self._folder(folder))
@@ -79,8 +79,7 @@ class LocalShell(Local):
         return Background(lambda: self.child(command, where, seconds or FOREVER_SECONDS, variables), done)
 
     def child(self, command: str, where: str, seconds: float, variables: Mapping[str, str] | None) -> supervise.Child:
-        """The command as a supervised child; raises Unavailable where there is no bash, and where none
-        may be run."""
+        """The command as a supervised child; raises Unavailable without bash, and if commands are not allowed."""
         if self.refusal:
             raise Unavailable(self.refusal)
         return supervise.Child(
@@ -102,21 +101,19 @@ class LocalShell(Local):
 
 
 def _bad(command: str, variables: Mapping[str, str] | None) -> FileFault | None:
-    """Why this cannot be a command."""
+    """The fault of an invalid command, or None."""
     texts = [command, *(variables or {}), *(variables or {}).values()]
     if (
         not command.strip()
         or any("\0" in text for text in texts)
         or any(not name or "=" in name for name in variables or {})
     ):
-        return FileFault(
-            kind="invalid", path="", text="A command is not empty, and neither it nor its variables have a NUL."
-        )
+        return FileFault(kind="invalid", path="", text="The command is empty, or it or its variables contain a NUL.")
     return None
 
 
 def done(ended: ChildEnd, output: bytes, lost: int) -> CommandResult:
-    """How a command ended, in the words of the interface."""
+    """Convert the end of a command to a CommandResult."""
     cause = {"exit": "exit", "wall": "timeout"}.get(ended.cause, "cancelled")
     status = ended.exit if ended.exit is not None else -ended.signal if ended.signal else TERMINATED
     return CommandResult(output=output, exit=status, cause=cause, seconds=ended.seconds, lost=lost)

@@ -1,1 +1,1 @@
-"""All git calls of the harness, and the few operations inside `.git` that need none."""
+"""All git calls of the harness, and the few operations inside `.git` that need no call."""

@@ -1,6 +1,6 @@
-"""Files of a repository that a person's tools execute by themselves: on a git command, in a folder of a shell, in an editor.
+"""Files of a repository that a person's tools execute automatically: on a git command, in a shell's folder, in an editor.
 
-What such a file calls in turn (scripts of package.json, a Makefile) is not in the list, nor what a person starts by name.
+Files that those call in turn (scripts of package.json, a Makefile), or that a person starts by name, are not included.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from harness.git import repository, settings
 from harness.state.layout import command
 
-FILES = {  # pattern of a path in lower case behind a slash, where * matches slashes too: who executes it
+FILES = {  # lower-case path pattern after a slash, where * also matches slashes: the executing tool
     "*/.husky": "git, as a hook",  # where it is a link
     "*/.husky/*": "git, as a hook",
     "*/.pre-commit-config.yaml": "pre-commit, at a commit",
@@ -26,23 +26,23 @@ FILES = {  # pattern of a path in lower case behind a slash, where * matches sla
 }
 HOOKS, FILTER = "git, by core.hooksPath", "git, which starts the filter that it names"
 WAITS = (
-    "your folder {folder} stays at {at}, on {held}: {branch} changes what your tools execute: {files}. "
-    "Look: git diff HEAD...{branch}. To have it: {accept}   or git merge {branch}"
+    "your folder {folder} stays at {at}, on {held}: {branch} changes files that your tools execute: {files}. "
+    "Review: git diff HEAD...{branch}. Accept: {accept}   or git merge {branch}"
 )
 MAX_FILES = 3
 ATTRIBUTES, NAMES_FILTER = "*/.gitattributes", re.compile(rb"\sfilter=")
 
 
 def find(project: str, commit: str, paths: Iterable[str]) -> list[str]:
-    """Those of the paths that a commit changes which a person's tools execute, each as `path (who does)`. 1-2 calls, one more for
-    each .gitattributes."""
+    """The paths that a commit changes and a person's tools execute, each as `path (tool)`. 1-2 calls, one more per
+    .gitattributes."""
     hooks = _hooks(project)
     reasons = {path: _reason(project, commit, path, hooks) for path in paths}
     return [f"{path} ({reason})" for path, reason in reasons.items() if reason]
 
 
 def waits(project: str, branch: str, held: str, at: str, found: list[str]) -> str:
-    """The line for a person whose folder stays at a commit because of these files."""
+    """The message for a person whose folder stays at a commit because of these files."""
     shown = ", ".join(found[:MAX_FILES]) + (f" and {len(found) - MAX_FILES} more" if len(found) > MAX_FILES else "")
     return WAITS.format(
         folder=project, at=at[:12], held=held, branch=branch, files=shown, accept=command("workspace accept")
@@ -59,7 +59,7 @@ def _reason(project: str, commit: str, path: str, hooks: str | None) -> str:
 
 
 def _hooks(project: str) -> str | None:
-    """The folder of a person's hooks as `FILES` has paths, where it is in the project; None where it is not. 1 call."""
+    """The folder of a person's hooks, in the form of `FILES`, if it is in the project; else None. 1 call."""
     named = settings.values(project).get("core.hookspath")
     top = os.path.realpath(project)
     folder = os.path.realpath(os.path.join(top, os.path.expanduser(named or "")))

@@ -1,4 +1,5 @@
-"""What a commit has below some paths, and who changed a path last; no working folder is read. Calls as in `repository`."""
+"""Reads a commit's files below some paths, and the last change of a path, without a working folder. Calls as in
+`repository`."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from harness.git.repository import GitFailed
 LINK = "120000"
 SUBMODULE = "commit"
 TRAILER = "Harness-Run:"
-MERGED = "what a person did there"  # in the message of a merge of ours
+MERGED = "what a person did there"  # in the message of a merge by the harness
 
 
 class CommitFile(Record):
-    """A file of a commit: `mode` as git has it, the id of its blob, its length."""
+    """A file of a commit: git's `mode`, the id of its blob, its length in bytes."""
 
     mode: str
     blob: str
@@ -24,7 +25,7 @@ class CommitFile(Record):
 
 
 class PathChange(Record):
-    """A commit that changed a path: its parents, whether a run made it, and whether it is a merge of ours."""
+    """A commit that changed a path: its parents, whether a run made it, and whether the harness merged it."""
 
     parents: list[str]
     by_run: bool
@@ -56,7 +57,7 @@ def blobs(project: str, ids: Iterable[str]) -> dict[str, bytes]:
         end = out.index(b"\n", at)
         head = out[at:end].split(b" ")
         if len(head) != 3:
-            raise GitFailed(f"git has the blob {one[:12]} no more in {project}")
+            raise GitFailed(f"git no longer has the blob {one[:12]} in {project}")
         size = int(head[2])
         found[one] = out[end + 1 : end + 1 + size]
         at = end + 2 + size
@@ -64,7 +65,7 @@ def blobs(project: str, ids: Iterable[str]) -> dict[str, bytes]:
 
 
 def last_change(project: str, commit: str, path: str) -> PathChange | None:
-    """The newest commit up to `commit` that made `path` what it is there; None where none touched it. 1 call."""
+    """The newest commit up to `commit` that changed `path`; None if none did. 1 call."""
     words = ("--literal-pathspecs", "log", "-1", "--format=%P%x00%B", commit, "--", path)
     code, out, err = settings.call(project, *words)
     if code:

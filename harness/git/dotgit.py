@@ -1,7 +1,7 @@
 """Operations inside `.git` without a git call: a call costs 2-4 ms, these cost microseconds.
 
-They rely on gitrepository-layout(5) only: `.git` may be a file that names the folder, `commondir` names the folder shared
-by worktrees; HEAD, index, info/exclude, refs/ and `*.lock`.
+They rely only on gitrepository-layout(5): `.git` may be a file that names the folder, `commondir` names the folder
+shared by worktrees; HEAD, index, info/exclude, refs/ and `*.lock`.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _real: dict[str, str] = {}
 
 
 def real(folder: str) -> str:
-    """The folder's path without links, found once: a link that somebody turns meanwhile does not lead our git elsewhere."""
+    """The folder's resolved path, cached, so that a link changed meanwhile cannot redirect the harness's git."""
     if folder not in _real:
         _real[folder] = os.path.realpath(folder)
     return _real[folder]
 
 
 def know(folder: str, own: str, common: str) -> None:
-    """From now on `folders` returns these for `folder`, whatever is written in it."""
+    """Make `folders` return these for `folder`, regardless of the disk."""
     _known[real(folder)] = own, common
 
 
 def forget(folder: str) -> None:
-    """`folders` reads the disk again."""
+    """Make `folders` read the disk again."""
     _known.pop(real(folder), None)
     _real.pop(folder, None)
 
 
 def folders(project: str) -> tuple[str, str]:
-    """(the git folder of this working folder, the one that all its worktrees share), see gitrepository-layout(5)."""
+    """(git folder of this working folder, git folder shared by all worktrees), see gitrepository-layout(5)."""
     if _known and (known := _known.get(real(project))):
         return known
     own = os.path.join(project, ".git")
@@ -48,7 +48,7 @@ def folders(project: str) -> tuple[str, str]:
 
 
 def link(path: str, target: str) -> None:
-    """`path` is a link to `target`; what has the name otherwise is moved aside."""
+    """Make `path` a link to `target`; anything else at that path is moved aside."""
     if os.path.islink(path) and os.readlink(path) == target:
         return
     if os.path.lexists(path):
@@ -62,13 +62,13 @@ def head(project: str) -> bytes:
 
 
 def commit(project: str) -> str:
-    """The id of the commit that HEAD names; "" where there is none."""
+    """The id of HEAD's commit; "" if there is none."""
     ref = head(project).removeprefix(b"ref: ")
     return commit_of(project, os.fsdecode(ref)) if b"/" in ref else ref.decode()
 
 
 def commit_of(project: str, ref: str) -> str:
-    """The id of the commit of a ref (whole name), from its own file or packed-refs; "" where there is none."""
+    """The commit id of a ref (full name), from its own file or packed-refs; "" if absent."""
     shared, name = folders(project)[1], os.fsencode(ref)
     own = files.read(os.path.join(shared, ref))
     packed = (files.read(shared + "/packed-refs") or b"").split(b"\n") if own is None else [own]
@@ -84,7 +84,7 @@ def exclude(project: str, line: str) -> None:
     old = files.read(path) or b""
     new = os.fsencode(line)
     if new not in old.split(b"\n"):
-        for left in files.abandoned(os.path.dirname(path)):  # of a start that was killed here: no mission knows of it
+        for left in files.abandoned(os.path.dirname(path)):  # left by a start that was killed before a mission existed
             files.remove(left)
         files.replace(path, old + (b"" if old[-1:] in (b"", b"\n") else b"\n") + new + b"\n")
 
@@ -110,7 +110,7 @@ def sync(project: str, *refs: str) -> None:
 
 
 def ref_locks(project: str, below: str) -> list[str]:
-    """Git's lock files on a ref such as `refs/harness/x`, and on those below it; with `*` at the end, on all that begin so."""
+    """Git's lock files of a ref such as `refs/harness/x` and of those below it; a trailing `*` matches a prefix."""
     top = os.path.join(folders(project)[1], below)
     if below.endswith("*"):
         folder, begin = os.path.split(top[:-1])
@@ -121,8 +121,8 @@ def ref_locks(project: str, below: str) -> list[str]:
 
 
 def clear_unheld(project: str, below: Iterable[str]) -> None:
-    """Remove git's locks on HEAD, and on refs such as `refs/heads/x` and those below them, that nobody holds: a git that lives
-    has one for milliseconds, and one that was killed for ever. Waits LOCK_SECONDS where there is one."""
+    """Remove stale locks on HEAD, and on refs such as `refs/heads/x` and those below them: a live git holds a lock for
+    milliseconds, a killed one leaves it. Waits LOCK_SECONDS if there is one."""
     paths = [
         os.path.join(folders(project)[0], "HEAD.lock"),
         *(path for name in below for path in ref_locks(project, name)),
@@ -135,7 +135,7 @@ def clear_unheld(project: str, below: Iterable[str]) -> None:
 
 
 def _made(path: str) -> tuple[int, ...]:
-    """Which file this is, and when it was written; nothing where it is gone."""
+    """The identity and modification time of a file; () if it is gone."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A repository for a mission: the one that its folder is in, or a new one, with its first commit."""
+"""The repository of a mission: the one that contains its folder, or a new one with its first commit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ OLDEST = (2, 38)
 
 
 def require(folder: str) -> None:
-    """Check that a repository can hold the work of `folder`: its own, or one above it that neither ignores it nor is that of a
-    person's home. Raises UsageFault, or Unavailable without git. 0 calls at the top of a repository, else 2."""
+    """Check that a repository can hold the work of `folder`: its own, or one above it that neither ignores it nor is
+    the home folder's. Raises UsageFault, or Unavailable without git. 0 calls at the top of a repository, else 2."""
     if os.path.lexists(os.path.join(folder, ".git")):
         return
     code, out, err = settings.call(folder, "rev-parse", "--show-toplevel", extra={"GIT_CEILING_DIRECTORIES": ""})
@@ -38,7 +38,7 @@ def require(folder: str) -> None:
 
 
 def require_version(project: str) -> None:
-    """Check that git is new enough; Unavailable names the installed version. 1 call."""
+    """Check that git is new enough; raises Unavailable with the installed version. 1 call."""
     version = repository.run(project, "version").decode("utf-8", "replace").rstrip("\n")
     if tuple(int(part) for part in version.removeprefix("git version ").split(".")[:2]) < OLDEST:
         raise Unavailable(f"{version} is too old: it cannot merge outside a working folder. Install git 2.38 or newer.")

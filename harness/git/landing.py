@@ -1,8 +1,8 @@
-"""The mission's branch moves to a commit, and a person's working folder with it where nothing of theirs is in the way.
+"""Moves the mission's branch to a commit, and the person's working folder with it unless their changes conflict.
 
-A person may save a file at any moment, and we may be killed at any moment. So each file is checked by its fingerprint, moved
-away and put in where the name is free (`placing`); what was there is kept until the branch has moved. A journal, written
-before the first file, says how far we may have come: `finish` goes on, or back where a person's file is in the way.
+A person may save a file, and this process may be killed, at any moment. So each old file is checked by its fingerprint and
+moved aside, and the new one takes the free name (`placement`); old files are kept until the branch has moved. A journal,
+written before the first file, allows `finish` to complete the landing, or to undo it if a person's file is in the way.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ UNDER_WAY = {
 
 
 class IndexLock:
-    """Git's own lock on a person's index, as a context; `taken` is False where a git of theirs has it.
-
-    The lock is a second name of a file of ours: so one that we left when we were killed is known, and removed. A lock on
-    the git folder keeps other missions in it out.
+    """Git's own lock on a person's index, as a context manager; `taken` is False if a git of theirs holds it.
+    The lock is a hard link to a file of the harness, so that a lock left by a kill is recognised and removed. A lock on
+    the git folder excludes other missions.
     """
 
     def __init__(self, project: str) -> None:
@@ -52,7 +51,7 @@ class IndexLock:
         self.mutex.__enter__()
         if os.path.exists(self.ours) and os.path.exists(self.path) and os.path.samefile(self.ours, self.path):
             files.remove(self.path)
-        files.remove(self.ours)  # first, because it may be another name of the person's index
+        files.remove(self.ours)  # first, because it may be a hard link to the person's index
         files.stage(self.ours, b"")
         try:
             placement.put(self.ours, os.path.dirname(self.path), os.path.basename(self.path))
@@ -62,13 +61,13 @@ class IndexLock:
         return self
 
     def copy(self) -> dict[str, str]:
-        """A copy of the index to work on, as a variable for git calls."""
+        """Copy the index to work on; returns the variable for git calls."""
         files.remove(self.next + ".lock")
         dotgit.copy_index(self.project, self.next)
         return {"GIT_INDEX_FILE": self.next}
 
     def install(self) -> None:
-        """The copy takes the index's place, durably, and the lock is given back."""
+        """Replace the index by the copy, durably, and release the lock."""
         made = os.stat(self.next).st_mtime_ns
         files.stage(self.ours, files.read(self.next) or b"")
         os.utime(self.ours, ns=(made, made))
@@ -84,7 +83,7 @@ class IndexLock:
 
 
 class Landing(Record):
-    """What the journal says: the branch, where it was, where it goes, and (path, before, after) for each file."""
+    """The journal's content: the branch, its old and new commit, and (path, before, after) for each file."""
 
     branch: str
     old: str
@@ -93,13 +92,13 @@ class Landing(Record):
 
 
 def under_way(project: str) -> str:
-    """What a person has begun and not ended in the project folder, "" for nothing. 0 calls."""
+    """The unfinished git operation of a person in the project folder, or "". 0 calls."""
     own = dotgit.folders(project)[0]
     return next((what for name, what in UNDER_WAY.items() if os.path.lexists(os.path.join(own, name))), "")
 
 
 def tip(project: str, branch: str) -> str:
-    """The branch's commit, "" where there is none. 0 calls, 1 where git keeps refs in another way."""
+    """The branch's commit, "" if it does not exist. 0 calls, 1 with another ref storage."""
     if found := dotgit.commit_of(project, BRANCHES + branch):
         return found
     code, out, _ = settings.call(project, "rev-parse", "-q", "--verify", BRANCHES + branch)
@@ -112,11 +111,10 @@ def is_here(project: str, branch: str) -> bool:
 
 
 def land(project: str, branch: str, commit: str, *also: str, accepted: bool = False) -> str:
-    """The branch is at `commit`; index and files of the project folder too where it is checked out there. The refs `also` move
-    with the branch, all or none. `accepted`: so does the folder, whatever changes, and one that was held.
-
-    Returns "", or in one line why nothing changed, or the folder did not, and what to do by hand. Safe to do again after a
-    crash. 8-9 calls, 2 where the branch is not checked out.
+    """Move the branch to `commit`, with index and files of the project folder if it is checked out there. The refs
+    `also` move with the branch, atomically. `accepted`: the folder follows regardless of what changes, even a held one.
+    Returns "", or one line that says why nothing, or only the branch, moved, and what to do by hand. Safe to repeat
+    after a crash. 8-9 calls, 2 if the branch is not checked out.
     """
     note = finish(project)
     if unfinished(project):
@@ -125,7 +123,7 @@ def land(project: str, branch: str, commit: str, *also: str, accepted: bool = Fa
         old = tip(project, branch)
         if old != commit:
             if old and _is_ahead(project, old, commit):
-                return f"{branch} is not moved: it has commits that {commit[:12]} has not, which the next run merges."
+                return f"{branch} is not moved: it has commits that {commit[:12]} lacks; the next run merges them."
             holders = list(_holders(project, branch))
             if [folder for folder in holders if folder != project]:
                 other = next(folder for folder in holders if folder != project)
@@ -139,12 +137,12 @@ def land(project: str, branch: str, commit: str, *also: str, accepted: bool = Fa
 
 
 def _is_ahead(project: str, one: str, other: str) -> bool:
-    """Whether a commit has something that another has not. 1 call."""
+    """Whether commit `one` has commits that `other` lacks. 1 call."""
     return bool(repository.run(project, "rev-list", "-1", one, f"^{other}"))
 
 
 def _hold(project: str, landing: Landing, found: list[str], also: tuple[str, ...]) -> str:
-    """The branch goes on alone: the folder has a branch of its own at the old commit. No file and no index changes."""
+    """Move the branch alone: the folder gets its own branch at the old commit. Neither files nor the index change."""
     held, left = landing.branch + HELD, tip(project, landing.branch + HELD)
     if left and _is_ahead(project, left, landing.old):
         return _by_hand(project, landing.branch, landing.new, f"{held} has commits of its own")
@@ -155,7 +153,8 @@ def _hold(project: str, landing: Landing, found: list[str], also: tuple[str, ...
 
 
 def _follow(project: str, branch: str, commit: str, lock: IndexLock, accepted: bool) -> str:
-    """A folder that was held goes to `commit`, where that is accepted or executes nothing, and to the branch; "" or why not."""
+    """Move a held folder to `commit` and to the branch, if that is accepted or changes no executables; returns "" or
+    why not."""
     held, why = branch + HELD, ""
     if not is_here(project, held):
         return ""
@@ -164,13 +163,13 @@ def _follow(project: str, branch: str, commit: str, lock: IndexLock, accepted: b
         if found and not accepted:
             return _executables.waits(project, branch, held, at, found)
         if _is_ahead(project, at, commit):
-            return f"{held} has commits that {commit[:12]} has not, which the next run merges."
+            return f"{held} has commits that {commit[:12]} lacks; the next run merges them."
         why = _land_here(project, Landing(branch=held, old=at, new=commit, rows=[]), lock, (), accepted=True)
     elif under_way(project) or not lock.taken:
         return ""
     if tip(project, held) == commit:
         repository.check_out(project, branch)
-        settings.call(project, "update-ref", "-d", BRANCHES + held, commit)  # refused where a person commits just now
+        settings.call(project, "update-ref", "-d", BRANCHES + held, commit)  # fails if a person commits just now
     return why
 
 
@@ -179,7 +178,7 @@ def _by_hand(folder: str, branch: str, commit: str, why: str, git: str = "git") 
 
 
 def _holders(project: str, branch: str) -> Iterator[str]:
-    """The working folders, not ours, that have the branch checked out, or will when a rebase or bisect there ends."""
+    """A person's working folders that have the branch checked out, or will when a rebase or bisect there ends."""
     own, common = dotgit.folders(project)
     trees = os.path.join(common, "worktrees")
     places = {own: project} | ({common: os.path.dirname(os.path.abspath(common))} if common != own else {})
@@ -204,7 +203,7 @@ def _move_branch(project: str, branch: str, old: str, new: str, *also: str) -> N
 
 
 def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str, ...], accepted: bool = False) -> str:
-    """The project folder has the branch: its files first, then the branch, then the index."""
+    """Land where the project folder has the branch checked out: first its files, then the branch, then the index."""
     branch, commit = landing.branch, landing.new
     busy = under_way(project) or ("" if lock.taken else f"a git of yours, {lock.path} exists")
     if busy:
@@ -229,7 +228,7 @@ def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str,
 
 
 def _changes(project: str, old: str, new: str) -> list[tuple[str, str]]:
-    """(letter, path) of what differs; submodules are as their gitlink says, whatever is checked out in them. 1 call."""
+    """(letter, path) of each difference; submodules count by their gitlink, not by their checkout. 1 call."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", "--raw", old, new)
     fields = os.fsdecode(repository.run(project, *words)).split("\0")[:-1]
     rows = [(row.split(" "), path) for row, path in zip(fields[::2], fields[1::2], strict=True)]
@@ -237,14 +236,14 @@ def _changes(project: str, old: str, new: str) -> list[tuple[str, str]]:
 
 
 def _next_index(project: str, landing: Landing, lock: IndexLock) -> dict[str, str]:
-    """A person's index as it will be, in a file of ours, as a variable for git calls. 1 call."""
+    """Prepare a person's future index in a separate file; returns the variable for git calls. 1 call."""
     extra = lock.copy()
     repository.run(project, "read-tree", "-i", "-m", landing.old, landing.new, extra=extra)
     return extra
 
 
 def _folder(project: str) -> str:
-    """Where new and old files wait: on the disk of the git folder, which mostly is that of the project."""
+    """The folder of staged new and old files, on the disk of the git folder, usually that of the project."""
     return os.path.abspath(os.path.join(dotgit.folders(project)[0], "harness-landing"))
 
 
@@ -253,13 +252,13 @@ def _journal(project: str) -> str:
 
 
 def abandoned(project: str) -> list[str]:
-    """What writers of the journal that are gone left beside it."""
+    """Temporary files that dead writers of the journal left beside it."""
     journal = _journal(project)
     return [path for path in files.abandoned(os.path.dirname(journal)) if path.startswith(f"{journal}.")]
 
 
 def _stage(project: str, extra: Mapping[str, str], paths: list[str]) -> dict[str, Fingerprint | None]:
-    """The new files as git would check them out from the index that `extra` names, durable, in a folder of ours; their
+    """Check out the new files from the index that `extra` names into the staging folder, durably; returns their
     fingerprints. 1 call."""
     folder = _folder(project)
     temporary.remove(folder)
@@ -275,7 +274,7 @@ def _stage(project: str, extra: Mapping[str, str], paths: list[str]) -> dict[str
 
 
 def _forward(project: str, landing: Landing, lock: IndexLock, extra: Mapping[str, str], *also: str) -> str:
-    """Files, branch and index go to the new commit; where a person's change is in the way, everything goes back."""
+    """Move files, branch and index to the new commit; if a person's change is in the way, undo everything."""
     why = ""
     try:
         if tip(project, landing.branch) != landing.new:
@@ -293,7 +292,7 @@ def _forward(project: str, landing: Landing, lock: IndexLock, extra: Mapping[str
 
 
 def _place_all(project: str, landing: Landing) -> str:
-    """Every file is the new one, durably; "" or why not."""
+    """Put every new file in place, durably; returns "" or why not."""
     for step in (_place, _spoilt):
         for number, row in enumerate(landing.rows):
             if why := step(project, number, *row):
@@ -305,9 +304,8 @@ def _place_all(project: str, landing: Landing) -> str:
 
 
 def _place(project: str, number: int, path: str, before: Fingerprint | None, after: Fingerprint | None) -> str:
-    """One file comes, goes or is replaced; "" or why not. What an earlier try did is not done again.
-
-    A save between our look and our move goes aside with the old file: `_spoilt` finds it there.
+    """Add, remove or replace one file; returns "" or why not. Skips the steps of an earlier attempt.
+    A save between check and move is moved aside with the old file: `_spoilt` detects it there.
     """
     aside, now = os.path.join(_folder(project), "old", str(number)), placement.fingerprint(project, path)
     if after and now == after:
@@ -327,7 +325,7 @@ def _place(project: str, number: int, path: str, before: Fingerprint | None, aft
 
 
 def _spoilt(project: str, number: int, path: str, before: Fingerprint | None, after: Fingerprint | None) -> str:
-    """Why the file is not what it should be: a person wrote into the old one or the new one meanwhile."""
+    """Why the file is not as expected: a person wrote into the old or the new one meanwhile; "" if they did not."""
     aside = os.path.join(_folder(project), "old", str(number))
     kept = placement.of(os.lstat(aside)) if os.path.lexists(aside) else None
     same = kept == before and placement.fingerprint(project, path) == after
@@ -335,7 +333,7 @@ def _spoilt(project: str, number: int, path: str, before: Fingerprint | None, af
 
 
 def _back(project: str, landing: Landing) -> str:
-    """Our files go, the old ones come back where the name is free; what a person wrote meanwhile stays."""
+    """Undo: remove the new files and restore the old ones where the name is free; a person's new content stays."""
     folder = _folder(project)
     for number, (path, _, after) in reversed(list(enumerate(landing.rows))):
         aside, undone = (os.path.join(folder, name, str(number)) for name in ("old", "undone"))
@@ -348,13 +346,13 @@ def _back(project: str, landing: Landing) -> str:
             if os.path.lexists(aside):
                 placement.put(aside, project, path)
                 files.remove(aside)
-        except OSError:  # the name is taken: by what a person made meanwhile
+        except OSError:  # a person took the name meanwhile
             continue
     return _forget(project, landing)
 
 
 def _forget(project: str, landing: Landing) -> str:
-    """The journal goes, then the folder; an old file that a person wrote into after all is kept, and one line says where."""
+    """Remove the journal, then the folder; keep an old file that a person wrote into, and return a line that says where."""
     kept = []
     for number, (path, before, _) in enumerate(landing.rows):
         aside = os.path.join(_folder(project), "old", str(number))
@@ -364,18 +362,17 @@ def _forget(project: str, landing: Landing) -> str:
             kept.append(f"{path} as {target}")
     files.remove(_journal(project))
     temporary.remove(_folder(project))
-    return f"Saved while it was replaced, and kept: {', '.join(kept)}" if kept else ""
+    return f"Saved during the replacement, and kept: {', '.join(kept)}" if kept else ""
 
 
 def finish(project: str) -> str:
-    """A landing that was killed is brought to its end, or taken back; "" or a line for the person. 0 calls where none was.
-
-    To be called wherever a run or a recovery begins: until then a person's git says that index.lock exists.
+    """Complete or undo a killed landing; returns "" or a line for the person. 0 calls without one.
+    Called wherever a run or a recovery begins: until then a person's git reports that index.lock exists.
     """
     found = files.read_json(_journal(project))
     if found is None and not any(map(os.path.lexists, (IndexLock(project).ours, _folder(project)))):
         return ""
-    with IndexLock(project) as lock:  # taking it clears the one that we left
+    with IndexLock(project) as lock:  # taking it removes the leftover lock
         if found is None:
             temporary.remove(_folder(project))
             return ""
@@ -393,5 +390,5 @@ def finish(project: str) -> str:
 
 
 def unfinished(project: str) -> bool:
-    """Whether a landing, of any mission in the folder, still waits for a person's git to end. 0 calls."""
+    """Whether a landing of any mission in the folder still waits for a person's git to end. 0 calls."""
     return os.path.exists(_journal(project))

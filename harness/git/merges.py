@@ -1,6 +1,6 @@
-"""What a person did meanwhile and what runs did become one: a person's edits as a commit of theirs, then a merge.
+"""Merges a person's work with that of runs: their uncommitted edits become a commit in their name, then a merge.
 
-No working folder is touched, and a person's index only as their own `git commit -a` would do it.
+Working folders stay as they are; a person's index changes only as their own `git commit -a` would change it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_SHOWN_PATHS = 3
 
 
 class PersonEdits(Record):
-    """`tip`: where the mission's branch is; `commit`: the person's edits, "" for none; `note`: why they were not taken."""
+    """`tip`: the mission's branch; `commit`: the person's edits, or ""; `note`: why they were not taken."""
 
     tip: str
     commit: str = ""
@@ -24,24 +24,22 @@ class PersonEdits(Record):
 
 
 class MergeCommit(Record):
-    """`commit` holds both sides, "" where `conflicts` names what a person must decide."""
+    """`commit` contains both sides; "" if `conflicts` lists what a person must decide."""
 
     commit: str
     conflicts: list[str] = []
 
 
 def take_edits(project: str, branch: str) -> PersonEdits:
-    """What a person changed in tracked files of the mission's folder is a commit on the mission's branch, with their name;
-    SPEC.md is one of its own. What they changed elsewhere in the repository stays as it is.
-
-    As `git commit -a`: untracked files stay untracked, afterwards nothing of it is staged, and no file is written. Nothing is
-    taken where another branch is checked out, nor in the middle of a merge, a rebase or a bisect. 12-14 calls, 2 for none; 5
-    more where SPEC.md has changed too.
+    """Commit a person's changes to tracked files of the mission's folder on the mission's branch, in their name;
+    SPEC.md gets its own commit. Changes elsewhere in the repository stay uncommitted. Like `git commit -a`: untracked
+    files stay untracked, nothing stays staged, and no file is written. Takes nothing if another branch is checked out,
+    or during a merge, rebase or bisect. 12-14 calls, 2 without edits; 5 more if SPEC.md has changed too.
     """
     note, ref = landing.finish(project), BRANCHES + branch
     if not landing.is_here(project, branch) or landing.unfinished(project) or not _edited(project):
         return PersonEdits(tip=landing.tip(project, branch), note=note)
-    with landing.IndexLock(project) as lock:  # from here on no git of theirs switches or commits
+    with landing.IndexLock(project) as lock:  # from here on the person's git cannot switch or commit
         tip, busy = landing.tip(project, branch), landing.under_way(project)
         if repository.run(project, "ls-files", "-u", "-z"):
             busy = busy or "a merge with conflicts"
@@ -56,7 +54,7 @@ def take_edits(project: str, branch: str) -> PersonEdits:
 
 
 def words(project: str, branch: str, commit: str, how: str = "") -> str:
-    """The command with which a person merges the commit into the branch. 0 calls."""
+    """The command that merges the commit into the branch, for a person. 0 calls."""
     return f"{'' if landing.is_here(project, branch) else f'git switch {branch} && '}git merge {how}{commit[:12]}"
 
 
@@ -71,8 +69,7 @@ def spec_of(project: str) -> str:
 
 
 def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock) -> str:
-    """The edits as commits, the last one of them, "" for none; the new index takes the old one's place once the branch has
-    them."""
+    """Commit the edits and return the last commit, or ""; replaces the index once the branch has them."""
     extra, spec, at = lock.copy(), spec_of(project), tip
     rows = repository.stage_tracked(project, extra, settings.prefix(project))
     for some in ([row for row in rows if row[0] == spec], [row for row in rows if row[0] != spec]):
@@ -84,7 +81,7 @@ def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock) -> str:
 
 
 def _advance(project: str, ref: str, tip: str, tree: str, paths: list[str]) -> str:
-    """A commit of a person on top of the branch, where the tree is another one; where the branch is then."""
+    """Put a person's commit on top of the branch if the tree differs; returns the branch's commit."""
     if tree == repository.tree_of(project, tip):
         return tip
     made = _commit_edits(project, tree, tip, paths)
@@ -93,16 +90,16 @@ def _advance(project: str, ref: str, tip: str, tree: str, paths: list[str]) -> s
 
 
 def _commit_edits(project: str, tree: str, parent: str, paths: list[str]) -> str:
-    """A commit with the person's name for what they changed in these files; no ref moves. 2-3 calls."""
+    """Commit a person's changes to these files in their name; no ref moves. 2-3 calls."""
     more = f" and {len(paths) - MAX_SHOWN_PATHS} more" if len(paths) > MAX_SHOWN_PATHS else ""
     subject = " ".join(f"Edits in the project folder: {', '.join(paths[:MAX_SHOWN_PATHS])}{more}".split())
     return repository.commit_tree(project, tree, [parent], subject + "\n", settings.person(project))
 
 
 def _tree_with(project: str, commit: str, rows: bytes) -> str:
-    """The tree of a commit with other files: `rows` as `git ls-files -s -z` has them, with mode 0 for none. 3 calls."""
+    """The tree of a commit with some files replaced: `rows` as from `git ls-files -s -z`, mode 0 removes. 3 calls."""
     index = os.path.join(settings.private(project), "spec-index")
-    files.remove(index + ".lock")  # left by a git of ours that was killed
+    files.remove(index + ".lock")  # left by a killed git of the harness
     extra = {"GIT_INDEX_FILE": index}
     repository.run(project, "read-tree", commit, extra=extra)
     repository.run(project, "update-index", "-z", "--index-info", stdin=rows + b"\0", extra=extra)
@@ -110,7 +107,7 @@ def _tree_with(project: str, commit: str, rows: bytes) -> str:
 
 
 def had_spec(project: str, commit: str, text: bytes) -> bool:
-    """Whether the commit, or one before it, has exactly this SPEC.md. 2 calls."""
+    """Whether the commit, or an ancestor, has exactly this SPEC.md. 2 calls."""
     words = ("log", "--full-history", "--format=", "--raw", "--no-abbrev", commit, "--", spec_of(project))
     rows = [line.split() for line in repository.run(project, *words).split(b"\n") if line.startswith(b":")]
     return _blob(project, text) in {row[3] for row in rows}
@@ -122,10 +119,9 @@ def _blob(project: str, text: bytes, *words: str) -> bytes:
 
 
 def take_spec(project: str, commit: str, text: bytes) -> str:
-    """A commit of a person with this SPEC.md, for a mission at `commit`; no ref and no file changes. 7-10 calls.
-
-    It is on top of the commit that is checked out in the project folder, where that holds `commit`, and may be that one. It is
-    `commit` where that has no SPEC.md, or a link.
+    """Commit this SPEC.md in the person's name, for a mission at `commit`; no ref or file changes. 7-10 calls.
+    The parent is the commit checked out in the project folder, if that contains `commit`; it is returned as it is if it
+    has this SPEC.md already. Returns `commit` if that has no SPEC.md, or a link.
     """
     here = dotgit.commit(project)
     base = here if here and refs.is_ancestor(project, commit, here) else commit
@@ -140,9 +136,8 @@ def take_spec(project: str, commit: str, text: bytes) -> str:
 
 
 def merge(project: str, ours: str, theirs: str, message: str) -> MergeCommit:
-    """One commit that holds what runs did (`ours`) and what is on the person's side (`theirs`); no ref and no file changes.
-
-    It is one of the two where that holds the other. 1-5 calls.
+    """A commit that contains the runs' side (`ours`) and the person's (`theirs`); no ref or file changes.
+    It is one of the two if that contains the other. 1-5 calls.
     """
     base = settings.call(project, "merge-base", ours, theirs)[1].decode().strip()
     if theirs in (base, ours) or base == ours:
@@ -154,14 +149,14 @@ def merge(project: str, ours: str, theirs: str, message: str) -> MergeCommit:
 
 
 class MergeTree(Record):
-    """The `tree` that holds both sides, "" where `conflicts` names the paths that both changed."""
+    """The `tree` that contains both sides; "" if `conflicts` lists paths that both changed."""
 
     tree: str
     conflicts: list[str] = []
 
 
 def tree_of(project: str, ours: str, theirs: str, *words: str) -> MergeTree:
-    """The tree of a merge of two commits; nothing is changed. 1 call. `words`: more options of git merge-tree."""
+    """The tree of a merge of two commits, without any change on disk. 1 call. `words`: more options of git merge-tree."""
     asked = ("merge-tree", "--write-tree", "-z", "--no-messages", *words, ours, theirs)
     code, out, err = settings.call(project, *asked)
     if code not in (0, 1):
@@ -173,8 +168,7 @@ def tree_of(project: str, ours: str, theirs: str, *words: str) -> MergeTree:
 
 
 def sides(project: str, ours: str, theirs: str) -> tuple[str, str]:
-    """What each of two commits did since they parted to the files that both changed, as unified diffs; "" where there are none.
-    5 calls."""
+    """Unified diffs, since the merge base of two commits, of the files that both changed; "" for none. 5 calls."""
     base = repository.run(project, "merge-base", ours, theirs).decode().strip()
     mine, others = ([path for _, path in repository.changed(project, base, one)] for one in (ours, theirs))
     both = [path for path in mine if path in others]

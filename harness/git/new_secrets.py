@@ -1,7 +1,7 @@
-"""Secrets that a run would commit: by the rules of `redaction`, in the files that differ from its parent commit.
+"""Finds secrets that a run would commit: by the rules of `redaction`, in the files that differ from its parent commit.
 
-What is certain keeps its file out of the commit; what may be one is committed and said. A secret that the parent commit has
-anywhere is not the run's doing.
+A certain secret keeps its file out of the commit; a possible one is committed and reported. A secret that is anywhere
+in the parent commit is not attributed to the run.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from harness.git import repository, settings
 from harness.git.checkouts import worktrees
 from harness.state import files
 
-MAX_FILE_BYTES = 2 * 1024 * 1024  # of each file, from its beginning
+MAX_FILE_BYTES = 2 * 1024 * 1024  # of each file, from its start
 MAX_TOTAL_BYTES = 32 * 1024 * 1024  # of all files
-BINARY_BYTES = 8000  # git looks as far for a NUL
-ALLOWED = ("gitleaks:allow", "pragma: allowlist secret")  # in its line: the marks of other scanners
+BINARY_BYTES = 8000  # git checks as many bytes for a NUL
+ALLOWED = ("gitleaks:allow", "pragma: allowlist secret")  # markers of other scanners, in the line of the secret
 MAX_SHOWN_LINES = 5
 
 
 class SecretFinding(Record):
-    """A secret in a file: its rule and line, whether it is certain, and a part of it on one line, to find it elsewhere."""
+    """A secret in a file: its rule and line, whether it is certain, and a part of it on one line, to search for."""
 
     path: str
     rule: str
@@ -34,8 +34,8 @@ class SecretFinding(Record):
 
 
 class SecretCheck(Record):
-    """The tree without what must stay out: `out` are the paths, of which the parent has `tracked`; `kept_out` says why, and
-    `doubtful` what may be a secret. `changed`: every path that differs from the parent."""
+    """The tree without files that must stay out. `out`: their paths; `tracked`: those in the parent; `kept_out`: the
+    reasons; `doubtful`: possible secrets; `changed`: every path that differs from the parent."""
 
     tree: str
     out: list[str] = []
@@ -46,8 +46,8 @@ class SecretCheck(Record):
 
 
 def keep_out(project: str, *, index: str, parent: str, tree: str) -> SecretCheck:
-    """Look at what `tree` adds to the commit `parent`. `index` is that of the tree, and on return has what stays in; the files
-    in the folder are not touched. 1 call where there is no secret, else 2 and one for each such file, 2 more to keep out."""
+    """Check what `tree` adds to the commit `parent`. `index` is that of the tree, and on return lacks the kept-out files; the
+    folder is not touched. 1 call without a secret, else 2 and one per such file, 2 more to keep files out."""
     rows = repository.changed(project, parent, tree)
     changed = {path: letter for letter, path in rows if letter != "D"}
     unread: list[str] = []
@@ -58,7 +58,7 @@ def keep_out(project: str, *, index: str, parent: str, tree: str) -> SecretCheck
     left = [one for one in found if one.path not in out]
     lines = [f"{one.path} line {one.line} ({one.rule})" for one in left]
     more = [f"and {len(lines) - MAX_SHOWN_LINES} more"] if len(lines) > MAX_SHOWN_LINES else []
-    more += [f"{len(unread)} files that were not looked at, such as {unread[0]}"] if unread else []
+    more += [f"{len(unread)} files that were not checked, such as {unread[0]}"] if unread else []
     return SecretCheck(
         tree=_without(project, index, parent, out) if out else tree,
         out=sorted(out),
@@ -70,7 +70,7 @@ def keep_out(project: str, *, index: str, parent: str, tree: str) -> SecretCheck
 
 
 def put_back(project: str, index: str, found: SecretCheck) -> None:
-    """The folder has the kept-out files as the parent has them, and none that it has not. 1 call where it has one."""
+    """Restore the kept-out files in the folder from the parent; remove those that it lacks. 1 call if it has any."""
     own = {"GIT_INDEX_FILE": os.path.abspath(index)}
     if found.tracked:
         words = ("checkout-index", "-f", "-u", "-z", "--stdin")
@@ -81,13 +81,13 @@ def put_back(project: str, index: str, found: SecretCheck) -> None:
 
 
 def _read(project: str, paths: Iterable[str], unread: list[str]) -> Iterator[tuple[str, bytes]]:
-    """The text files among the paths, each from its beginning, as many as MOST_BYTES allow; the others are `unread`."""
+    """(path, beginning) of the text files among the paths, up to MAX_TOTAL_BYTES; the others are added to `unread`."""
     room = MAX_TOTAL_BYTES
     for path in paths:
         whole = os.path.join(project, path)
         try:
             plain = stat.S_ISREG(os.lstat(whole).st_mode) and os.access(whole, os.R_OK)
-        except OSError:  # gone, or behind what is no folder any more: git took it from the index
+        except OSError:  # gone, or its folder was replaced: git took it from the index
             continue
         if plain and room <= 0:
             unread.append(path)
@@ -98,7 +98,7 @@ def _read(project: str, paths: Iterable[str], unread: list[str]) -> Iterator[tup
 
 
 def _secrets(path: str, data: bytes) -> list[SecretFinding]:
-    """The secrets of a file, but those that somebody made up, or that their line says to be none."""
+    """The secrets of a file, except made-up ones and those that their line marks as allowed."""
     text, found = data.decode("utf-8", "replace"), []
     lines = text.split("\n")
     for rule, line, secret in redaction.secrets(text):
@@ -110,7 +110,7 @@ def _secrets(path: str, data: bytes) -> list[SecretFinding]:
 
 
 def _new(project: str, parent: str, found: list[SecretFinding]) -> list[SecretFinding]:
-    """Those that the parent commit has nowhere. 1 call."""
+    """The secrets that are nowhere in the parent commit. 1 call."""
     if not (parent and found):
         return found
     marks = "".join(f"{one.mark}\n" for one in found).encode()
@@ -120,7 +120,7 @@ def _new(project: str, parent: str, found: list[SecretFinding]) -> list[SecretFi
 
 
 def _without(project: str, index: str, parent: str, paths: Iterable[str]) -> str:
-    """The tree with these paths as the parent has them; so has the index. 2 calls."""
+    """The tree with these paths as in the parent; updates the index likewise. 2 calls."""
     own = {"GIT_INDEX_FILE": os.path.abspath(index)}
     words = ("reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul", parent or repository.EMPTY_TREE[40])
     repository.run(project, *words, stdin=repository.as_input(paths), extra=own)

@@ -1,9 +1,9 @@
 """All git calls of the harness: the repository's state, the working folder as a tree, commits and refs.
 
 A call costs 2-4 ms, so each docstring states the number of calls. Calls run no hook, sign nothing, never prompt, use no
-pager, and make their writes durable (see `settings`). They do not inherit GIT_* variables. `project` is the
-top level of the repository. Names are `str` as from `os.fsdecode`, commits are full ids, and "" means "no commit yet".
-Every function raises GitFailed, with git's own words, when git refuses.
+pager, and make their writes durable (see `settings`). They do not inherit GIT_* variables. `project` is the top level
+of the repository. Names are `str` as from `os.fsdecode`, commits are full ids, and "" means "no commit yet". Every
+function raises GitFailed with git's own message when git fails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EMPTY_TREE = {
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
 BRANCHES = "refs/heads/"
-WHOLE = 1_000_000  # lines of context: all
+WHOLE = 1_000_000  # lines of context: whole files
 
 
 class GitFailed(NeedsPerson):
@@ -47,7 +47,7 @@ class RepositoryState(Record):
 
 
 class WorkingTree(Record):
-    """The working folder as a tree id; the files left out of it, each as `path (reason)`; those of `leave` that differ."""
+    """The working folder as a tree id; the files left out of it, each as `path (reason)`; files of `leave` that differ."""
 
     tree: str
     kept_out: list[str]
@@ -77,7 +77,7 @@ def run(project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] =
 
 
 def failure(project: str, verb: str, code: int, err: bytes) -> GitFailed:
-    """What git said, in one line, as a fault to raise."""
+    """A GitFailed with git's message on one line, for the caller to raise."""
     message = " ".join(line.strip() for line in err.decode("utf-8", "replace").split("\n")[-9:] if line.strip())
     return GitFailed(f"git {verb} failed in {project} (exit {code}): {message or 'it printed nothing'}")
 
@@ -102,7 +102,7 @@ def init(project: str) -> None:
 
 
 def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {}) -> _Status:
-    """1 call. Submodules count as their gitlink states, whatever is checked out in them."""
+    """Run `git status`. 1 call. Submodules count by their gitlink, not by their checkout."""
     words = ("--porcelain=v2", "--branch", "--no-ahead-behind", "-z", "--no-renames", "--ignore-submodules=all")
     found = _Status()
     for entry in run(project, "status", *words, f"--untracked-files={untracked}", extra=extra).split(b"\0")[:-1]:
@@ -161,7 +161,7 @@ def untracked(project: str) -> list[str]:
 
 
 def survey(project: str, extra: Mapping[str, str]) -> tuple[bool, list[str]]:
-    """Whether the index that `extra` names and the folder's tracked files are those of HEAD; `untracked`. 1 call."""
+    """(whether the index that `extra` names and the folder's tracked files match HEAD, `untracked`). 1 call."""
     now = _status(project, extra=extra)
     return not now.tracked, now.untracked
 
@@ -184,7 +184,7 @@ def default_branch(project: str) -> str | None:
 
 def switch_new(project: str, branch: str) -> None:
     """Create `branch` at HEAD and check it out; no file changes. GitFailed if it exists. 1 call."""
-    dotgit.clear_unheld(project, [BRANCHES + branch.partition("/")[0]])  # of a start that was killed
+    dotgit.clear_unheld(project, [BRANCHES + branch.partition("/")[0]])  # locks of a killed start
     run(project, "switch", "-q", "--no-track", "-c", branch)
     dotgit.sync(project, BRANCHES + branch)
 
@@ -192,10 +192,10 @@ def switch_new(project: str, branch: str) -> None:
 def working_tree(project: str, *, index: str, parent: str, leave: Collection[str]) -> WorkingTree:
     """The working folder as a tree: all tracked files, and new files except `leave` and the commit excludes.
 
-    `index` is the copy from open, so the agent's staging does not count; a lost copy is rebuilt from `parent`. The same rules
-    apply to files that the agent committed, even ignored ones. `leave`: a person's files, untracked ones as returned by
-    `untracked`; a tracked one stays as it is in the index, and so does the state of a mission. 2-4 calls, one more for a lost
-    index.
+    `index` is the copy from the start of the run, so the agent's staging does not count; a lost copy is rebuilt from
+    `parent`. The same rules apply to files that the agent committed, even ignored ones. `leave`: a person's files,
+    untracked ones as returned by `untracked`; a tracked one stays as in the index, like the state of a mission. 2-4
+    calls, one more for a lost index.
     """
     own = {"GIT_INDEX_FILE": os.path.abspath(index)}
     files.remove(own["GIT_INDEX_FILE"] + ".lock")  # left by a killed git call; nothing else uses this index
@@ -219,22 +219,22 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
 
 
 def _skip_missing(project: str, extra: Mapping[str, str]) -> None:
-    """A rebuilt index of a sparse checkout takes files that are left out for deleted ones: they stay. 0 calls, 2 where sparse."""
+    """Keep the files outside a sparse checkout, which a rebuilt index treats as deleted. 0 calls, 2 if sparse."""
     if settings.options(project):
         missing = run(project, "ls-files", "-z", "--deleted", extra=extra)
         run(project, "update-index", "--skip-worktree", "-z", "--stdin", stdin=missing, extra=extra)
 
 
 def stage_tracked(project: str, extra: Mapping[str, str], below: str) -> list[tuple[str, bytes]]:
-    """Put the tracked files below a prefix, as they are in the folder, into the index that `extra` names. What of these
-    differs there from HEAD: (path, the row for `git update-index --index-info`). 2-4 calls."""
+    """Stage the tracked files below a prefix, as they are in the folder, in the index that `extra` names. Returns those
+    that differ from HEAD: (path, row for `git update-index --index-info`). 2-4 calls."""
     now = _status(project, "no", extra=extra)
     now.tracked = [(xy, path) for xy, path in now.tracked if path.startswith(below)]
     _stage(project, now, [], extra)
     words = ("diff-index", "--cached", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none", "-z", "HEAD")
     said = run(project, *words, "--", *filter(None, [below]), extra=extra).split(b"\0")[:-1]
     rows = [(row.split(b" "), path) for row, path in zip(said[::2], said[1::2], strict=True)]
-    rows.sort(key=lambda row: row[0][1] != b"000000")  # a file may take the place of a folder
+    rows.sort(key=lambda row: row[0][1] != b"000000")  # a file may replace a folder
     return [(os.fsdecode(path), b"%b %b 0\t%b" % (row[1], row[3], path)) for row, path in rows]
 
 
@@ -286,7 +286,7 @@ def check_out(project: str, branch: str) -> None:
 
 
 def delete_ref(project: str, ref: str) -> None:
-    """Delete `ref` (whole name); an absent one is no error. 1 call."""
+    """Delete `ref` (full name); ignores an absent one. 1 call."""
     run(project, "update-ref", "-d", ref)
 
 
@@ -295,7 +295,7 @@ def _span(old: str, new: str) -> str:
 
 
 def messages_between(project: str, old: str, new: str) -> list[str]:
-    """The whole messages of the commits in `new` and not in `old`, oldest first. 1 call."""
+    """The full messages of the commits in `new` and not in `old`, oldest first. 1 call."""
     out = run(project, "log", "--reverse", "-z", "--format=%B", _span(old, new), "--")
     return [text.decode("utf-8", "replace").strip("\n") for text in out.split(b"\0") if text]
 
@@ -319,8 +319,8 @@ def changed(project: str, old: str, new: str) -> list[tuple[str, str]]:
 
 
 def patch_between(project: str, old: str, new: str) -> bytes:
-    """The unified diff of two commits with whole files around the changes, and a rename as a deletion and an addition. No
-    attribute hides a file's lines, whatever it holds. 1 call."""
+    """The unified diff of two commits with whole files as context, and a rename as a deletion and an addition.
+    Attributes cannot hide a file's lines. 1 call."""
     plain = ("--no-ext-diff", "--no-textconv", "--text", "--no-color", "--no-renames", "--submodule=short")
     words = (*plain, "--ignore-submodules=none", "--src-prefix=a/", "--dst-prefix=b/", f"--unified={WHOLE}")
     return run(project, "diff", *words, old, new, "--")
@@ -354,22 +354,22 @@ def show(project: str, commit: str, path: str) -> bytes | None:
 def not_in_index(project: str) -> list[str]:
     """Files in the working folder and not in the index, ignored or not, whole folders as "dir/". 1 call."""
     names = _listed(run(project, "ls-files", "-z", "--others", "--directory"))
-    return [name for name in names if name.rstrip("/") != _state_of(project)]  # in a tree of ours it is a link
+    return [name for name in names if name.rstrip("/") != _state_of(project)]  # a link in the harness's trees
 
 
 def defined_names(project: str, found: list[str]) -> set[str]:
-    """Those of some names that the tracked code defines, as a function, class, type, constant or variable. 1 call."""
+    """The subset of names that the tracked code defines, as a function, class, type, constant or variable. 1 call."""
     plain = [name for name in found if name.replace("_", "").isalnum() and len(name) > 3]
     if not plain:
         return set()
     kinds = "def|class|function|func|fn|type|struct|interface|enum|const|let|var|trait|module"
     pattern = rf"({kinds})[[:space:]]+({'|'.join(plain)})\b"
-    _, out, _ = _call(project, "grep", "-h", "-o", "-i", "-I", "-E", "-e", pattern)  # 1 where it finds none
+    _, out, _ = _call(project, "grep", "-h", "-o", "-i", "-I", "-E", "-e", pattern)  # exit code 1: no match
     return {line.split()[-1].decode("utf-8", "replace").lower() for line in out.split(b"\n") if line.strip()}
 
 
 def other_names(project: str, most: int) -> list[str]:
-    """Files that are neither tracked nor ignored, at most so many, one by one also in new folders. 1 call."""
+    """At most `most` files that are neither tracked nor ignored, listed individually also in new folders. 1 call."""
     names, ours = _listed(run(project, "ls-files", "-z", "--others", "--exclude-standard")), _state_of(project) + "/"
     return [name for name in names if not name.startswith(ours)][:most]
 

@@ -1,10 +1,10 @@
-"""With which environment and settings our git runs: nothing that an agent can configure is a program that we start.
+"""The environment and settings of the harness's git: it never starts a program that an agent configured.
 
 Git takes programs (filters, hooks, merge drivers, fsmonitor, …) from files that an agent may be able to write. So
-`record` takes down the configuration as it is at init, before any agent. From then on `use` gives our git a common folder
-of our own: a `config` and `info/` made from the record, beside links to the repository's objects and refs. Git reads its
-configuration from nowhere else: GIT_COMMON_DIR names that folder, the global and the system configuration are switched off.
-So nothing has to be compared before a call, nothing can be changed between a look and a call, and a call costs no other.
+`record` stores the configuration at init, before any agent runs. From then on `use` gives the harness's git a private
+common folder: a `config` and `info/` made from the record, and links to the repository's objects and refs. Git reads no
+other configuration: GIT_COMMON_DIR names that folder, the global and system configurations are disabled. So nothing has
+to be verified before a call, nothing can change between check and call, and no extra call is needed.
 """
 
 from __future__ import annotations
@@ -39,12 +39,10 @@ FIXED = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
 }
-NO_FETCH = {
-    "GIT_ALLOW_PROTOCOL": ""
-}  # an object that is missing would be fetched, by programs that the configuration names
+NO_FETCH = {"GIT_ALLOW_PROTOCOL": ""}  # fetching a missing object would start configured programs
 LIMIT_SECONDS = 600.0  # a checkout of 50,000 files on a noisy disk takes 30
 RUN_PROGRAMS = {"status", "diff", "diff-files", "update-index", "checkout-index", "read-tree", "reset", "switch", "add"}
-RUN_PROGRAMS |= {"merge-tree", "worktree", "hash-object"}  # they look into files of a working folder, or merge them
+RUN_PROGRAMS |= {"merge-tree", "worktree", "hash-object"}  # they read or merge files of a working folder
 KEPT = {"core", "extensions", "user", "author", "committer", "filter", "merge", "lfs", "init"}
 KEPT |= {"remote", "url", "http", "credential"}  # git-lfs and partial clones fetch what is missing
 DROPPED = {
@@ -58,12 +56,10 @@ LINKED = (*MADE, "shallow", "lfs")
 
 
 class RecordedSettings(Record):
-    """The configuration at init as plain values: where git keeps things, (key, value or None) pairs, attributes files.
-
-    `git_dir` and `common` are relative to the project where they lie in it; `commondir` is the file of that name.
-    `persons`: the part of the configuration that is no repository's own, whole; None in a record of an older harness.
-    `prefix`: where the mission's folder is below the project, "" where it is the project. `head`: the commit that was checked
-    out, "" for none.
+    """The configuration at init as plain values: git's folders, (key, value or None) pairs, attributes files.
+    `git_dir` and `common` are relative to the project if inside it; `commondir` is the content of that file. `persons`:
+    the whole configuration outside the repository; None in a record of an older harness. `prefix`: the mission's folder
+    below the project, "" if it is the project. `head`: the checked-out commit, or "".
     """
 
     git_dir: str
@@ -79,17 +75,17 @@ class RecordedSettings(Record):
 
 
 class GitHung(NeedsPerson):
-    """A git call ran into its limit and was ended."""
+    """A git call reached its time limit and was ended."""
 
 
 class GitKilled(LockBusy):
-    """A git was killed from outside, for want of memory perhaps. What it would have said is not known: that is not "no"."""
+    """An external signal killed git, perhaps for lack of memory. Its answer is unknown, which does not mean "no"."""
 
 
 class _Place(Record):
-    """A working folder whose git calls are ours alone: its git folder, our common folder, what `commondir` must say, where the
-    mission's folder is in it, whether drivers may run where nothing confines, the commit at init, and options of each call there
-    (`-c key=value`)."""
+    """A working folder registered for the harness's git calls: its git folder, the private common folder, the required
+    content of `commondir`, the mission's folder in it, whether drivers may run unconfined, the commit at init, and the
+    options of each call there (`-c key=value`)."""
 
     git_dir: str
     private: str
@@ -106,8 +102,8 @@ _held: list[int] = []
 
 
 class HeldLock(files.Lock):
-    """A lock that our git holds too: when we are killed and it goes on alone, nobody else comes in between. `folder`: one that
-    is locked with it, where its file system can do that."""
+    """A lock that the harness's git holds too, so that it stays taken if this process is killed while git runs.
+    `folder`: a folder to lock with it, if its file system supports that."""
 
     def __init__(self, path: str, folder: str = "") -> None:
         super().__init__(path)
@@ -126,7 +122,7 @@ class HeldLock(files.Lock):
 
 
 def record(project: str) -> RecordedSettings:
-    """The configuration of this repository, for the caller to store: to be taken where no agent has run yet. 1 call."""
+    """Read the configuration of this repository, for the caller to store, before any agent runs. 1 call."""
     own, common = dotgit.folders(project)
     scoped = _configured(project, _surroundings(project))
     config = [(key, value) for _, key, value in scoped]
@@ -146,7 +142,7 @@ def record(project: str) -> RecordedSettings:
 
 
 def _configured(project: str, env: Mapping[str, str]) -> list[tuple[str, str, str | None]]:
-    """(scope, key, value or None) of the configuration as it is now; reading it starts no program. 1 call."""
+    """(scope, key, value or None) of the present configuration; reading it starts no program. 1 call."""
     words = [*GIT, "config", "--list", "-z", "--show-scope"]
     code, out, err = supervise.capture(words, cwd=project, env=env, wall_seconds=LIMIT_SECONDS)
     if code:
@@ -159,12 +155,12 @@ def _configured(project: str, env: Mapping[str, str]) -> list[tuple[str, str, st
 
 
 def values(project: str) -> dict[str, str | None]:
-    """{key: last value} of a person's configuration as it is now, the repository's included. 1 call."""
+    """{key: last value} of the person's present configuration, including the repository's. 1 call."""
     return {key: value for _, key, value in _configured(project, _surroundings(project))}
 
 
 def person(project: str) -> dict[str, str]:
-    """The name and address that a person's git has now, as variables for a commit of theirs. 1 call."""
+    """The person's present git name and address, as variables for a commit in their name. 1 call."""
     found = values(project)
     named = {"NAME": found.get("user.name"), "EMAIL": found.get("user.email")}
     return {f"GIT_{who}_{what}": value for what, value in named.items() if value for who in ("AUTHOR", "COMMITTER")}
@@ -175,7 +171,7 @@ def _is_kept(key: str) -> bool:
 
 
 def _is_persons(key: str) -> bool:
-    return key not in DROPPED and not key.startswith(("include.", "includeif."))  # git lists what they lead to
+    return key not in DROPPED and not key.startswith(("include.", "includeif."))  # git lists the included keys itself
 
 
 def _text(path: str) -> str:
@@ -183,13 +179,13 @@ def _text(path: str) -> str:
 
 
 def _below(project: str, path: str) -> str:
-    """`path` so that it stays true where the project folder is moved with what is in it."""
+    """`path`, relative if inside the project, so that it stays valid when the project folder is moved."""
     path, top = os.path.realpath(path), os.path.realpath(project)
     return os.path.relpath(path, top) if path.startswith(top + "/") else path
 
 
 def later(project: str, recorded: RecordedSettings) -> list[str]:
-    """What the configuration says today and our git does not heed, as one line a key, without values. 1 call."""
+    """Keys of the present configuration that the harness's git ignores, one line per key, without values. 1 call."""
     now = record(project)
     old = {(key, value) for key, value in recorded.config}
     lines = [str(key) for key, value in now.config if (key, value) not in old]
@@ -202,10 +198,9 @@ def later(project: str, recorded: RecordedSettings) -> list[str]:
 
 
 def use(project: str, recorded: RecordedSettings, private: str, prefix: str = "", unconfined: bool = False) -> None:
-    """From here on every git call of this process in `project` has the recorded configuration only. 0 calls.
-
-    `private` is a folder of ours that no agent may write; what somebody changed in it is made right again. `prefix`: where the
-    mission's folder is below the project, such as `services/api/`. `unconfined`: see `drivers.confined`.
+    """Make every git call of this process in `project` use only the recorded configuration. 0 calls.
+    `private` is a folder that agents cannot write; changes in it are repaired. `prefix`: the mission's folder below the
+    project, such as `services/api/`. `unconfined`: see `drivers.confined`.
     """
     own, common = (os.path.join(project, path) for path in (recorded.git_dir, recorded.common))
     config = _confined(recorded.config, project, os.path.join(common, "lfs"), unconfined)
@@ -220,7 +215,7 @@ def use(project: str, recorded: RecordedSettings, private: str, prefix: str = ""
             files.replace(path, os.fsencode(text), files.PRIVATE)
     links = {name: os.path.join(common, name) for name in LINKED} | {"info/exclude": common + "/info/exclude"}
     if _text(common + ALTERNATES) != recorded.alternates:
-        raise NeedsPerson(f"{common + ALTERNATES} was changed: commits would hang on objects elsewhere. Put it back.")
+        raise NeedsPerson(f"{common + ALTERNATES} was changed: commits would depend on objects elsewhere. Restore it.")
     for name in MADE:
         files.make_folder(os.path.join(common, name))
     for name, target in links.items():
@@ -232,7 +227,7 @@ def use(project: str, recorded: RecordedSettings, private: str, prefix: str = ""
 
 
 def share(project: str, folder: str, git_dir: str, options: list[str]) -> None:
-    """`folder`, a worktree of `project` with this git folder, is treated as `project` is; each call has the `options`."""
+    """Treat `folder`, a worktree of `project` with this git folder, like `project`; each call gets the `options`."""
     common, place = dotgit.folders(project)[1], _places[dotgit.real(project)]
     own = place.replace(git_dir=git_dir, commondir=os.path.abspath(common) + "\n", options=options)
     _know(folder, own, common)
@@ -249,55 +244,55 @@ def private(project: str) -> str:
 
 
 def prefix(folder: str) -> str:
-    """Where the mission's folder is below this working folder of git's, such as `services/api/`; "" where it is that one."""
+    """The mission's folder below this git working folder, such as `services/api/`; "" if it is the same."""
     place = _places.get(dotgit.real(folder))
     return place.prefix if place else ""
 
 
 def base(project: str) -> str:
-    """The commit that was checked out when the configuration of this project was recorded; "" where it is not known."""
+    """The commit that was checked out when this project's configuration was recorded; "" if unknown."""
     return _places[dotgit.real(project)].base
 
 
 def options(folder: str) -> list[str]:
-    """What each call in this working folder says of its configuration (`-c key=value`); see `share`."""
+    """The options of each call in this working folder (`-c key=value`); see `share`."""
     place = _places.get(dotgit.real(folder))
     return place.options if place else []
 
 
 def forget(folder: str) -> None:
-    """`folder` is no place of ours any more."""
+    """Unregister `folder`."""
     _places.pop(dotgit.real(folder), None)
     dotgit.forget(folder)
 
 
 def _confined(config: drivers.Config, folder: str, large: str, unconfined: bool) -> drivers.Config:
-    """What our git heeds of this configuration, with each driver started confined. `large`: where git-lfs keeps its files."""
+    """The part of this configuration that the harness's git uses, with drivers confined. `large`: git-lfs's storage."""
     kept = [pair for pair in config if _is_kept(str(pair[0]))]
     return drivers.confined(kept, os.path.realpath(large), _trees(folder), unconfined)
 
 
 def _trees(folder: str) -> list[str]:
-    """Folders in which an agent may have left programs: this one, all known ones, and where trees are."""
+    """Folders in which an agent may have left programs: this one, all known ones, and the folder of trees."""
     return [dotgit.real(folder), *_places, dotgit.real(state_home())]
 
 
 def _render(config: drivers.Config, private: str) -> str:
-    """These pairs as the configuration file of our git."""
+    """Render these pairs as the configuration file of the harness's git."""
     attributes = _rendering.escaped(os.path.join(private, "attributes"))
     return _rendering.rendered(config) + f'[core]\n\tbare = false\n\tattributesFile = "{attributes}"\n'
 
 
 def _surroundings(folder: str) -> dict[str, str]:
-    """Our environment without GIT_* variables, which a hook or a shell may have set for another repository, and where git
-    finds no program or library that an agent wrote."""
+    """This environment without GIT_* variables, which a hook or shell may have set for another repository, and without
+    paths to programs or libraries that an agent could write."""
     kept = {key: value for key, value in os.environ.items() if key[:4] != "GIT_" or key in PASSED_ON} | FIXED
     paths = [name for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in kept]
     return kept | {name: spawn.outside(kept[name], _trees(folder)) for name in paths}
 
 
 def _overrides(folder: str, env: Mapping[str, str]) -> dict[str, str]:
-    """The drivers that git would start there now, started confined, as variables for a git call. 1 call."""
+    """Variables for a git call that confine the drivers of the present configuration. 1 call."""
     config = [[key, value] for _, key, value in _configured(folder, env)]
     unconfined = any(place.unconfined for place in _places.values())
     found = _confined(config, folder, os.path.join(dotgit.folders(folder)[1], "lfs"), unconfined)
@@ -313,7 +308,7 @@ def call(
 ) -> tuple[int, bytes, bytes]:
     """One git call: (exit code, stdout, stderr). It never looks for a repository above `project`.
 
-    It ends within `wall_seconds`, else GitHung; where a recorded program may run, no process of it is left behind.
+    Raises GitHung after `wall_seconds`; if a recorded program may run, its process tree is ended with the call.
     """
     env = _surroundings(project) | {"GIT_CEILING_DIRECTORIES": os.path.dirname(dotgit.real(project))}
     place, heeds = _places.get(dotgit.real(project)), args[0] in RUN_PROGRAMS
@@ -330,14 +325,14 @@ def call(
         why = "A filter or merge driver of your git configuration may hang: try the same command by hand."
         raise GitHung(f"{hung} {why if programs else 'Is the disk there?'}") from None
     if done[0] < 0:
-        words = f"git {args[0]} in {project} was killed by signal {-done[0]}, from outside"
-        raise GitKilled(f"{words} (is memory short?). Nothing is lost: start again.")
+        words = f"git {args[0]} in {project} was killed from outside by signal {-done[0]}"
+        raise GitKilled(f"{words} (out of memory?). Nothing is lost: start again.")
     return done
 
 
 def alone(folder: str, config: str, *args: str) -> tuple[int, bytes, bytes]:
-    """One git call in `folder` that reads no configuration but the file `config` and that of the repository there; what it
-    writes is not made durable. (exit code, stdout, stderr); it leaves no process behind. Raises GitHung."""
+    """One git call in `folder` that reads only the configuration file `config` and that of the repository there: (exit
+    code, stdout, stderr). Its writes are not durable, and no process outlives it. Raises GitHung."""
     env = {key: value for key, value in _surroundings(folder).items() if not key.startswith("GIT_CONFIG")}
     env |= {"GIT_CONFIG_GLOBAL": config, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CEILING_DIRECTORIES": os.path.dirname(folder)}
     env |= _overrides(folder, env) if RUN_PROGRAMS & {*args} else {}
@@ -350,10 +345,11 @@ def alone(folder: str, config: str, *args: str) -> tuple[int, bytes, bytes]:
 
 
 def _private_environment(project: str, place: _Place) -> dict[str, str]:
-    """Our common folder, and no other configuration. Git finds refs by the file `commondir`, which an agent may write."""
+    """Variables that select the private common folder and disable other configuration. Checks the file `commondir`, by
+    which git finds refs and which an agent may write."""
     path = place.git_dir + "/commondir"
     if _text(path) != place.commondir:
-        raise NeedsPerson(f"{path} was changed: it leads git to other branches. Remove it, or put it back.")
+        raise NeedsPerson(f"{path} was changed: it makes git use other branches. Remove or restore it.")
     return {
         "GIT_DIR": place.git_dir,
         "GIT_COMMON_DIR": place.private,
@@ -367,7 +363,7 @@ def _private_environment(project: str, place: _Place) -> dict[str, str]:
 def _guarded(
     argv: list[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, wall_seconds: float, keep: list[int]
 ) -> tuple[int, bytes, bytes]:
-    """As `supervise.capture`, under a guardian that ends what a person's filter leaves behind; costs 10 ms."""
+    """As `supervise.capture`, under a guardian that ends leftover processes of a person's filter; costs 10 ms."""
     got: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
     path = os.path.join(env.get("GIT_COMMON_DIR", cwd), f"stdin.{os.getpid()}")
     if stdin:

@@ -1,1 +1,1 @@
-"""What a mission learned, L1 to L4: raw entries, memory pages and identities, and what compacts them."""
+"""A mission's memory, layers L1 to L4: raw entries, memory pages, identities and their compaction."""

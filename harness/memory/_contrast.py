@@ -1,14 +1,15 @@
-"""How two notes differ that are built alike: what one denies and the other says, and values. Pure."""
+"""Detects contradictions between similar notes: one denies what the other states, or values differ. Pure."""
 
 from __future__ import annotations
 
 from harness.memory._words import NoteWords
 
-MEANT = 0.5  # of what a note denies, the other has
+MEANT = 0.5  # minimum share of a note's denied terms that the other has
 
 
 def opposed(new: NoteWords, old: NoteWords, *, decisions: bool, alike: bool) -> bool:
-    """Whether one says not to use what the other says to use, or in a note that is `alike`, or a decision, names at all."""
+    """Whether one note says not to use what the other says to use, or merely names it if the notes are `alike` or
+    decisions."""
     if decisions and new.denied & old.names - old.denied:
         return True
     if new.refused & old.refused:
@@ -26,22 +27,22 @@ def opposed(new: NoteWords, old: NoteWords, *, decisions: bool, alike: bool) -> 
 
 
 def denies(new: NoteWords, old: NoteWords) -> bool:
-    """Whether one denies most of what it denies in the face of the other, which has it: "B instead of A", and A."""
+    """Whether the other note has most of the terms that one denies: "B instead of A", and A."""
     pairs = ((one.denied, two.terms - two.denied) for one, two in ((new, old), (old, new)))
     return any(denied & said and len(denied & said) >= MEANT * len(denied) for denied, said in pairs)
 
 
 def differs_in_values(new: NoteWords, old: NoteWords) -> bool:
-    """Whether both set one thing, and to another value: how="left", how="outer"."""
+    """Whether both set the same name to different values: how="left", how="outer"."""
     mine, yours = dict(new.values), dict(old.values)
     return any(mine[name] != yours[name] for name in mine.keys() & yours.keys())
 
 
 def apart(mine: frozenset[str], yours: frozenset[str]) -> bool:
-    """Whether both have some, and none in common."""
+    """Whether both sets are non-empty and disjoint."""
     return bool(mine and yours and not mine & yours)
 
 
 def plain(text: str) -> str:
-    """A note without what two writings of the same words differ in: case, white space, quotes and the last full stop."""
+    """Normalise a note: case, white space, quotes and the final full stop."""
     return " ".join(text.replace("`", "").casefold().split()).rstrip(".! ")

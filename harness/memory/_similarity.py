@@ -1,9 +1,9 @@
-"""How two notes relate: the same lesson, one subject of which the newer note holds, or unrelated.
+"""The relation of two notes: the same lesson, the same subject (then the newer holds), or unrelated.
 
 Notes are compared by the terms they share, weighted by how rare a term is among all notes (TF-IDF, cosine); a shared identifier
-counts as strong evidence. Two close notes still differ where one denies what the other states (the newer holds), or where their
-numbers, values or names differ: then the newer holds if all the rest is the same, else they are unrelated. Pure; each look-up
-does bounded work.
+counts as strong evidence. Two close notes still differ if one denies what the other states (the newer holds), or if
+their numbers, values or names differ: then the newer holds if the rest is equal, else they are unrelated. Pure; each
+lookup does bounded work.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ SAME, NEWER, UNRELATED = "same", "newer", ""
 
 # docs/decisions/0014, 0027 and 0034 have the trials. Weights are in millionths of a word that only two lessons have.
 MIN_COSINE_SAME = 0.46
-MIN_COSINE_SUBJECT = 0.22  # two decisions are about one subject, and two notes may contradict each other
-MIN_WEIGHT_SAME = 2_600_000  # two notes that share so much are the same, whatever else they say
-MIN_WEIGHT_SUBJECT = 500_000  # and two decisions share so much
-NAME_BONUS = 0.5  # what a shared identifier adds to its own weight
-YOUNG = 60  # lessons below which a mission expects common words in more of them
-FEWEST_NOTES = 256  # terms are weighted as if there were at least so many notes, and by powers of two of them
-MAX_COMPARED = 24  # notes that one note is compared with
-MAX_LISTED = 400  # notes looked at for one term
+MIN_COSINE_SUBJECT = 0.22  # two decisions have one subject, and two notes may contradict each other
+MIN_WEIGHT_SAME = 2_600_000  # shared weight from which two notes are always the same
+MIN_WEIGHT_SUBJECT = 500_000  # minimum shared weight of two decisions on one subject
+NAME_BONUS = 0.5  # factor that a shared identifier adds to its weight
+YOUNG = 60  # number of lessons below which common words are expected in more of them
+FEWEST_NOTES = 256  # weights assume at least this many notes, and change at powers of two
+MAX_COMPARED = 24  # notes compared with one note
+MAX_LISTED = 400  # notes examined per term
 MILLION = 1_000_000
 
 
 class Index:
-    """Finds the notes that are nearest to another. A note belongs to an owner (a number), who may have several."""
+    """Finds the notes nearest to another. A note belongs to an owner (a number), which may have several."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -48,7 +48,7 @@ class Index:
         self._told: dict[str, int] = {}
 
     def add(self, text: str, owner: int, terms: Sequence[str] | None = None) -> None:
-        """Add a note of an owner; `terms`, as `terms_of` gives them, saves the look at its words."""
+        """Add a note of an owner; `terms`, as from `terms_of`, avoid parsing it."""
         number, found = len(self.texts), sorted(words(text).terms) if terms is None else terms
         self.texts.append(text)
         self.terms.append(found)
@@ -77,7 +77,7 @@ class Index:
         self.terms[number] = ()
 
     def _resize(self, change: int) -> None:
-        """There is a note more, or less. What terms weigh goes by steps, so that it need not be found anew for each note."""
+        """Adjust the number of notes. Weights change in steps, so that they are not recomputed for each note."""
         self.size += change
         notes, lessons = _power(self.size), (_power(len(self.owned)), max(0, YOUNG - len(self.owned)))
         if notes != self._notes:
@@ -91,7 +91,7 @@ class Index:
         return sorted(words(text).terms) if number is None else self.terms[number]
 
     def square(self, term: str) -> int:
-        """How much a term tells, squared, in millionths: the logarithm of how rare it is. Whole, so that sums have no order."""
+        """The squared weight of a term, in millionths: the logarithm of its rarity. An integer, so that sums are exact."""
         count = len(self.listed.get(term, ()))
         found = self._squares.get(count)
         if found is None:
@@ -99,17 +99,17 @@ class Index:
         return found
 
     def length(self, terms: Iterable[str]) -> int:
-        """The length of the vector of these terms, squared, in millionths."""
+        """The squared length of the vector of these terms, in millionths."""
         return sum(map(self.square, terms))
 
     def cosine(self, one: NoteWords, other: NoteWords) -> float:
-        """How close two notes are, 0 to 1."""
+        """The cosine similarity of two notes, 0 to 1."""
         shared = self.length(one.terms & other.terms)
         return shared / (sqrt(self.length(one.terms) * self.length(other.terms)) or 1.0)
 
     def told(self, term: str) -> int:
-        """How much it tells of two lessons that both have a term, in millionths: all for a word of this mission, which
-        nobody else has."""
+        """The weight of a term that two lessons share, in millionths: full for a word specific to this mission and
+        unique to them."""
         found = self._told.get(term)
         if found is None:
             found = self._told[term] = self._tells(term)
@@ -123,26 +123,26 @@ class Index:
         return round(max(0.0, log((lessons + 1) / (has + 0.5)) / log((lessons + 1) / 2.5)) ** 3 * special(term) ** 2)
 
     def shared(self, new: NoteWords, old: NoteWords) -> int:
-        """How much the terms tell that two notes share, in millionths. A shared identifier tells once, not with its parts."""
+        """The weight of the terms that two notes share, in millionths. A shared identifier counts once, without its parts."""
         parts = {stem(part) for name in new.names & old.names for part in PART.findall(name) if part != name}
         return sum(map(self.told, (new.terms & old.terms) - parts))
 
     def telling(self, new: NoteWords, old: NoteWords) -> int:
-        """How much it tells that two notes are one, in millionths: all that they share, and an identifier once more."""
+        """The evidence that two notes are one, in millionths: their shared weight, with identifiers counted again."""
         return self.shared(new, old) + int(NAME_BONUS * self.named(new, old))
 
     def named(self, new: NoteWords, old: NoteWords) -> int:
-        """How much the most telling identifier tells that two notes share, in millionths."""
+        """The weight of the most specific identifier that two notes share, in millionths."""
         return max((self.told(name) for name in new.names & old.names if not name.startswith("-")), default=0)
 
     def closeness(self, one: str, other: str) -> tuple[float, int]:
-        """How close two notes of the index are, 0 to 1, and how much the terms tell at most that they share."""
+        """(cosine similarity of two notes of the index, 0 to 1; an upper bound of their shared weight)."""
         mine, yours = self.terms_of(one), self.terms_of(other)
         both = set(mine).intersection(yours)
         return self.length(both) / (sqrt(self.length(mine) * self.length(yours)) or 1.0), sum(map(self.told, both))
 
     def near(self, note: NoteWords) -> list[tuple[float, int]]:
-        """(cosine, number) of the nearest notes, the nearest and then the oldest owner first."""
+        """(cosine, owner) of the nearest notes, nearest first, on a tie the oldest owner first."""
         shared: dict[int, int] = {}
         for term in note.order:
             if term in self.listed:
@@ -157,7 +157,7 @@ class Index:
     def relation(
         self, new: NoteWords, old: NoteWords, cosine: float, *, decisions: bool, warnings: bool = False
     ) -> str:
-        """How a newer note relates to an older one. Two `warnings` do not contradict each other, whatever they refuse."""
+        """The relation of a newer note to an older one. Two `warnings` never contradict each other."""
         if new.text == old.text:
             return SAME
         shared = self.telling(new, old)
@@ -179,5 +179,5 @@ class Index:
 
 
 def _power(count: int) -> int:
-    """The power of two from FEWEST_NOTES on that is above a count."""
+    """The smallest power of two, at least FEWEST_NOTES, above a count."""
     return max(FEWEST_NOTES, 1 << count.bit_length())

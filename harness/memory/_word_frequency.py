@@ -1,7 +1,7 @@
-"""How much a word tells that two notes share: little if it is common everywhere, all if it is a word of this mission's own.
+"""The weight of a word that two notes share: low if it is common everywhere, full if it is specific to this mission.
 
-`common.txt` has the words that most documentation has, the commonest first. What a stream of notes knows of its own words is
-their rarity (similarity.py); a young mission knows little, and a topic that has many notes makes its own words look common.
+`common.txt` lists the words of most documentation, the commonest first. It complements rarity among the mission's notes
+(_similarity.py), which is unreliable in a young mission, and makes the words of a frequent topic look common.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from math import log
 
 from harness.memory import tables
 
-ALL = 1000  # what a word tells that is not common
-MIN_SPECIAL = 200  # what the commonest word tells
-SPREAD = 20  # places in the list after which words begin to tell more
-DEFAULT_PLACE = 400  # the place of words whose place nobody counted
-SHORT_NUMBER, NUMBER = 400, 700  # "5" is in many notes by chance, "3000" in few
+ALL = 1000  # weight of a word that is not common
+MIN_SPECIAL = 200  # weight of the commonest word
+SPREAD = 20  # rank in the list from which weights begin to grow
+DEFAULT_PLACE = 400  # rank of words without a counted rank
+SHORT_NUMBER, NUMBER = 400, 700  # weights: "5" is in many notes by chance, "3000" in few
 LONG_NUMBER = 4  # digits
-PAIR = 500  # one pair of characters of a script without spaces: a word has two or three
+PAIR = 500  # weight of a pair of characters in a script without spaces; a word has two or three
 
 
 @functools.cache
@@ -33,7 +33,7 @@ def _places() -> dict[str, int]:
 
 @functools.lru_cache(65536)
 def special(term: str) -> int:
-    """How much a term tells, LEAST to ALL, whatever this mission's notes are."""
+    """The weight of a term, MIN_SPECIAL to ALL, independent of this mission's notes."""
     if term.isdigit():
         return NUMBER if len(term) >= LONG_NUMBER else SHORT_NUMBER
     if len(term) <= 2 and not term.isascii():

@@ -1,8 +1,8 @@
-"""The words of a note, ready for comparison: stems, identifiers, numbers, and which of them the note denies. Pure.
+"""Parses a note for comparison: stems, identifiers, numbers, and which of them the note denies. Pure.
 
-Words are stems without stop words; text of Chinese, Japanese or Korean characters is taken as pairs of them. An identifier
-(path, flag, command, camelCase, anything in backticks) counts as written, and its parts as words. A word is denied by "not",
-"never", "instead of", "no longer" and the like before it, up to the end of its clause.
+Words are stems without stop words; Chinese, Japanese and Korean text is split into pairs of characters. An identifier
+(path, flag, command, camelCase, anything in backticks) counts as written, and its parts as words. "Not", "never",
+"instead of", "no longer" and the like deny the words that follow in the clause.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from harness.base.record import Record
 from harness.memory import tables
 
 SHORTEST_STEM = 3
-FEWEST_SHARED = 2  # words, or all of fewer, that two texts share before they are compared
-MAX_TOKEN_CHARS = 80  # characters; a longer one is cut, so that a line of garbage costs no time
+FEWEST_SHARED = 2  # words (or all, if fewer) that two texts must share to be compared
+MAX_TOKEN_CHARS = 80  # characters; longer tokens are cut, so that a line of garbage costs little
 
 STOP_WORDS = tables.words(tables.WORDS, "stop words")
 DENIALS = tables.words(tables.WORDS, "denials")
-DENYING = tables.words(tables.WORDS, "denying verbs")  # an order; "browsers refuse X" is none
+DENYING = tables.words(tables.WORDS, "denying verbs")  # in an order, unlike "browsers refuse X"
 PAST = tables.words(tables.WORDS, "past")
 INSTEAD = {"instead": "of", "rather": "than"}
 PASSIVE = frozenset(("was", "were", "is", "are", "been", "got", "wird", "wurde", "ist"))
@@ -32,7 +32,7 @@ MOVES = tables.words(tables.WORDS, "moves")
 LIFTS = tables.words(tables.WORDS, "lifts")
 NEGATIONS = tables.words(tables.WORDS, "negations")
 UNTOLD = STOP_WORDS | NEGATIONS
-REACH = 3  # terms behind a denial or an order that it is about
+REACH = 3  # terms after a denial or order that it applies to
 CLAUSE = re.compile(r"[.;:!?,)(](?:\s|$)|\s[\u2013\u2014-]\s|[\u3002\uff1b\uff0c\uff01\uff1f\u3001]|\s=>|\s->|\u2192")
 TOKEN = re.compile(r"`[^`]{1,200}`|\S+")
 IDENTIFIER = re.compile(r"[/_*$@=\\|~<>#]|::|[a-z][A-Z]|\w\.\w|\d[a-zA-Z]|[a-zA-Z]\d|^--?[A-Za-z]")
@@ -40,7 +40,7 @@ NUMBER = re.compile(
     r"[$€v]?(\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?)(?:%|x|ms|s|m|h|k|kb|mb|gb|mib|gib|st|nd|rd|th|min|sec|px|d|days?|hours?|seconds?|minutes?)?",
     re.IGNORECASE,
 )
-TRUTH = frozenset(("yes", "no", "true", "false", "on", "off"))  # behind a flag
+TRUTH = frozenset(("yes", "no", "true", "false", "on", "off"))  # after a flag
 GOES = ("goes away", "go away", "is out", "is over", "goes")
 NO_MORE = re.compile(r"\b(?:any ?more|any longer|nicht mehr|keine?[nrms]? .*mehr)\b", re.IGNORECASE)
 LONG = re.compile(r"[^\W_]{3,}")
@@ -48,13 +48,13 @@ PART = re.compile(r"[a-z]+|\d+|[^\W\d_a-z]+", re.IGNORECASE)
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\u3040-\u30ff"
 WIDE_RUN = re.compile(f"[{WIDE}]+")
 WIDE_DENIAL = re.compile("不再使用|不再用|不要使用|不要用|禁止使用|不使用|不用|不要|不再|禁止|切勿|而不是|而非")
-WIDE_REFUSED = re.compile("(?:使わない|使用しない|使わず|使うな|やめ|廃止|禁止)")  # behind what it denies
+WIDE_REFUSED = re.compile("(?:使わない|使用しない|使わず|使うな|やめ|廃止|禁止)")  # after the denied term
 EDGES = ".,;:!?()[]{}\"'<>\u2026\u201c\u201d\u2018\u2019\u00ab\u00bb\u2013\u2014`"
 IRREGULAR = dict(pair.split(":") for pair in tables.words("words.txt", "irregular"))
 NUMBER_WORDS = {
     word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
 }
-# Words that change how those after them, or before them, are read.
+# Words that change the meaning of words after or before them.
 CONTROLS = frozenset(
     ("be", "werden", "forget", "vergessen", "it", "not", "nicht", "more", "from", "von", "to", "zu", "auf")
 )
@@ -64,10 +64,9 @@ CONTROLS |= (
 
 
 class NoteWords(Record, frozen=True):
-    """What a note says, for comparison. `terms`: all words and identifiers, `order`: as they come; `names`: the identifiers;
-    `denied` and `ordered`: the terms that the note says not to use, and to use; `refused`: denied, and not just in
-    passing; `refuses`: it says so of something. `must`: it says what has to be. `values`: what it sets
-    to what, as in `how="left"`."""
+    """A parsed note. `terms`: all words and identifiers; `order`: the same in order; `names`: the identifiers; `denied`
+    and `ordered`: terms not to use, and to use; `refused`: terms denied explicitly, not just in passing; `refuses`:
+    whether any are; `must`: whether it states a requirement; `values`: assignments such as `how="left"`."""
 
     text: str
     terms: frozenset[str]
@@ -84,7 +83,7 @@ class NoteWords(Record, frozen=True):
 
 @functools.lru_cache(65536)
 def stem(word: str) -> str:
-    """The word without its inflection, as far as English endings tell; `migrated`, `migrate`, `migrating` have one stem."""
+    """Strip English inflections from a word; `migrated`, `migrate` and `migrating` have one stem."""
     word = IRREGULAR.get(word, word)
     if len(word) > 4 and word.endswith(("ies", "ied")):
         word = word[:-3] + "y"
@@ -118,16 +117,16 @@ class _Reader:
         self.ordered: set[str] = set()
         self.refused: set[str] = set()
         self.refuses = False
-        self.said: set[str] | None = None  # what the next terms belong to: denied, ordered, or neither
-        self.tail: set[str] | None = None  # and the identifiers of the clause behind those
+        self.said: set[str] | None = None  # the set for the next terms: denied, ordered, or None
+        self.tail: set[str] | None = None  # the set for later identifiers of the clause
         self.left = 0
         self.moves = self.replaced = self.ends = False
-        self.flag = ""  # the word before, where it is one
-        self.before, self.begun = "", 0  # the word before, and how many terms there were before the clause
+        self.flag = ""  # the previous word, if it is a flag
+        self.before, self.begun = "", 0  # the previous word; the number of terms before the clause
         self.values: dict[str, str] = {}
 
     def clause(self, clause: str) -> None:
-        """Take one clause: a denial in it holds at most up to its end."""
+        """Read one clause: a denial applies at most to its end."""
         self.tail = None
         self.said, self.moves, self.replaced, self.before, self.begun = None, False, False, "", len(self.terms)
         self.ends = bool(NO_MORE.search(clause))
@@ -147,7 +146,7 @@ class _Reader:
             self.denied.update(ended)  # X dropped
 
     def token(self, token: str, *, code: bool) -> None:
-        """Take one token: what a denial or an order is about ends behind the third that says something."""
+        """Read one token: a denial or order applies to at most three meaningful terms."""
         said, count = self.said, len(self.said or ())
         self._token(token, code=code)
         if said is not None and self.said is said and len(said) > count:
@@ -175,7 +174,7 @@ class _Reader:
                 self.word(word)
 
     def letters(self, low: str) -> None:
-        """Take a word of letters alone: mostly one that is a term, or none."""
+        """Read a word of letters only, the common case."""
         if self.said is not None or low in CONTROLS or self.before == "stop":
             self.word(low)
             return
@@ -184,7 +183,7 @@ class _Reader:
             self.terms[stem(low)] = None
 
     def identifier(self, low: str) -> None:
-        """An identifier counts whole, without the value that it sets, and its parts as words."""
+        """Read an identifier: it counts whole, without an assigned value, and its parts as words."""
         if "(" in low[1:]:
             low, _, inside = low.partition("(")
             for part in inside.rstrip(")").split(","):
@@ -204,7 +203,7 @@ class _Reader:
             self._token(value, code=not value.strip(EDGES).isalpha())
 
     def word(self, word: str) -> None:
-        """A plain word: the value of the identifier before it, a denial, an order, a number, or a term."""
+        """Read a plain word: the value of the previous identifier, a denial, an order, a number, or a term."""
         before, self.before = self.before, word
         flag, self.flag = self.flag, ""
         if word in TRUTH and flag and (word != "on" or flag[0] == "-"):
@@ -229,7 +228,7 @@ class _Reader:
             return
         elif self.ends and word in NEGATIONS:
             self.says(self.refused)
-            self.refused.update([*self.terms][self.begun :])  # X is not done any more
+            self.refused.update([*self.terms][self.begun :])  # X is no longer done
         elif word in PAST or INSTEAD.get(before) == word:
             self.says(self.denied)
             self.replaced = word in PAST
@@ -248,7 +247,7 @@ class _Reader:
         self.plain(word)
 
     def plain(self, word: str) -> None:
-        """A word as a term, where it is about something."""
+        """Add a word as a term, if it is meaningful."""
         if word in NUMBER_WORDS:
             word = NUMBER_WORDS[word]
             self.numbers.add(word)
@@ -256,22 +255,23 @@ class _Reader:
             return
         word = word.partition("'")[0]
         if (word in AFFIRMS or word in DENIALS) and word not in UNTOLD:
-            self.terms[stem(word)] = None  # the verb is not what the note orders or denies
+            self.terms[stem(word)] = None  # the verb itself is neither ordered nor denied
         elif word and word not in UNTOLD:
             self.term(stem(word))
 
     def affirms(self, word: str, before: str) -> bool:
-        """Whether the note orders what follows: "run X", and not "cannot run X"."""
+        """Whether the word orders what follows: "run X", but not "cannot run X"."""
         is_said = self.said is self.denied or self.said is self.refused
         return word in AFFIRMS and before not in NEGATIONS and not is_said
 
     def says(self, target: set[str]) -> None:
-        """The next terms are what the note denies, or what it orders."""
+        """Apply a denial or an order to the next terms."""
         self.said, self.left, self.tail = target, REACH, None
         self.refuses = self.refuses or target is self.refused
 
     def wide(self, text: str) -> None:
-        """Characters without spaces between words: each pair of neighbours is a term; what is between them is taken apart."""
+        """Read text without spaces between words: each pair of adjacent characters is a term; other parts are read as
+        usual."""
         at = 0
         for run in WIDE_RUN.finditer(text):
             if run.start() > at:
@@ -289,12 +289,12 @@ class _Reader:
             self.token(text[at:], code=False)
 
     def pairs(self, run: str) -> None:
-        """Each pair of neighbours in a run of characters; one alone is a term, too."""
+        """Add each pair of adjacent characters of a run; a lone character is a term too."""
         for one in [run] if len(run) == 1 else [run[i : i + 2] for i in range(len(run) - 1)]:
             self.term(one)
 
     def term(self, term: str, *, name: bool = False) -> None:
-        """Take one term."""
+        """Add one term."""
         self.terms[term] = None
         if name:
             self.names.add(term)
@@ -328,12 +328,12 @@ def words(text: str) -> NoteWords:
 
 @functools.lru_cache(16384)
 def keys(text: str) -> frozenset[str]:
-    """Words by which a text is quickly found among many; two that say the same share some."""
+    """Search keys of a text; two equivalent texts share some."""
     return frozenset(LONG.findall(text.lower())) - STOP_WORDS if text.isascii() else words(text).terms
 
 
 class CandidateFilter:
-    """Tells quickly whether one of some texts can say the same as a text: they share two words, or all of few."""
+    """A fast test whether any of some texts can be equivalent to a text: they share two words, or all of few."""
 
     def __init__(self, texts: list[str]) -> None:
         self.listed: dict[str, list[int]] = {}
@@ -343,7 +343,7 @@ class CandidateFilter:
                 self.listed.setdefault(word, []).append(number)
 
     def has(self, text: str) -> bool:
-        """Whether there is one."""
+        """Whether any text can be equivalent."""
         if text not in self.known:
             self.known[text] = self._has(text)
         return self.known[text]

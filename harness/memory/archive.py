@@ -1,7 +1,7 @@
-"""archive.jsonl: every compacted entry by sequence number with its disposition, and items that left their place later.
+"""archive.jsonl: every compacted entry by sequence number with its disposition, and later changes of lessons.
 
-It has the entries 0 to `folded` - 1, each once and in order. It grows with the mission, so readers go backwards from its end
-and stop where they know enough; `Compaction` has the newest rows in memory, up to a bound.
+It has the entries 0 to `folded` - 1, each once and in order. It grows with the mission, so readers go backwards from
+its end and stop early; `Compaction` has a bounded number of the newest rows in memory.
 """
 
 from __future__ import annotations
@@ -24,27 +24,25 @@ DISPOSITIONS = ("kept", "promoted", "graduated", "merged", "superseded", "gated"
 OLDER = ("item", "merged", "superseded", "no_room", CURATOR, "malformed")
 CHANGES = ("superseded", "forgotten", "left", "merged", "reworded", "ranked", "retired", "graduated", "crowded")
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Disposition = str
     What = str
 else:
     Disposition = schema.one_of((*DISPOSITIONS, *OLDER))
     What = schema.one_of(CHANGES)
 
-DELETED = "a person deleted this lesson"  # why an entry was dropped that says it again
+DELETED = "a person deleted this lesson"  # the reason to drop an entry that repeats it
 OF_ITS_OWN = "an agent: a lesson of its own"
 LEAVES = "a compaction writes"
 BLOCK = 1 << 20  # bytes
-REPAIR = (
-    "This file is append-only, and there is no other copy of it here: repair that line, or restore it from a backup."
-)
+REPAIR = "This file is append-only and has no other copy here: repair that line, or restore it from a backup."
 TOGETHER = "raw.md, archive.jsonl and curated.json belong together: restore memory/ from a backup."
 
 
 class ArchiveEntry(Record):
-    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that shows it,
-    the run, and the lesson that it was noted for (the number of the lesson's first entry, -1 for none); a later line may say
-    that this lesson was merged into another."""
+    """One raw entry in the archive: its line, its disposition (one of DISPOSITIONS) with the reason, the section that
+    shows it, the run, and its lesson (the number of the lesson's first entry, -1 for none); a later line may merge that
+    lesson into another."""
 
     seq: int
     entry: str
@@ -56,7 +54,7 @@ class ArchiveEntry(Record):
 
 
 class LessonChange(Record):
-    """What became of a lesson after it was noted; `text` is how it read, and `by` the lesson that replaced it."""
+    """A later change of a lesson; `text`: its wording then; `by`: the lesson that replaced it."""
 
     change: What
     lesson: int
@@ -67,7 +65,7 @@ class LessonChange(Record):
 
 
 class ItemMove(Record):
-    """An item that left its place after it was archived, as older versions wrote it; `origin` is written as `from`."""
+    """An item that was moved after it was archived, as older versions wrote it; `origin` is the key `from` in the file."""
 
     moved: str
     origin: str
@@ -84,19 +82,19 @@ def render(row: ArchiveEntry | LessonChange) -> bytes:
 
 
 def masked_line(entry: RawEntry, why: str) -> str:
-    """The line of an entry that was gated: its secrets are masked; what is hostile is kept by its length alone."""
+    """The line of a gated entry: secrets are masked; of hostile text only the length is kept."""
     text = gates.masked(entry.text) if why == gates.SECRET else f"{MASKED}{why}, {len(entry.text)} characters]"
     return entry.replace(text=text).line()
 
 
 def harmless(entry: RawEntry) -> RawEntry:
-    """An entry as it may be shown before it is compacted: one that will be gated as the archive will have it."""
+    """The safe form of an entry that is not compacted yet: one to be gated reads as it will in the archive."""
     why = gates.gated(entry.text)
     return raw.parse_line(masked_line(entry, why), entry.seq) if why else entry
 
 
 def parse(line: bytes) -> ArchiveEntry | ItemMove | LessonChange:
-    """One line of the archive; raises ValueError, TypeError or KeyError where it is none."""
+    """Parse one line of the archive; raises ValueError, TypeError or KeyError if it is invalid."""
     row = json_lines.value(line)
     if "moved" in row:
         return schema.record(ItemMove, {("origin" if key == "from" else key): row[key] for key in row}, LEAVES)
@@ -104,18 +102,18 @@ def parse(line: bytes) -> ArchiveEntry | ItemMove | LessonChange:
         return schema.record(ArchiveEntry, row, LEAVES)
     change = schema.record(LessonChange, row, LEAVES)
     if change.change == "ranked" and not is_rank(change.why):
-        raise schema.InvalidField(f"`why` of a rank is {change.why!r}, not a number from 0 up")
+        raise schema.InvalidField(f"`why` of a rank is {change.why!r}, not a number, 0 or above")
     return change
 
 
 def is_rank(text: str) -> bool:
-    """Whether a text is what a rank adds to a lesson's worth."""
+    """Whether a text is a valid rank: a number to add to a lesson's worth."""
     whole, _, part = text.partition(".")
     return whole.isascii() and whole.isdigit() and (not part or (part.isascii() and part.isdigit())) and len(text) < 9
 
 
 def forwards(path: str, start: int = 0) -> Iterator[ArchiveEntry | ItemMove | LessonChange]:
-    """Every line of the archive, from the first on; raises BrokenFile with the line that is none."""
+    """Every line of the archive, oldest first; raises BrokenFile with an invalid line."""
     for number, (line, size) in enumerate(raw.lines(path, start), 1):
         if not line.strip(b"\0 \r"):
             continue
@@ -130,8 +128,8 @@ def forwards(path: str, start: int = 0) -> Iterator[ArchiveEntry | ItemMove | Le
 
 
 def backwards(path: str, folded: int) -> Iterator[ArchiveEntry]:
-    """The archived entries, newest first, each read and checked when it is asked for. Raises BrokenFile with the line that is
-    neither an entry nor a change, or with the first number that is not the one before: entries are `folded` - 1 to 0."""
+    """The archived entries, newest first, read and checked lazily. Raises BrokenFile with a line that is neither an
+    entry nor a change, or with the first gap in the numbers, which run from `folded` - 1 to 0."""
     seq = folded
     for row in rows_backwards(path):
         if not isinstance(row, ArchiveEntry):
@@ -146,7 +144,7 @@ def backwards(path: str, folded: int) -> Iterator[ArchiveEntry]:
 
 
 def rows_backwards(path: str) -> Iterator[ArchiveEntry | ItemMove | LessonChange]:
-    """Every line of the archive, newest first, each read when it is asked for. Raises BrokenFile with the line that is none."""
+    """Every line of the archive, newest first, read lazily. Raises BrokenFile with an invalid line."""
     for offset, line in json_lines.backwards(path, BLOCK):
         if not line.strip(b"\0 \r"):
             continue
@@ -158,7 +156,7 @@ def rows_backwards(path: str) -> Iterator[ArchiveEntry | ItemMove | LessonChange
 
 
 def _number(path: str, offset: int) -> int:
-    """The number of the line at a byte."""
+    """The 1-based line number at an offset."""
     before, number = 0, 1
     for block in files.blocks(path, size=BLOCK):
         number += block[: max(0, offset - before)].count(b"\n")
@@ -169,7 +167,7 @@ def _number(path: str, offset: int) -> int:
 
 
 def newest(path: str, folded: int, entries: int, room: int) -> list[ArchiveEntry]:
-    """The newest entries in order: at most so many, and no more once their lines come to `room` bytes. Raises BrokenFile as
+    """The newest entries in order: at most `entries`, with at most about `room` bytes of lines. Raises BrokenFile as
     `backwards` does."""
     found: list[ArchiveEntry] = []
     for row in backwards(path, folded):

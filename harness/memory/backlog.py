@@ -1,8 +1,8 @@
-"""What waits for the curator: where it begins in raw.md, reading it, counting it.
+"""The curator's backlog: locates, reads and counts the waiting entries of raw.md.
 
-Entry number `folded` begins at the byte `offset` of curated.json, which holds while the bytes before it have the checksum
-`crc`. Otherwise (an older file, or a person changed raw.md) the lines from the start of the file are counted, and have to be
-those that the archive ends with.
+Entry number `folded` begins at the byte `offset` of curated.json, which is valid while the bytes before it have the
+checksum `crc`. Otherwise (an older file, or an edit of raw.md) lines are counted from the start of the file and must
+match the end of the archive.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from harness.state import files, raw
 from harness.state.layout import Layout
 from harness.state.raw import RawEntry
 
-CHECKED = 4096  # bytes before the offset that the checksum covers: the time of each entry makes them unique
-COPIED = 1 << 20  # bytes of a block, where the file is read or copied and no line is looked at
+CHECKED = 4096  # bytes before the offset covered by the checksum; timestamps make them unique
+COPIED = 1 << 20  # bytes of a block for reading or copying without parsing
 _OWN = f"] {raw.CURATOR} ".encode()
 
 
 class BatchLimit(Record, frozen=True):
-    """How many entries of raw.md, and of the archive, a compaction has in memory: at most so many, of so many bytes."""
+    """The maximum number of entries of raw.md, and of the archive, in memory during a compaction, and their bytes."""
 
     entries: int
     bytes: int
@@ -34,8 +34,8 @@ BOUND = BatchLimit(entries=20_000, bytes=4 * 2**20)
 
 
 class Batch(Record):
-    """Waiting entries that are compacted together; behind the byte `end` of raw.md more wait, unless it is the last. `crc` is
-    the checksum before `end`."""
+    """Waiting entries that are compacted together, up to byte `end` of raw.md; unless it is the last batch, more wait
+    after it. `crc` is the checksum before `end`."""
 
     entries: list[RawEntry]
     end: int
@@ -44,7 +44,7 @@ class Batch(Record):
 
 
 def start(layout: Layout, curated: CurationProgress) -> int | None:
-    """The byte of raw.md where entry number `folded` begins; None where archived lines are gone from before it."""
+    """The byte of raw.md where entry number `folded` begins; None if archived lines before it are missing."""
     if curated.offset and checksum(layout.raw, curated.offset) == curated.crc:
         return curated.offset
     found = _after(layout.raw, curated.folded - curated.first_seq)
@@ -52,7 +52,7 @@ def start(layout: Layout, curated: CurationProgress) -> int | None:
 
 
 def _are_archived(layout: Layout, curated: CurationProgress, end: int) -> bool:
-    """Whether most lines before a byte of raw.md are those that the archive ends with. A person may have edited a few."""
+    """Whether most lines before a byte of raw.md match the end of the archive; a person may have edited a few."""
     archived = _archived(layout, curated)
     first = before(layout.raw, end, len(archived))
     there = [line.strip() for line in files.read_from(layout.raw, first, end - first).split(b"\n")]
@@ -61,11 +61,11 @@ def _are_archived(layout: Layout, curated: CurationProgress, end: int) -> bool:
 
 
 def _archived(layout: Layout, curated: CurationProgress) -> list[bytes]:
-    """The archived lines that belong to the head of raw.md; none where the archive is broken, which its readers say."""
+    """The archived lines that belong to the head of raw.md; [] if the archive is broken, which its readers report."""
     count = curated.folded - curated.first_seq
     if not count:
         return []
-    from harness.memory import archive  # here: only a file that was changed needs it
+    from harness.memory import archive  # here: only an edited file needs it
 
     try:
         rows = archive.newest(layout.archive, curated.folded, count, count * raw.MAX_LINE_BYTES)
@@ -75,7 +75,7 @@ def _archived(layout: Layout, curated: CurationProgress) -> list[bytes]:
 
 
 def mended(layout: Layout, curated: CurationProgress) -> bytes:
-    """What raw.md has to be where archived lines are gone from its head: these, and whatever else is there."""
+    """The repaired content of raw.md if archived lines are missing from its head: those lines, then the present content."""
     archived = _archived(layout, curated)
     known = {line.strip() for line in archived}
     there = (files.read(layout.raw) or b"").split(b"\n")
@@ -90,17 +90,17 @@ def checksum(path: str, offset: int, first: int = 0) -> int:
 
 
 class Window(Record):
-    """The lines of `path` that a compaction keeps, in order: each where it is, (byte, size), or as it is from now on."""
+    """The lines of `path` that a compaction keeps, in order: each as (offset, size), or as its new bytes."""
 
     path: str
     lines: list[tuple[int, int] | bytes]
 
     def size(self) -> int:
-        """Its bytes."""
+        """Size in bytes."""
         return sum(len(line) if isinstance(line, bytes) else line[1] for line in self.lines)
 
     def blocks(self) -> Iterator[bytes]:
-        """Its bytes, block by block: a line may have any length."""
+        """The content, block by block, since a line may have any length."""
         for line in self.lines:
             if isinstance(line, bytes):
                 yield line
@@ -111,7 +111,7 @@ class Window(Record):
                 at += COPIED
 
     def checksum(self) -> int:
-        """As `checksum`, of its end."""
+        """The `checksum` of its end."""
         tail = b""
         for line in reversed(self.lines):
             if len(tail) >= CHECKED:
@@ -124,7 +124,7 @@ class Window(Record):
 
 
 def window(path: str, start: int, end: int, changed: dict[int, bytes]) -> Window:
-    """The lines between two bytes; those with a number in `changed`, from 0 on, as they are there."""
+    """The lines between two offsets; lines whose 0-based number is in `changed` are replaced."""
     found: list[tuple[int, int] | bytes] = []
     for number, (_, size) in enumerate(raw.lines(path, start) if start < end else ()):
         found.append(changed[number] + b"\n" if number in changed else (start, size + 1))
@@ -135,7 +135,7 @@ def window(path: str, start: int, end: int, changed: dict[int, bytes]) -> Window
 
 
 def _after(path: str, lines: int) -> int | None:
-    """The byte behind so many lines, counted from the start of the file."""
+    """The offset after this many lines from the start of the file; None if it has fewer."""
     offset = 0
     if not lines:
         return offset
@@ -151,7 +151,7 @@ def _after(path: str, lines: int) -> int | None:
 
 
 def before(path: str, end: int, lines: int) -> int:
-    """The byte where the last so many lines before `end` begin, counted backwards; `end` is behind a newline."""
+    """The offset of the last `lines` lines before `end`, which follows a newline; counts backwards."""
     position = end - 1 if lines else 0
     while position > 0:
         size = min(65536, position)
@@ -166,13 +166,13 @@ def before(path: str, end: int, lines: int) -> int:
 
 
 def entries(layout: Layout, curated: CurationProgress) -> Iterator[RawEntry]:
-    """The entries that no compaction has archived yet, in order, read block by block."""
+    """The entries not archived yet, in order, read block by block."""
     offset = start(layout, curated)
     return iter(()) if offset is None else raw.entries(layout.raw, curated.folded, offset)
 
 
 def uncurated(layout: Layout, curated: CurationProgress, most: int) -> int:
-    """The number of entries that wait for the curator, counted up to `most`; the curator's own do not count."""
+    """The number of entries that wait for the curator, up to `most`, without the curator's own."""
     offset = start(layout, curated)
     if offset is None:
         return 0
@@ -185,7 +185,7 @@ def _is_of_curator(line: bytes, size: int) -> bool:
 
 
 def batch(path: str, first: int, offset: int, bound: BatchLimit) -> Batch:
-    """The entries from `offset` on, the first with this number, as far as the bound goes; at least one, if any waits."""
+    """The entries from `offset` on, the first with number `first`, within the limit, but at least one if any waits."""
     found: list[RawEntry] = []
     end, room, is_last = offset, bound.bytes, True
     for line, size in raw.lines(path, offset):

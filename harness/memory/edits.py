@@ -1,8 +1,8 @@
-"""What people wrote on the pages of memory, told from what the curator wrote: `lessons.jsonl` has the curator's lines.
+"""Separates people's lines on memory pages from the curator's, which `lessons.jsonl` records.
 
-A line that the curator did not write is a person's: it is never dropped or rewritten. A line of the curator that is gone was
-deleted by a person: its lesson is forgotten. What a person adds to summary.md moves to MEMORY.md, marked `(pinned)`; such
-lines are always on the summary. A section of one's own, or the text before the first heading, is on both pages.
+A line that the curator did not write is a person's, and never dropped or rewritten. A missing line of the curator was
+deleted by a person: its lesson is forgotten. A person's addition to summary.md moves to MEMORY.md, marked `(pinned)`;
+pinned lines always stay on the summary. A person's own section, or text before the first heading, is on both pages.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from harness.memory.lessons import Lesson, Lessons, compared
 from harness.memory.pages import MemoryPage, PageItem, PageSection
 
 PINNED = pages.PINNED
-PERSONS = -1  # in `written`, in the place of a lesson: a pinned line
-BOM = "\ufeff"  # of an editor; no word of a person
+PERSONS = -1  # in `written`, instead of a lesson: a pinned line
+BOM = "\ufeff"  # added by editors, not by a person
 MAX_SUMMARY_LINE_CHARS = 240  # characters of a line of the summary
 ENDINGS = (re.compile(r" \(superseded by entry [0-9]+\)$"), re.compile(r" \(retired\)$"))
 MOVES_TO = {pages.LESSONS: pages.LESSONS, pages.CURRENT: pages.DECISIONS, pages.AVOID: pages.LESSONS}
 
 
 def pages_of(memory: str | None, summary: str | None, places: tuple[str, str]) -> tuple[MemoryPage, MemoryPage]:
-    """MEMORY.md and summary.md, parsed; raises BrokenFile with the line of a heading of ours that is there twice."""
+    """Parse MEMORY.md and summary.md; raises BrokenFile with the line of a repeated standard heading."""
     return _page(memory, pages.MEMORY_TITLES, places[0]), _page(summary, pages.SUMMARY_TITLES, places[1])
 
 
@@ -34,15 +34,15 @@ def _page(text: str | None, titles: tuple[str, ...], path: str) -> MemoryPage:
     for section in page.sections:
         if section.title in titles and section.title in seen:
             fault = f"has the heading '## {section.title}' twice"
-            raise BrokenFile(path, fault, line=number, remedy="Make one section of both.")
+            raise BrokenFile(path, fault, line=number, remedy="Merge the two sections.")
         seen.add(section.title)
         number += len(section.lines) + bool(section.heading)
     return page
 
 
 def take(page: MemoryPage, short: MemoryPage, known: Lessons) -> tuple[list[int], set[int]]:
-    """Leave only people's lines on both pages, and move those of the summary to MEMORY.md. Returns the lessons whose lines were
-    deleted, and those that MEMORY.md had."""
+    """Leave only people's lines on both pages, and move those of the summary to MEMORY.md. Returns (lessons whose lines
+    were deleted, lessons that were on MEMORY.md)."""
     _unpin(page, short, known.written.get("summary") or {})
     gone, there = _strip(page, pages.MEMORY_TITLES, known, "memory")
     gone |= _strip(short, pages.SUMMARY_TITLES, known, "summary")[0]
@@ -56,7 +56,7 @@ def take(page: MemoryPage, short: MemoryPage, known: Lessons) -> tuple[list[int]
 
 
 def _unpin(page: MemoryPage, short: MemoryPage, written: dict[str, int]) -> None:
-    """A pinned line that a person deleted from the summary is pinned no more; MEMORY.md keeps it, as any line of a person."""
+    """Unpin lines that a person deleted from the summary; MEMORY.md keeps them like any line of a person."""
     there = {str(line).rstrip() for section in short.sections for line in section.lines}
     gone = {line for line, number in written.items() if number == PERSONS and line.rstrip() not in there}
     for section in page.sections if there and gone else ():
@@ -67,7 +67,7 @@ def _unpin(page: MemoryPage, short: MemoryPage, written: dict[str, int]) -> None
 
 
 def _strip(page: MemoryPage, titles: tuple[str, ...], known: Lessons, name: str) -> tuple[set[int], set[int]]:
-    """Take the curator's lines off the page; returns the lessons of which it has none any more, and those that it had."""
+    """Remove the curator's lines from the page; returns (lessons without a line, lessons that had one)."""
     written = known.written.get(name)
     by_line = None if written is None else {line.rstrip(): number for line, number in written.items()}
     texts = _texts(known) if by_line is None else {}
@@ -92,8 +92,8 @@ def _strip(page: MemoryPage, titles: tuple[str, ...], known: Lessons, name: str)
 
 
 def _strip_elsewhere(page: MemoryPage, titles: tuple[str, ...], by_line: dict[str, int]) -> set[int]:
-    """Take the curator's lines off other sections: somebody moved them there, or wrote a heading above them. Returns their
-    lessons. A copy of a line that is in its place is a person's."""
+    """Remove the curator's lines from other sections, where a person moved them or inserted a heading above. Returns
+    their lessons. A copy of a line that is still in its place counts as a person's."""
     found: set[int] = set()
     for section in page.sections if by_line else ():
         if section.title not in titles:
@@ -103,13 +103,13 @@ def _strip_elsewhere(page: MemoryPage, titles: tuple[str, ...], by_line: dict[st
 
 
 def _texts(known: Lessons) -> dict[str, int]:
-    """The lesson of each text that the curator may have written, where nobody knows what it wrote."""
+    """{text: lesson} of the lines that the curator may have written, for state without a record of them."""
     texts = ((text, lesson.id) for lesson in known.all.values() for text in (*lesson.texts, lesson.said) if text)
     return {form: number for text, number in texts for form in (text, shown(text))}
 
 
 def _of_lesson(line: str, texts: dict[str, int], name: str) -> int | None:
-    """The lesson of the curator's own line; -1 for an item of an older version's summary, None for a line of a person."""
+    """The lesson of a line by the curator; -1 for an item of an older version's summary, None for a person's line."""
     item = pages.parse_item(line)
     if item is None:
         return texts.get(line.removeprefix("- ")) if name == "summary" and line.startswith("- ") else None
@@ -120,7 +120,7 @@ def _of_lesson(line: str, texts: dict[str, int], name: str) -> int | None:
 
 
 def shown(text: str) -> str:
-    """A lesson as a line of the summary shows it."""
+    """The text of a lesson on the summary."""
     return text if len(text) <= MAX_SUMMARY_LINE_CHARS else text[: MAX_SUMMARY_LINE_CHARS - 1].rstrip() + "…"
 
 
@@ -133,7 +133,7 @@ def _trimmed(lines: list[PageItem | str]) -> list[PageItem | str]:
 
 
 def _pin(page: MemoryPage, title: str, lines: list[str]) -> None:
-    """Put a person's lines of the summary, below a heading of ours, on MEMORY.md."""
+    """Move a person's lines below a standard heading of the summary to MEMORY.md."""
     section = page.section(MOVES_TO.get(title, title)) if lines else PageSection(heading="")
     for one in lines:
         text = one.strip().removeprefix("- ").removesuffix(PINNED).strip()
@@ -143,7 +143,7 @@ def _pin(page: MemoryPage, title: str, lines: list[str]) -> None:
 
 
 def _pin_own(page: MemoryPage, title: str, lines: list[str]) -> None:
-    """Put a person's own section of the summary on MEMORY.md, word for word; "" is the text before the first heading."""
+    """Copy a person's own section of the summary to MEMORY.md verbatim; "" is the text before the first heading."""
     section = page.section(title) if title else page.sections[0]
     before = [*section.lines]
     for line in lines:
@@ -152,7 +152,7 @@ def _pin_own(page: MemoryPage, title: str, lines: list[str]) -> None:
 
 
 def _put(section: PageSection, line: str, known: list[PageItem | str]) -> None:
-    """Put a line into a section as pinned, unless it is one of those known there; of those it is marked."""
+    """Add a pinned line to a section, or mark the equal line that is already there."""
     if line in known and line in section.lines:
         section.lines[section.lines.index(line)] = line + PINNED
     elif line + PINNED not in known:
@@ -160,7 +160,7 @@ def _put(section: PageSection, line: str, known: list[PageItem | str]) -> None:
 
 
 def pinned(page: MemoryPage) -> dict[str, list[str]]:
-    """The pinned lines for each heading of the summary, as they are shown there."""
+    """{heading of the summary: its pinned lines as shown there}."""
     found: dict[str, list[str]] = {title: [] for title in pages.SUMMARY_TITLES}
     for section in page.sections:
         for line in section.lines:
@@ -179,7 +179,7 @@ def _heading_of(line: str, title: str) -> str:
 
 
 def as_pinned(line: str, title: str) -> str:
-    """A pinned line in this section of MEMORY.md as the summary shows it; "" for another."""
+    """The summary's form of a pinned line in this section of MEMORY.md; "" for any other line."""
     text = line.rstrip()
     if not text.endswith(PINNED):
         return ""
@@ -190,26 +190,26 @@ def as_pinned(line: str, title: str) -> str:
 
 
 def place(page: MemoryPage, title: str, items: list[PageItem]) -> None:
-    """Put the curator's lines into a section, before what people wrote there, and one blank line behind it."""
+    """Put the curator's lines into a section, before people's lines, and a blank line after it."""
     section = page.section(title)
     section.lines = [*items, *_trimmed(section.lines)]
 
 
 def place_lines(page: MemoryPage, title: str, lines: list[str]) -> None:
-    """Put these lines into a section, in the place of all that is there."""
+    """Replace the content of a section by these lines."""
     section = page.section(title) if title else page.sections[0]
     section.lines = [*lines]
 
 
 def dense(page: MemoryPage) -> None:
-    """No blank line between two sections, and no section of a person's without a line."""
+    """Remove blank lines between sections, and empty sections of a person."""
     page.sections[1:] = [one for one in page.sections[1:] if one.lines or one.title in pages.SUMMARY_TITLES]
     for section in page.sections:
         section.lines = _trimmed(section.lines)
 
 
 def spaced(page: MemoryPage) -> None:
-    """One blank line between two sections."""
+    """Put one blank line between sections."""
     for section in page.sections[:-1]:
         section.lines = [*_trimmed(section.lines)]
         if section.lines or section.heading:
@@ -218,7 +218,7 @@ def spaced(page: MemoryPage) -> None:
 
 
 def hand_index(page: MemoryPage) -> Index:
-    """The lines that people wrote, ready for comparison."""
+    """An index of people's lines."""
     index = Index()
     for section in page.sections:
         for line in section.lines:
@@ -229,7 +229,7 @@ def hand_index(page: MemoryPage) -> Index:
 
 
 def is_said(index: Index, lesson: Lesson) -> bool:
-    """Whether a person's line says the lesson already."""
+    """Whether a person's line already states the lesson."""
     if not index.size:
         return False
     note = words(compared(lesson.kind, lesson.text))
@@ -240,7 +240,7 @@ def is_said(index: Index, lesson: Lesson) -> bool:
 
 
 def prepare(page: MemoryPage, titles: tuple[str, ...]) -> int:
-    """Make the sections of ours where the page has none; returns the lines of the page without the curator's."""
+    """Add missing standard sections; returns the number of lines without the curator's."""
     for title in titles:
         page.section(title)
     for section in page.sections:

@@ -1,8 +1,8 @@
-"""What never rises above raw.md: notes that give orders to their reader, hide text, or hold a secret. Pure.
+"""Gates: notes that give orders to their reader, hide text or contain a secret never leave raw.md. Pure.
 
-`gated` says what is wrong with a note, for every way in: a note of a run, a reply, a line that was appended by hand. The rules
-look for the form of an attack (an order about the reader's instructions, a role tag, hidden characters, encoded text), never
-for a bare word such as "ignore" or "always", which honest notes have. docs/memory.md has the measured hits and false alarms.
+`gated` checks a note from any source: a run's note, a reply, a line appended by hand. The rules match the form of an
+attack (an order about the reader's instructions, a role tag, hidden characters, encoded text), never a single word such
+as "ignore" or "always", which honest notes use. docs/memory.md has the measured hits and false positives.
 """
 
 from __future__ import annotations
@@ -21,17 +21,15 @@ from harness.memory._words import STOP_WORDS, words
 from harness.memory.tables import matches
 
 SECRET = "a secret"
-MAX_PATTERN_CHARS = (
-    4096  # characters; a note has at most 1000, and what is behind is only looked at for known forms of secrets
-)
-MAX_SECRET_CHARS = 256  # of which the beginning may be before that
-PROSE = 0.75  # share of letters and blanks in what is text, once decoded
+MAX_PATTERN_CHARS = 4096  # characters; a note has at most 1000, the rest is only checked for known formats of secrets
+MAX_SECRET_CHARS = 256  # a secret may begin this many characters earlier
+PROSE = 0.75  # minimum share of letters and spaces in decoded text
 FEWEST_BLANKS = 2
-MAX_REPORT_WORDS = 16  # words; what is longer tells why
-MIN_REPORT_NUMBERS = 3  # different numbers in the same words, from which on a note is a report
-ENOUGH_OF_RULES = 5  # where it decides something, or gives a reason: its numbers change now and then
+MAX_REPORT_WORDS = 16  # words; longer notes give reasons
+MIN_REPORT_NUMBERS = 3  # different numbers in the same words that make a note a report
+ENOUGH_OF_RULES = 5  # for notes that decide or give reasons, whose numbers change occasionally
 
-# Characters that no reader sees: tags, bidirectional overrides, zero-width ones within a word.
+# Invisible characters: tags, bidirectional overrides, zero-width ones within a word.
 _HIDDEN = re.compile(
     "[\x1b\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\u2060-\u2064\u00ad]|(?<=\\S)[\u200b\ufeff\u180e]+(?=\\S)"
 )
@@ -41,18 +39,18 @@ _SYLLABLES = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
 _LEET = re.compile(r"[A-Za-z][013457@$][A-Za-z]|\b[013457@$][a-z]{3}")
 _ESCAPED = re.compile(r"(?:%[0-9a-fA-F]{2}){2}|&#x?[0-9a-fA-F]+;")
 _LETTERS = str.maketrans("013457@$", "oieastas")
-_MIXED = re.compile(  # letters of other alphabets that look like Latin ones
+_MIXED = re.compile(  # homoglyphs of Latin letters
     r"[A-Za-z][\u0370-\u03ff\u0400-\u04ff][A-Za-z]|[\u0400-\u04ff][A-Za-z]{2,}|[A-Za-z]{2,}[\u0400-\u04ff]"
 )
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+Z?)?")
-_NUMBER = re.compile(r"(?<![A-Za-z0-9_./-])\d+(?:[.,]\d+)*")  # one of its own, no part of a name
+_NUMBER = re.compile(r"(?<![A-Za-z0-9_./-])\d+(?:[.,]\d+)*")  # a separate number, not part of a name
 _DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ ]?|\\x[0-9a-fA-F]{2}){20,}")
 _OF_FEATURE = re.compile(r"\b(?:F|VAL|ISS(?:UE)?|FEAT(?:URE)?)-\w*\d\b")
 
 
 def gated(text: str) -> str:
-    """Why a note may not rise above raw.md, in a few words; "" for one that may."""
+    """Why a note must stay in raw.md, in a few words; "" if it may leave."""
     rest = text[MAX_PATTERN_CHARS - MAX_SECRET_CHARS :] if len(text) > MAX_PATTERN_CHARS else ""
     return SECRET if rest and redaction.found(rest) else _gated(text[:MAX_PATTERN_CHARS])
 
@@ -77,8 +75,8 @@ def _gated(text: str) -> str:
 
 
 def _read_as(text: str) -> list[str]:
-    """The text, and as a reader takes it: decoded, without hyphens inside words, with letters for the digits that look like them;
-    and backwards and in rot13, where it has no word that all sentences have."""
+    """The text and its possible readings: decoded, without hyphens inside words, with look-alike digits as letters;
+    and, if it has no common word, reversed and in rot13."""
     found = [text, _SYLLABLES.sub("", text)]
     if _ESCAPED.search(text):
         found.append(html.unescape(urllib.parse.unquote(text)))
@@ -90,16 +88,16 @@ def _read_as(text: str) -> list[str]:
 
 
 def masked(text: str) -> str:
-    """The text with its secrets replaced, also those that only a sentence tells."""
+    """The text with its secrets masked, also those found by context."""
     return redaction.mask(text[:MAX_PATTERN_CHARS], prose=True) + redaction.mask(text[MAX_PATTERN_CHARS:])
 
 
 def _is_encoded(text: str) -> bool:
-    """Whether a part of the text is prose, encoded in base64 or hexadecimal."""
+    """Whether a part of the text is prose encoded in base64 or hexadecimal."""
     for found in BLOB.finditer(text):
         for data in decoded(found.group()):
             if _is_prose(data) and data.decode("utf-8").strip(" .!").lower() not in text.lower():
-                return True  # and not one that the text gives plainly, too
+                return True  # and the text does not contain it in plain form too
     for found in _HEX.finditer(text):
         digits = re.sub(r"[^0-9a-fA-F]", "", found.group().replace("\\x", ""))
         if _is_prose(bytes.fromhex(digits[: len(digits) // 2 * 2])):
@@ -119,7 +117,7 @@ def _is_prose(data: bytes) -> bool:
 
 @functools.lru_cache(4096)
 def is_report(text: str, tag: str = "") -> bool:
-    """Whether a note only says what was done, or how a check went: it tells nobody what to do."""
+    """Whether a note only reports what was done or how a check went, without advice."""
     if matches("lesson", text) or matches("fixed by", text):
         return False
     if tag == "DECISION" and matches("change", text):
@@ -135,8 +133,8 @@ def is_report(text: str, tag: str = "") -> bool:
 
 
 class Moulds:
-    """Notes by what they are without their numbers. Of one mould come the same words, with other numbers each time: they report a
-    state, for no lesson changes so often."""
+    """Notes grouped by their text without numbers. The same words with different numbers are status reports: no lesson
+    changes so often."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.made: dict[str, dict[str, None]] = {}
@@ -144,17 +142,17 @@ class Moulds:
             self.add(text)
 
     def add(self, text: str) -> None:
-        """Know one more note."""
+        """Add a note."""
         mould = text.translate(_DIGITS)
         if len(mould) < len(text):
             self.made.setdefault(mould, {})[text] = None
 
     def is_report(self, text: str, *, decides: bool) -> bool:
-        """Whether a note is one more of a mould that came with other numbers before. Dates do not count."""
+        """Whether a note repeats a mould with different numbers. Dates are ignored."""
         return len(self._of(text)) >= (ENOUGH_OF_RULES if decides or matches("lesson", text) else MIN_REPORT_NUMBERS)
 
     def _of(self, text: str) -> set[str]:
-        """The notes of the mould of this one, with it, without dates."""
+        """The notes with the same mould, including this one, without dates."""
         found, mould = {_DATE.sub("", text)}, _mould(text)
         for one in self.made.get(text.translate(_DIGITS), ()):
             if _mould(one) == mould:
@@ -162,12 +160,12 @@ class Moulds:
         return found
 
     def has(self, mould_of: str, texts: Iterable[str]) -> bool:
-        """Whether all the texts come from the mould of a note."""
+        """Whether all texts have the mould of this note."""
         return all(_mould(text) == _mould(mould_of) for text in texts)
 
 
 def are_counts(texts: Iterable[str]) -> bool:
-    """Whether two of the texts are the same but for their numbers."""
+    """Whether two of the texts differ only in numbers."""
     different = {_DATE.sub("", text) for text in texts}
     return len({_mould(text) for text in different}) < len(different)
 

@@ -1,8 +1,8 @@
-"""Identity, L4: the knowledge of a role across missions, one `<role>.md` each, with its sources in `evidence.jsonl`.
+"""Identities, layer L4: the knowledge of a role across missions, one `<role>.md` each, with sources in `evidence.jsonl`.
 
-All missions of a person share the folder, so writers take `.lock`, and `ledger.json` keeps the digest of each file as the
-harness wrote it: a file with another digest was changed by others. A line `- [2026-04-24] text (missions: a, b · 3x)` is an
-item of the harness; a person wrote every other line, and it is kept word for word.
+All missions of a person share the folder, so writers take `.lock`, and `ledger.json` keeps the digest of each file as
+the harness wrote it, to detect changes by others. A line `- [2026-04-24] text (missions: a, b · 3x)` is an item of the
+harness; every other line is a person's and kept verbatim.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from harness.state import files, json_lines
 from harness.state.layout import evidence_file, identity_file
 
 LINES = pages.IDENTITY_LINES
-MAX_EVIDENCE = 10_000  # occurrences of one mission: its loop or its flood must not fill what all missions read
+MAX_EVIDENCE = 10_000  # occurrences per mission, so that one cannot flood the file of all missions
 LOCK_SECONDS = 10.0
 README = "README.md"
 TAKEN_BACK = "forgotten.jsonl"
-WRITTEN = "written.jsonl"  # our lines as we left them: one that is gone was deleted by a person
+WRITTEN = "written.jsonl"  # the harness's lines as written: a missing one was deleted by a person
 LEDGER, PENDING = "ledger.json", "ledger.next.json"  # PENDING: the digests of a write in progress
 
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -44,7 +44,7 @@ def is_role(name: str) -> bool:
 
 
 def forgotten(folder: str) -> list[tuple[str, str]]:
-    """(role, text) of what a person took back, or deleted by hand. Raises BrokenFile with the line that is none of it."""
+    """(role, text) of the lines that a person removed by command or by hand. Raises BrokenFile with an invalid line."""
     found = _lines(os.path.join(folder, TAKEN_BACK))
     deleted = [
         (name[:-3], text) for name in _differing(folder) if name.endswith(".md") for text in _deleted(folder, name)
@@ -58,18 +58,18 @@ def _lines(path: str) -> list[tuple[str, str]]:
     def take(row: Any) -> None:
         found.append((str(row["role"]), str(row["text"])))
 
-    json_lines.parse(files.read(path) or b"", path, take, "no line of it", "Remove that line.")
+    json_lines.parse(files.read(path) or b"", path, take, "the line is not a removed item", "Remove that line.")
     return found
 
 
 def is_forgotten(one: Graduation, taken_back: list[tuple[str, str]]) -> bool:
-    """Whether a person took this back from the role's identity, in these words or others."""
+    """Whether a person removed this from the role's identity, in these words or others."""
     items = [PageItem(date="", text=text) for role, text in taken_back if role == one.role]
     return bool(items) and growth.ItemIndex(items).find(growth.shown_text(one.tag, one.text)) is not None
 
 
 def forget(folder: str, role: str, text: str) -> None:
-    """Take a line back for good: it leaves the identity, and does not come again. Raises UsageFault where there is none."""
+    """Remove a line permanently: it leaves the identity and never returns. Raises UsageFault if there is none."""
     with locked(folder):
         page = parse(files.read_text(identity_file(folder, role)) or "")
         section = page.sections[0]
@@ -99,13 +99,13 @@ def texts(folder: str) -> dict[str, str]:
 
 
 def items(folder: str) -> set[tuple[str, str]]:
-    """(role, text) of every item that the identities have now."""
+    """(role, text) of every present item of the identities."""
     found = texts(folder)
     return {(role, item.text) for role, content in found.items() for item in parse(content).items("")}
 
 
 def evidence(folder: str) -> list[Evidence]:
-    """All evidence in file order; a (mission, seq, at) counts once, a torn last line not at all. Raises BrokenFile."""
+    """All evidence in file order, without duplicates of (mission, seq, at) and a torn last line. Raises BrokenFile."""
     return parse_evidence(files.read(evidence_file(folder)) or b"", evidence_file(folder))
 
 
@@ -114,15 +114,15 @@ def parse_evidence(data: bytes, path: str) -> list[Evidence]:
     return list(_parsed(data, path))
 
 
-@functools.lru_cache(1)  # who writes reads the file again, under the lock
+@functools.lru_cache(1)  # a writer reads the file again, under the lock
 def _parsed(data: bytes, path: str) -> tuple[Evidence, ...]:
     import jsonlines  # 30 ms: few runs read evidence
 
-    # A mission that was put back gives a number again, at another time.
+    # A restored mission reuses a number at another time.
     found: dict[tuple[str, int, str], Evidence] = {}
     waiting: list[str] = []
     reader = jsonlines.Reader(iter(waiting.pop, None), loads=json.loads)
-    remedy = "Remove that line; evidence.jsonl holds one JSON object a line."
+    remedy = "Remove that line; evidence.jsonl has one JSON object per line."
 
     def take(row: Any) -> None:
         one = schema.record(Evidence, row, "a mission leaves")
@@ -150,10 +150,8 @@ def render(page: MemoryPage) -> str:
 
 
 def record(folder: str, occurrences: list[Evidence], graduations: list[Graduation], today: str) -> list[str]:
-    """Add new evidence (MOST_EVIDENCE of a mission), and move `graduations` into the identities; returns the names of the
-    changed files.
-
-    Repeating it changes nothing. Raises Busy when another mission holds the folder for LOCK_SECONDS.
+    """Add new evidence (MAX_EVIDENCE per mission) and `graduations` to the identities; returns the changed files.
+    Idempotent. Raises LockBusy if another mission holds the folder for LOCK_SECONDS.
     """
     if not occurrences and not graduations:
         return []
@@ -179,20 +177,20 @@ def record(folder: str, occurrences: list[Evidence], graduations: list[Graduatio
 def grown(
     content: str, role: str, graduations: list[Graduation], known: list[Evidence], today: str
 ) -> tuple[str, list[Graduation], list[PageItem]]:
-    """The text of a role's identity with these graduations added, within LINES as far as they are ours; those for which there is
-    no room; and the items that left for others."""
+    """(text of a role's identity with these graduations, within LINES by dropping the harness's items; graduations
+    without room; dropped items)."""
     page = parse(content or f"# {role}\n")
     crowded, gone = growth.grow(page, graduations, known, today, LINES)
     return render(page), crowded, gone
 
 
 def is_as(folder: str, known: list[Evidence], found: dict[str, str], taken_back: list[tuple[str, str]]) -> bool:
-    """Whether the folder has this evidence, these texts by role, and what people took back."""
+    """Whether the folder still has this evidence, these texts by role, and these removed lines."""
     return (evidence(folder), texts(folder), forgotten(folder)) == (known, found, taken_back)
 
 
 def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]:
-    """The occurrences that are not known, as far as their mission has room."""
+    """The new occurrences, up to MAX_EVIDENCE per mission."""
     seen = {(one.mission, one.seq, one.at) for one in known}
     counts = collections.Counter(one.mission for one in known)
     found = []
@@ -213,8 +211,8 @@ def _differing(folder: str) -> list[str]:
 
 
 def _deleted(folder: str, name: str) -> list[str]:
-    """Our lines that a person deleted from an identity. A file that is empty or gone says nothing of its lines, and one that was
-    put in other words, or is a person's now, is there."""
+    """The harness's lines that a person deleted from an identity. An empty or missing file does not count as deletion,
+    nor does a line that was reworded or made a person's own."""
     content = files.read_text(os.path.join(folder, name)) or ""
     shown = [
         line if isinstance(line, PageItem) else PageItem(date="", text=line.removeprefix("- "))
@@ -248,16 +246,16 @@ def _write(folder: str, contents: dict[str, bytes]) -> None:
 
 
 def clear(folder: str) -> None:
-    """Remove the temporary files of writes that were cut short: whoever writes here holds the lock."""
+    """Remove the temporary files of interrupted writes, under the lock that every writer holds."""
     if not files.abandoned(folder):
-        return  # the lock is costly to import
+        return  # the lock is slow to import
     with locked(folder):
         for path in files.abandoned(folder):
             files.remove(path)
 
 
 def _finish_write(folder: str) -> None:
-    """Take the pending files that are written into the ledger: after a write, or after a crash during one."""
+    """Record completed pending files in the ledger, after a write or a crash during one."""
     pending = _digests(folder, PENDING)
     done = {name: digest for name, digest in pending.items() if _digest(os.path.join(folder, name)) == digest}
     if done:
@@ -275,7 +273,7 @@ def _digests(folder: str, name: str) -> dict[str, str]:
 
 
 def locked(folder: str) -> AbstractContextManager[object]:
-    """The folder's lock, held by one writer of all missions, who may take it again; raises Busy after LOCK_SECONDS."""
+    """The folder's reentrant lock, for one writer of all missions; raises LockBusy after LOCK_SECONDS."""
     from filelock import FileLock, Timeout  # 40 ms: only a curator writes here
 
     files.make_folder(folder)

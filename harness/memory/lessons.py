@@ -1,8 +1,8 @@
-"""What a mission knows: lessons, each with its wordings, its evidence, and whether it still holds.
+"""The knowledge of a mission: lessons, each with its wordings, its evidence, and whether it still holds.
 
-`lessons.jsonl` keeps them, so that a compaction reads neither the archive nor raw.md again: it is derived from archive.jsonl,
-in which each entry names its lesson and each later change is a line, and it is made anew from there where it is absent or
-does not belong to curated.json. A lesson is named by the sequence number of its first entry.
+`lessons.jsonl` caches them, so that a compaction need not read the archive or raw.md again. It is derived from
+archive.jsonl, where each entry names its lesson and each later change is a line, and rebuilt from there if it is absent
+or does not match curated.json. The sequence number of its first entry identifies a lesson.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.memory._similarity import MIN_COSINE_SAME, NEWER, SAME, UNRELATED, 
 from harness.memory._words import LIFTS, words
 from harness.state.raw import RawEntry
 
-MAX_LESSONS = 4000  # lessons that are known; beyond that the oldest with the least evidence are in the archive alone
+MAX_LESSONS = 4000  # beyond that, the oldest with the least evidence stay only in the archive
 MAX_WORDINGS = 6
 MAX_VOICES = 12
 MAX_NAMED_FEATURES = 8
@@ -34,11 +34,11 @@ FORMAT = 2
 
 
 class Lesson(Record):
-    """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last, and `best` the
-    place of the one that is shown. `voices`: role and feature of those who noted it, the newest last, and `heard` by how many
-    runs. `last`: the number of its newest entry. `state`: "" while it holds, and `by` the lesson that replaced it. `said`: words
-    that an agent gave it, `rank` what it added to its worth, and `own`: it knows this lesson from others. `evidenced`: how often
-    it is in evidence.jsonl."""
+    """`kind` is one of ADVICE, a decision, or "other" (an untagged line). `texts`: its wordings, the newest last;
+    `best`: the index of the shown one. `voices`: role and feature of its authors, the newest last; `heard`: the number
+    of runs that noted it. `last`: the number of its newest entry. `state`: "" while it holds; `by`: the lesson that
+    replaced it. `said`: a wording by an agent; `rank`: an agent's addition to its worth; `own`: an agent declared it
+    distinct from others. `evidenced`: its occurrences in evidence.jsonl."""
 
     id: int
     kind: str
@@ -60,18 +60,18 @@ class Lesson(Record):
 
     @property
     def holds(self) -> bool:
-        """Whether it is true as far as anybody noted."""
+        """Whether it still holds, by all notes so far."""
         return not self.state
 
     @property
     def text(self) -> str:
-        """The words in which pages show it: given ones, a decision's newest, else its most telling short ones."""
+        """The wording on pages: an agent's, a decision's newest, else the shortest informative one."""
         if self.said:
             return self.said
         return self.texts[-1] if self.kind in (DECISION, "other") else self.texts[self.best]
 
     def hear(self, entry: RawEntry) -> None:
-        """Count an occurrence. What is noted again holds again."""
+        """Count an occurrence; a lesson noted again holds again."""
         voice = voice_of(entry)
         self.state, self.by, self.last = "", -1, entry.seq
         self.count += 1
@@ -82,27 +82,27 @@ class Lesson(Record):
         self.roles = newest([*self.roles, entry.role], MAX_ROLES)
 
     def choose(self) -> None:
-        """Choose the wording that is shown, after they changed."""
+        """Choose the shown wording after a change."""
         self.best = self.texts.index(best_wording(self.texts))
 
 
 def newest(names: list[str], most: int) -> list[str]:
-    """Each once, and the last ones of too many."""
+    """The last `most` distinct names."""
     return [*dict.fromkeys(names)][-most:]
 
 
 def voice_of(entry: RawEntry) -> str:
-    """Who noted it: the role and the feature."""
+    """The author of an entry: its role and feature."""
     return f"{entry.role} {entry.feature}"
 
 
 def features_of(entries: Iterable[RawEntry]) -> list[str]:
-    """The features of the entries, in order; invalid names are left out."""
+    """The features of the entries, in order, without invalid names."""
     return list(dict.fromkeys(entry.feature for entry in entries if FEATURE.fullmatch(entry.feature)))
 
 
 def best_wording(texts: list[str]) -> str:
-    """The shortest wording that has all identifiers of most; the first of equals."""
+    """The shortest wording with the most identifiers; on a tie the first."""
     if len(texts) == 1:
         return texts[0]
     shared = {name for text in texts for name in words(text).names}
@@ -112,23 +112,23 @@ def best_wording(texts: list[str]) -> str:
 
 
 class Lessons:
-    """All lessons of a mission, and the index that finds those near a note."""
+    """All lessons of a mission, and the index that finds those similar to a note."""
 
     def __init__(self) -> None:
         self.all: dict[int, Lesson] = {}
         self.decisions, self.advice = Index(), Index()
         self.others: dict[str, int] = {}
         self.written: dict[str, dict[str, int]] = {}
-        self.pages: dict[str, str] = {}  # {page: the digest of its text as the curator wrote it}
-        self.owed: list[dict[str, Any]] = []  # evidence that the identity folder did not take yet
+        self.pages: dict[str, str] = {}  # {page: digest of its text as the curator wrote it}
+        self.owed: list[dict[str, Any]] = []  # evidence not yet written to the identity folder
 
     def index_of(self, kind: str) -> Index:
-        """The index in which notes of this kind are compared."""
+        """The index for notes of this kind."""
         return self.decisions if kind == DECISION else self.advice
 
     def relations(self, kind: str, text: str) -> tuple[int | None, list[int]]:
-        """(the lesson that says the same, the lessons of the same subject that the note replaces). The same is one that was
-        replaced where no other says it: it comes back."""
+        """(the equivalent lesson or None, the lessons on the same subject that the note replaces). If no current lesson
+        is equivalent, a replaced one may be: it is reinstated."""
         index, older = self.index_of(kind), dict[int, None]()
         same = index.exact.get(plain(compared(kind, text)))
         known = self.all.get(same) if same is not None else None
@@ -156,7 +156,7 @@ class Lessons:
             ):
                 continue  # it differs from another wording of that lesson
             if relation == SAME and lesson.state == SUPERSEDED and not decisions and adds(text, lesson.texts):
-                continue  # what was replaced comes back, but on other terms
+                continue  # the replaced lesson returns with a different statement
             if relation == SAME and lesson.state == SUPERSEDED:
                 replaced = owner if replaced is None else replaced
             elif relation == SAME and same is None:
@@ -166,18 +166,18 @@ class Lessons:
         return (replaced if same is None else same), list(older)
 
     def has_words(self, kind: str, text: str) -> bool:
-        """Whether a lesson has this very wording."""
+        """Whether a lesson has exactly this wording."""
         return plain(compared(kind, text)) in self.index_of(kind).exact
 
     def add(self, seq: int, kind: str, text: str) -> Lesson:
-        """A new lesson."""
+        """Add a lesson."""
         lesson = self.all[seq] = Lesson(id=seq, kind=kind, texts=[text])
         if kind != "other":
             self.index_of(kind).add(compared(kind, text), seq)
         return lesson
 
     def say(self, lesson: Lesson, kind: str, text: str) -> None:
-        """One more wording of a lesson."""
+        """Add a wording to a lesson."""
         if text in lesson.texts:
             if kind in (DECISION, "other"):
                 lesson.texts.remove(text)
@@ -193,7 +193,7 @@ class Lessons:
             lesson.choose()
 
     def retag(self, lesson: Lesson, kind: str) -> None:
-        """A failure or a fact that is noted as advice is advice from now on."""
+        """Turn a failure or a fact that is noted as advice into advice."""
         order = ("other", "fail", "context")
         if lesson.kind not in order or kind in order[: order.index(lesson.kind) + 1] or kind == DECISION:
             return
@@ -204,7 +204,7 @@ class Lessons:
             self.index_of(kind).add(compared(kind, text), lesson.id)
 
     def supersede(self, older: Lesson, by: Lesson) -> None:
-        """The newer lesson holds instead. A decision has the standing of the older; advice has to earn its own."""
+        """Replace the older lesson. A decision inherits its evidence; advice must earn its own."""
         older.state, older.by = SUPERSEDED, by.id
         if by.kind != DECISION:
             return
@@ -213,7 +213,7 @@ class Lessons:
         by.voices = newest([*older.voices, *by.voices], MAX_VOICES)
 
     def merge(self, gone: Lesson, into: Lesson) -> None:
-        """Two lessons are one: the other has the wordings and the evidence of both."""
+        """Merge lesson `gone` into `into`, which gets the wordings and evidence of both."""
         for text in gone.texts:
             self.index_of(gone.kind).remove(compared(gone.kind, text))
         del self.all[gone.id]
@@ -228,12 +228,12 @@ class Lessons:
         into.evidenced, into.own = into.evidenced + gone.evidenced, into.own or gone.own
 
     def make_room(self) -> None:
-        """Forget the weakest before one more lesson comes, where there are far too many."""
+        """Forget the weakest lessons before one is added, if there are far too many."""
         if len(self.all) > 2 * MAX_LESSONS:
             self.prune()
 
     def prune(self) -> None:
-        """Forget the weakest of too many lessons."""
+        """Forget the weakest lessons above MAX_LESSONS."""
         over = len(self.all) - MAX_LESSONS
         if over > 0:
             order = sorted(
@@ -249,17 +249,17 @@ class Lessons:
 
 
 def adds(text: str, texts: list[str]) -> bool:
-    """Whether a note has identifiers or numbers that none of the texts has."""
+    """Whether a note has identifiers or numbers that are in none of the texts."""
     known = frozenset[str]().union(*(words(one).terms for one in texts))
     return bool((words(text).names | words(text).numbers) - known)
 
 
 def compared(kind: str, text: str) -> str:
-    """A note as it is compared: something to avoid says so."""
+    """The form of a note for comparison: a note of something to avoid begins with that."""
     return text if kind != "avoid" or _says_so(text) else f"avoid {LEADING_NO.sub('', text)}"
 
 
-_says: dict[str, bool] = {}  # a cache: what `parse` knows need not be read again
+_says: dict[str, bool] = {}  # a cache of `parse`
 
 
 def _says_so(text: str) -> bool:
@@ -277,7 +277,7 @@ def _says_so(text: str) -> bool:
 
 
 def render(lessons: Lessons, folded: int, generation: int) -> bytes:
-    """The file's bytes: a lesson a line, so that a difference can be read."""
+    """The bytes of the file, one lesson per line, for readable diffs."""
     head: dict[str, Any] = {"format": FORMAT, "generation": generation, "folded": folded}
     head |= {"written": lessons.written, "others": lessons.others, "owed": lessons.owed}
     head["pages"] = lessons.pages
@@ -301,7 +301,7 @@ def render(lessons: Lessons, folded: int, generation: int) -> bytes:
 
 
 def parse(data: bytes | None, folded: int, generation: int) -> Lessons | None:
-    """The lessons in the file; None where it is absent, broken, or belongs to another state of the archive."""
+    """The lessons in the file; None if it is absent, broken, or from another state of the archive."""
     if data is None:
         return None
     try:

@@ -1,8 +1,8 @@
 """The formats of a mission's memory: curated.json, and the pages summary.md (L2) and MEMORY.md (L3).
 
-A page is headings and lines. A line `- [2026-04-24] text (F-023, F-031 · 2x)` under one of our headings is an item: the
-harness counts, moves and drops it. A person wrote every other line; it is kept word for word. Pages are split only at "\\n"
-and `## `, so that an agent's text cannot move a boundary. Rendering a parsed page gives the same lines, each ending in LF.
+A page is headings and lines. A line `- [2026-04-24] text (F-023, F-031 · 2x)` under a standard heading is an item: the
+harness counts, moves and drops it. Every other line is a person's and kept verbatim. Pages are split only at "\\n" and
+`## `, so that an agent's text cannot move a boundary. Rendering a parsed page gives the same lines, each ending in LF.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ MISSIONS = "missions: "  # before the names of an item in an identity
 AVOID_MARK = "Avoid: "
 FAIL_MARK = "Failed: "
 PINNED = " (pinned)"
-MORE_IN_MEMORY = " · more in MEMORY.md: "  # behind the first heading of the summary
+MORE_IN_MEMORY = " · more in MEMORY.md: "  # after the first heading of the summary
 OLDER_MORE = "More in MEMORY.md: "  # its last line in older versions
 MAX_NAMED = 8
 
-NEEDED = ("generation", "first_seq", "folded")  # in curated.json, whichever version wrote it
+NEEDED = ("generation", "first_seq", "folded")  # in curated.json of every version
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
 class CurationProgress(Record):
     """The curator's progress: entries 0..folded-1 are archived, `first_seq` is the number of raw.md's first line.
 
-    Entry number `folded` begins at the byte `offset`, before which the file has the checksum `crc` (waiting.py). Both are 0,
-    and absent in the file, where nobody has written them down.
+    Entry number `folded` begins at byte `offset`; `crc` is the checksum of the bytes before it (backlog.py). Both are
+    0, and absent in the file, if unknown.
     """
 
     generation: Whole = 0
@@ -65,7 +65,7 @@ class PageItem(Record):
 
 
 class PageSection(Record):
-    """A heading as written ("" before the first) and its lines: our items, and lines that people wrote."""
+    """A heading as written ("" before the first) and its lines: the harness's items and people's lines."""
 
     heading: str
     lines: list[PageItem | str] = []
@@ -76,12 +76,12 @@ class PageSection(Record):
         return title_of(self.heading)
 
     def items(self) -> list[PageItem]:
-        """Our items, in order."""
+        """The harness's items, in order."""
         return [line for line in self.lines if isinstance(line, PageItem)]
 
 
 def title_of(line: str) -> str:
-    """The title in the line of a heading; one of ours whatever its case."""
+    """The title in a heading's line; a standard title is matched without case."""
     known = line[3:].casefold().partition(MORE_IN_MEMORY.casefold())[0].strip()
     return OURS.get(known) or line[3:].partition(MORE_IN_MEMORY)[0].strip()
 
@@ -92,7 +92,7 @@ class MemoryPage(Record):
     sections: list[PageSection]
 
     def section(self, title: str) -> PageSection:
-        """The first section with this title; made at the end where the page has none."""
+        """The first section with this title; appended if missing."""
         for section in self.sections:
             if section.heading and section.title == title:
                 return section
@@ -103,11 +103,11 @@ class MemoryPage(Record):
         return self.sections[-1]
 
     def items(self, title: str) -> list[PageItem]:
-        """The items under every heading with this title."""
+        """The items under all headings with this title."""
         return [item for section in self.sections if section.title == title for item in section.items()]
 
     def size(self) -> int:
-        """Lines of the page."""
+        """The number of lines."""
         return sum(len(section.lines) + bool(section.heading) for section in self.sections)
 
 
@@ -115,25 +115,25 @@ class MemoryPage(Record):
 
 
 def first_seq(folded: int) -> int:
-    """The number of raw.md's first line once it is cut behind `folded` archived entries: the last WINDOW of them stay."""
+    """The number of raw.md's first line after it is cut at `folded` archived entries: the last WINDOW of them stay."""
     return max(0, folded - WINDOW)
 
 
 def curated(layout: Layout) -> CurationProgress:
-    """What curated.json says; raises as `parse_curated`."""
+    """Read curated.json; raises as `parse_curated`."""
     return parse_curated(State(layout).data(names.CURATED), layout.curated)
 
 
 def parse_curated(data: bytes | None, path: str = "curated.json") -> CurationProgress:
-    """The file's content, all zero where it is absent; raises BrokenFile where it does not parse or does not add up."""
+    """The file's content, all zero if absent; raises BrokenFile if it does not parse or is inconsistent."""
     if data is None:
         return CurationProgress()
     value = encoding.parse_json(data, path)
-    remedy = f'It holds {{"generation":N,"first_seq":N,"folded":N,"offset":N,"crc":N}}. {RESTORE}'
+    remedy = f'Its form is {{"generation":N,"first_seq":N,"folded":N,"offset":N,"crc":N}}. {RESTORE}'
     if not isinstance(value, dict) or not set(NEEDED) <= value.keys() <= set(CurationProgress.fields):
         raise BrokenFile(path, "not exactly generation, first_seq, folded, offset and crc", remedy=remedy)
     if schema.invalid_field(CurationProgress, value):
-        raise BrokenFile(path, "a value is not a whole number from 0 up", remedy=remedy)
+        raise BrokenFile(path, "a value is not a whole number, 0 or above", remedy=remedy)
     curated = CurationProgress(**value)
     first = first_seq(curated.folded)
     if curated.first_seq > first or (curated.first_seq < first and not curated.offset):
@@ -143,7 +143,7 @@ def parse_curated(data: bytes | None, path: str = "curated.json") -> CurationPro
 
 
 def render_curated(curated: CurationProgress) -> bytes:
-    """The file's bytes."""
+    """The bytes of the file."""
     return encoding.dump_json({name: value for name, value in curated.asdict().items() if value or name in NEEDED})
 
 
@@ -157,7 +157,7 @@ def item_pattern(label: str) -> str:
 
 
 def parse_item(line: str, label: str = "") -> PageItem | None:
-    """The item in a line, or None where a person wrote the line."""
+    """The item in a line, or None for a person's line."""
     if not (line.startswith("- [") and line.endswith("x)")):
         return None
     found = re.fullmatch(item_pattern(label), line)
@@ -174,8 +174,8 @@ def render_item(item: PageItem, label: str = "") -> str:
 
 
 def parse_page(text: str | None, ours: tuple[str, ...], label: str = "") -> MemoryPage:
-    """The page; items are found under the headings `ours` ("" for the text before the first). None is an empty page. In a code
-    fence there is no heading."""
+    """Parse a page; None is an empty one. Items are recognised under the headings `ours` ("" for the text before the
+    first). Headings in code fences do not count."""
     page = MemoryPage(sections=[PageSection(heading="")])
     lines = (text or "").replace("\r\n", "\n").split("\n")
     if lines[-1] == "":
@@ -192,7 +192,7 @@ def parse_page(text: str | None, ours: tuple[str, ...], label: str = "") -> Memo
 
 
 def _fenced(lines: list[str]) -> set[int]:
-    """The places of the lines in code fences; one that is never closed is none."""
+    """The indexes of the lines in closed code fences."""
     found, start, fence = set[int](), 0, ""
     for number, line in enumerate(lines):
         text = line.strip().removesuffix(PINNED)
@@ -216,7 +216,7 @@ def render_page(page: MemoryPage, label: str = "") -> str:
 
 
 def add_items(section: PageSection, items: list[PageItem]) -> None:
-    """Put items after the last item of the section, else after the last line that is not blank."""
+    """Insert items after the last item of the section, else after its last non-blank line."""
     place = len(section.lines)
     while place and section.lines[place - 1] == "":
         place -= 1
@@ -226,8 +226,8 @@ def add_items(section: PageSection, items: list[PageItem]) -> None:
 
 
 def fit(page: MemoryPage, most: int, first_to_go: Callable[[PageItem], Any]) -> list[PageItem]:
-    """Drop the harness's items until the page has at most `most` lines, the smallest `first_to_go(item)` first; what people wrote
-    stays, however long it is. Returns the dropped items."""
+    """Drop the harness's items until the page has at most `most` lines, the smallest `first_to_go(item)` first;
+    people's lines always stay. Returns the dropped items."""
     over = page.size() - most
     if over <= 0:
         return []
@@ -239,11 +239,11 @@ def fit(page: MemoryPage, most: int, first_to_go: Callable[[PageItem], Any]) -> 
 
 
 def digests(memory: str | None, summary: str | None) -> dict[str, str]:
-    """{page: the digest of its text}, to know an edit by."""
+    """{page: digest of its text}, to detect edits."""
     texts = (("memory", memory), ("summary", summary))
     return {name: encoding.digest((text or "").encode("utf-8", "replace")) for name, text in texts}
 
 
 def more(line: str) -> str | None:
-    """The line itself where it is an older version's pointer to MEMORY.md."""
+    """The line if it is an older version's pointer to MEMORY.md, else None."""
     return line if line.startswith(OLDER_MORE) else None

@@ -1,7 +1,7 @@
-"""The lessons, made anew from archive.jsonl where `lessons.jsonl` is absent, broken, or of another state of the archive.
+"""Rebuilds the lessons from archive.jsonl if `lessons.jsonl` is absent, broken, or from another state of the archive.
 
-Each archived entry names its lesson, and each later change is a line, so nothing is compared again; entries that an older
-version archived are.
+Each archived entry names its lesson, and each later change is a line, so notes are not compared again, except entries
+archived by an older version.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ AFTER = {"forgotten": FORGOTTEN, "retired": RETIRED}
 
 
 def lessons(path: str, curated: CurationProgress, evidence: Collection[int] = ()) -> Lessons:
-    """What the archive knows; raises BrokenFile with the line that is neither an entry nor a change. `evidence`: the numbers of
-    the entries that are in evidence.jsonl."""
+    """The lessons of the archive; raises BrokenFile with the line that is neither an entry nor a change. `evidence`:
+    the numbers of the entries in evidence.jsonl."""
     known, run = Lessons(), ""
     for row in archive.forwards(path) if curated.folded else ():
         if isinstance(row, ArchiveEntry):
@@ -37,7 +37,7 @@ def lessons(path: str, curated: CurationProgress, evidence: Collection[int] = ()
 
 
 def _take(known: Lessons, row: ArchiveEntry, is_evidence: bool) -> None:
-    """One archived entry."""
+    """Add an archived entry."""
     entry = raw.parse_line(row.entry, row.seq)
     kind, note = compaction.kind_of(entry), compaction.note_of(entry)
     if not kind or (row.disposition == "dropped" and row.why == archive.DELETED):
@@ -62,7 +62,7 @@ def _take(known: Lessons, row: ArchiveEntry, is_evidence: bool) -> None:
 
 
 def _of_older_version(known: Lessons, row: ArchiveEntry, entry: RawEntry, kind: str, note: str) -> int:
-    """The lesson of an entry that an older version archived; -1 for none."""
+    """The lesson of an entry archived by an older version; -1 if none."""
     if row.disposition in (raw.CURATOR, "malformed") or not note or gates.gated(entry.text):
         return -1
     if kind == "other":
@@ -79,7 +79,7 @@ def _of_older_version(known: Lessons, row: ArchiveEntry, entry: RawEntry, kind: 
 
 
 def change(known: Lessons, row: LessonChange) -> None:
-    """What became of a lesson later."""
+    """Apply a later change to a lesson."""
     lesson, by = known.all.get(row.lesson), known.all.get(row.by)
     if lesson is None:
         return

@@ -1,4 +1,4 @@
-"""The tables beside this module: rules of the gates, and words (`harness/base/tables.py`)."""
+"""The tables next to this module: rules of the gates, and word lists (`harness/base/tables.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WORDS, GATES = FILES = ("words.txt", "gates.txt")
 
 
 def path(name: str) -> str:
-    """The file of a table."""
+    """The path of a table."""
     return os.path.join(os.path.dirname(__file__), name)
 
 
@@ -21,12 +21,12 @@ def sections(name: str) -> dict[str, list[str]]:
 
 
 def words(name: str, section: str) -> frozenset[str]:
-    """The words of a section, any number a line."""
+    """The words of a section, any number per line."""
     return frozenset(word for line in sections(name)[section] for word in line.split())
 
 
 def hold() -> None:
-    """Keep all tables as they are now, that of passwords too."""
+    """Load all tables now, including that of passwords, so that later edits have no effect."""
     passwords.hold()
     for name in FILES:
         sections(name)
@@ -38,5 +38,5 @@ def pattern(name: str) -> re.Pattern[str]:
 
 
 def matches(name: str, text: str) -> bool:
-    """Whether a rule of a section matches somewhere in a text."""
+    """Whether a rule of a section matches anywhere in a text."""
     return bool(pattern(name).search(text))

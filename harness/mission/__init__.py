@@ -1,1 +1,1 @@
-"""What a mission is made of: one format a module, each with its own checks."""
+"""The parts of a mission: one file format per module, each with its own validation."""

@@ -24,7 +24,7 @@ EVENTS = ("done", "escalated", "checkpoint", "budget", "stuck", "auth", "passed"
 FEATURE, COST = "before-feature:", "every-cost-usd:"
 WHENS = f"after-plan, before-done, {FEATURE}F-001 or {COST}5"
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Agents = Any
     Trust = str
     Workplace = str
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Name = str
     When = str
 else:
-    LIMIT = ("above 0, and a number with an end", lambda value: 0 < value < MAX_NUMBER)
+    LIMIT = ("above 0 and finite", lambda value: 0 < value < MAX_NUMBER)
     Most, MostNumber = schema.WHOLE.part(*LIMIT, bound=True), schema.NUMBER.part(*LIMIT, bound=True)
     Price = schema.NUMBER.part("a price, 0 or above", lambda value: 0 <= value < float("inf"), bound=True)
     Trust, Workplace, Confine = schema.one_of(TRUSTS), schema.one_of(WORKPLACES), schema.one_of(CONFINES)
@@ -96,8 +96,8 @@ class LimitsTable(Record):
 
 
 class WorkspaceTable(Record):
-    """[workspace]: what agents are given besides their task. `additional_context`: files of the project whose text goes with
-    AGENTS.md; `max_tokens`: of all sections together; the others turn a part off."""
+    """[workspace]: context of agents besides their task. `additional_context`: files of the project appended to
+    AGENTS.md; `max_tokens`: of all sections together; the other keys turn parts off."""
 
     max_tokens: Most = 8000
     additional_context: Inside = []
@@ -124,14 +124,14 @@ class ChecksTable(Record):
 
 
 class HomeTable(Record):
-    """[home]: what of a person's HOME is there besides the list, as paths below it."""
+    """[home]: additional visible paths of a person's HOME, relative to it."""
 
     show: Shown = []
 
 
 class NamedTables(Record):
-    """Tables with a table for each name. `on` and `checkpoint`: a table for each time they are written. `prices`: USD per
-    million tokens, by model."""
+    """Tables with one subtable per name. `on` and `checkpoint`: arrays of tables. `prices`: USD per million tokens, by
+    model."""
 
     on: list[Any] = []
     checkpoint: list[Any] = []
@@ -176,7 +176,7 @@ class PriceTable(Record):
 
 
 class OnTable(Record):
-    """[[on]]: a program, or an address, that gets the event. `before`: the program may refuse a run."""
+    """[[on]]: a program or a URL that receives the event. `before`: the program may refuse a run."""
 
     event: Event
     run: list[str] = []
@@ -215,7 +215,7 @@ class Config(NamedTables, LimitsTable, TopTable):
 
     @property
     def home(self) -> list[str]:
-        """What of a person's HOME is there besides the list; `/` is all but keys."""
+        """Additional visible paths of a person's HOME; `/` means everything except keys."""
         return ["/", *self.shown] if self.trust == "full" else self.shown
 
 
@@ -235,11 +235,11 @@ def load(layout: Layout) -> Config:
 
 
 def require(layout: Layout) -> Config:
-    """`load`, for a run that begins: BrokenFile where a key says what no run does any more."""
+    """As `load`, at the start of a run; raises BrokenFile for a setting that is no longer supported."""
     found = load(layout)
     if found.workplace != "tree":
         line = line_of(State(layout).text(names.CONFIG) or "", "", "workplace")
-        fault = "runs no longer work in the project folder; each has a tree of its own"
+        fault = "runs no longer work in the project folder; each has its own worktree"
         raise BrokenFile(layout.config, fault, line=line, remedy=f'Remove the line workplace = "{found.workplace}".')
     return found
 
@@ -277,7 +277,7 @@ def _faults(value: dict[str, Any]) -> list[SchemaFault]:
 
 
 def _row_faults(name: str, rows: list[Any]) -> Iterator[SchemaFault]:
-    """What is wrong with the tables of a name that is repeated."""
+    """The faults of an array of tables."""
     for number, row in enumerate(rows):
         for fault in schema.faults(row, f"[[{name}]]", REPEATED[name]):
             fault.row = number
@@ -285,11 +285,11 @@ def _row_faults(name: str, rows: list[Any]) -> Iterator[SchemaFault]:
 
 
 def _hook_faults(rows: list[dict[str, Any]]) -> Iterator[SchemaFault]:
-    """What is wrong with a hook whose keys are valid each."""
+    """The faults of hooks whose keys are individually valid."""
     for number, row in enumerate(rows):
         fault = None
         if bool(row.get("run")) == bool(row.get("url")):
-            fault = SchemaFault.of("[[on]] needs one of 'run' and 'url'", "[[on]]")
+            fault = SchemaFault.of("[[on]] needs either 'run' or 'url'", "[[on]]")
         elif row.get("before") and (row["event"] != "run" or row.get("url")):
             fault = SchemaFault.of("[[on]] 'before' is for event = \"run\" and a program", "[[on]]", "before")
         if fault:
@@ -307,7 +307,7 @@ def _is_address(url: str) -> bool:
 
 
 def _is_when(text: str) -> bool:
-    """Whether a text says when a checkpoint is due."""
+    """Whether a text is a valid time for a checkpoint."""
     if text.startswith(FEATURE):
         return schema.is_name(text.removeprefix(FEATURE))
     if text.startswith(COST):
@@ -323,7 +323,7 @@ def _is_inside(path: str) -> bool:
 
 def line_of(text: str, table: str, key: str = "", row: int = 0) -> int | None:
     """The 1-based line of a key in its table, or of the table's header without a key; else the first line with that word
-    (`a.b = 1`), else None. `row`: which one of the tables of that name, from 0."""
+    (`a.b = 1`), else None. `row`: the 0-based index of the table among those of its name."""
     word = key or table.partition(".")[2] or table
     inside, first, before = "", None, 0
     for number, line in enumerate(text.split("\n"), start=1):

@@ -1,4 +1,4 @@
-"""validation-contract.md: the claims that must be true, and the checks that decide them.
+"""validation-contract.md: the claims that must hold, and the checks that decide them.
 
 ```sh setup                                     ```sh service name=web ready="curl …" seconds=60
 ### VAL-AUTH-001: one observable sentence       then ```sh check [guard] [seconds=900] blocks, or the line `manual`
@@ -68,7 +68,7 @@ class Contract(Record):
         return [known[claim_id] for claim_id in claim_ids if claim_id in known]
 
 
-_last: dict[str, tuple[str, dict[str, Any]]] = {}  # of each contract the text and its values
+_last: dict[str, tuple[str, dict[str, Any]]] = {}  # {path of a contract: (its text, its values)}
 FIELDS = ("rows", *Contract.fields, *Claim.fields, *Check.fields, *Service.fields)
 
 
@@ -95,14 +95,14 @@ def setup(layout: Layout) -> str:
 
 
 def require(layout: Layout, found: list[Feature]) -> None:
-    """Raises BrokenFile if the contract lacks a claim of a feature: with no check, the feature would pass."""
+    """Raise BrokenFile if the contract lacks a claim of a feature: without a check, the feature would pass."""
     value = _value(layout) if found else None
     known = {row[0] for row in value["claims"]} if value else set()
     for feature in found:
         missing = [claim for claim in feature.claims if claim not in known]
         if missing or not feature.claims:
             fault = f"it lacks {', '.join(missing) or 'every claim'} of {feature.id}"
-            raise BrokenFile(layout.contract, fault, remedy=f"Put the claim back. {restoring()}")
+            raise BrokenFile(layout.contract, fault, remedy=f"Restore the claim. {restoring()}")
 
 
 def _packed(contract: Contract) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _packed_check(check: Check) -> str | list[Any]:
 
 
 def _unpacked(row: list[Any]) -> Claim:
-    """The claim that `_packed` made the row of."""
+    """The inverse of `_packed` for one claim."""
     claim_id, text, checks, manual = row
     return Claim(id=claim_id, text=text, checks=[_unpacked_check(check) for check in checks], manual=manual)
 
@@ -130,7 +130,7 @@ def _unpacked_check(value: str | list[Any]) -> Check:
 
 
 def _value(layout: Layout) -> dict[str, Any] | None:
-    """The contract as `_packed` values, which nobody changes; a process parses the same text once."""
+    """The contract as `_packed` values, which callers must not change; a process parses the same text once."""
     path, text = layout.contract, State(layout).text(names.CONTRACT)
     if text is None:
         return None
@@ -172,7 +172,7 @@ def _check_claims(claims: list[Claim], lines: list[int], path: str) -> None:
             raise BrokenFile(path, fault, line=line, remedy=HELP)
         if claim.id.lower() in known:
             fault = f"claim '{claim.id}' appears twice"
-            raise BrokenFile(path, fault, line=line, remedy="Give every claim an id of its own.")
+            raise BrokenFile(path, fault, line=line, remedy="Give every claim a unique id.")
         known.add(claim.id.lower())
 
 
@@ -217,11 +217,11 @@ def _options(block: documents.Block, path: str) -> tuple[str, dict[str, str]]:
     return words[1], options
 
 
-_split: dict[str, tuple[str, ...]] = {}  # a few info strings are shared by all checks of a contract
+_split: dict[str, tuple[str, ...]] = {}  # cache: the checks of a contract share a few info strings
 
 
 def _words(info: str) -> tuple[str, ...]:
-    """The words of an info string, none if it is not shell."""
+    """The words of an info string; () if it is not shell."""
     if info not in _split:
         try:
             _split[info] = tuple(shlex.split(info))

@@ -1,5 +1,5 @@
-"""contract-log.jsonl: append-only, a line for every claim or check that is added, changed, dropped, aimed or accepted, and for
-every setup and service that is added, changed or dropped: replayed, it gives the contract (`replayed`)."""
+"""contract-log.jsonl: append-only, a line for every change of a claim, check, setup or service; a replay gives the
+contract."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.state.state import State
 ADD, CHANGE, DROP, DROP_FEATURE, AIM, ACCEPT = VERBS = ("add", "change", "drop", "drop feature", "aim", "accept")
 SETUP, SERVICE = BLOCKS = ("setup", "service")
 PERSON = "person"
-REMEDY = "Correct that line, or remove it: then its facts about the claim are lost."
+REMEDY = "Correct that line, or remove it and lose its facts about the claim."
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Verb = str
@@ -29,9 +29,9 @@ else:
 class ContractChange(Record):
     """A change of a claim (`drop feature`: of the feature with that id), with its time, run or person, and reason. `old` and
     `new` are the claim before and after a planner's or a person's change; `check` is the adversarial check of a validator;
-    `commit` is the one a person saw when accepting a claim; `fired` are the receipts of a person's new checks, from before they
-    counted. For `setup`, and `service` with its name in `claim`, `old_block` and `new_block` are its block in the contract, ""
-    where there is none."""
+    `commit` is the one a person saw when accepting a claim; `fired` are the receipts of a person's new checks from
+    before they counted. For `setup`, and `service` with its name in `claim`, `old_block` and `new_block` are its block
+    in the contract, or ""."""
 
     verb: Verb
     claim: str
@@ -48,12 +48,12 @@ class ContractChange(Record):
 
     @property
     def block(self) -> str:
-        """The setup or the service that the entry is about, in words; "" for a claim or a feature."""
+        """The name of the entry's setup or service; "" for a claim or a feature."""
         return f"{self.verb} {self.claim}".strip() if self.verb in BLOCKS else ""
 
     @property
     def alters(self) -> bool:
-        """Whether an agent changed the sentence of a claim, or a setup or service that was there."""
+        """Whether an agent changed the sentence of a claim, or an existing setup or service."""
         if self.by == PERSON:
             return False
         if self.verb in BLOCKS:
@@ -62,7 +62,7 @@ class ContractChange(Record):
 
     @property
     def weakens(self) -> bool:
-        """Whether the contract lost a check of the claim, or the claim, and no person wanted that."""
+        """Whether the contract lost the claim or a check of it without a person's decision."""
         if self.by == PERSON:
             return False
         if self.verb != CHANGE or self.old is None or self.new is None:
@@ -86,7 +86,7 @@ def _entry(row: Any) -> ContractChange:
     row = _converted(row) if isinstance(row, dict) else row
     found = schema.faults(row, "the entry", ContractChange)
     if not found and row["verb"] == CHANGE and None in (row.get("old"), row.get("new")):
-        raise InvalidField("a change has the old and the new claim")
+        raise InvalidField("a change needs the old and the new claim")
     if found:
         raise InvalidField("; ".join(found))
     return schema.trusted(ContractChange, row)
@@ -112,7 +112,7 @@ def retired(entries: list[ContractChange]) -> set[str]:
 
 
 def weakened(entries: list[ContractChange]) -> set[str]:
-    """Claims that were dropped, or lost a check of the contract, since a person last decided about their checks."""
+    """Claims that were dropped, or lost a check, since a person last decided about their checks."""
     found: set[str] = set()
     for entry in entries:
         if entry.weakens:
@@ -127,12 +127,12 @@ def _other_checks(entry: ContractChange) -> bool:
 
 
 def set_by_person(entries: list[ContractChange]) -> set[str]:
-    """Claims that a person changed: they are a person's from then on."""
+    """Claims that a person changed and therefore owns."""
     return {entry.claim for entry in entries if entry.by == PERSON and entry.verb == CHANGE}
 
 
 def fired(entries: list[ContractChange]) -> list[Receipt]:
-    """The receipts of checks that a person brought, from before they counted."""
+    """The receipts of a person's new checks from before they counted."""
     return [receipt for entry in entries if entry.by == PERSON for receipt in entry.fired]
 
 
@@ -148,14 +148,14 @@ def accepted(entries: list[ContractChange]) -> set[str]:
 
 
 def changed(entries: list[ContractChange]) -> set[str]:
-    """Claims whose sentence changed, and `setup` and `service NAME` where that changed, went, or came with a later plan."""
+    """Claims whose sentence changed, and `setup` and `service NAME` if changed, removed, or added by a later plan."""
     first = next((_plan_of(entry) for entry in entries if entry.verb == SETUP), None)
     later = [entry for entry in entries if entry.block and entry.new_block and _plan_of(entry) != first]
     return {one.block or one.claim for one in entries if one.alters} | {one.block for one in later if one.by != PERSON}
 
 
 def _plan_of(entry: ContractChange) -> tuple[str, str, str]:
-    """What the entries of one plan for setup and services share; the first begins with the setup, which may be empty."""
+    """The key shared by one plan's entries for setup and services; the first is the setup, which may be empty."""
     return entry.at, entry.by, entry.why
 
 
@@ -166,7 +166,7 @@ def blocks(known: Contract) -> dict[str, str]:
 
 
 def changes(old: dict[str, str], new: dict[str, str], why: str) -> list[ContractChange]:
-    """The entries for setup and services between two contracts, as `blocks` gives them; {} where nothing was ever logged."""
+    """The entries for the difference of two `blocks`; {} if nothing was ever logged."""
     found = []
     for name in dict.fromkeys([*old, *new]):
         before, after = old.get(name, ""), new.get(name, "")
@@ -177,13 +177,13 @@ def changes(old: dict[str, str], new: dict[str, str], why: str) -> list[Contract
 
 
 def replayed_blocks(entries: list[ContractChange]) -> dict[str, str]:
-    """Setup and services as the log has them, in the form of `blocks`; {} for a log of an older version, which has none."""
+    """The `blocks` replayed from the log; {} for a log of an older version, which has none."""
     found = {entry.block: entry.new_block for entry in entries if entry.block}
     return {name: text for name, text in found.items() if text or name == SETUP} if SETUP in found else {}
 
 
 def replayed(entries: list[ContractChange]) -> dict[str, Claim]:
-    """The claims as the log has them, by id."""
+    """{id: claim} replayed from the log."""
     found: dict[str, Claim] = {}
     for entry in entries:
         if entry.verb in (ADD, CHANGE) and entry.new:
@@ -197,8 +197,8 @@ def replayed(entries: list[ContractChange]) -> dict[str, Claim]:
 
 
 def missing(entries: list[ContractChange], known: Contract, why: str) -> list[ContractChange]:
-    """The entries that the log lacks, so that replayed it gives this contract; [] for a log of an older version, which has no
-    setup yet (see `begun`)."""
+    """The entries missing from the log for a replay to give this contract; [] for a log of an older version, which has
+    no setup yet (see `begun`)."""
     old, now, logged = replayed_blocks(entries), {claim.id: claim for claim in known.claims}, replayed(entries)
     if not old:
         return []
@@ -212,10 +212,10 @@ def missing(entries: list[ContractChange], known: Contract, why: str) -> list[Co
 
 
 def begun(entries: list[ContractChange], known: Contract) -> list[ContractChange]:
-    """What the log of an older version lacks to be replayed: this contract as it is, before a plan changes it."""
+    """The entries that make the log of an older version replayable: the present contract, before a plan changes it."""
     if replayed_blocks(entries) or not known.claims:
         return []
-    why, logged = "the contract when its log began to hold all of it", replayed(entries)
+    why, logged = "the contract when its log became complete", replayed(entries)
     claims = [claim for claim in known.claims if logged.get(claim.id) != claim]
     return [
         *changes({}, blocks(known), why),

@@ -41,7 +41,7 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "refuted": {"validating": "failing", "passed": "failing"},
     "needs passed": {"blocked": "todo"},
     "replanned": {"todo": "todo", "failing": "todo", "blocked": "todo"},
-    "retry": dict.fromkeys(STATUSES, "todo"),  # a person's word; what has passed is proven afresh then
+    "retry": dict.fromkeys(STATUSES, "todo"),  # on a person's order; a passed feature must then be proven again
     "block": {"todo": "blocked", "failing": "blocked", "validating": "blocked"},
     "claim set": {
         **dict.fromkeys(("todo", "blocked"), "todo"),
@@ -65,7 +65,7 @@ class TextNote(FeatureNote):
 
 
 class NeedsNote(TextNote):
-    """The features that a blocked worker needs."""
+    """The features that a blocked feature needs."""
 
     features: list[str]
 
@@ -144,7 +144,7 @@ class Feature(Record):
         return None
 
     def cuts(self, since: tuple[str, ...] = ("judged",)) -> int:
-        """The number of runs on the feature that were cut short since the newest note of one of these kinds."""
+        """The number of interrupted runs on the feature since the newest note of one of these kinds."""
         kinds = [note["kind"] for note in self.notes]
         start = max((index for index, kind in enumerate(kinds) if kind in since), default=0)
         return kinds[start:].count("cut")
@@ -161,17 +161,17 @@ class Feature(Record):
 
     @property
     def tries_left(self) -> int:
-        """The judged tries that are left before the feature needs a planner or a person."""
+        """The judged attempts left before the feature needs a planner or a person."""
         return (TRIES_REPLANNED if self.replanned else TRIES) - self.attempts
 
 
 _last: list[tuple[bytes | None, list[dict[str, Any]], list[bytes]]] = [(None, [], [])]
-# What this process parsed or rendered last: the bytes, the rows, and after `render` the line of each.
+# Cache of the last parse or render: the bytes, the rows, and after `render` the line of each.
 
 
 def parse(data: bytes | None, path: str, *, ours: bool = False) -> list[Feature]:
-    """The features in file order; [] if the file is absent; raises BrokenFile if it is malformed. `ours`: the harness wrote these
-    bytes, so the rows need no second look. A process parses the same bytes once."""
+    """The features in file order; [] if the file is absent; raises BrokenFile if it is malformed. `ours`: the harness
+    wrote these bytes, so validation is skipped. A process parses the same bytes once."""
     if data is None:
         return []
     if data != _last[0][0]:
@@ -192,7 +192,7 @@ def _parsed(data: bytes, path: str, ours: bool) -> list[dict[str, Any]]:
         if found := _faults(row):
             raise BrokenFile(path, "; ".join(found), line=number, remedy=f"Correct that feature. {restoring()}")
     for index, fault in schema.placed_name_faults((row["id"] for row in rows), "feature"):
-        raise BrokenFile(path, fault, line=index + 2, remedy=f"Give every feature an id of its own. {restoring()}")
+        raise BrokenFile(path, fault, line=index + 2, remedy=f"Give every feature a unique id. {restoring()}")
     return rows if whole else [Feature(**row).asdict() for row in rows]
 
 
@@ -204,7 +204,7 @@ def _faults(row: object) -> list[str]:
 
 
 def load(layout: Layout) -> list[Feature]:
-    """The features of the mission, as `parse` returns them; raises BrokenFile where we wrote some and the file is gone."""
+    """The features of the mission, as `parse` returns them; raises BrokenFile if a written file is gone."""
     state = State(layout)
     data = state.data(names.FEATURES)
     if data is None and journal.read_ledger(layout).get(names.FEATURES):
@@ -223,7 +223,7 @@ def named(note: dict[str, Any]) -> list[str]:
 
 
 def render(features: list[Feature]) -> bytes:
-    """The bytes of features.json: one feature a line. A line whose feature did not change is taken as it is."""
+    """The bytes of features.json, one feature per line; lines of unchanged features are reused."""
     data, rows, lines = _last[0]
     known = {row["id"]: (row, line) for row, line in zip(rows, lines or _lines(data or b"", rows), strict=False)}
     made, fresh = [], []
@@ -242,7 +242,7 @@ def render(features: list[Feature]) -> bytes:
 
 
 def _lines(data: bytes, rows: list[dict[str, Any]]) -> list[bytes]:
-    """The line of each row where the file has one feature a line, as `render` writes it; none where it has not."""
+    """The line of each row if the file has one feature per line, as from `render`; else []."""
     head, *lines = data.split(b"\n")
     if len(lines) != len(rows) + 2 or head != b'{"features":[':
         return []
@@ -269,14 +269,14 @@ def move(feature: Feature, event: str) -> None:
 
 
 def restart(feature: Feature, event: str, at: str, why: str) -> None:
-    """Move the feature as a person wants it, with all its tries."""
+    """Move the feature on a person's order, and reset its attempts."""
     move(feature, event)
     feature.attempts, feature.replanned = 0, False
     feature.note(at, "person", "retry", text=why)
 
 
 def judged(feature: Feature, at: str, by: str) -> None:
-    """Count a try that was judged: the only place where `attempts` grows."""
+    """Count a judged attempt: the only place where `attempts` grows."""
     feature.attempts += 1
     feature.note(at, by, "judged")
 

@@ -1,4 +1,4 @@
-"""issues.jsonl: known defects that are not fixed yet; append-only, each later state of an issue is a line of its own."""
+"""issues.jsonl: known unfixed defects; append-only, each later state of an issue is another line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ else:
 
 
 class IssueReport(Record):
-    """An issue as an agent or a person gives it."""
+    """An issue as reported by an agent or a person."""
 
     title: str
     severity: Severity
@@ -50,7 +50,7 @@ class IssueChange(IssueRow):
 
 
 class Issue(IssueReport, IssueRow):
-    """One issue in its newest state: `open`, `planned` (a planner has seen it) or `closed` (by a person, for good)."""
+    """One issue in its newest state: `open`, `planned` (a planner has seen it) or `closed` (by a person, permanently)."""
 
     state: Progress = "open"
 
@@ -63,10 +63,10 @@ def load(layout: Layout) -> list[Issue]:
         if "title" in row:
             one = schema.record(Issue, row, HAS)
             if one.id in found:
-                raise InvalidField(f"there is an issue {one.id} already")
+                raise InvalidField(f"the issue {one.id} exists already")
         else:
             change = schema.record(IssueChange, row, HAS)
-            one = found[change.id]  # a planner may come too late
+            one = found[change.id]  # a planner may be too late
             one = one.replace(state="closed" if one.state == "closed" else change.state)
         found[one.id] = one
 
@@ -81,8 +81,8 @@ def serious(found: list[Issue]) -> list[Issue]:
 
 
 def new(found: list[Issue], given: list[dict[str, Any]], by: str) -> list[Issue]:
-    """The given issues (already validated) with the next numbers, which the caller's state lock keeps unique. It skips a title
-    that an open issue has."""
+    """The given validated issues with the next numbers, unique under the caller's state lock, without titles that an
+    open issue has."""
     known = {issue.title.strip().lower() for issue in found if issue.state != "closed"}
     made: list[Issue] = []
     for value in given:

@@ -1,5 +1,5 @@
-"""mission.json and the format file: the identity of the mission, and whether this version can read its folder; and SPEC.md,
-which a person writes in theirs."""
+"""mission.json and the format file: the mission's identity, and whether this version can read its folder; and the
+person's SPEC.md in the project folder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from harness.state import files, migrations, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
-AT = "-at-"  # in the name of a branch: what follows is the snapshot at which a restore began it
-SPEC_CHARS = 24_000  # of SPEC.md that a prompt shows
+AT = "-at-"  # in a branch name, before the snapshot from which a restore began it
+SPEC_CHARS = 24_000  # maximum length of SPEC.md in a prompt
 
 
 class Mission(Record):
@@ -33,13 +33,13 @@ def exists(layout: Layout) -> bool:
 
 
 def check_format(layout: Layout) -> None:
-    """Raises UsageFault if there is no mission, BrokenFile if its format is older, or unknown."""
+    """Raise UsageFault if there is no mission, BrokenFile if its format is older or unknown."""
     text, start = State(layout).text(names.FORMAT), f"start {command()}, or: {command('init')}"
     if text is None:
         raise UsageFault(f"There is no mission in {layout.project}. Write SPEC.md there and {start}")
     if migrations.is_due(layout):
         remedy = f"The next start migrates it to format {migrations.FORMAT}: {start}"
-        raise BrokenFile(layout.format, f"format {text.strip()} is that of an older harness", line=1, remedy=remedy)
+        raise BrokenFile(layout.format, f"format {text.strip()} is from an older harness", line=1, remedy=remedy)
     if text.strip() != str(migrations.FORMAT):
         remedy = (
             f"This harness reads format {migrations.FORMAT}: use the version that wrote the folder, or a newer one."
@@ -70,16 +70,16 @@ def new_id(project: str) -> str:
 
 
 def asked_spec(layout: Layout) -> bytes | None:
-    """The person's SPEC.md; None where it is absent."""
+    """The person's SPEC.md; None if it is absent."""
     return files.read(layout.asked_spec)
 
 
 def asked_spec_text(layout: Layout) -> str | None:
-    """The person's SPEC.md as text; None where it is absent, BrokenFile where it is no UTF-8."""
+    """The person's SPEC.md as text; None if it is absent. Raises BrokenFile if it is not UTF-8."""
     return files.read_text(layout.asked_spec)
 
 
 def spec_changed(layout: Layout) -> bool:
-    """Whether the person's SPEC.md differs from the accepted copy; an absent or empty one asks for nothing."""
+    """Whether the person's SPEC.md differs from the accepted copy; False if it is absent or empty."""
     found = asked_spec(layout)
     return bool(found and found.strip()) and found != State(layout).data(names.SPEC)

@@ -1,4 +1,4 @@
-"""A run in progress: its opening, which does not change, and its outcome, which it writes when it closes."""
+"""A run in progress: its immutable opening, and its outcome, which it writes at the end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_NOTES = 10
 
 
 class StartedRun(Record, frozen=True):
-    """A run that has begun, alive or dead: the folder of its mission, and its context."""
+    """A started run, alive or dead: the layout of its mission, and its context."""
 
     layout: Layout
     context: RunContext
@@ -43,22 +43,22 @@ class StartedRun(Record, frozen=True):
 
     @property
     def capability(self) -> str:
-        """Recovery reads the tree of a dead run only if its feature is in progress, as a role that commits leaves it."""
+        """The capability for recovery, which reads the tree of a dead run only if its feature is in progress."""
         return "commits"
 
     @property
     def sealed(self) -> bool:
-        """Whether nothing that the run started can have changed the mission's state."""
+        """Whether the run's programs cannot have changed the mission's state."""
         return self.context.confined == BUBBLEWRAP
 
     @property
     def checkout(self) -> str:
-        """The working folder of git that the run works in: its tree; of an older harness, perhaps the project's repository."""
+        """The git working folder of the run: its worktree, or for an older harness possibly the project's repository."""
         return self.context.folder or self.layout.top
 
     @property
     def workplace(self) -> str:
-        """The folder where the run's agent works and its checks run: the project's place in the checkout."""
+        """The folder in which the agent works and checks run: the project's place in the checkout."""
         return self.layout.within(self.checkout)
 
     @property
@@ -69,9 +69,9 @@ class StartedRun(Record, frozen=True):
 
 class OpenRun(StartedRun, frozen=True):
     """A live run and its inputs. `claims` are those of the feature at opening. Its guardians inherit the descriptors of its
-    lease, `keep`. `started` is on the monotonic clock. `confinement`: what checks and services may touch besides their folders,
-    None for all; `home`: their HOME, "" for the user's. `given`: what its agents get of the workspace, None for nothing.
-    `transcripts`: the folder of its transcripts, "" for that of the run. `mark`: of its processes, "" for its id."""
+    lease, `keep`. `started` is on the monotonic clock. `confinement`: of checks and services, None for none; `home`:
+    their HOME, "" for the user's. `given`: the workspace snapshot of its agents, or None. `transcripts`: the folder of
+    its transcripts, "" for that of the run. `mark`: the tag of its processes, "" for its id."""
 
     mission: Mission
     settings: Config
@@ -87,7 +87,7 @@ class OpenRun(StartedRun, frozen=True):
 
     @property
     def tag(self) -> str:
-        """The mark of every process that this run starts."""
+        """The tag of every process that this run starts."""
         return self.mark or f"{self.mission.id}/{self.id}"
 
     @property
@@ -101,7 +101,7 @@ class OpenRun(StartedRun, frozen=True):
         return made.replace(confinement=self.confinement, home=self.home)
 
     def note(self, outcome: Outcome, tag: str, text: str, feature: str = "") -> None:
-        """One entry of this role for raw.md, which lands with the outcome; a line that is too long is shortened."""
+        """Add an entry of this role for raw.md, written with the outcome; too long a line is shortened."""
         text = raw.one_line(text)
         if len(text) > raw.MAX_NOTE_CHARS:
             text = text[: raw.MAX_NOTE_CHARS - 1] + "…"
@@ -182,18 +182,18 @@ class Outcome(Record):
 
     @contract.setter
     def contract(self, value: Contract) -> None:
-        """The contract after the run has closed."""
+        """Set the contract as of the end of the run."""
         self._contract = value
         self.changes.put(names.CONTRACT, contract.render(value).encode())
 
     def take_not_passed(self) -> None:
-        """The first line of the reason says `not_passed`."""
+        """Move `not_passed` into the first line of the reason."""
         if self.not_passed not in self.reason:
             first, *rest = self.reason.split("\n")
             self.reason = "\n".join(["; ".join(filter(None, [first, self.not_passed])), *rest])
 
     def begin_changes(self) -> None:
-        """No change yet; queue and contract are as they are on disk now."""
+        """Reset the changes, and read queue and contract from disk."""
         self.changes, self._contract, self._at = Changes(), None, clock.stamp(clock.now())
         found = State(self.layout).read(names.FEATURES)
         self._queue_version = found.version
@@ -201,15 +201,15 @@ class Outcome(Record):
 
     @property
     def at(self) -> str:
-        """The time as a timestamp; all that one settle writes has the same, as a playback has."""
+        """The timestamp for everything that one settle writes, the same as in a replay."""
         return self._at or clock.stamp(clock.now())
 
     def take_queue(self, queue: list[Feature], feature: str) -> None:
-        """Use these features, and the one with this id, if there is one, as the feature of the run."""
+        """Use these features; the one with this id, if any, is the feature of the run."""
         self.features, self.feature = queue, next((one for one in queue if one.id == feature), None)
 
     def save(self) -> None:
-        """The current features are a change; it does not land where somebody else changed them since `begin_changes`."""
+        """Stage the current features; the commit fails if they changed on disk since `begin_changes`."""
         self.changes.put(names.FEATURES, features.render(self.features), expect=self._queue_version or None)
 
 
@@ -226,7 +226,7 @@ class Run(Record, frozen=True):
 
 
 def place_of(layout: Layout, context: RunContext, tag: str, settings: Config, keep: list[int]) -> CheckEnvironment:
-    """The working folder as the check environment of the run with this context, as it was at opening."""
+    """The check environment of the run with this context, in its working folder."""
     run = StartedRun(layout=layout, context=context)
     environment = CheckEnvironment(directory=run.workplace, tag=tag, seconds=settings.check_seconds, keep=keep)
     environment.checkout = run.checkout if layout.prefix else ""
@@ -235,15 +235,15 @@ def place_of(layout: Layout, context: RunContext, tag: str, settings: Config, ke
 
 
 def add_notes(layout: Layout, context: RunContext, notes: list[tuple[str, str]]) -> None:
-    """Append notes of an agent to raw.md, and to the list of the run, which limits their number."""
+    """Append an agent's notes to raw.md, and to the run's list, which limits their number. Raises UsageFault."""
     if not notes:
         return
     state, name = State(layout), names.of_run(context.run, names.NOTES)
-    with state.lock_of(name):  # agents may note in parallel, and every note counts
+    with state.lock_of(name):  # agents may add notes in parallel
         before = (state.data(name) or b"").count(b"\n")
         if before + len(notes) > MAX_NOTES:
-            limit = f"A run may note {MAX_NOTES} entries; {before} are noted"
-            raise UsageFault(f"{limit}. Keep what the next stranger needs most.")
+            limit = f"A run may add {MAX_NOTES} notes; it has {before}"
+            raise UsageFault(f"{limit}. Keep those most useful to the next run.")
         checked = [(tag, raw.checked(tag, text, in_run=True)) for tag, text in notes]
         raw.append(layout, context.role, context.feature, checked)
         state.add(name, b"".join(encoding.dump_json({"tag": tag, "text": text}) for tag, text in checked))

@@ -1,4 +1,4 @@
-"""orders.jsonl: what a person ordered, and what came of it. Each order has a line, and one more once it is applied or refused."""
+"""orders.jsonl: a person's orders and their results. Each order has a line, and another once it is applied or refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.state.state import Changes, State
 
 
 class OrderResult(Record):
-    """The result of an order: `state` is applied or refused, `said` the message for the person."""
+    """The result of an order. `state`: applied or refused; `said`: the message for the person."""
 
     id: str
     at: str
@@ -33,14 +33,14 @@ class Order(Record):
 
 
 class OrderWaits(Exception):
-    """The order waits until this run has ended."""
+    """The order must wait until this run has ended."""
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"noted; it is applied when the run that is under way ends ({run_id})")
+        super().__init__(f"noted; it is applied when the current run ends ({run_id})")
 
 
 class OrderContext(Record):
-    """What an order changes, before it is written: features and other changes. `busy`: {feature: the live run that claims it}."""
+    """The pending effect of an order: features and other changes. `busy`: {feature: the live run that claims it}."""
 
     layout: Layout
     features: list[Feature]
@@ -49,7 +49,7 @@ class OrderContext(Record):
     busy: dict[str, str]
 
     def free(self, feature_id: str) -> Feature:
-        """The feature, for a change of its status; raises Waits where a live run claims it."""
+        """The feature, for a change of its status; raises OrderWaits if a live run claims it."""
         feature = features.find(self.features, feature_id)
         if feature_id in self.busy:
             raise OrderWaits(self.busy[feature_id])

@@ -13,26 +13,26 @@ from harness.state.layout import Layout, command
 HEAD_BYTES = 1024
 TAIL_BYTES = 3072
 FLAKY = "flaky: "
-NOT_FIRED = 69  # exit of a check that could not be run; its output begins with why
+NOT_FIRED = 69  # exit code of a check that could not run; its output begins with the reason
 OWN_FOLDER = "names a folder of the mission: "
-REWRITTEN = " while a check ran, and it is again as it was"  # how a sign about a file that decides ends
-WARNING = "warning: "  # how a note begins that is no sign
+REWRITTEN = " while a check ran, and it is again as it was"  # suffix of a sign about a file that decides a check
+WARNING = "warning: "  # prefix of a note that is not a sign
 OUTSIDE = "outside"  # the phase of the second sweep, in a plain environment
-INSIDE_ONLY = (  # behind "VAL-001 is red (exit 1)"
+INSIDE_ONLY = (  # after "VAL-001 is red (exit 1)"
     "with a plain environment in a fresh clone, so it passes only inside the harness ([checks] needs in config.toml names "
     "variables that a project's own tests require)"
 )
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Seconds = float
 else:
     Seconds = schema.NUMBER.part("a number of seconds, 0 or above", lambda value: 0 <= value < 1e15)
 
 
 class Receipt(Record):
-    """One run of one check. `phase`: before, after, blame, sweep or outside; `exit` None: a timeout. `flaky`: red at first, green
-    when run again. `notes`: context such as reward-hacking signals in the diff, or what a fresh clone lacks. `reason`: why it is
-    red whatever its exit, "" where its exit decides."""
+    """One run of one check. `phase`: before, after, blame, sweep or outside; `exit` None: a timeout. `flaky`: red at
+    first, green when repeated. `notes`: context such as reward-hacking signals in the diff, or what a fresh clone
+    lacks. `reason`: why it is red regardless of its exit; "" if the exit decides."""
 
     claim: str
     command: str
@@ -59,12 +59,12 @@ class Receipt(Record):
     @property
     def signs(self) -> list[str]:
         """The reward-hacking signals among the notes: a validation of the claim's own feature saw them in the diff."""
-        own = self.notes[:-1] if self.flaky else self.notes  # the last note of a flaky one says how it was flaky
+        own = self.notes[:-1] if self.flaky else self.notes  # the last note of a flaky receipt describes the flakiness
         if self.phase == "after":
             return [note for note in own if not note.startswith(WARNING)]
         return [
             note for note in own if note.startswith(OWN_FOLDER) or note.endswith(REWRITTEN)
-        ]  # others: what a clone lacks
+        ]  # the others: what a clone lacks
 
     @property
     def verdict(self) -> str:
@@ -77,8 +77,8 @@ class Receipt(Record):
 
     @property
     def fault(self) -> str:
-        """What was wrong in a red check, on one line: what its output says, or the check where that says nothing, or no more
-        than the name of an exception."""
+        """The failure of a red check on one line: from its output, else the check itself; both if the output has only
+        the name of an exception."""
         if self.reason or self.exit == NOT_FIRED:
             return self.reason or faults.first(self.output)
         said, check = faults.of_output(self.output), " ".join(self.command.split())
@@ -87,7 +87,7 @@ class Receipt(Record):
 
 
 def shortened(head: bytes, tail: bytes, length: int) -> str:
-    """Head and tail of an output of `length` bytes as text that may be kept, with the number of bytes left out between them."""
+    """Head and tail of an output of `length` bytes as clean text, with the number of omitted bytes between them."""
     left_out = length - len(head) - len(tail)
     gap = f"\n[… {left_out} bytes left out …]\n".encode() if left_out else b""
     return redaction.received((head + gap + tail).decode("utf-8", "replace"))

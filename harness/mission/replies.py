@@ -33,7 +33,7 @@ class ReplyNote(Record):
 
 
 class CheckpointRequest(Record):
-    """A checkpoint that an agent asks for: the mission waits for a person, who reads the text."""
+    """A checkpoint requested by an agent: the mission waits for a person to read the text."""
 
     name: Name
     text: PlainText
@@ -86,7 +86,7 @@ class AdversarialCheck(Record):
 
 
 class PlanReply(Reply):
-    """A plan; `reason`: why a setup or service that is there changes."""
+    """A plan; `reason`: why an existing setup or service changes."""
 
     features: list[PlannedFeature]
     contract: list[PlannedClaim]
@@ -121,7 +121,7 @@ class CurationReply(Reply):
 COMMANDS = {
     "plans": ("run", "ready", "setup", "checks"),
     "judges": ("run",),
-}  # the keys of what is run, which is linted
+}  # the keys of commands, which are linted
 SCHEMAS: dict[str, type[Reply]] = {
     "plans": PlanReply,
     "commits": WorkReply,
@@ -162,12 +162,12 @@ def _rule_faults(capability: str, value: dict[str, Any]) -> list[str]:
     if capability == "commits" and value["status"] == "blocked" and not value.get("reason", "").strip():
         found = ["a blocked reply needs a 'reason'"]
     if capability == "judges" and len(value.get("checks", [])) > MAX_CHECKS:
-        found = [f"at most {MAX_CHECKS} checks a run, the worst first"]
+        found = [f"at most {MAX_CHECKS} checks per run, the most important first"]
     return found
 
 
 def parse(capability: str, text: str) -> dict[str, Any]:
-    """The reply in a JSON text, as it may be kept; raises Refused with every fault."""
+    """The cleaned reply in a JSON text; raises RequestRefused with every fault."""
     try:
         value = json.loads(text)
         encoding.compact(value).encode()
@@ -177,7 +177,7 @@ def parse(capability: str, text: str) -> dict[str, Any]:
             f"The reply is not JSON: line {fault.lineno}, {fault.msg}. Correct it and reply again."
         ) from None
     except (ValueError, RecursionError) as fault:  # too deep, a number too long, or half of a surrogate pair
-        raise RequestRefused(f"The reply cannot be kept: {fault}. Correct it and reply again.") from None
+        raise RequestRefused(f"The reply cannot be stored: {fault}. Correct it and reply again.") from None
     found = faults(capability, value)
     if found:
         raise RequestRefused("The reply is not accepted:\n" + "\n".join(f"- {fault}" for fault in found))
@@ -186,7 +186,7 @@ def parse(capability: str, text: str) -> dict[str, Any]:
 
 def find(capability: str, messages: list[str]) -> dict[str, Any] | None:
     """The reply in the messages of an agent: the last ```json harness block, else the last ```json block that is valid, else
-    None. Raises Refused if the last marked block is invalid."""
+    None. Raises RequestRefused if the last marked block is invalid."""
     marked = [block for message in messages for block in documents.fenced_blocks(message, "json harness")]
     if marked:
         return parse(capability, marked[-1])

@@ -1,4 +1,4 @@
-"""Roles: `<name>.md` (front matter and prompt) and `<name>.py` (the script), found in folders and never listed in code."""
+"""Roles: `<name>.md` (front matter and prompt) and `<name>.py` (the script), discovered in folders, not listed in code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READS = (
 class FrontMatter(Record):
     """The front matter of a role. `plans`: its reply is a plan; `commits`: it takes a feature, and its changes to the tree become
     a commit; `judges`: its checks decide; `curates`: code compacts the notes, with or without an agent. At most one of these.
-    `agent_optional`: the role works without a reply of its agent."""
+    `agent_optional`: the role works without an agent's reply."""
 
     name: str
     summary: str
@@ -83,7 +83,7 @@ def load(layout: Layout, name: str) -> Role:
 
 
 def words(layout: Layout, name: str) -> str:
-    """The exact body of a role's file, which need not be one that runs; raises UsageFault if there is none, BrokenFile."""
+    """The exact body of a role's file, which need not be runnable. Raises UsageFault if there is none, or BrokenFile."""
     value, _ = _meta(layout, name)
     if not value:
         raise UsageFault(
@@ -93,7 +93,7 @@ def words(layout: Layout, name: str) -> str:
 
 
 def due(layout: Layout) -> dict[str, str]:
-    """{capability: the role that runs for it}: the first with it, ours before the mission's own, then by name."""
+    """{capability: the role that runs for it}: the first with it, built-in roles before the mission's, then by name."""
     found: dict[str, str] = {}
     for folder in reversed(folders(layout)):
         for name in _names(folder):
@@ -101,7 +101,7 @@ def due(layout: Layout) -> dict[str, str]:
         if not (lacking := [capability for capability in CAPABILITIES if capability not in found]):
             return found
     own = os.path.join(layout.roles, "NAME.md")
-    raise UsageFault(f"No role here {lacking[0]}. Say '{lacking[0]}: true' in the front matter of one: {own}")
+    raise UsageFault(f"No role here {lacking[0]}. Write '{lacking[0]}: true' into the front matter of one: {own}")
 
 
 def capability_of(layout: Layout, name: str) -> str:
@@ -111,8 +111,8 @@ def capability_of(layout: Layout, name: str) -> str:
 
 
 def _meta(layout: Layout, name: str) -> tuple[dict[str, Any], str]:
-    """The fields and the path of the role's file; ({}, "") if there is none. A file that replaces ours and names no capability
-    has the capabilities of ours."""
+    """(fields, path) of the role's file; ({}, "") if there is none. A file that replaces a built-in role without naming
+    a capability inherits its capabilities."""
     found = list(_found(layout, name))
     if not found:
         return {}, ""
@@ -135,12 +135,12 @@ def agents_of(settings: Config, role: Role) -> list[str]:
 
 
 def _common() -> str:
-    """The text before every role's own; without it an agent would not know the rules that all share."""
+    """The text of common.md, which precedes every role's own; raises BrokenFile if it is missing."""
     path = os.path.join(home(), "roles", "common.md")
     text = files.read_text(path)
     if text is None:
-        remedy = "Put it back from the harness as it was installed; in a checkout: git restore roles/common.md"
-        raise BrokenFile(path, "the words that all roles share are not there", remedy=remedy)
+        remedy = "Restore it from the installed harness; in a checkout: git restore roles/common.md"
+        raise BrokenFile(path, "the text shared by all roles is missing", remedy=remedy)
     return text
 
 
@@ -152,10 +152,10 @@ def _parse(path: str, name: str, text: str) -> dict[str, Any]:
         known = f"(known: {', '.join(READS)})"
         found += [SchemaFault.of(f"'reads' has the unknown '{item}' {known}", path, "reads") for item in unknown]
         other = meta["name"] != name
-        found += [SchemaFault.of(f"'name' must be '{name}', as the file is called", path, "name")] * other
+        found += [SchemaFault.of(f"'name' must be '{name}', the name of the file", path, "name")] * other
         does = [key for key in CAPABILITIES if meta.get(key)]
         words = " and ".join(f"'{key}'" for key in does)
-        found += [SchemaFault.of(f"{words} do not go together: say one", path, does[0])] if len(does) > 1 else []
+        found += [SchemaFault.of(f"{words} exclude each other: choose one", path, does[0])] if len(does) > 1 else []
     if found:
         line = line_of(text, found[0].key)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="docs/contract.md lists the keys.")

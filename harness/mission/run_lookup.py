@@ -1,4 +1,4 @@
-"""Where past runs are: in the mission, and in the missions that were put away."""
+"""Finds past runs in the mission and in archived missions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.state.state import State
 
 
 def require(layout: Layout) -> None:
-    """Raises UsageFault where there is no mission, BrokenFile where its format is not known; an older one will do."""
+    """Raise UsageFault without a mission, BrokenFile for an unknown format; an older format is accepted."""
     if not migrations.is_due(layout):
         mission.check_format(layout)
 
 
 def missions(layout: Layout) -> list[Layout]:
-    """The mission, and those of its archive."""
+    """The mission and its archived missions."""
     state = State(layout)
     archived = [layout.archive_of(name) for name in state.list(names.ARCHIVED)]
     found = [Layout(layout.project, path) for path in archived]
@@ -27,9 +27,8 @@ def missions(layout: Layout) -> list[Layout]:
 
 
 def find(layout: Layout, name: str, *, forgotten: bool = False) -> tuple[Layout, str]:
-    """The mission that has the run, and the run's id. `name` is an id, or `MISSION/RUN` for one of an archived mission. Raises
-    UsageFault where there is no such run, where several archived missions have one, and, unless `forgotten`, where a person
-    removed it."""
+    """(mission with the run, run id). `name` is an id, or `MISSION/RUN` for a run of an archived mission. Raises UsageFault
+    if there is no such run, if several archived missions have one, or, unless `forgotten`, if a person removed it."""
     require(layout)
     above, _, run_id = name.rpartition("/")
     found = [one for one in missions(layout) if _has(one, run_id) and above in ("", mission.read(one).id)]
@@ -50,13 +49,13 @@ def _has(layout: Layout, run_id: str) -> bool:
 
 
 def title(layout: Layout, run_id: str) -> str:
-    """The run as `find` takes it: of an archived mission with the mission's id."""
+    """The name of the run for `find`; for an archived mission with the mission's id."""
     return f"{mission.read(layout).id}/{run_id}" if layout.state != Layout(layout.project).state else run_id
 
 
 def before(layout: Layout, run_id: str, role: str) -> Iterator[str]:
-    """The ids of the finished runs of a role before this run, the newest first, without those that were forgotten. A line is
-    parsed only where it may be one."""
+    """The ids of a role's finished runs before this run, newest first, without forgotten ones. Parses only candidate
+    lines."""
     own, same = (f'"{key}":{encoding.compact(text)}'.encode() for key, text in (("run", run_id), ("role", role)))
     passed, gone = not State(layout).exists(names.of_run(run_id, names.RESULT)), runs.forgotten(layout)
     for start, line in json_lines.backwards(layout.run_log):

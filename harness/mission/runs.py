@@ -19,9 +19,9 @@ from harness.state.state import State
 GOOD = ("ok", "no_op", "timeout_after_result")
 CUT = ("idle", "wall", "limit", "killed", "startup_hang")
 OUTCOMES = (*GOOD, *CUT, "auth", "config", "agent_error", "refused", "conflict")
-UNFINISHED = ("blocked", "cut")  # the outcomes of commits whose work is not done
+UNFINISHED = ("blocked", "cut")  # outcomes of commits with unfinished work
 FREE_OF_BLAME = ("limit", "auth", "config", "killed", "conflict")
-SEALED_TOO = (names.WORKSPACE,)  # where it exists: runs without a workspace have the digest of older versions
+SEALED_TOO = (names.WORKSPACE,)  # if it exists: runs without a workspace keep the digest of older versions
 SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.jsonl")
 MAX_ID_CHARS = 200
 NO_RUN = "the line is not a finished run"
@@ -29,12 +29,12 @@ LAST_DAY = 253402300799
 MAX_STATED_SECONDS, MAX_JITTER_SECONDS = (
     8 * 24 * 3600,
     60,
-)  # of a wait for a vendor: what it may state, and what is added to that
-CLOCK_STEP = 60  # by as much a clock may be set back while it is kept right
+)  # limits of a wait for a vendor: the stated time, and the margin added to it
+CLOCK_STEP = 60  # seconds by which clock synchronisation may set a clock back
 WRITES = "a run writes"
-LEASE = "run-"  # the beginning of the names of leases among the locks
+LEASE = "run-"  # prefix of leases among the locks
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Moment = int
     Mark = list[Any]
     RawMark = list[Any]
@@ -48,7 +48,7 @@ else:
 class RunContext(Record):
     """The state when the run opened. `untracked`: {path: sha256, or size:mtime of a large or unreadable file}; `dirty`: {tracked
     path that differed from HEAD: object with its content, "" if the file was gone}; `version`: of the harness; `folder`: the
-    tree where the run works, "" for the project folder; `temporary`: where its temporary folders are; `confined`: its tier of
+    run's worktree, "" for the project folder; `temporary`: the place of its temporary folders; `confined`: its tier of
     confinement; `started`: by the `loop`, by `hand`, or by hand `again`, "" in records of older versions."""
 
     run: str
@@ -78,8 +78,8 @@ class RunContext(Record):
 
 class Totals(Record):
     """Running totals over all finished runs; None if no agent reported a value. `since_green`: runs since a claim was newly
-    proven; `rejected`: planner runs in a row without an accepted plan; `uncounted`: runs with a cost that is not, or not
-    completely, in `cost_usd`."""
+    proven; `rejected`: planner runs in a row without an accepted plan; `uncounted`: runs whose cost is missing from
+    `cost_usd`, at least in part."""
 
     runs: Whole = 0
     seconds: Count = 0.0
@@ -99,7 +99,7 @@ class RunResult(Record):
     `sweep`: {tree, contract, spec} of a final sweep. `mark`: the fingerprint of what decisions depend on, after the run.
     `seal`: the run digest. `agents`: every agent in turn; `agent` answered. `until`: unix seconds until which its vendor
     accepts no request, 0 if there is no wait. `unlanded`: why a branch or folder is behind its work; `confined`: the tier of
-    confinement of what the run started, "" for none; `secrets`: what of its work is, or may be, a secret, in words."""
+    confinement of the run's programs, "" for none; `secrets`: certain or possible secrets in its work, in words."""
 
     run: str
     role: str
@@ -136,7 +136,7 @@ class RunResult(Record):
 
     @property
     def ended(self) -> int:
-        """When it ended, in unix seconds."""
+        """The end of the run, in unix seconds."""
         return clock.seconds_of(self.at)
 
     @property
@@ -146,13 +146,13 @@ class RunResult(Record):
 
     @property
     def negative(self) -> bool:
-        """Whether a person who started the run by hand should see exit code 10."""
+        """Whether a run started by hand ends with exit code 10."""
         return self.verdict == "red" or self.outcome not in GOOD or self.accepted is False
 
 
 class EscalationAnswer(Record):
-    """The answer of a person to an escalation, a line of answers.jsonl. `after`: the newest run at that time, or ""; counters of
-    runs in a row restart after it."""
+    """A person's answer to an escalation, a line of answers.jsonl. `after`: the newest run at that time, or "";
+    counters of consecutive runs restart after it."""
 
     at: str
     by: str
@@ -175,8 +175,8 @@ class Tombstone(Record):
 
 
 def waits(ended: int, until: int, now: int) -> bool:
-    """Whether a run that `ended` then makes the mission wait `until` then. A time that no vendor's limit can explain comes from
-    a clock that was wrong, at the end of that run or now: then its vendor is asked again."""
+    """Whether a run that ended at `ended` makes the mission wait until `until`. A time beyond any vendor's limit means
+    a wrong clock, then or now: the vendor is then asked again."""
     return ended - CLOCK_STEP <= now < until <= ended + MAX_STATED_SECONDS + MAX_JITTER_SECONDS + CLOCK_STEP
 
 
@@ -186,18 +186,18 @@ def new_id(role: str, feature: str, at: int) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether a text can be a run's id, which is a folder's name."""
+    """Whether a text is a valid run id, which is also a folder name."""
     return schema.is_name(text, MAX_ID_CHARS)
 
 
 def require_id(wish: str) -> None:
-    """Raises UsageFault for what cannot be a run's id."""
+    """Raise UsageFault unless it is a valid run id."""
     if not is_id(wish):
-        raise UsageFault(f"'{wish[:80]}' cannot be a run's id.")
+        raise UsageFault(f"'{wish[:80]}' is not a valid run id.")
 
 
 def make(layout: Layout, wish: str) -> tuple[str, RunLayout]:
-    """The folder of a new run, made exclusively: `wish`, or `wish-2`, `wish-3`… if the name is taken."""
+    """Create the folder of a new run exclusively: `wish`, or `wish-2`, `wish-3`… if the name is taken."""
     state, name, number = State(layout), wish, 1
     while not state.claim_folder(f"{names.RUNS}/{name}"):
         number += 1
@@ -211,7 +211,7 @@ def context(layout: Layout, run_id: str) -> RunContext:
 
 
 def result(layout: Layout, run_id: str) -> RunResult | None:
-    """result.json of a run, None while it has none."""
+    """result.json of a run; None while it is absent."""
     there = State(layout).exists(names.of_run(run_id, names.RESULT))
     return _record(RunResult, layout, run_id, names.RESULT) if there else None
 
@@ -235,13 +235,13 @@ def open_runs(layout: Layout) -> list[str]:
 
 
 def is_dead(layout: Layout, run_id: str) -> bool:
-    """Whether nobody holds the lease of this run any more: no process of it lives."""
+    """Whether the lease of this run is free: none of its processes lives."""
     paths = layout.run(run_id)
     return files.is_free(paths.lock) and folder_lock.is_free(paths.folder)
 
 
 def finished(layout: Layout, most: int | None = None) -> Iterator[RunResult]:
-    """Finished runs (of the first `most` bytes), last first; reads only as far as the caller asks."""
+    """Finished runs (of the first `most` bytes), last first; reads lazily."""
     return (result for _, result in placed(layout, most))
 
 
@@ -256,9 +256,9 @@ def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, RunRe
 
 def answers(layout: Layout) -> list[EscalationAnswer]:
     """The answers of people, oldest first. A torn last line is skipped; BrokenFile names any other bad line."""
-    path, make = layout.answers, partial(schema.record, EscalationAnswer, wrote="the answer of a person has")
+    path, make = layout.answers, partial(schema.record, EscalationAnswer, wrote="a person's answer has")
     return json_lines.parse(
-        State(layout).data(names.ANSWERS), path, make, "the line is not the answer of a person", "Remove that line."
+        State(layout).data(names.ANSWERS), path, make, "the line is not a person's answer", "Remove that line."
     )
 
 
@@ -271,7 +271,7 @@ def forgotten(layout: Layout) -> dict[str, Tombstone]:
 
 
 def answered(layout: Layout) -> str:
-    """The newest run at the last answer of a person; "" if there is no answer."""
+    """The newest run at the time of the last answer of a person; "" without one."""
     return next((one.after for one in reversed(answers(layout))), "")
 
 
@@ -282,7 +282,7 @@ def misread(layout: Layout, start: int, fault: str) -> BrokenFile:
 
 
 def parse(line: bytes) -> tuple[RunResult | None, str]:
-    """The finished run of a line, or None and what is wrong with the line."""
+    """(finished run of a line or None, fault of the line)."""
     try:
         return schema.record(RunResult, json_lines.value(line), WRITES), ""
     except InvalidField as fault:
@@ -323,12 +323,12 @@ def seal(run: RunLayout) -> str:
 
 
 def _sealed_too(run: RunLayout) -> list[str]:
-    """What only some runs have: a workspace, and the records of subagents."""
+    """Optional sealed files: a workspace, and the records of subagents."""
     return [*SEALED_TOO, *(f"{names.TASKS}/{task}/{names.TASK}" for task in files.names(run.tasks))]
 
 
 def _seen(path: str) -> bytes | None:
-    """The file of a run; bytes that no run writes, if there is no regular file."""
+    """The file of a run; bytes that no run writes if it is not a regular file."""
     try:
         return files.read(path)
     except BrokenFile:
@@ -336,7 +336,7 @@ def _seen(path: str) -> bytes | None:
 
 
 def broken_seals(layout: Layout, most: int) -> list[str]:
-    """Ids of finished runs, of the newest `most`, whose files have changed since the run closed; not of those that a person
+    """Ids of the newest `most` finished runs whose files have changed since they closed, without runs that a person
     removed."""
     found, gone = [], forgotten(layout)
     lines = (line for _, line in json_lines.backwards(layout.run_log))
@@ -344,6 +344,6 @@ def broken_seals(layout: Layout, most: int) -> list[str]:
         run = layout.run(one.run)
         if one.run in gone and gone[one.run].seal == one.seal:
             continue
-        if one.seal and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):  # format 1: no run
+        if one.seal and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):  # format 1: not a run
             found.append(one.run)
     return found

@@ -1,4 +1,4 @@
-"""tasks/<id>/ below the folder of a run: `task.json` says what a subagent was asked and how it ended; beside it its turns."""
+"""tasks/<id>/ below a run's folder: `task.json` records a subagent's task and result, next to its turns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from harness.base.record import Record
 from harness.state import files, names
 
 RUNNING, OK, CANCELLED, ENDED = "running", "ok", "cancelled", "ended"
-"""How a task stands, besides the outcomes of runs: at work; answered; ended by whoever started it; ended with that."""
-MAX_TEXT_CHARS = 100_000  # characters of a task or an answer that are kept
+"""States of a task besides the outcomes of runs: working; answered; ended by its parent; ended with its parent."""
+MAX_TEXT_CHARS = 100_000  # characters of a stored task or answer
 
 
 class Task(Record):
-    """One task. `parent`: the task that it was started by, "" for the run itself; `depth` of a task of the run: 1; `mode` and
-    `folder`: where it worked; `asked`: the task, then what was said to it later; `status`: how it stands, or ended, and why;
-    `turns`: the requests; `usage`: its own, which the run's has, too; `log`: the digest of its turns.jsonl."""
+    """One task. `parent`: the task that started it, "" for the run; `depth`: 1 for a task of the run; `mode` and
+    `folder`: where it worked; `asked`: the task, then later messages to it; `status`: its state or end, and why;
+    `turns`: the number of requests; `usage`: its own, included in the run's; `log`: the digest of its turns.jsonl."""
 
     id: str
     agent: str
@@ -46,7 +46,7 @@ def path_of(folder: str, task: str) -> str:
 
 
 def keep(folder: str, task: Task) -> None:
-    """Write the record, whole and durable."""
+    """Write the record, atomically and durably."""
     row = {**task.asdict(), "asked": [text[:MAX_TEXT_CHARS] for text in task.asked]}
     data = encoding.dump_json(redaction.received_value(row))
     files.make_folder(os.path.join(folder, task.id))
@@ -54,7 +54,7 @@ def keep(folder: str, task: Task) -> None:
 
 
 def of_run(folder: str) -> list[Task]:
-    """The tasks below the folder of tasks of a run, in the order of their beginning. Raises BrokenFile."""
+    """The tasks in a run's folder of tasks, in starting order. Raises BrokenFile."""
     found = [task for name in files.names(folder) if (task := _read(folder, name)) is not None]
     return sorted(found, key=lambda task: (task.at, number_of(task.id)))
 
@@ -68,8 +68,7 @@ def _read(folder: str, name: str) -> Task | None:
 
 
 def end_all(folder: str) -> None:
-    """The run has ended, and none of its tasks works any more: those that a kill left at work are recorded as ended. A file that
-    is no record stays as it is."""
+    """Record tasks that a kill left working as ended, once their run has ended. Invalid files stay as they are."""
     for name in files.names(folder):
         try:
             found = _read(folder, name)
@@ -80,6 +79,6 @@ def end_all(folder: str) -> None:
 
 
 def number_of(task: str) -> int:
-    """The number at the end of a task's id; 0 for none."""
+    """The number at the end of a task's id; 0 without one."""
     last = task.rpartition("-")[2]
     return int(last) if last.isdecimal() else 0

@@ -1,7 +1,7 @@
-"""Bounded transcripts of a run: secrets are masked, a line has at most 1 MiB, and the caller sets the bound of a file.
+"""Bounded transcripts of a run: secrets are masked, a line has at most 1 MiB, and the caller limits the file size.
 
-A cut is marked at its place. To mask a secret that comes in two pieces, an unfinished line and an open private key stay in
-memory (1 MiB at most) until the rest arrives or the transcript closes.
+A cut is marked in place. To mask a secret that arrives in two pieces, an unfinished line and an open private key stay
+in memory (1 MiB at most) until the rest arrives or the transcript closes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ CUT = "[… {} bytes cut …]"
 MAX_STREAM_BYTES = 256 * MIB
 MAX_SECONDS = 1e9
 KINDS = ("agent", "said", "did", "output", "usage", "time", "raw", "cut")
-FOR_MACHINES = ("agent", "raw", "usage", "time")  # other rows show their meaning
+FOR_MACHINES = ("agent", "raw", "usage", "time")  # not shown to people
 
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Seconds = float
     RowKind = str
 else:
@@ -49,7 +49,7 @@ class Row(Record):
 
 
 def parse(line: bytes) -> Row | None:
-    """The row in a line; None where the line is torn or foreign."""
+    """The row in a line; None for a torn or foreign line."""
     try:
         return schema.record(Row, json_lines.value(line), "a run writes")
     except (ValueError, TypeError):
@@ -57,14 +57,15 @@ def parse(line: bytes) -> Row | None:
 
 
 class UsageReport(Record):
-    """The last usage of each agent, in turn (without usage its name alone); `seconds`: from the run's start to the last row."""
+    """The last usage of each agent, in order (without usage only its name); `seconds`: from the run's start to the last
+    row."""
 
     usages: list[Usage] = []
     seconds: float = 0.0
 
 
 def reported(path: str) -> UsageReport:
-    """Agents and usage in the transcript at `path`; skips torn and foreign lines, and everything behind LONGEST_STREAM."""
+    """Agents and usage in the transcript at `path`; skips torn and foreign lines."""
     found = UsageReport()
     for row in filter(None, map(parse, _lines(path))):
         found.seconds = max(found.seconds, row.at)
@@ -127,7 +128,7 @@ class RunTranscript:
         self._latest = b""
 
     def piece(self, at: float, kind: str, text: str) -> None:
-        """Write text that comes in pieces, as rows of whole lines; pieces of different kinds do not mix."""
+        """Write text that arrives in pieces, as rows of whole lines; pieces of different kinds do not mix."""
         if self._full:
             return
         self._at[kind] = at
@@ -135,7 +136,7 @@ class RunTranscript:
             self.row(at, kind, ready)
 
     def log(self, text: str) -> None:
-        """Write plain text that comes in pieces, by whole lines."""
+        """Write plain text that arrives in pieces, by whole lines."""
         if not self._full:
             self._log(self._open("").take(text))
 
@@ -196,7 +197,7 @@ class MaskedLines:
         return start + redaction.mask(whole[:at])
 
     def rest(self) -> str:
-        """The text that is not complete yet."""
+        """The incomplete text."""
         text = redaction.mask("".join(self._pieces))
         if self._cut_bytes:
             kept = text[:-MARGIN]  # half a secret may be at its end

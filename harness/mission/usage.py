@@ -18,7 +18,7 @@ REPORTED, TABLE, UNKNOWN = "reported", "table", "unknown"
 MILLION = 1_000_000
 MAX_COUNT = 10**15  # of tokens or USD; more is not a valid count
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Tokens = int
     Cost = float
     Source = str
@@ -30,9 +30,9 @@ else:
 
 class Usage(Record):
     """The usage of one or several answers. Tokens: `input` without cache reads and writes, `output` with `reasoning`.
-    `estimated`: how many of all these are estimated, as a vendor counted none. `cost_source`: reported by the vendor, computed
-    from the price table, or unknown; a `cost_usd` of unknown source is a lower bound, the known part of several answers.
-    `raw`: the blocks of the vendors, {"agent", "block"} each."""
+    `estimated`: the part of all tokens that is estimated because the vendor reported none. `cost_source`: reported by
+    the vendor, computed from the price table, or unknown; a `cost_usd` of unknown source is a lower bound, the known
+    part of several answers. `raw`: the blocks of the vendors, {"agent", "block"} each."""
 
     agent: str = ""
     model: str = ""
@@ -50,7 +50,7 @@ class Usage(Record):
 
     @property
     def tokens(self) -> int | None:
-        """All tokens that a limit on tokens counts, None if none were reported."""
+        """All tokens that count towards a token limit; None if none were reported."""
         known = [count for count in (self.input, self.cache_read, self.cache_write, self.output) if count is not None]
         return sum(known) if known else None
 
@@ -69,7 +69,7 @@ def total(usages: Iterable[Usage]) -> Usage | None:
     if not parts:
         return None
     made = Usage(raw=[block for part in parts for block in part.raw])
-    spent = [part for part in parts if part.tokens or part.cost_usd] or parts  # a refused request gives no names
+    spent = [part for part in parts if part.tokens or part.cost_usd] or parts  # a refused request has no names
     for name in ("agent", "model", "session"):
         setattr(made, name, ", ".join(dict.fromkeys(filter(None, (getattr(part, name) for part in spent)))))
     for name in ("turns", *COUNTS, "estimated", "cost_usd"):

@@ -1,1 +1,1 @@
-"""Runs a child process so that no descendant of it survives, however the run ends."""
+"""Runs a child process so that none of its descendants survives, however the run ends."""

@@ -1,4 +1,4 @@
-"""The process between the supervisor and the child: it starts the child, adopts its orphans, and ends its process tree.
+"""The guardian: a process between supervisor and child that starts the child, adopts its orphans and ends its tree.
 
 The guardian is a subreaper: the child's orphans become its own children. It polls a pipe that only the supervisor holds
 open. It ends the tree when the child exits, when the supervisor asks, or when the supervisor dies. supervise.py forks it.
@@ -19,13 +19,12 @@ from harness.process import spawn, tree
 from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.process.tree import KILL_SECONDS
 
-NAMESPACE_SECONDS = 0.5  # a full namespace takes longer; then it is killed as any other tree
+NAMESPACE_SECONDS = 0.5  # a large namespace takes longer; it is then killed like any other tree
 
 
 class GuardianPlan(Record):
-    """What the guardian needs: the program, its environment, the locks to hold, and the seconds from TERM to KILL.
-
-    `argv` starts it confined where `confine` says how; `name` is what a fault names.
+    """The guardian's input: the program, its environment, the locks to hold, and the seconds from TERM to KILL.
+    `argv` starts the program, confined as `confine` says; errors use `name`.
     """
 
     name: str
@@ -40,7 +39,7 @@ class GuardianPlan(Record):
 
 
 class Guardian:
-    """Supervises one child from a process of its own. All signals stay blocked in it, and it ends with `os._exit`."""
+    """Supervises one child from its own process. All signals stay blocked in it, and it ends with `os._exit`."""
 
     def __init__(self, plan: GuardianPlan, control: int, report: int) -> None:
         self.plan, self.control, self.report = plan, control, report
@@ -74,7 +73,7 @@ class Guardian:
         self.send(f"{int(status)} {len(self.killed - {self.child})} {left} {int(stopped)}")
 
     def send(self, line: str) -> None:
-        """Report to the supervisor. A dead supervisor is no error: the tree must end all the same."""
+        """Report to the supervisor. Ignores a dead supervisor: the tree must end anyway."""
         try:  # noqa: SIM105 - contextlib costs a launch 5 ms
             os.write(self.report, os.fsencode(line) + b"\n")
         except BrokenPipeError:
@@ -113,7 +112,7 @@ class Guardian:
         self.reap()
 
     def listen(self, seconds: float) -> None:
-        """Wait for an order: the first one ends the tree, a second one skips the grace; a closed pipe: a dead supervisor."""
+        """Wait for an order: the first ends the tree, a second skips the grace; a closed pipe means a dead supervisor."""
         for fd, _ in self.poller.poll(int(seconds * 1000)):
             order = os.read(fd, 1) if fd == self.control else b""
             if not order:
@@ -122,7 +121,7 @@ class Guardian:
                 self.stop_ordered, self.hurry = True, self.hurry or (self.stop_ordered and order != b"")
 
     def reap(self) -> bool:
-        """Reap what has ended; True when no descendant is left."""
+        """Reap ended processes; True when no descendant is left."""
         while True:
             try:
                 pid, code = os.waitpid(-1, os.WNOHANG)
@@ -134,7 +133,7 @@ class Guardian:
                 self.status = os.waitstatus_to_exitcode(code)
 
     def descendants(self) -> dict[int, list[bytes]]:
-        """All living descendants, and zombies."""
+        """All descendants, alive or zombie."""
         return tree.descendants(os.getpid(), group=self.child)
 
     def wrapped(self) -> bool:
@@ -142,7 +141,7 @@ class Guardian:
         return self.plan.confine is not None and self.plan.confine.tier == BUBBLEWRAP
 
     def namespace_ended(self) -> bool:
-        """Whether the namespace, which the kernel ends with bubblewrap, is gone; it takes about a millisecond."""
+        """Whether the namespace is gone, which the kernel ends with bubblewrap within about a millisecond."""
         until = time.monotonic() + NAMESPACE_SECONDS
         while not (gone := self.reap()) and (seconds := until - time.monotonic()) > 0:
             signal.sigtimedwait({signal.SIGCHLD}, seconds)
@@ -151,7 +150,7 @@ class Guardian:
     def end(self) -> int:
         """End the tree: TERM once to each process, then KILL until none is left; returns how many survive.
 
-        During the grace bubblewrap is spared: on TERM it would end at once, and its namespace with it.
+        During the grace bubblewrap is spared: on TERM it would end at once, with its namespace.
         """
         if self.reap() or (self.wrapped() and self.status is not None and self.namespace_ended()):
             return 0

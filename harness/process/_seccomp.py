@@ -1,8 +1,8 @@
-"""A filter on system calls: the kernel refuses the ones that reach its keyrings, which no namespace of bubblewrap separates.
+"""A system call filter that refuses access to kernel keyrings, which bubblewrap's namespaces do not separate.
 
-The filter is a classic BPF program, see seccomp(2); numbers are those of linux/filter.h, linux/audit.h and the tables of
-system calls. A call is known by the architecture through which it comes, so that 32-bit programs go on, without keyrings too.
-Calls of an architecture that is not in the table are not refused. ptrace is allowed: sanitizers and debuggers need it.
+The filter is a classic BPF program, see seccomp(2); numbers are those of linux/filter.h, linux/audit.h and the system
+call tables. It checks each call by its architecture, so that 32-bit programs work, also without keyrings. Calls of an
+architecture that is not in the table are allowed. ptrace is allowed: sanitizers and debuggers need it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import struct
 
 from harness.base.errors import Unavailable
 
-ADD_KEY = {  # by architecture; request_key and keyctl have the two numbers after it
+ADD_KEY = {  # by architecture; request_key and keyctl are the next two numbers
     0xC000003E: 248,  # x86_64; x32 is the same with X32 in the number
     0x40000003: 286,  # i386
     0xC00000B7: 217,  # aarch64
     0x40000028: 309,  # arm
 }
 X32 = 0x40000000
-NUMBER, ARCHITECTURE = 0, 4  # where they are in struct seccomp_data
+NUMBER, ARCHITECTURE = 0, 4  # offsets in struct seccomp_data
 LOAD, AND, EQUAL, AT_LEAST, ABOVE, RETURN = 0x20, 0x54, 0x15, 0x35, 0x25, 0x06
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
 SECCOMP, MODE_FILTER = 22, 2  # prctl(2)
@@ -44,9 +44,9 @@ def program() -> bytes:
 
 
 def restrict() -> None:
-    """From here on the filter holds for this process, which can gain no privileges any more (prctl, NO_NEW_PRIVS), and for all
-    that it starts. Raises Unavailable."""
+    """Apply the filter to this process and its descendants, which then cannot gain privileges (prctl, NO_NEW_PRIVS).
+    Raises Unavailable."""
     data = ctypes.create_string_buffer(program())
     asked = struct.pack("@HP", len(program()) // 8, ctypes.addressof(data))
     if ctypes.CDLL(None, use_errno=True).prctl(SECCOMP, MODE_FILTER, ctypes.c_char_p(asked), 0, 0):
-        raise Unavailable(f"The kernel refuses the filter on system calls: {os.strerror(ctypes.get_errno())}.")
+        raise Unavailable(f"The kernel refuses the system call filter: {os.strerror(ctypes.get_errno())}.")

@@ -1,9 +1,9 @@
-"""Confinement: a program sees everything read-only but the folders that are given to it, and nothing of it outlives it.
+"""Confinement: a program can write only to the folders it is given, and none of its processes outlives it.
 
-Two tiers. *bubblewrap*: its own mounts, PID and IPC namespaces; the end of the first process ends all of them. *landlock*:
-where user namespaces are forbidden (Docker's default, Ubuntu's AppArmor restriction) the kernel refuses writes outside the
-given folders, and reading what is hidden; processes are not confined. Both refuse the kernel's keyrings (`seccomp`). Neither is
-there on macOS: then nothing is confined, and callers say so.
+Two tiers. *bubblewrap*: its own mounts, PID and IPC namespaces; the end of the first process ends all of them.
+*landlock*: where user namespaces are forbidden (Docker's default, Ubuntu's AppArmor restriction) the kernel refuses
+writes outside the given folders and reads of hidden paths; processes are not confined. Both refuse access to kernel
+keyrings (`seccomp`). macOS has neither: programs then run unconfined, and callers report it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Layers = Sequence[tuple[str, str]]
 BUBBLEWRAP, LANDLOCK, NONE = "bubblewrap", "landlock", "none"
 TIERS = (BUBBLEWRAP, LANDLOCK, NONE)
 NETWORKS = ("host", "none")
-PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # empty and writable inside, whatever lies there outside
-MAX_PROCESSES = 4096  # a fork bomb fills this, not the machine's table
+PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # empty and writable inside
+MAX_PROCESSES = 4096  # bounds a fork bomb
 PID_MAX = "/proc/sys/kernel/pid_max"
-OWN_PID_MAX_SINCE = (6, 14)  # before this Linux the number is the machine's, and root inside would change it for all
+OWN_PID_MAX_SINCE = (6, 14)  # older kernels have one value per machine, which root inside would change for all
 ULIMIT = f"ulimit -u {MAX_PROCESSES} 2>/dev/null || ulimit -p {MAX_PROCESSES} 2>/dev/null; "  # bash || dash
 EXEC = 'exec "$@"'
 ROOT = (
@@ -42,25 +42,23 @@ ROOT = (
 )
 PROC_SYS = ("--ro-bind", "/proc/sys", "/proc/sys")  # root without capabilities could write kernel.core_pattern there
 FILTER = ("--seccomp", str(spawn.HELD_FROM))
-LAST_PID = "/proc/sys/kernel/ns_last_pid"  # of the namespace: the next process has the number after it
-NUMBERED = 1000  # processes, at least, that a plain one seems to have had before
-BEHIND = (
-    '/bin/sh -c "\\"\\$@\\"; exit \\$?" sh "$@"; exit $?'  # a shell behind the first one is the parent of the program
-)
-FRESH = ("/dev/", "/proc/")  # which ROOT does not take from outside
+LAST_PID = "/proc/sys/kernel/ns_last_pid"  # of the namespace: the next pid is one higher
+NUMBERED = 1000  # minimum first pid in a `plain` namespace
+BEHIND = '/bin/sh -c "\\"\\$@\\"; exit \\$?" sh "$@"; exit $?'  # the second shell is the parent of the program
+FRESH = ("/dev/", "/proc/")  # new inside, not from the host
 HIDDEN = "its confinement hides it"
 TMPFS, EMPTY, LINK, READ, WRITE = "--tmpfs", f"--ro-bind {os.devnull}", "--symlink", "--ro-bind", "--bind"
-ORDER = (TMPFS, EMPTY, LINK, READ, WRITE)  # of one path, the last one decides
+ORDER = (TMPFS, EMPTY, LINK, READ, WRITE)  # for one path, the last one wins
 NAMESPACES = ("/proc/self/ns/user", "/proc/self/ns/pid")
 
 
 class Glass(Record):
-    """What a confined program may touch; all paths are absolute.
+    """The access of a confined program; all paths are absolute.
 
-    `writable`: folders, or files, that it may change. `readable`: folders that it sees read-only although they lie below a
-    private, hidden or writable one. `hidden`: folders and files that are empty inside, also below a writable one. The deepest
-    path decides. `network`: host, or none (a loopback of its own). `moved`: {path inside, without links: the folder that is
-    seen there}, in the order in which `Confinement.seen` takes them; such a path is also one of `writable` or `readable`.
+    `writable`: folders or files that it may change. `readable`: folders that are read-only although they lie below a private,
+    hidden or writable one. `hidden`: folders and files that appear empty, also below a writable one. The deepest path wins.
+    `network`: host, or none (a loopback of its own). `moved`: {path inside, without links: the host folder mounted there}, in
+    the order in which `Confinement.seen` tries them; such a path is also in `writable` or `readable`.
     """
 
     writable: list[str] = []
@@ -70,7 +68,7 @@ class Glass(Record):
     moved: dict[str, str] = {}
 
     def layers(self) -> list[tuple[str, str]]:
-        """(path without links, option) of each mount over the read-only root, in order: a later one lies above."""
+        """(path without links, option) of each mount over the read-only root, in order: a later one covers an earlier one."""
         private = [(folder, TMPFS) for folder in PRIVATE if os.path.isdir(folder) and not os.path.islink(folder)]
         hidden = [(os.path.realpath(path), TMPFS if os.path.isdir(path) else EMPTY) for path in _there(self.hidden)]
         readable = [(self._real(path), READ) for path in self.readable if path in self.moved or os.path.exists(path)]
@@ -80,18 +78,18 @@ class Glass(Record):
         return _needed(sorted(found, key=lambda one: (one[0].count("/"), ORDER.index(one[1]))), self.moved)
 
     def links(self) -> dict[str, str]:
-        """{link: where it leads} of the links on the way to what is readable."""
+        """{link: its target} of the links in the paths of `readable`."""
         paths = [path for path in self.readable if path not in self.moved and os.path.realpath(path) != path]
         return dict(pair for path in paths for pair in _links(path))
 
     def _real(self, path: str) -> str:
-        """The path without links; one of `moved` has none, since what is outside at that path does not count."""
+        """The path with links resolved; a `moved` path stays as it is, since the host's content there is irrelevant."""
         return path if path in self.moved else os.path.realpath(path)
 
 
 class Confinement(Record):
-    """How a program is confined: what it may touch, on which tier, and the pid of the `holder` of its network, 0 for none.
-    `plain`: no process of ours is among those that it sees, and their numbers are as on any machine."""
+    """How a program is confined: its access, the tier, and the pid of the `holder` of its network (0: none). `plain`:
+    it sees no process of the harness, and pids look like those of an ordinary machine."""
 
     glass: Glass
     tier: str
@@ -99,11 +97,11 @@ class Confinement(Record):
     plain: bool = False
 
     def opened(self, *folders: str) -> Confinement:
-        """The same, with these folders writable too."""
+        """A copy with these folders writable too."""
         return self.replace(glass=self.glass.replace(writable=[*self.glass.writable, *folders]))
 
     def reading(self, folder: str) -> Confinement:
-        """The same, where a folder that is writable, and what is in it, can only be read."""
+        """A copy with a writable folder, and everything in it, made read-only."""
         real, inside, glass = os.path.realpath(folder), self.seen(folder), self.glass
         gone = [
             path for path in glass.writable if path == inside or (os.path.realpath(path) + "/").startswith(real + "/")
@@ -112,10 +110,9 @@ class Confinement(Record):
         return self.replace(glass=glass.replace(writable=kept, readable=[*glass.readable, *gone]))
 
     def words(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> list[str]:
-        """The command line that starts `argv` confined in `cwd`; the start holds the descriptors of `held()` for it.
-
-        On a tier other than bubblewrap it is `argv`. Raises Unavailable when bubblewrap is missing, or could not start the
-        program: it, `cwd` or a writable folder is missing inside.
+        """The command line that starts `argv` confined in `cwd`; the caller passes the descriptors of `held()` with it.
+        On a tier other than bubblewrap it is `argv`. Raises Unavailable when bubblewrap is missing, or when the
+        program, `cwd` or a writable folder is missing inside.
         """
         if self.tier != BUBBLEWRAP:
             return list(argv)
@@ -127,22 +124,22 @@ class Confinement(Record):
         return words if at == cwd else [words[0], "--chdir", at, *words[1:]]
 
     def seen(self, path: str) -> str:
-        """Where a confined program finds what lies at this path outside."""
+        """The path inside of a path outside."""
         for inside, folder in self.glass.moved.items():
             if self.tier == BUBBLEWRAP and (path + "/").startswith(folder + "/"):
                 return inside + path[len(folder) :]
         return path
 
     def held(self) -> list[int]:
-        """New descriptors that bubblewrap reads the filter on system calls from, and then the limit on processes and their
-        numbers, as the words ask for them."""
+        """New descriptors for bubblewrap in the order of `words`: the system call filter, then process limits and pids."""
         if self.tier != BUBBLEWRAP:
             return []
         numbers = _numbers(os.uname().release, self.plain).values()
         return [spawn.filled_pipe(data) for data in (_seccomp.program(), *(str(number).encode() for number in numbers))]
 
     def confine_this_process(self) -> None:
-        """Do what no program does for this process: Landlock, and entering the network of the run. Raises Unavailable."""
+        """Confine this process: apply Landlock and enter the run's network, for which there is no launcher program.
+        Raises Unavailable."""
         if self.tier == LANDLOCK:
             landlock.restrict(self.glass.writable, hidden=self.glass.hidden, readable=self.glass.readable)
         if self.holder:
@@ -163,8 +160,8 @@ class Confinement(Record):
 def bubblewrap(
     argv: Sequence[str], layers: Layers, network: str, kernel: str, sources: Mapping[str, str] = {}, plain: bool = False
 ) -> list[str]:
-    """The command line of bubblewrap with these mounts, on this kernel release; see Confinement. `sources`: {path of a mount:
-    the folder that is mounted there, or where a link leads}, where it is another."""
+    """The command line of bubblewrap with these mounts, on this kernel release; see Confinement. `sources`: {path of a
+    mount: a different folder to mount there, or the target of a link}."""
     script = ("" if has_own_pid_max(kernel) else ULIMIT) + (BEHIND if plain else EXEC)
     words = [_bubblewrap(), *ROOT, *FILTER]
     for number, path in enumerate(_numbers(kernel, plain), start=1):
@@ -174,7 +171,7 @@ def bubblewrap(
         words += [*option.split(), path] if option in (TMPFS, EMPTY) else [option, sources.get(path, path), path]
     hidden = [path for path, option in layers if option == TMPFS and path not in PRIVATE]
     words += [word for path in hidden for word in ("--remount-ro", path)]
-    if os.geteuid() == 0:  # else root could remount what is read-only; nested sandboxes map ids with SETFCAP
+    if os.geteuid() == 0:  # else root could remount read-only mounts; nested sandboxes map ids with SETFCAP
         words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP"]
     words += [] if network == "host" else ["--unshare-net"]
     words += ["--as-pid-1", "--unsetenv", tree.TAG] if plain else []
@@ -182,15 +179,15 @@ def bubblewrap(
 
 
 def _numbers(kernel: str, plain: bool) -> dict[str, int]:
-    """{file of the kernel: what is written there} for a new PID namespace."""
+    """{kernel file: value to write} for a new PID namespace."""
     late = plain and os.path.exists(LAST_PID)
     last = {LAST_PID: NUMBERED + int.from_bytes(os.urandom(2)) % 2000} if late else {}
     return {**({PID_MAX: MAX_PROCESSES} if has_own_pid_max(kernel) else {}), **last}
 
 
 def _needed(layers: Layers, moved: Collection[str]) -> list[tuple[str, str]]:
-    """The layers without those that change nothing: given twice, read-only or a link where the next one above them, or the root,
-    is read-only already, or hidden where that is. Each mount costs bubblewrap a look at all mounts."""
+    """The layers without redundant ones: duplicates, read-only mounts and links below a read-only parent, and hidden
+    ones below a hidden parent. bubblewrap's cost per mount grows with the number of mounts."""
     kept: dict[str, str] = {}
     for path, option in layers:
         top, above = next(((folder, kept[folder]) for folder in _parents(path) if folder in kept), ("", READ))
@@ -205,7 +202,7 @@ def _needed(layers: Layers, moved: Collection[str]) -> list[tuple[str, str]]:
 
 
 def _links(path: str) -> Iterator[tuple[str, str]]:
-    """(link, where it leads) of each link on the way to a path; neither has one above itself."""
+    """(link, target) of each link in a path, both with resolved parents."""
     real = "/"
     for name in os.path.normpath(path).split("/")[1:]:
         at = os.path.join(real, name)
@@ -226,13 +223,13 @@ def _there(paths: Iterable[str]) -> list[str]:
 
 
 def _shows(layers: Layers, path: str) -> bool:
-    """Whether a program inside sees what lies outside at this path without links."""
+    """Whether a program inside sees the host's content at this resolved path."""
     above = [option for folder, option in layers if path == folder or path.startswith(folder.rstrip("/") + "/")]
     return not above or above[-1] in (READ, WRITE)
 
 
 def _why_no_program(name: str, cwd: str, env: Mapping[str, str], layers: Layers) -> str:
-    """Why no program of this name is found inside, on the PATH of `env`; empty when there is one."""
+    """Why the PATH of `env` has no program of this name inside; "" if it has one."""
     folders = [""] if "/" in name else os.get_exec_path(env)
     files = [path for folder in folders if os.path.isfile(path := os.path.join(cwd, folder, name))]
     programs = [path for path in files if os.access(path, os.X_OK)]
@@ -242,7 +239,7 @@ def _why_no_program(name: str, cwd: str, env: Mapping[str, str], layers: Layers)
 
 
 def _shows_program(layers: Layers, path: str) -> bool:
-    """Whether the program is seen inside, and so is the link that leads to it."""
+    """Whether the program, and the link that leads to it, are visible inside."""
     link = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     return _shows(layers, link) and _shows(layers, os.path.realpath(path))
 
@@ -255,13 +252,13 @@ def _why_no_folder(path: str) -> str:
 
 
 def has_own_pid_max(release: str) -> bool:
-    """Whether this Linux has a kernel.pid_max for each PID namespace."""
+    """Whether this Linux release has a kernel.pid_max per PID namespace."""
     numbers = [int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit()]
     return tuple(numbers) >= OWN_PID_MAX_SINCE
 
 
 def _bubblewrap() -> str:
-    """The path of bubblewrap on this process's PATH, not on that of the program, and not in the folder of this process. Raises
+    """The path of bubblewrap on this process's PATH (not the program's), and outside the current folder. Raises
     Unavailable."""
     path = spawn.outside(os.environ.get("PATH", os.defpath), [os.getcwd()])
     try:
@@ -271,10 +268,9 @@ def _bubblewrap() -> str:
 
 
 def available(remembered: str = "") -> tuple[str, str]:
-    """(the best tier of this machine, what to remember): BUBBLEWRAP, LANDLOCK or NONE, found by trying it in about 6 ms.
-
-    A caller that keeps the second string and passes it the next time spares the trial, as long as boot, user, namespaces
-    and bubblewrap are the same. Only bubblewrap is remembered: a passing fault must not lower the tier until the next boot.
+    """(the best tier of this machine, a string to remember): BUBBLEWRAP, LANDLOCK or NONE, found by a trial of about 6
+    ms. A caller that passes the remembered string next time avoids the trial while boot, user, namespaces and
+    bubblewrap stay the same. Only bubblewrap is remembered: a transient fault must not lower the tier until the next boot.
     """
     try:
         program = _bubblewrap()
@@ -290,7 +286,7 @@ def available(remembered: str = "") -> tuple[str, str]:
 
 
 def _key(program: str) -> str:
-    """What the trial's answer hangs on, in one line."""
+    """Everything that the trial's result depends on, in one line."""
     with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
         boot = file.read().decode().strip()
     namespaces = [str(os.stat(path).st_ino) for path in NAMESPACES]
@@ -298,7 +294,8 @@ def _key(program: str) -> str:
 
 
 def _works() -> bool:
-    """Whether a confined program starts. It is the first process of its namespace, so that none is left for us to reap."""
+    """Whether a confined program starts. It is the first process of its namespace, so that no process is left to
+    reap."""
     trial = Confinement(glass=Glass(), tier=BUBBLEWRAP)
     env, held = {"PATH": os.environ.get("PATH", os.defpath)}, trial.held()
     program, *words = trial.words(["true"], cwd="/", env=env)

@@ -1,11 +1,10 @@
-"""Landlock, the second tier of confinement: the kernel refuses this process, and all that it starts, writes elsewhere, and
-reading what is hidden.
+"""Landlock, the second tier of confinement: restricts writes, and reads of hidden paths, of this process and its descendants.
 
-It is no PID namespace: the program sees the processes of others, may signal those of its user and trace the guardian, which
-is confined with it, and its daemons are ended by the guardian alone. Nor are modes, times or sockets confined, nor truncate(2)
-before ABI 3. The guardian confines itself and then starts the program: a launcher of its own would cost a start
-of the interpreter, more than 15 ms. Numbers and structures are those of linux/landlock.h and landlock(7); the system calls
-have no wrapper in the C library.
+There is no PID namespace: the program sees other processes, may signal those of its user and trace the guardian, which
+is confined with it; only the guardian ends its daemons. Modes, times and sockets are not confined, nor is truncate(2)
+before ABI 3. The guardian confines itself and then starts the program: a separate launcher would cost an interpreter
+start, more than 15 ms. Numbers and structures are those of linux/landlock.h and landlock(7); the C library has no
+wrappers for these system calls.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from harness.base.errors import Unavailable
 from harness.process import _seccomp
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture
-VERSION = 1  # flag of CREATE_RULESET: which ABI is there
+VERSION = 1  # flag of CREATE_RULESET: query the ABI version
 BELOW_PATH = 1  # rule type
 NO_NEW_PRIVS = 38  # prctl(2)
 WRITE_FILE, TRUNCATE, REFER = 1 << 1, 1 << 14, 1 << 13
 REMOVE_AND_MAKE = sum(1 << bit for bit in range(4, 13))  # remove a folder or file; make any kind of node
 READ_FILE, READ_DIR = 1 << 2, 1 << 3
-FOR_FILES = WRITE_FILE | TRUNCATE | READ_FILE  # what a rule for a file, such as a device, may name
+FOR_FILES = WRITE_FILE | TRUNCATE | READ_FILE  # rights that a rule for a file, such as a device, may have
 BIND_AND_CONNECT, TCP_SINCE = 1 << 0 | 1 << 1, 4
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
 DEVICE_FOLDERS = ("/dev/pts", "/dev/shm")
 
 
 def abi() -> int:
-    """The version of Landlock that the kernel offers; 0 where there is none."""
+    """The Landlock ABI version of the kernel; 0 without Landlock."""
     if not sys.platform.startswith("linux"):
         return 0
     return max(0, _call(CREATE_RULESET, None, 0, VERSION))
@@ -49,9 +48,9 @@ def _call(number: int, *arguments: object) -> int:
 def restrict(
     writable: Sequence[str], *, tcp: bool = True, hidden: Sequence[str] = (), readable: Sequence[str] = ()
 ) -> None:
-    """From here on this process and all that it starts write below these folders alone, reach no keyring, and without `tcp` make
-    and accept no TCP connection (from ABI 4 on). What is `hidden` can be read only where it is `readable` or writable. Raises
-    Unavailable."""
+    """Restrict this process and its descendants: they write only below these folders, cannot access keyrings, and
+    without `tcp` have no TCP connections (from ABI 4 on). `hidden` paths can be read only where `readable` or writable.
+    Raises Unavailable."""
     version = abi()
     handled = WRITE_FILE | REMOVE_AND_MAKE | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
     handled |= READ_FILE | READ_DIR if hidden else 0
@@ -62,7 +61,7 @@ def restrict(
     for path, rights in [*allowed, *(_visible(hidden, readable) if hidden else ())]:
         try:  # noqa: SIM105 - contextlib costs a launch 5 ms
             _allow(ruleset, path, rights if os.path.isdir(path) else rights & FOR_FILES)
-        except FileNotFoundError:  # it went meanwhile
+        except FileNotFoundError:  # removed meanwhile
             pass
     ctypes.CDLL(None).prctl(NO_NEW_PRIVS, 1, 0, 0, 0)
     _seccomp.restrict()
@@ -71,8 +70,8 @@ def restrict(
 
 
 def _visible(hidden: Sequence[str], readable: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """(path, rights) by which everything can be read but what is hidden, and what is readable all the same. A rule has no
-    exceptions, so there is one for each entry beside a hidden one; the names in a readable folder are seen."""
+    """(path, rights) that allow reading everything except hidden paths, plus the readable ones. Rules have no
+    exceptions, so each sibling of a hidden path gets its own; the names in a readable folder are visible."""
     gone = [os.path.realpath(path) for path in hidden if os.path.exists(path)]
     for top in ("/", *map(os.path.realpath, readable)):
         below = [path for path in gone if path.startswith(top.rstrip("/") + "/")]
@@ -82,14 +81,14 @@ def _visible(hidden: Sequence[str], readable: Sequence[str]) -> Iterator[tuple[s
 
 
 def beside(top: str, hidden: Collection[str]) -> Iterator[str]:
-    """The paths from `top` on, as high up as possible, that neither are nor hold a hidden one; links lead to others."""
+    """The topmost paths below `top` that neither are nor contain a hidden one; links are skipped."""
     if not any(path.startswith(top.rstrip("/") + "/") for path in hidden):
         yield top
         return
     try:
         with os.scandir(top) as entries:
             paths = [entry.path for entry in entries if not entry.is_symlink()]
-    except OSError:  # what this user may not list is named by what is readable
+    except OSError:  # not listable by this user; `readable` covers what is needed
         return
     for path in paths:
         if path not in hidden:

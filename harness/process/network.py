@@ -1,7 +1,7 @@
-"""A network of a run's own: only a loopback interface, shared by its agent, checks and services.
+"""A private network of a run: only a loopback interface, shared by its agent, checks and services.
 
 A holder process makes the network namespace (without root a user namespace too) and waits; the guardian of each program
-enters it before the start. Numbers are those of linux/sched.h, linux/if.h and setns(2): Python wraps them from 3.12 on only.
+enters it before the start. Numbers are those of linux/sched.h, linux/if.h and setns(2); Python wraps them only from 3.12 on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPACES = (("user", NEW_USER), ("net", NEW_NET))
 
 
 def hold() -> int:
-    """Start the holder and return its pid; it ends when this process does. Raises Unavailable where the kernel forbids it."""
+    """Start the holder and return its pid; it ends with this process. Raises Unavailable if the kernel forbids it."""
     (reading, writing), (reports, report) = spawn.pipe(), spawn.pipe()
     pid = spawn.fork(lambda: _stay(reading, report, writing))
     spawn.close({reading, report})
@@ -36,7 +36,7 @@ def hold() -> int:
 
 
 def _stay(control: int, report: int, writing: int) -> None:
-    """Make the namespace, bring its loopback up, report, and wait until the run lets go of `control`."""
+    """Make the namespace, bring up its loopback, report, and wait until the run closes `control`."""
     os.close(writing)
     os.setsid()
     spawn.close_all_but({control, report})
@@ -60,7 +60,7 @@ def _stay(control: int, report: int, writing: int) -> None:
 
 
 def enter(holder: int) -> None:
-    """From here on this process and what it starts have the network of the holder. Raises Unavailable."""
+    """Move this process and its descendants into the holder's network. Raises Unavailable."""
     try:
         for name, kind in SPACES:
             if os.stat(f"/proc/{holder}/ns/{name}").st_ino == os.stat(f"/proc/self/ns/{name}").st_ino:

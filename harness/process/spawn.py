@@ -1,4 +1,4 @@
-"""Starts programs with default signals and only the descriptors that the caller passes; a fault names the program.
+"""Starts programs with default signals and only the descriptors that the caller passes; errors name the program.
 
 `capture` runs a short trusted program (git) within a time limit; supervise.py builds supervised children from the same parts.
 """
@@ -19,7 +19,7 @@ CHUNK_BYTES = 65536
 STANDARD_SIGNALS = range(1, 32)
 FOREVER_SECONDS = 14 * 24 * 3600.0
 TERM_SECONDS = 2.0
-HELD_FROM = 64  # the first number under which a program has a lock
+HELD_FROM = 64  # the first descriptor number of a passed lock
 
 
 class SignalsBlocked:
@@ -27,7 +27,7 @@ class SignalsBlocked:
 
     def __enter__(self) -> None:
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may pass on SIG_IGN, which loses exit codes
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # an inherited SIG_IGN would lose exit codes
         self.before = signal.pthread_sigmask(signal.SIG_BLOCK, STANDARD_SIGNALS)
 
     def __exit__(self, *_: object) -> None:
@@ -46,16 +46,15 @@ def start(
     keep: Sequence[int] = (),
     called: str = "",
 ) -> int:
-    """Start a program and return its pid: default signals, no descriptor but these three, in a new session if `session`.
-
-    `keep` are lock descriptors that the program holds too: the locks stay taken while it runs on without this process.
-    `stdin` may be a path. `called` is what a fault names instead of the program. `env` gives the PATH for the lookup.
-    Raises Unavailable when the program, `cwd` or the input is missing. Not thread-safe: this process changes into `cwd` for a
+    """Start a program and return its pid: default signals, only these three descriptors, in a new session if `session`.
+    `keep` are lock descriptors that the program holds too: the locks stay taken if it outlives this process. `stdin`
+    may be a path. `called` replaces the program's name in errors. `env` gives the PATH for the lookup. Raises
+    Unavailable when the program, `cwd` or the input is missing. Not thread-safe: this process changes into `cwd` for a
     moment (a fork that does so costs 3 ms more).
     """
     where, before, source = f"in the folder {cwd}", -1, -1
     try:
-        if isinstance(stdin, str):  # non-blocking: opening a FIFO would block for ever
+        if isinstance(stdin, str):  # non-blocking: opening a FIFO would block forever
             where = f"with the input {stdin}"
             source = stdin = high(os.open(stdin, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY))
         where = f"in the folder {cwd}"
@@ -85,7 +84,7 @@ def start(
 
 
 def outside(path: str, trees: Collection[str]) -> str:
-    """A value of PATH without relative folders, and without those in a tree: what is there an agent may have written."""
+    """A value of PATH without relative folders and folders in these trees, where an agent may have written programs."""
     return os.pathsep.join(one for one in path.split(os.pathsep) if os.path.isabs(one) and not is_in(one, trees))
 
 
@@ -95,10 +94,11 @@ def is_in(path: str, trees: Collection[str]) -> bool:
 
 
 def program(name: str, env: Mapping[str, str]) -> str:
-    """The path of a program: unchanged if it has a slash, else the first executable file on PATH; or FileNotFoundError."""
+    """The path of a program: unchanged if it has a slash, else the first executable file on PATH. Raises
+    FileNotFoundError."""
     if "/" in name:
         return name
-    for folder in env.get("PATH", os.defpath).split(os.pathsep):  # os.get_exec_path imports, which a guardian must not
+    for folder in env.get("PATH", os.defpath).split(os.pathsep):  # not os.get_exec_path: a guardian must not import
         path = os.path.join(folder, name)
         if os.access(path, os.X_OK) and os.path.isfile(path):
             return path
@@ -109,7 +109,7 @@ def _descriptors() -> list[int]:
     """The descriptors that may be open in this process."""
     try:
         return [int(name) for name in os.listdir("/dev/fd")]
-    except OSError:  # no /dev/fd in a bare chroot
+    except OSError:  # a bare chroot has no /dev/fd
         return list(range(os.sysconf("SC_OPEN_MAX")))
 
 
@@ -126,7 +126,7 @@ def _passes_exec(fd: int) -> bool:
 
 
 def fork(then: Callable[[], object]) -> int:
-    """Fork; the child runs `then`, which must exec or exit. It never returns into the caller's code."""
+    """Fork; the child runs `then`, which must exec or exit and never returns into the caller's code."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -173,7 +173,7 @@ def close_all_but(kept: Collection[int]) -> None:
 
 
 def read(fd: int) -> bytes | None:
-    """Read one chunk of a non-blocking descriptor: b"" at the end, None when nothing is there now."""
+    """Read one chunk of a non-blocking descriptor: b"" at the end, None if no data is available now."""
     try:
         return os.read(fd, CHUNK_BYTES)
     except BlockingIOError:
@@ -181,7 +181,7 @@ def read(fd: int) -> bytes | None:
 
 
 def exit_descriptor(pid: int) -> int:
-    """A descriptor that becomes readable when the process ends; -1 where the system has none."""
+    """A descriptor that becomes readable when the process ends; -1 if the system does not support it."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -199,9 +199,9 @@ def capture(
 ) -> tuple[int, bytes, bytes]:
     """Run a short trusted program without supervision: (exit code or -signal, stdout, stderr).
 
-    `env` None means this process's environment, `keep` is as in `start`. Raises Unavailable when the program or `cwd` is
-    missing, TimeoutError after `wall_seconds`. When an exception interrupts the call, the program's process group gets TERM,
-    then KILL. What the program leaves behind in its group is ended; a daemon in a session of its own is not.
+    `env` None means this process's environment, `keep` is as in `start`. Raises Unavailable when the program or `cwd`
+    is missing, TimeoutError after `wall_seconds`. When an exception interrupts the call, the program's process group
+    gets TERM, then KILL. Leftover processes of its group are ended; a daemon in a session of its own is not.
     """
     (out, out_end), (err, err_end) = pipe(), pipe()
     feed_end, feed = pipe() if stdin else (-1, -1)
@@ -231,10 +231,10 @@ def capture(
 
 
 def _reap_group(pid: int) -> int:
-    """End what is left of the program's process group and reap the program; its exit code or -signal."""
+    """End the rest of the program's process group and reap the program; returns its exit code or -signal."""
     try:  # noqa: SIM105 - contextlib costs a launch 5 ms
-        os.killpg(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
-    except (ProcessLookupError, PermissionError):  # macOS, for a group that is a zombie alone
+        os.killpg(pid, signal.SIGKILL)  # not reaped yet, so the pid is not reused
+    except (ProcessLookupError, PermissionError):  # macOS, if the group consists of a zombie
         pass
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 

@@ -1,4 +1,4 @@
-"""Supervises a child process: after its run, however it ends, none of its descendants lives.
+"""Supervises a child process: however it ends, none of its descendants survives.
 
 This process forks a guardian, and the guardian forks the child. The guardian is a subreaper, so it adopts the child's
 orphans. It polls a pipe that only this process holds open, and ends the process tree when the child exits, on request, or
@@ -41,25 +41,24 @@ __all__ = [
 
 TICK_SECONDS = 0.2
 _guardians: set[int] = set()  # guardians that this process started and has not reaped
-_spared: set[int] = set()  # other children of this process, which are no orphans of a guardian
-_forking = [threading.Lock()]  # held from a fork until the child is known: else another thread takes it for an orphan
+_spared: set[int] = set()  # other children of this process, which are not orphans of a guardian
+_forking = [threading.Lock()]  # held from a fork until the child is known: else another thread ends it as an orphan
 _required_parent: list[int] = []  # pid of the parent that this process must not outlive
 
 
 def end_with_parent(parent: int) -> None:
-    """From now on, when `parent` (this process's parent) dies, `output` raises Interrupted once and children end.
-
-    So a run does not outlive its killed loop. The check is a poll, 5 times a second: it needs no signals and no ctypes. 0: no
-    parent any more, for a fork of such a process.
+    """Tie this process to `parent` (its parent): when that dies, `output` raises Interruption once and children end.
+    So a run does not outlive its killed loop. The check polls 5 times a second and needs neither signals nor ctypes. 0
+    unties a fork of such a process.
     """
     _required_parent[:] = [parent] if parent else []
 
 
 def fork_spared(then: Callable[[], object]) -> int:
-    """As spawn.fork, for a child that is no orphan of a guardian; `unspare` once it is reaped."""
+    """As spawn.fork, for a child that is not a guardian's orphan; call `unspare` once it is reaped."""
 
     def first() -> None:
-        _forking[0] = threading.Lock()  # this one is held by a thread that is not here
+        _forking[0] = threading.Lock()  # the old one is held by a thread that the fork lacks
         then()
 
     with _forking[0]:
@@ -69,12 +68,12 @@ def fork_spared(then: Callable[[], object]) -> int:
 
 
 def spare(pid: int) -> None:
-    """This child is no orphan of a guardian, although it may be as young as one; `unspare` once it is reaped."""
+    """Exempt this child from the end of a guardian's orphans; call `unspare` once it is reaped."""
     _spared.add(pid)
 
 
 def unspare(pid: int) -> None:
-    """The child is reaped."""
+    """Forget a child that was reaped."""
     _spared.discard(pid)
 
 
@@ -104,11 +103,10 @@ class ChildEnd(Record):
 class Child:
     """One supervised child, as a context manager: leaving it ends the whole process tree and waits until it is gone.
 
-    `stdin` is the path of a regular file, or a descriptor of the caller's (None: /dev/null). The guardian holds the lock
-    descriptors `keep` until all is reaped. `merge` sends stderr to stdout. `confine` confines it; bubblewrap reports the end by
-    signal n as exit 128 + n.
-    The caller reports events in the output to `watch`. Raises Unavailable when the program or `cwd` is missing,
-    GuardianKilled when something outside kills the guardian.
+    `stdin` is the path of a regular file, or a descriptor of the caller's (None: /dev/null). The guardian holds the
+    lock descriptors `keep` until all is reaped. `merge` sends stderr to stdout. `confine` confines it; bubblewrap
+    reports the end by signal n as exit 128 + n. The caller reports events in the output to `watch`. Raises Unavailable
+    when the program or `cwd` is missing, GuardianKilled when an external signal kills the guardian.
     """
 
     def __init__(
@@ -192,9 +190,8 @@ class Child:
 
     def output(self) -> Iterator[tuple[str, bytes]]:
         """Yield ("stdout" | "stderr", at most 64 KiB), and ("", b"") about 5 times a second while there is no output.
-
-        Ends when the tree is gone and `ended` is set; closing the generator ends the tree. Raises GuardianKilled where the
-        guardian died unasked: then nobody knows how the child would have ended.
+        Ends when the tree is gone and `ended` is set; closing the generator ends the tree. Raises GuardianKilled if the
+        guardian was killed: the child's result is then unknown.
         """
         try:
             while self.ended is None:
@@ -258,7 +255,7 @@ class Child:
         if limit:
             self._ask(limit)
         if self._cause and now > self._answer_by:
-            os.kill(self._guardian, signal.SIGKILL)  # it is stopped (SIGSTOP); this process then adopts its tree
+            os.kill(self._guardian, signal.SIGKILL)  # it is stopped (SIGSTOP); this process adopts its tree
         wait_seconds = TICK_SECONDS if self._cause else min(TICK_SECONDS, wait_seconds)
         ready = [fd for fd, _ in self._poller.poll(0 if self._received else max(1, int(wait_seconds * 1000)))]
         found = [(self._streams[fd], chunk) for fd in ready if fd in self._streams and (chunk := self._take(fd))]
@@ -267,13 +264,13 @@ class Child:
         if self._report in ready or self._received:
             news = self._received or os.read(self._report, 4096)  # one write, so one line; empty: it was killed
             self._received = next((line for line in news.split(b"\n") if line.count(b" ") == 3), b"")
-            if self._received or not news:  # else it is the first line, unread because the caller was interrupted
+            if self._received or not news:  # else it is the first line, unread after an interruption
                 with spawn.SignalsBlocked():  # a signal before `ended` is set would make it wait for the guardian twice
                     found += self._settle()
         return found
 
     def _take(self, fd: int) -> bytes:
-        """Read one chunk; b"" when there is none now, and at the end of the stream, which is then closed."""
+        """Read one chunk; b"" if no data is available, and at the end of the stream, which is then closed."""
         chunk = spawn.read(fd)
         if chunk == b"":
             self._poller.unregister(fd)
@@ -282,11 +279,11 @@ class Child:
         return chunk or b""
 
     def _settle(self) -> list[tuple[str, bytes]]:
-        """Reap the ended guardian, do its work if it was killed, and set `ended`; returns the rest of the output."""
+        """Reap the ended guardian, finish its work if it was killed, and set `ended`; returns the rest of the output."""
         if self._received:
             os.waitpid(self._guardian, 0)
             status, killed, left, asked = map(int, self._received.split())
-        elif self._refused:  # the guardian ended by itself, and its tree before
+        elif self._refused:  # the guardian ended by itself, after its tree
             os.waitpid(self._guardian, 0)
             status, killed, left, asked = -int(signal.SIGKILL), 0, 0, True
         else:

@@ -1,4 +1,4 @@
-"""Temporary folders for checks, services and agents, below the system's own; each is removed by the code that made it."""
+"""Temporary folders for checks, services and agents, below the system's; the code that makes one removes it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from harness.process import tree
 
 
 def create(what: str, tag: str = "", *, ordinary: bool = False) -> str:
-    """Make an empty folder in the system's temporary folder; the caller removes it, or `remove_tagged` does after a kill.
-    `ordinary`: its name says neither whose it is nor what it is for."""
+    """Make an empty folder in the system's temporary folder; the caller removes it, or `remove_tagged` does after a
+    kill. `ordinary`: the name reveals neither owner nor purpose."""
     name = f"{base()}/{tree.ordinary_name(tag)}{os.urandom(4).hex()}" if ordinary else ""
     folder = name or f"{begin(tag)}{what}-{os.urandom(5).hex()}"
     os.mkdir(folder, 0o700)
@@ -18,25 +18,25 @@ def create(what: str, tag: str = "", *, ordinary: bool = False) -> str:
 
 
 def below(folder: str, name: str) -> str:
-    """Make a folder of this name in one that `create` made; it goes with that."""
+    """Make a folder of this name in one that `create` made; it is removed with that."""
     os.mkdir(made := os.path.join(folder, name), 0o700)
     return made
 
 
 def begin(tag: str, where: str = "") -> str:
-    """How the paths of all temporary folders of a run begin; `where`: its temporary folder, if not that of this process."""
+    """The path prefix of all temporary folders of a run; `where`: its temporary folder, if not that of this process."""
     named = f"{tag.replace('/', '-')}-" if tag else ""
     return os.path.join(where or base(), f"harness-{named}")
 
 
 def base() -> str:
-    """The system's temporary folder: $TMPDIR where it exists; another one for cron than in a terminal."""
+    """The system's temporary folder: $TMPDIR if it exists; cron and a terminal may differ."""
     named = os.environ.get("TMPDIR", "")
     return os.path.abspath(named) if os.path.isdir(named) else "/tmp"
 
 
 def of_process(tag: str) -> str:
-    """The tag of a command that is no run, for this process: `remove_abandoned` finds its folders after a kill."""
+    """The tag of this process for a command outside a run; `remove_abandoned` finds its folders after a kill."""
     return f"{tag}-{os.getpid()}"
 
 
@@ -50,7 +50,7 @@ def remove_tagged(tag: str, where: str = "") -> None:
 
 
 def remove_abandoned(*tags: str) -> None:
-    """Remove the temporary folders of processes that are gone, which made them with `of_process` of these tags."""
+    """Remove the temporary folders that processes, now gone, made with `of_process` of these tags."""
     starts, where = [os.path.basename(begin(tag)) for tag in tags], base()
     for name in os.listdir(where):
         for start in starts:
@@ -60,8 +60,8 @@ def remove_abandoned(*tags: str) -> None:
 
 
 def remove(folder: str) -> None:
-    """Remove the folder and its content as far as permissions allow: what belongs to another user, or is held by a
-    mount, stays. Nothing reads it again, so a leftover changes neither a verdict nor the end of a run.
+    """Remove the folder and its content as far as permissions allow; files of other users and mounts stay.
+    Nothing reads it again, so a leftover changes neither a verdict nor the end of a run.
     """
     if os.path.islink(folder) and _done(os.unlink, folder):  # its target does not belong to the run
         return
@@ -76,9 +76,9 @@ def remove(folder: str) -> None:
 
 
 def _empty(folder: str) -> None:
-    """By descriptors, so that no link leads out of the folder."""
+    """Remove the content by descriptors, so that no link leads out of the folder."""
     for _, folders, names, descriptor in os.fwalk(folder, topdown=False):
-        for name in (*names, *folders):  # a link to a folder is among these
+        for name in (*names, *folders):  # links to folders are among `folders`
             _drop(name, descriptor)
 
 
@@ -88,13 +88,13 @@ def _drop(name: str, folder: int) -> None:
 
 
 def _make_writable(folder: str) -> None:
-    """Make it writable: package caches are read-only, and nothing can be removed from a read-only folder."""
+    """Make a folder writable: package caches are read-only, which prevents removal."""
     if not os.path.islink(folder):
         _done(lambda path: os.chmod(path, 0o700), folder)
 
 
 def _done(change: Callable[[str], object], folder: str) -> bool:
-    """Whether the change could be made: what belongs to another user, or is gone, stays as it is."""
+    """Whether the change succeeded; files of another user, or removed ones, are skipped."""
     try:
         change(folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""Timeouts of a child: until its first event, without a sign of life, after its result, and in all.
+"""Timeouts of a child: until its first event, without a sign of life, after its result, and overall.
 
 A sign of life is output, a change in the working folder, or CPU time of the process tree. The last two are checked only
 without output, CHECKS times per idle timeout: a scan of a large folder costs half a second.
@@ -13,15 +13,16 @@ from harness.base.record import Record
 from harness.process import tree
 
 CHECKS = 8  # checks of a silent child before it counts as idle
-BUSY = 0.05  # share of one core between two checks: a spinner that waits for the network uses less
+BUSY = 0.05  # share of one core between two checks; a spinner that waits for the network uses less
 MAX_ENTRIES = 200_000
 STOPPED_SECONDS = 2.0  # a longer gap between two calls, normally 5 a second, means that this process was stopped
 WALL, IDLE, STARTUP, AFTER_RESULT = "wall", "idle", "startup_hang", "after_result"
 
 
 class Timeouts(Record):
-    """Timeouts in seconds; 0 means none. `startup`: until the first event; `idle`: without a sign of life; `after_result`:
-    from the result to the exit. Changes in `folder` count as life ("": none), except below its entry `passed_over`."""
+    """Timeouts in seconds; 0 means no limit. `startup`: until the first event; `idle`: without a sign of life;
+    `after_result`: from the result to the exit. Changes in `folder` ("": none) are signs of life, except below its
+    entry `passed_over`."""
 
     idle_seconds: float = 0.0
     startup_seconds: float = 0.0
@@ -48,7 +49,7 @@ class TimeoutWatch:
         self.alive = self.checked = now
 
     def take_back(self) -> None:
-        """Withdraw the last output as a sign of life: it only reported another retry."""
+        """Withdraw the last output as a sign of life: it only reported a retry."""
         self.alive = self.alive_before
 
     def event(self) -> None:
@@ -60,9 +61,9 @@ class TimeoutWatch:
         self.result_at = self.result_at or now
 
     def overdue(self, now: float) -> tuple[str, float]:
-        """(the limit that has run out, or "", and the seconds until the next one may).
+        """(the expired limit or "", seconds until the next may expire).
 
-        A late call means that this process itself was stopped (Ctrl-Z): it first reads the waiting output, then judges.
+        After a late call this process itself was stopped (Ctrl-Z): it first reads the waiting output.
         """
         self.was_late, self.called = now - self.called > STOPPED_SECONDS and not self.was_late, now
         if self.was_late:

@@ -1,6 +1,6 @@
-"""The process tree: descendants from /proc, signals to a whole tree, and the sweep by tag.
+"""Process trees: descendants from /proc, signals to a whole tree, and the sweep by tag.
 
-Without /proc (not Linux) `ps` is the source, and functions that read /proc/<pid>/environ find nothing.
+Without /proc (not Linux) `ps` is the source, and functions that read /proc/<pid>/environ return nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def adopt_orphans() -> None:
     if not on_linux():
         return
     if _prctl(36, 1, 0, 0, 0) != 0:  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
-        raise errors.Unavailable(
-            "This system refuses PR_SET_CHILD_SUBREAPER, without which daemons would outlive a run."
-        )
+        raise errors.Unavailable("This system refuses PR_SET_CHILD_SUBREAPER; without it daemons would outlive a run.")
 
 
 def _prctl(*arguments: int) -> int:
@@ -43,7 +41,7 @@ def _prctl(*arguments: int) -> int:
 
 
 def lives(pid: int) -> bool:
-    """Whether there is a process of anybody with this id."""
+    """Whether a process of any user has this id."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -154,7 +152,7 @@ def _alive(processes: dict[int, list[bytes]]) -> set[int]:
 
 
 def reap(pid: int) -> int | None:
-    """The wait status of the child `pid`; None while it lives, and for a process that is no child."""
+    """The wait status of the child `pid`; None while it lives, and for a process that is not a child."""
     try:
         ended, code = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -163,7 +161,7 @@ def reap(pid: int) -> int | None:
 
 
 def _signal(pid: int, number: int) -> bool:
-    """Send the signal; whether the process exists. A set-uid process refuses it and is found again."""
+    """Send the signal and return whether the process exists. A set-uid process refuses it and counts as existing."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -174,15 +172,15 @@ def _signal(pid: int, number: int) -> bool:
 
 
 def ordinary_name(tag: str) -> str:
-    """How the names of those temporary folders begin that belong to a run with this tag, and look like anybody's."""
+    """The prefix of inconspicuous temporary folders of a run with this tag."""
     return f"tmp.{encoding.digest(os.fsencode(tag))[:7]}"
 
 
 def sweep(tag: str) -> list[int]:
-    """SIGKILL every process of this user with PROCESS_TAG=`tag` in its environment, or with a TMPDIR that has the ordinary
-    name of this tag, until none is left; returns the pids.
+    """SIGKILL every process of this user with PROCESS_TAG=`tag` in its environment, or with a TMPDIR that has the
+    ordinary name of this tag, until none is left; returns the pids.
 
-    Spares this process and its ancestors. It ends what a run left behind when its guardian was killed with it.
+    Spares this process and its ancestors. It ends the processes of a run that was killed together with its guardian.
     """
     spared = set(_ancestors())
     killed: dict[int, None] = {}
@@ -199,7 +197,7 @@ def sweep(tag: str) -> list[int]:
 
 
 def _dying(pid: int) -> bool:
-    """Whether a killed process still exists and is no zombie yet."""
+    """Whether a killed process still exists and is not a zombie yet."""
     fields = stat(pid)
     return bool(fields) and fields[0] not in (b"Z", b"X")
 
@@ -261,7 +259,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def is_below(pid: int, root: int) -> bool:
-    """Whether `root` is this process or one above it; True where there is no /proc to ask."""
+    """Whether `root` is `pid` or an ancestor of it; True without /proc."""
     if not on_linux():
         return True
     while pid > 1 and pid != root:

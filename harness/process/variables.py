@@ -1,4 +1,4 @@
-"""What of an environment passes to programs of a run: a table of names, variables.txt, and nothing that holds a login."""
+"""Selects the environment variables of a run's programs: the names in variables.txt, without credentials."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ IN_ADDRESS = re.compile(r"://[^\s/@:]*:[^\s@]*@|(?:https?|ftp|socks\w*)://[^\s/@
 
 
 def is_key(name: str) -> bool:
-    """Whether it is the name of a login: one of a few words is anywhere in it."""
+    """Whether the name suggests a credential: it contains one of a few words."""
     return KEY.search(name) is not None
 
 
 def holds_login(name: str, value: str) -> bool:
-    """Whether the name is that of a login, or the value has one: a user in an address, or a secret of a known form."""
-    in_proxy = "@" in value and name.lower().endswith("proxy")  # it may have no scheme
+    """Whether the name suggests a credential, or the value contains one: a user in a URL, or a secret of a known format."""
+    in_proxy = "@" in value and name.lower().endswith("proxy")  # it may lack a scheme
     return is_key(name) or in_proxy or bool(IN_ADDRESS.search(value) or redaction.found(f"{name}={value}"))
 
 
 def matches(name: str, rows: Iterable[str]) -> bool:
-    """Whether one of these rows of patterns has a name."""
+    """Whether one of these rows of patterns matches a name."""
     return _pattern(*rows).fullmatch(name) is not None
 
 
@@ -41,14 +41,15 @@ def _pattern(*rows: str) -> re.Pattern[str]:
 
 
 def listed(name: str, *sections: str) -> bool:
-    """Whether one of these sections of the table has a name."""
+    """Whether one of these sections of the table matches a name."""
     found = tables.sections(TABLE)
     return any(matches(name, [row.partition(" # ")[0] for row in found[section]]) for section in sections)
 
 
 def passing(base: Mapping[str, str], passed: Iterable[str] = (), needs: Iterable[str] = ()) -> dict[str, str]:
-    """What passes of `base`: what the table has, or a pattern of `needs`, and holds no login; and whatever they hold the names in
-    `passed` and `needs`, and those of a pattern for logins, such as `*_API_KEY`. What is ours never passes."""
+    """The variables of `base` that pass: those of the table, or of a pattern in `needs`, without credentials; and, with
+    any value, the names in `passed` and `needs`, and those of a pattern for credentials, such as `*_API_KEY`. The
+    harness's own variables never pass."""
     needs, named = [*needs], {*passed}
     meant = [need for need in needs if "*" not in need or is_key(need)]
 

@@ -1,1 +1,1 @@
-"""The one writer of state: files replaced whole, lines appended durably, several changes at once through a journal."""
+"""The only writer of state: whole-file replacement, durable appends, and several changes at once through a journal."""

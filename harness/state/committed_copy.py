@@ -1,7 +1,7 @@
-"""What was committed, kept outside the project folder where runs are not behind glass and may overwrite the state by mistake.
+"""A copy of the committed state outside the project folder, for unconfined runs, which may overwrite the state by mistake.
 
-It has a copy of each managed and append-only file, from the first such run on (`begin`); every commit keeps them up to date.
-raw.md, which every writer may extend, has a copy of what was there when the last such run began.
+It holds each managed and append-only file from the first such run on (`begin`); every commit updates it. The copy of
+raw.md, which any program may extend, is that of the start of the last such run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GROWS = (*names.APPEND_ONLY, names.RAW)
 
 
 def begin(layout: Layout) -> None:
-    """From here on committed content is kept. The caller holds the state lock, and the ledger has what is on disk."""
+    """Start to keep committed content. The caller holds the state lock, and the ledger matches the disk."""
     files.make_folder(layout.committed)
     for name in names.MANAGED:
         _keep(layout, name, files.read(f"{layout.state}/{name}"))
@@ -34,17 +34,17 @@ def is_kept(layout: Layout) -> bool:
 
 
 def copy_of(layout: Layout, name: str) -> str:
-    """The copy of a file."""
+    """The path of the copy of a file."""
     return f"{layout.committed}/{os.path.basename(name)}"
 
 
 def read(layout: Layout, name: str) -> bytes | None:
-    """The committed content of a file; None where there is none, or none is kept."""
+    """The committed content of a file; None if it is absent or not kept."""
     return files.read(copy_of(layout, name))
 
 
 def length(layout: Layout, name: str) -> int:
-    """The length of the committed content of a file; 0 where there is none."""
+    """The length in bytes of the committed content of a file; 0 if absent."""
     return files.length(copy_of(layout, name))
 
 
@@ -56,12 +56,12 @@ def _keep(layout: Layout, name: str, data: bytes | None) -> None:
 
 
 def intact(layout: Layout, tails: dict[str, bytes]) -> dict[str, bytes]:
-    """Those of the appends whose file is as long as its copy now: what is added to another one is refused with it."""
+    """The appends whose file is still as long as its copy; others are refused with the foreign change."""
     return {name: tails[name] for name in tails if files.length(f"{layout.state}/{name}") == length(layout, name)}
 
 
 def follow(layout: Layout, contents: dict[str, bytes | None], tails: dict[str, bytes], replaced: Iterable[str]) -> None:
-    """The copies after a commit: these contents, and these lines appended; what was `replaced` by blocks is copied."""
+    """Update the copies after a commit: write these contents, append these tails, copy the files `replaced` by blocks."""
     for name, data in contents.items():
         if name in names.MANAGED:
             _keep(layout, name, data)
@@ -74,8 +74,8 @@ def follow(layout: Layout, contents: dict[str, bytes | None], tails: dict[str, b
 
 
 def catch_up(layout: Layout) -> None:
-    """The copies after a process died between a commit and them: what is as the ledger has it was committed. The caller holds
-    the state lock."""
+    """Update the copies after a crash between commit and `follow`: a file that matches the ledger was committed. The
+    caller holds the state lock."""
     if is_kept(layout):
         rows = journal.read_ledger(layout)
         for name in names.MANAGED if rows else ():
@@ -88,7 +88,7 @@ def catch_up(layout: Layout) -> None:
 
 
 def _catch_up(layout: Layout, name: str) -> None:
-    """The copy gets what the file has more."""
+    """Append to the copy what the file has beyond it."""
     path, copy = f"{layout.state}/{name}", copy_of(layout, name)
     start = files.length(copy)
     if start < files.length(path):
@@ -99,7 +99,7 @@ def _catch_up(layout: Layout, name: str) -> None:
 
 
 def holds(layout: Layout, name: str) -> bool:
-    """Whether an append-only file begins with its copy, read block by block."""
+    """Whether an append-only file begins with its copy; reads block by block."""
     path, copy = f"{layout.state}/{name}", copy_of(layout, name)
     if files.length(path) < files.length(copy):
         return False
@@ -108,7 +108,7 @@ def holds(layout: Layout, name: str) -> bool:
 
 
 def put_back(layout: Layout, name: str) -> None:
-    """The append-only file is its copy again, block by block; atomic and durable."""
+    """Restore an append-only file from its copy, block by block; atomic and durable."""
     path = f"{layout.state}/{name}"
     if os.path.exists(copy_of(layout, name)):
         files.replace(path, files.blocks(copy_of(layout, name), size=BLOCK))

@@ -1,6 +1,6 @@
-"""Strict parsing of front matter and Markdown, text in fences that it cannot close, and a cache of parsed files.
+"""Strict parsing of front matter and Markdown, fences that their content cannot close, and a cache of parsed files.
 
-The parsers take 40 to 100 ms to load, so only a file that is not in the cache loads them.
+The parsers take 40 to 100 ms to import, so they are imported only on a cache miss.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Block(Record):
 
 
 def front_matter(text: str, path: str) -> tuple[dict[str, Any], str]:
-    """The front matter and the exact body after it; ({}, text) if the file has none. Raises BrokenFile if the front matter is
+    """(front matter, exact body after it); ({}, text) without front matter. Raises BrokenFile if the front matter is
     not closed, not YAML, or not a mapping."""
     if not text.startswith("---\n"):
         return {}, text
@@ -64,7 +64,7 @@ def blocks(text: str) -> list[Block]:
     from markdown_it import MarkdownIt  # 30 ms, and few commands read headings
 
     found: list[Block] = []
-    parser = MarkdownIt("commonmark").disable("inline")  # what stands inside a line stays as it was written
+    parser = MarkdownIt("commonmark").disable("inline")  # keep inline markup as it is
     tokens, lines = parser.parse(text), text.split("\n")
     for index, token in enumerate(tokens):
         line = token.map[0] + 1 if token.map else 0
@@ -82,7 +82,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def fence_mark(line: str) -> str:
-    """The ticks or tildes with which a line begins or ends a fence, else "": with more ticks behind it is inline code."""
+    """The backticks or tildes with which a line opens or closes a fence, else "": further backticks mean inline code."""
     mark = line[: len(line) - len(line.lstrip("`"))] or line[: len(line) - len(line.lstrip("~"))]
     return "" if len(mark) < SHORTEST_FENCE or (mark[0] == "`" and "`" in line[len(mark) :]) else mark
 
@@ -134,8 +134,8 @@ def fenced(text: str, info: str = "") -> str:
 
 
 def fenced_blocks(text: str, info: str) -> list[str]:
-    """The contents of the fenced blocks with exactly this info string, in order. It reads line by line, because agents write
-    anything: a fence that is never closed is no block, and it hides no later block with this info string."""
+    """The contents of the fenced blocks with exactly this info string, in order. Parses line by line to tolerate any
+    agent output: an unclosed fence is not a block and does not hide a later block with this info string."""
     found: list[str] = []
     fence, wanted = "", False
     inside: list[str] = []
@@ -153,8 +153,8 @@ def fenced_blocks(text: str, info: str) -> list[str]:
 
 
 def cached(folder: str, name: str, text: str, parse: Callable[[str], Any], fields: tuple[str, ...] = ()) -> Any:
-    """`parse(text)`, a JSON value, from a disposable file with the value and the digest of its text. A cache that cannot be read
-    or written, or that another version of the harness wrote with other `fields`, counts as absent."""
+    """`parse(text)`, a JSON value, cached in a disposable file keyed by the digest of the text. A cache that is
+    unreadable, unwritable, or from a version of the harness with other `fields` counts as absent."""
     value = recall(folder, name, text, fields)
     if value is None:
         value = parse(text)
@@ -172,7 +172,7 @@ def recall(folder: str, name: str, text: str, fields: tuple[str, ...] = ()) -> A
 
 
 def keep(folder: str, name: str, text: str, value: Any, fields: tuple[str, ...] = ()) -> None:
-    """Put a parsed value and its text into the cache; not durable, and no error if the folder cannot be written."""
+    """Cache a parsed value under its text; not durable, and silent if the folder is not writable."""
     if not os.path.isdir(os.path.dirname(folder)):
         return
     row = files.dump_json({"fields": fields, "of": _digest(text), "value": value})

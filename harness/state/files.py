@@ -1,6 +1,6 @@
-"""What the store does on disk: read, replace, append, lock. State is reached through `state.py` alone.
+"""Disk operations of the store: read, replace, append, lock. Other packages reach state through `state.py` only.
 
-*replace* writes a temporary file beside the target, fsyncs it, renames it, fsyncs the folder. *add_lines* closes a torn
+*replace* writes a temporary file beside the target, fsyncs it, renames it, fsyncs the folder. *add_lines* ends a torn
 last line, writes once and undoes a short write. `journal.py` uses them to change several files at once.
 """
 
@@ -20,13 +20,13 @@ from harness.base.encoding import decode, digest, dump_json, parse_json
 from harness.base.errors import BrokenFile, LockBusy
 
 __all__ = ("decode", "digest", "dump_json", "parse_json")
-MAX_PID_DIGITS = 10  # digits; more are no process
+MAX_PID_DIGITS = 10  # digits of a process id
 PRIVATE = 0o600
 MAX_SIGNATURE_BYTES = 4096  # bytes of a lock file
 SHARED = 0o644
 READ_ONLY = 0o444
-FIRST = threading.get_ident()  # the thread that loads this
-NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in the place of a file must not block us
+FIRST = threading.get_ident()  # the thread that imports this module
+NO_WAIT = os.O_NONBLOCK | os.O_NOCTTY  # a pipe in place of a file must not block the caller
 NO_FILES = {
     errno.EISDIR: "it is a folder, where a file belongs",
     errno.ENXIO: "it is a pipe, a socket or a device, where a file belongs",
@@ -50,8 +50,8 @@ def _open(path: str) -> FileIO | None:
 
 
 def open_regular(path: str, how: int, mode: int = SHARED) -> int:
-    """A descriptor of a regular file, opened without blocking; raises BrokenFile if the path is not a regular file, to be written
-    also if it is a link: what it leads to is not ours."""
+    """A descriptor of a regular file, opened without blocking. Raises BrokenFile if the path is not a regular file, or
+    if it is a link and opened for writing: the target may lie outside the state."""
     try:
         descriptor = os.open(path, how | NO_WAIT | (os.O_NOFOLLOW if how & (os.O_WRONLY | os.O_RDWR) else 0), mode)
     except OSError as fault:
@@ -84,7 +84,7 @@ def read_from(path: str, offset: int, size: int) -> bytes:
 
 
 def blocks(path: str, start: int = 0, size: int = 65536) -> Iterator[bytes]:
-    """The bytes from `start` on, block by block; none if the file is shorter or absent. Raises BrokenFile as `read` does."""
+    """The bytes from `start` on, block by block; empty if the file is shorter or absent. Raises BrokenFile as `read` does."""
     file = _open(path)
     if file is None:
         return
@@ -116,7 +116,7 @@ def make_folder(path: str) -> None:
 
 
 def claim_folder(path: str) -> bool:
-    """Make the folder exclusively; False if the name exists."""
+    """Create the folder exclusively; False if the name exists."""
     try:
         os.mkdir(path)
     except FileExistsError:
@@ -142,11 +142,11 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def stage(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quickly: bool = False) -> None:
-    """A new file with this content, or these blocks one after another, durable except for its name (`quickly`: not durable); it
-    overwrites a left-over file."""
+    """Write a new file with this content, or these blocks, durable except for its name (`quickly`: not durable); it
+    overwrites a leftover file."""
     try:
         descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    except BrokenFile:  # only the harness uses this name, so what is there can move aside
+    except BrokenFile:  # only the harness uses this name, so anything there can move aside
         os.rename(path, next(name for number in range(1, 1000) if not os.path.lexists(name := f"{path}.{number}")))
         descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with open(descriptor, "wb", buffering=0):
@@ -159,16 +159,16 @@ def stage(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quick
 def replace(
     path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quickly: bool = False, beside: str = ""
 ) -> None:
-    """Replace the file atomically, also by blocks; it survives a power cut unless `quickly`. `beside`: where the temporary is."""
+    """Replace the file atomically, also by blocks; durable unless `quickly`. `beside`: the path of the temporary file."""
     make_folder(os.path.dirname(path))
     temporary = _temporary(beside or path)
     if mode == READ_ONLY:
-        remove(temporary)  # one that a crash left could not be opened
+        remove(temporary)  # a leftover of a crash could not be opened
     try:
         stage(temporary, data, mode, quickly=quickly)
         os.replace(temporary, path)
     except OSError as fault:
-        fault.filename = fault.filename or path  # so that a person knows which disk is full
+        fault.filename = fault.filename or path  # so that the message names the full disk
         remove(temporary)
         raise
     if not quickly:
@@ -176,7 +176,7 @@ def replace(
 
 
 def _temporary(path: str) -> str:
-    """The temporary name of this thread beside a path; its last number is the process, as `abandoned` reads it."""
+    """The temporary name of this thread beside a path; its last number is the process id, which `abandoned` reads."""
     thread = "" if (own := threading.get_ident()) == FIRST else f".{own:x}"
     return f"{path}{thread}.{os.getpid()}.tmp"
 
@@ -194,7 +194,7 @@ def cut(path: str, length: int) -> None:
 
 
 def abandoned(folder: str) -> list[str]:
-    """The temporary files in a folder whose writer is gone; a name that no `replace` gives is not ours."""
+    """The temporary files in a folder whose writer is gone; names that `replace` does not use are skipped."""
     found = [os.path.join(folder, name) for name in names(folder) if name.endswith(".tmp") and _is_abandoned(name)]
     return [path for path in found if not os.path.isdir(path)]
 
@@ -207,7 +207,7 @@ def _is_abandoned(temporary: str) -> bool:
         os.kill(int(pid), 0)
     except ProcessLookupError:
         return True
-    except PermissionError:  # another user's
+    except PermissionError:  # a process of another user
         return False
     return False
 
@@ -221,7 +221,7 @@ def remove(path: str) -> None:
 
 
 def link(path: str, target: str) -> None:
-    """Make `path` a symbolic link to `target`, atomically, in place of a file or a link."""
+    """Make `path` a symbolic link to `target`, atomically; it replaces a file or link."""
     temporary = _temporary(path)
     remove(temporary)
     os.symlink(target, temporary)
@@ -229,14 +229,14 @@ def link(path: str, target: str) -> None:
 
 
 def move(path: str, target: str) -> None:
-    """Move a file or folder to `target`; makes the folder of the target."""
+    """Move a file or folder to `target`; creates the folder of the target."""
     make_folder(os.path.dirname(target))
     os.rename(path, target)
     sync_folder(os.path.dirname(target))
 
 
 def names(folder: str) -> list[str]:
-    """Sorted names in a folder; none if it is absent."""
+    """Sorted names in a folder; [] if it is absent."""
     try:
         return sorted(os.listdir(folder))
     except FileNotFoundError:
@@ -244,7 +244,7 @@ def names(folder: str) -> list[str]:
 
 
 def size_below(path: str) -> int:
-    """Bytes of a file, or of all files below a folder; 0 where there is none. Links are not followed."""
+    """Size in bytes of a file, or of all files below a folder; 0 if absent. Links are not followed."""
     if os.path.isdir(path) and not os.path.islink(path):
         return sum(size_below(os.path.join(path, name)) for name in names(path))
     return os.lstat(path).st_size if os.path.lexists(path) else 0
@@ -253,8 +253,8 @@ def size_below(path: str) -> int:
 class Lock:
     """An flock on a side file that is never replaced; the kernel frees it when the last holder dies.
 
-    A guardian that inherits the descriptor holds the lock too. flock, never lockf: closing any descriptor of the file drops a
-    POSIX lock. The `filelock` package takes the same lock on the same path.
+    A guardian that inherits the descriptor holds the lock too. flock, not lockf: closing any descriptor of the file
+    drops a POSIX lock. The `filelock` package takes the same lock on the same path.
     """
 
     def __init__(self, path: str) -> None:
@@ -279,22 +279,22 @@ class Lock:
         """Write a description of the holder into the lock file: information for people, not for decisions."""
         self.signed = holder
         size = os.fstat(self.descriptor).st_size
-        if size > MAX_SIGNATURE_BYTES:  # somebody else's bytes: such a descriptor may also append, whatever the offset
+        if size > MAX_SIGNATURE_BYTES:  # foreign bytes; such a descriptor may also append, regardless of the offset
             os.ftruncate(self.descriptor, 0)
             size = 0
         os.pwrite(
             self.descriptor, dump_json(holder)[:-1].ljust(size - 1) + b"\n", 0
-        )  # never shorter: nobody reads a half
+        )  # never shorter, so that a reader never sees half of it
 
     def holder(self) -> dict[str, Any]:
-        """What the holder wrote; empty if nothing can be read."""
+        """The description that the holder wrote; {} if it is unreadable."""
         try:
             return dict(json.loads(read(self.path) or b"{}"))
         except (ValueError, TypeError, BrokenFile):
             return {}
 
     def release(self) -> None:
-        """Close our descriptor; the lock is free once the guardian's is closed too."""
+        """Close this process's descriptor; the lock is free once the guardian's is closed too."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -318,8 +318,8 @@ def take_descriptor(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
 
 
 def is_free(path: str) -> bool:
-    """Whether no process holds the lock at `path` now; an absent lock file, or what is no file, is free. This makes no file,
-    and a shared lock lets several readers check at once."""
+    """Whether no process holds the lock at `path` now; True if it is absent or not a file. Creates no file; a shared
+    lock lets several readers check at once."""
     try:
         if (file := _open(path)) is None:
             return True
@@ -330,7 +330,7 @@ def is_free(path: str) -> bool:
 
 
 def take_or_busy(lock: Lock, what: str) -> None:
-    """Take the lock at once; raises Busy with its holder and since when."""
+    """Take the lock without waiting; raises LockBusy with its holder and since when."""
     if not lock.take():
         holder = ", ".join(f"{key} {value}" for key, value in lock.holder().items()) or "holder unknown"
         raise LockBusy(f"{what} is busy: {holder}. Wait for it to end, or stop it, then try again.")

@@ -1,4 +1,4 @@
-"""A lock on a folder, which an agent that clears away lock files leaves alone."""
+"""A lock on a folder, which survives an agent that removes lock files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ UNLOCKABLE = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.EOPN
 
 
 class FolderLock:
-    """An flock on a folder; free when the last holder dies. Some network file systems have none."""
+    """An flock on a folder; free when the last holder dies. Some network file systems do not support it."""
 
     def __init__(self, folder: str) -> None:
         self.folder, self.descriptor = folder, -1
 
     def take(self, *, wait: bool = False) -> bool:
-        """Take the lock; False where another process has it. True where the file system cannot lock a folder."""
+        """Take the lock; False if another process has it. True if the file system cannot lock a folder."""
         self.descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(self.descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -33,14 +33,14 @@ class FolderLock:
         return True
 
     def release(self) -> None:
-        """Close our descriptor."""
+        """Close this process's descriptor."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
 
 def is_free(path: str) -> bool:
-    """Whether no process holds a FolderLock on this folder; what is no folder, or cannot be locked, is free."""
+    """Whether no process holds a FolderLock on this path; True if it is not a folder or cannot be locked."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,8 +1,8 @@
-"""Appends and journals: changes of several state files at once, together with the ledger.
+"""Journals: atomic changes of several state files together with the ledger; and single appends.
 
-A `Journal` stages and fsyncs every new content, renames one record into place (the commit), then applies the record. The
-next process that takes the state lock applies a record that a crash left; every step can be repeated. The ledger has
-the digest of each managed file and the length of each append-only file, as the harness wrote it.
+A `Journal` stages and fsyncs every new content, renames one record into place (the commit), then applies the record.
+After a crash, the next process that takes the state lock applies the record; every step is idempotent. The ledger has
+the digest of each managed file and the length of each append-only file, as the harness wrote them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def append(layout: Layout, path: str, data: bytes) -> int:
         descriptor = files.open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
             if not os.fstat(descriptor).st_size:
-                files.sync_folder(os.path.dirname(path))  # a reader of the first line relies on the name
+                files.sync_folder(os.path.dirname(path))  # the new file's name must be durable too
             offset = files.add_lines(descriptor, data)
         except OSError:
             os.close(descriptor)
@@ -45,7 +45,7 @@ def append(layout: Layout, path: str, data: bytes) -> int:
 
 
 def require_folders(layout: Layout, folders: Iterable[str] = FOLDERS) -> None:
-    """Raises BrokenFile where a folder of the state is a link: what is written below it would land elsewhere."""
+    """Raise BrokenFile if a folder of the state is a link, since writes below it would land elsewhere."""
     for name in folders:
         path = f"{layout.state}/{name}"
         try:
@@ -53,12 +53,12 @@ def require_folders(layout: Layout, folders: Iterable[str] = FOLDERS) -> None:
         except FileNotFoundError:
             continue
         if is_link:
-            raise BrokenFile(path, "it is a link, where a folder belongs", remedy="Put the folder itself there.")
+            raise BrokenFile(path, "it is a link, where a folder belongs", remedy="Replace it by the folder.")
 
 
 class Journal:
-    """Several writes to the state of one mission: all happen or none, and the ledger changes with them. `replace` and `remove`
-    take whole files, `append` whole JSON lines. No file changes before `commit`."""
+    """An atomic group of writes to the state of one mission, with its ledger. `replace` and `remove` take whole files,
+    `append` whole JSON lines. No file changes before `commit`."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -67,22 +67,22 @@ class Journal:
         self.tails: dict[str, bytes] = {}
 
     def replace(self, path: str, data: bytes) -> None:
-        """The file will have this content."""
+        """Stage a new content of the file."""
         self.contents[path] = data
 
     def replace_by(self, path: str, blocks: Iterable[bytes]) -> None:
-        """The file, one that is not in the ledger, will be these blocks, one after another. `commit` asks for them one by one,
-        under the state lock and before any file changes, so they may be read from the file itself."""
+        """Stage new content, as blocks, of a file that is not in the ledger. `commit` consumes the blocks under the
+        state lock, before any file changes, so they may be read from the file itself."""
         if path in self.layout.managed() or path in self.layout.append_only():
             raise ValueError("the ledger needs the whole content")
         self.blocks[path] = blocks
 
     def remove(self, path: str) -> None:
-        """The file will be gone."""
+        """Stage the removal of the file."""
         self.contents[path] = None
 
     def append(self, path: str, data: bytes) -> None:
-        """The file will end with these whole lines; no lines are no change."""
+        """Stage an append of whole lines; b"" changes nothing."""
         if data:
             self.tails[path] = self.tails.get(path, b"") + data
 
@@ -140,8 +140,8 @@ class Journal:
 
 
 def finish_journal(layout: Layout) -> bool:
-    """Apply a committed record that a crash left; True if there was one. The caller holds the lock. Raises BrokenFile if the
-    harness did not write the record: its own are whole when renamed into place, and name only paths in the mission."""
+    """Apply a committed record that a crash left; True if there was one. The caller holds the lock. Raises BrokenFile
+    for a foreign record: the harness's own are complete when renamed into place, and name only paths in the mission."""
     if not files.names(layout.journal):
         return False
     steps = _steps(layout)
@@ -153,13 +153,13 @@ def finish_journal(layout: Layout) -> bool:
 
 
 def staged(layout: Layout) -> list[str]:
-    """What a journal that was cut short left beside its record: contents that nothing will read any more, once it is applied."""
+    """Staged files that an interrupted journal left beside its record; they are garbage once the record is applied."""
     names = (name for name in files.names(layout.journal) if name.isdigit() or name == "record.tmp")
     return [path for name in names if not os.path.isdir(path := os.path.join(layout.journal, name))]
 
 
 def pending(layout: Layout, path: str) -> bytes | None:
-    """The content that a record left by a crash gives the file; None if there is none, or the step is done."""
+    """The content that a pending record will give the file; None without such a step, or if it is done."""
     steps = _steps(layout) or []
     return next((files.read(staged) for verb, name, staged, _ in steps if (verb, name) == ("replace", path)), None)
 
@@ -183,7 +183,7 @@ def _steps(layout: Layout) -> list[list[Any]] | None:
 
 
 def _is_step(layout: Layout, verb: object, path: object, staged: object, offset: object) -> bool:
-    """Whether a `Journal` writes such a step."""
+    """Whether a `Journal` could have written this step."""
     if verb not in VERBS or type(path) is not str or type(staged) is not str or type(offset) is not int:
         return False
     inside = os.path.normpath(path) == path and path.startswith(layout.state + "/")
@@ -192,7 +192,7 @@ def _is_step(layout: Layout, verb: object, path: object, staged: object, offset:
 
 
 def _apply(layout: Layout, steps: list[list[Any]]) -> None:
-    """Idempotent: it recognises and skips a step that was applied before the crash."""
+    """Apply the steps, idempotently: a step that was applied before the crash is skipped."""
     for verb, path, staged, offset in steps:
         files.make_folder(os.path.dirname(path))
         if verb == "remove":
@@ -210,7 +210,7 @@ def _apply(layout: Layout, steps: list[list[Any]]) -> None:
 
 
 def _apply_tail(path: str, tail: bytes | None, offset: int, keeps: bool) -> None:
-    """Write the tail at its offset. `keeps`: lines that somebody else appended there meanwhile stay, and the tail follows."""
+    """Write the tail at its offset. `keeps`: lines appended there meanwhile by another writer stay, and the tail follows."""
     if tail is None:
         return
     descriptor = files.open_regular(path, os.O_RDWR | os.O_CREAT)
@@ -223,7 +223,7 @@ def _apply_tail(path: str, tail: bytes | None, offset: int, keeps: bool) -> None
         elif there != tail:
             os.ftruncate(descriptor, offset)
             os.lseek(descriptor, offset, os.SEEK_SET)
-            files.write_all(descriptor, tail)  # a full disk raises here, and the record stays until there is room
+            files.write_all(descriptor, tail)  # a full disk raises here, and the record stays pending
         os.fsync(descriptor)
 
 
@@ -253,7 +253,7 @@ def _note_row(layout: Layout, ledger: dict[str, list[Any]], path: str, digest: s
 
 
 def adopt(layout: Layout) -> dict[str, list[Any]]:
-    """Enter managed and append-only files into the ledger as they are on disk: changes by people between runs are accepted."""
+    """Record the managed and append-only files in the ledger as they are on disk: accept people's edits between runs."""
     ledger: dict[str, list[Any]] = {}
     for path in layout.managed():
         note_in_ledger(layout, ledger, path, files.read(path))

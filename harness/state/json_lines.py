@@ -1,7 +1,7 @@
-"""Files of JSON lines: one reader, and one rule for a torn last line.
+"""Reads files of JSON lines, with one rule for a torn last line.
 
-A last line without a newline is still being written, or a crash tore it: readers skip it, and the next writer under the
-lock heals it. An error names any other broken line with file, number and remedy.
+A last line without a newline is still being written, or torn by a crash: readers skip it, and the next writer under the
+lock repairs it. An error names any other broken line with file, number and remedy.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def parse(
     remedy: str,
     read: Callable[[bytes], Any] = value,
 ) -> list[T]:
-    """What `make` returns for each line, oldest first; [] if the file is absent. The message of BrokenFile is `none` ("the line
-    is no …"), or that of an InvalidField which `make` raises. `read` returns a line's value, or raises ValueError."""
+    """The results of `make` for each line, oldest first; [] if the file is absent. Raises BrokenFile with the message
+    `none`, or with that of the InvalidField that `make` raises. `read` returns a line's value, or raises ValueError."""
     found = []
     for number, line in whole(data):
         try:
@@ -53,8 +53,7 @@ def parse(
 
 
 def backwards(path: str, block: int = 65536, most: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """(offset, line) of the whole lines of a file (or of its first `most` bytes), last first; it reads no further back than the
-    caller asks."""
+    """(offset, line) of the whole lines of a file (or of its first `most` bytes), last first; reads lazily."""
     start = files.length(path) if most is None else min(files.length(path), most)
     rest, torn = b"", True
     while start > 0:
@@ -73,7 +72,7 @@ def backwards(path: str, block: int = 65536, most: int | None = None) -> Iterato
 
 
 def healed(data: bytes) -> bytes:
-    """The data as an append continues it: a last line without its newline gets one; a torn line and NUL bytes are cut off."""
+    """The data repaired for an append: a complete last line gets its newline; a torn line and NUL bytes are cut off."""
     kept = data.rstrip(b"\0")
     head, newline, last = kept.rpartition(b"\n")
     try:
@@ -83,8 +82,8 @@ def healed(data: bytes) -> bytes:
 
 
 def end_of(path: str, *, closes: bool = False) -> tuple[int, bytes]:
-    """Where an append to the file continues, and what goes before it, by the rule of `healed`; reads only the last line.
-    `closes`: the lines are no JSON, so a torn one is kept and gets its newline."""
+    """(offset of the next append, bytes that must precede it), by the rule of `healed`; reads only the last line.
+    `closes`: the lines are not JSON, so a torn one is kept and gets its newline."""
     try:
         descriptor = files.open_regular(path, os.O_RDONLY)
     except FileNotFoundError:

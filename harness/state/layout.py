@@ -1,4 +1,4 @@
-"""Every path of a mission, once. `docs/layout.md` is held to this page by a test."""
+"""Defines every path of a mission. A test compares `docs/layout.md` with this module."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from harness.state import names
 
 
 class Layout:
-    """Absolute `str` paths of the mission in the working folder `project`; no file is touched, but to find the repository.
-    `cache`: where parsed files are kept, if not below `state`."""
+    """Absolute `str` paths of the mission in the working folder `project`; touches the disk only to find the
+    repository. `cache`: the folder of parsed files, if not below `state`."""
 
     _top = ""
 
@@ -66,23 +66,24 @@ class Layout:
         self.restoring = under + names.RESTORING
         self.git = under + ".git"
         self.git_record = under + names.GIT_RECORD
-        self.git_private = under + "git-config"  # what our git reads in place of the repository's configuration
+        self.git_private = under + "git-config"  # our git reads this instead of the repository's configuration
         self.ignore = under + names.IGNORE
         self.report = under + names.REPORT
-        self.asked_spec = f"{self.project}/{names.ASKED_SPEC}"  # the spec that people write
+        self.asked_spec = f"{self.project}/{names.ASKED_SPEC}"  # the spec that a person writes
         self.mission_lock = self.locks + "/mission"  # held for the milliseconds in which a run opens or settles
         self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal
         self.loop_lock = self.locks + "/loop"  # held by a looping run.sh
 
     @property
     def top(self) -> str:
-        """The top of the project's repository: the project folder, or one above it; the project folder where there is none."""
+        """The top of the project's repository: the project folder or one above it; the project folder without a
+        repository."""
         self._top = self._top or repository_of(self.project) or self.project
         return self._top
 
     @property
     def prefix(self) -> str:
-        """Where the project is below the top of its repository, such as `services/api/`; "" at the top."""
+        """The project's path below the top of its repository, such as `services/api/`; "" at the top."""
         return "" if self.top == self.project else os.path.realpath(self.project)[len(self.top.rstrip("/")) + 1 :] + "/"
 
     def within(self, checkout: str) -> str:
@@ -91,11 +92,11 @@ class Layout:
 
     @property
     def committed(self) -> str:
-        """The folder with what was committed, where runs are not behind glass; it lies outside, by the path of the mission."""
+        """The folder of the committed copy for unconfined runs; it lies outside the project, named by the mission's path."""
         return os.path.join(state_home(), f"committed-{encoding.digest(os.fsencode(self.state))[:12]}")
 
     def archive_of(self, mission_id: str) -> str:
-        """The state of a mission that was put away."""
+        """The state folder of an archived mission."""
         return os.path.join(self.archived, mission_id)
 
     def turns(self, run_id: str, task: str = "") -> str:
@@ -112,7 +113,7 @@ class Layout:
         return tuple(f"{self.state}/{name}" for name in names.MANAGED)
 
     def append_only(self) -> tuple[str, ...]:
-        """Append-only files: they grow by whole lines, and the ledger has their length."""
+        """Append-only files: they grow by whole lines, and the ledger records their length."""
         return tuple(f"{self.state}/{name}" for name in names.APPEND_ONLY)
 
     def relative(self, path: str) -> str:
@@ -122,7 +123,7 @@ class Layout:
 
 
 class RunLayout:
-    """The files in the folder of one run, and the lock of a run that is open."""
+    """The files in the folder of one run, and the lock of an open run."""
 
     def __init__(self, folder: str, lock: str) -> None:
         self.folder, self.lock = folder, lock
@@ -143,12 +144,12 @@ class RunLayout:
         self.receipts = under + "receipts.jsonl"
         self.result = under + "result.json"
         self.refused = under + "refused"
-        self.inbox = under + "inbox"  # the folder of the socket that in-run commands ask
+        self.inbox = under + "inbox"  # the folder of the socket for in-run commands
 
 
 def repository_of(folder: str) -> str:
-    """The top of the repository that the folder is in, "" for none: the nearest folder with a `.git`, itself or above it
-    (then without links). No git is asked."""
+    """The top of the folder's repository: the nearest folder with a `.git`, itself or above it (links resolved); "" if
+    there is none. Does not call git."""
     at = folder
     if not os.path.lexists(at + "/.git"):
         at = os.path.realpath(folder)
@@ -166,7 +167,7 @@ def identity_file(folder: str, role: str) -> str:
 
 
 def evidence_file(folder: str) -> str:
-    """The evidence of all identities in `folder`: mission, feature, run and sequence number of each entry."""
+    """The evidence file of all identities in `folder`: mission, feature, run and sequence number of each entry."""
     return os.path.join(folder, "evidence.jsonl")
 
 
@@ -179,8 +180,8 @@ def home() -> str:
 
 
 def command(words: str = "") -> str:
-    """A harness command that the reader can paste: run.sh as it was started (HARNESS_CALLED), else `harness`;
-    with `-C DIR` (HARNESS_AT) where that was said."""
+    """A harness command that the reader can paste: run.sh as it was started (HARNESS_CALLED), else `harness`; with `-C
+    DIR` (HARNESS_AT) if given."""
     called, own = _word(os.environ.get("HARNESS_CALLED") or "harness"), os.environ.get("HOME", "") + "/"
     if len(own) > 2 and called.startswith(own):
         called = "~/" + called.removeprefix(own)
@@ -194,20 +195,20 @@ def restoring() -> str:
 
 
 def _word(text: str) -> str:
-    """`text` as one word of a shell."""
+    """`text` quoted as one shell word."""
     plain = text.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()
     return text if plain else "'" + text.replace("'", "'\\''") + "'"
 
 
 def state_home() -> str:
-    """Where the trees of missions are: $XDG_STATE_HOME/harness, else ~/.local/state/harness."""
+    """The folder of the missions' worktrees: $XDG_STATE_HOME/harness, else ~/.local/state/harness."""
     named = os.environ.get("XDG_STATE_HOME", "")
     return os.path.join(named if os.path.isabs(named) else os.path.expanduser("~/.local/state"), "harness")
 
 
 def identity_folder() -> str:
-    """$HARNESS_IDENTITY, else identity/ of the checkout, else the user's data folder for an installed package. Raises UsageFault
-    where the variable names what is no folder."""
+    """$HARNESS_IDENTITY, else identity/ of the checkout, else the user's data folder for an installed package. Raises
+    UsageFault if the variable does not name a folder."""
     named = os.environ.get("HARNESS_IDENTITY")
     if named:
         if os.path.exists(named) and not os.path.isdir(named):

@@ -1,4 +1,4 @@
-"""manifest.json: the parts of a prompt, in order; with it, lost objects are restored from the prompts that hold their bytes."""
+"""manifest.json: the parts of a prompt, in order; lost objects are restored from prompts with its help."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def rendered(layout: Layout, parts: Iterable[tuple[bytes, str]]) -> bytes:
 
 
 def lost(layout: Layout) -> list[str]:
-    """The names of objects that are missing though a prompt was made of them, and of all whose bytes are not what their name
-    says. Every object is read."""
+    """The names of objects that a prompt uses but are missing, and of objects whose digest is not their name. Reads
+    every object."""
     right, wrong = objects.look(layout)
     wanted = {name for run_id in State(layout).list(names.RUNS) for name in _objects(_rows(layout, run_id))}
     return sorted({*wrong, *(wanted - right)})
 
 
 def restore(layout: Layout) -> tuple[int, list[str]]:
-    """Restore lost objects from prompts, and those of the managed files as they are: how many, and the names of those that no
-    prompt holds. A kill at any point is safe: the next start begins again."""
+    """Restore lost objects from prompts and from the present managed files: (how many, names of those found nowhere). A
+    kill at any point is safe: the next start begins again."""
     objects.begin_restoring(layout)
     gone = set(lost(layout))
     count = len(gone)
     state = State(layout)
-    for name in names.MANAGED:  # what recovery puts back after a run that was not confined
+    for name in names.MANAGED:  # recovery restores these after an unconfined run
         data = state.data(name)
         if data is not None and state.is_ours(name, data):
             gone.discard(objects.put(layout, data))
@@ -57,12 +57,12 @@ def restore(layout: Layout) -> tuple[int, list[str]]:
 def _prompt(layout: Layout, run_id: str) -> bytes:
     try:
         return State(layout).data(names.of_run(run_id, names.PROMPT)) or b""
-    except BrokenFile:  # no plain file
+    except BrokenFile:  # not a regular file
         return b""
 
 
 def _rows(layout: Layout, run_id: str) -> Rows:
-    """The rows of a run's manifest; [] where it has none that can be read."""
+    """The rows of a run's manifest; [] if it is absent or unreadable."""
     try:
         found = State(layout).json(names.of_run(run_id, names.MANIFEST))
     except BrokenFile:  # a digest of the run covers it, and is reported elsewhere
@@ -76,7 +76,7 @@ def _objects(rows: Rows) -> list[str]:
 
 
 def _pieces(rows: Rows, prompt: bytes) -> Iterator[tuple[str, bytes]]:
-    """(object, its bytes in the prompt), as far as the lengths of the parts are known."""
+    """(object, its bytes in the prompt), up to the first part of unknown length."""
     at = 0
     for number, row in enumerate(rows):
         text, name = row.get("text"), row.get("object")
@@ -94,8 +94,8 @@ def _pieces(rows: Rows, prompt: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _length(name: str, prompt: bytes, at: int, after: bytes) -> int:
-    """The length of an object in a prompt, where an older manifest lacks it: up to the text after it, by its digest; -1 if it
-    is not there."""
+    """The length of an object in a prompt whose older manifest lacks it, found by the text after it and checked by
+    digest; -1 if it is not there."""
     end = prompt.find(after, at) if after else len(prompt)
     while end >= 0:
         if encoding.digest(prompt[at:end]) == name:

@@ -1,7 +1,7 @@
-"""From one on-disk format to the next: small functions, each applied as one journal, so completely or not at all.
+"""Migrates a mission from one on-disk format to the next, each step through one journal, so atomically.
 
-All other code reads only the newest format. The folders of finished runs have a run digest and never change: their readers
-accept that a newer field is absent.
+All other code reads only the newest format. The folders of finished runs have a run digest and never change: their
+readers accept that a newer field is absent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOTES_1 = {  # kind of a note in format 1 -> the field that takes its `ids`; Non
 
 
 def number(layout: Layout) -> int:
-    """The format of the mission in this folder; 0 if there is none, or the file has no number."""
+    """The format number of the mission in this folder; 0 without a mission or a number."""
     try:
         text = (files.read(layout.format) or b"").strip()
     except BrokenFile:
@@ -40,8 +40,8 @@ def is_due(layout: Layout) -> bool:
 
 
 def migrate(layout: Layout) -> None:
-    """Bring an older mission to FORMAT; raises BrokenFile, and changes nothing, if a file does not match its format. The caller
-    holds the mission lock and has restored what dead runs changed."""
+    """Migrate an older mission to FORMAT; raises BrokenFile, and changes nothing, if a file does not match its format.
+    The caller holds the mission lock and has reverted the changes of dead runs."""
     while is_due(layout):
         old, changes = number(layout), Journal(layout)
         STEPS[old](layout, changes)
@@ -52,7 +52,7 @@ def migrate(layout: Layout) -> None:
 
 
 def _to_2(layout: Layout, changes: Journal) -> None:
-    """A note has the fields of its kind, and the answer of a person is no run: it moves to a file of its own."""
+    """Format 2: a note has the fields of its kind, and a person's answer moves from the run log to a file of its own."""
     queue = files.read_json(layout.features)
     if queue is not None:
         changes.replace(layout.features, queue_2(layout.features, queue))
@@ -73,7 +73,8 @@ def _to_2(layout: Layout, changes: Journal) -> None:
 
 
 def queue_2(path: str, queue: Any) -> bytes:
-    """The bytes of features.json for its value in format 1; raises BrokenFile, with this path, where it is none."""
+    """Convert the format 1 value of features.json to the bytes of format 2; raises BrokenFile, with this path, if it is
+    invalid."""
     rows = queue.get("features") if isinstance(queue, dict) else None
     if not isinstance(rows, list):
         raise BrokenFile(path, 'not an object {"features": […]}', line=1, remedy=RESTORE)

@@ -1,4 +1,4 @@
-"""The names of a mission's state, below `.harness`; `layout.py` makes them paths."""
+"""The names of a mission's state files below `.harness`; `layout.py` turns them into paths."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ MISSION = "mission.json"
 GIT_RECORD = "git.json"
 CONFIG = "config.toml"
 SPEC = "spec.md"
-ASKED_SPEC = "SPEC.md"  # in the project folder: a person's
+ASKED_SPEC = "SPEC.md"  # in the project folder, written by a person
 FEATURES = "features.json"
 CONTRACT = "validation-contract.md"
 CONTRACT_LOG = "contract-log.jsonl"
@@ -44,9 +44,9 @@ ESCALATIONS = "escalations"
 CACHE = "cache"
 OBJECTS = "objects"
 LOCKS = "locks"
-ARCHIVED = "archive"  # missions that were put away
-ARCHIVING = "archiving"  # one is being put away
-RESTORING = "restoring"  # the mission's position is being moved, after a restore
+ARCHIVED = "archive"  # archived missions
+ARCHIVING = "archiving"  # exists while a mission is archived
+RESTORING = "restoring"  # exists while a restore moves the mission's position
 
 # the harness replaces these whole; an agent never writes them
 MANAGED = (
@@ -58,7 +58,7 @@ APPEND_ONLY = (
     *(CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, CHECKPOINT_LOG, STEERING, NOTICES),
     *(RESTORES, FORGOTTEN, WORKSPACE_LOG, ARCHIVE, RUN_LOG),
 )
-# a curation shortens the first of these, so that a length alone is no version of it
+# a curation shortens the first of these, so length alone does not identify its version
 CURATED_TOO = (RAW, ARCHIVE)
 
 CONTEXT, MANIFEST, PROMPT, REPLY = "context.json", "manifest.json", "prompt.md", "reply.md"

@@ -9,7 +9,7 @@ from harness.base.errors import BrokenFile
 from harness.state import files
 from harness.state.layout import Layout
 
-RESTORING = ".restoring"  # there while lost objects are restored; so a kill in between is seen
+RESTORING = ".restoring"  # exists while lost objects are restored, so that a kill in between is detected
 
 
 def path_of(layout: Layout, name: str) -> str:
@@ -18,11 +18,11 @@ def path_of(layout: Layout, name: str) -> str:
 
 
 def put(layout: Layout, data: bytes) -> str:
-    """Store `data` durably, once, and return its name. What is there already is used only if its bytes are the same."""
+    """Store `data` durably, once, and return its name. An existing object is reused only if its bytes are equal."""
     name = files.digest(data)
     path = path_of(layout, name)
     if not _is_there(path, data):
-        # a temporary file that a kill leaves is in one folder, which each recovery looks through
+        # temporary files of killed writers lie in one folder, which each recovery cleans
         files.replace(path, data, files.READ_ONLY, beside=os.path.join(layout.objects, name))
     return name
 
@@ -30,12 +30,12 @@ def put(layout: Layout, data: bytes) -> str:
 def _is_there(path: str, data: bytes) -> bool:
     try:
         return files.read(path) == data
-    except (BrokenFile, PermissionError):  # no plain file, or closed to us: it is replaced
+    except (BrokenFile, PermissionError):  # not a regular file, or not readable: replace it
         return False
 
 
 def keep(layout: Layout, ledger: Mapping[str, Sequence[object]]) -> None:
-    """Store each managed file that this ledger has, as it is on disk, where it is not an object yet: what a run found."""
+    """Store each managed file of this ledger as it is on disk, unless it is an object already: the state that a run found."""
     for name, (digest, _) in ledger.items():
         if digest and not os.path.exists(path_of(layout, str(digest))):
             data = files.read(f"{layout.state}/{name}")
@@ -50,12 +50,12 @@ def get(layout: Layout, name: str) -> bytes:
     if data is None:
         raise BrokenFile(path, "the object is missing", remedy="Restore it from a copy of the mission.")
     if files.digest(data) != name:
-        raise BrokenFile(path, "the object's bytes are not what its name says", remedy="Restore it from a copy.")
+        raise BrokenFile(path, "the object's digest is not its name", remedy="Restore it from a copy.")
     return data
 
 
 def look(layout: Layout) -> tuple[set[str], list[str]]:
-    """The names of the objects whose bytes are what their name says, and of the others."""
+    """(names of the intact objects, names of the others)."""
     right, wrong = set(), []
     for folder in files.names(layout.objects):
         for rest in files.names(os.path.join(layout.objects, folder)) if len(folder) == 2 else ():
@@ -73,17 +73,17 @@ def look(layout: Layout) -> tuple[set[str], list[str]]:
 
 
 def is_whole(layout: Layout) -> bool:
-    """Whether the folder is there, and nobody was killed while its objects were restored."""
+    """Whether the folder exists, and no restoration of its objects was interrupted."""
     return os.path.isdir(layout.objects) and not os.path.exists(_mark(layout))
 
 
 def begin_restoring(layout: Layout) -> None:
-    """From here on `is_whole` is false, until `end_restoring`."""
+    """Make `is_whole` false until `end_restoring`."""
     files.replace(_mark(layout), b"")
 
 
 def end_restoring(layout: Layout) -> None:
-    """All that can be restored is."""
+    """Mark the restoration as complete."""
     files.remove(_mark(layout))
 
 

@@ -1,9 +1,9 @@
-"""raw.md, L1: the notes of all roles, append-only, one line per entry.
+"""raw.md, layer L1 of memory: the notes of all roles, append-only, one line per entry.
 
 `[2026-04-24T10:05:12Z] worker F-023 TRICK: psql -f drizzle/*.sql applies migrations in filename order`
-An entry is identified by its sequence number, from 0 over all entries ever appended; `curated.json` has the number of the
-file's first line. A line that is not a valid entry (torn by a power cut, garbage) also counts as one and is kept as it is.
-Anyone may write the file, so a line may have any length: readers keep the first LONGEST_LINE bytes of one.
+A sequence number from 0, over all entries ever appended, identifies an entry; `curated.json` has the number of the
+file's first line. An invalid line (torn by a power cut, garbage) also counts and is kept as it is. Any program may
+write the file, so a line may have any length: readers keep its first LONGEST_LINE bytes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from harness.state.layout import Layout
 from harness.state.state import State
 
 TAGS = ("TRICK", "DECISION", "AVOID", "CONTEXT", "FAIL", "-")
-MARKS = {f"{tag}:": tag for tag in TAGS} | {"-": "-"}  # an untagged entry is read with a colon, and written without
+MARKS = {f"{tag}:": tag for tag in TAGS} | {"-": "-"}  # an untagged entry is written without a colon
 MAX_NOTE_CHARS = 300  # characters in a note of a run
-MAX_PERSON_NOTE_CHARS = 1000  # characters in a note of a person, and in what pages and prompts show of any note
-MAX_LINE_BYTES = 65536  # bytes; a longer line is no entry
-MAX_HEAD_CHARS = 200  # characters of time, role and feature; a line with more is no entry
+MAX_PERSON_NOTE_CHARS = 1000  # characters in a person's note, and of any note on pages and in prompts
+MAX_LINE_BYTES = 65536  # bytes; a longer line is not an entry
+MAX_HEAD_CHARS = 200  # characters of time, role and feature; a line with more is not an entry
 BREAKS = "\0\r\n\t"
 WINDOW = 10
 CURATOR = "curator"  # the role in the curator's own entries, and their disposition in the archive
 
 
 class RawEntry(Record):
-    """One line of raw.md. `tag` is one of TAGS, or "" for a line that is no entry (its `text` is then the whole line)."""
+    """One line of raw.md. `tag` is one of TAGS, or "" for an invalid line (`text` is then the whole line)."""
 
     seq: int
     at: str
@@ -44,7 +44,7 @@ class RawEntry(Record):
         return _line(self.at, self.role, self.feature, self.tag, self.text) if self.tag else self.text
 
     def shown(self) -> str:
-        """The line as prompts show it: a text of any length is cut to a readable one."""
+        """The line as prompts show it, truncated to a readable length."""
         return self.line() if len(self.text) <= MAX_PERSON_NOTE_CHARS else self.replace(text=readable(self.text)).line()
 
 
@@ -58,20 +58,20 @@ def _line(at: str, role: str, feature: str, tag: str, text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` with every run of line breaks, tabs and NULs as one space."""
+    """Replace every run of line breaks, tabs and NULs in `text` by one space."""
     if any(character in text for character in BREAKS):
         text = re.sub(f"[{BREAKS}]+", " ", text)
     return text.strip()
 
 
 def readable(text: str) -> str:
-    """`text` on one line, and cut where it is longer than a note may be."""
+    """`text` on one line, truncated to the maximum length of a note."""
     text = one_line(text)
     return text if len(text) <= MAX_PERSON_NOTE_CHARS else text[: MAX_PERSON_NOTE_CHARS - 1].rstrip() + "…"
 
 
 def parse_line(line: str, seq: int) -> RawEntry:
-    """The entry in one line; an invalid line keeps its text, with an empty tag, and one that is too long its beginning."""
+    """Parse one line; an invalid one keeps its text, with an empty tag, and one that is too long keeps its beginning."""
     if len(line) > MAX_LINE_BYTES:
         line = _cut(line, len(line.encode("utf-8", "replace")))
     line = line.removeprefix("\ufeff")
@@ -85,13 +85,13 @@ def parse_line(line: str, seq: int) -> RawEntry:
 
 
 def parse_bytes(line: bytes, size: int, seq: int) -> RawEntry:
-    """The entry in a line of `size` bytes, of which `line` has at least the first LONGEST_LINE."""
+    """Parse a line of `size` bytes; `line` has at least its first LONGEST_LINE bytes."""
     text = line[:MAX_LINE_BYTES].decode("utf-8", "replace")
     return parse_line(_cut(text, size) if size > MAX_LINE_BYTES else text, seq)
 
 
 def _cut(line: str, size: int) -> str:
-    """The beginning of a line that is too long. The mark goes first, so that no reader takes the rest for an entry."""
+    """The beginning of a line that is too long. The mark comes first, so that the rest cannot parse as an entry."""
     mark = f"(a line of {size} bytes, cut) "
     return mark + line[: MAX_LINE_BYTES - len(mark)]
 
@@ -124,15 +124,15 @@ def parse(data: bytes, first_seq: int) -> list[RawEntry]:
 
 
 def checked(tag: str, text: str, *, in_run: bool) -> str:
-    """`text` as it may be kept; raises UsageFault for an unknown tag, an empty text, or one that is too long."""
+    """`text` ready to be stored; raises UsageFault for an unknown tag, or a text that is empty or too long."""
     if tag not in TAGS:
         raise UsageFault(f"unknown tag '{tag}'. Use one of {', '.join(TAGS)}.")
     text = one_line(redaction.received(text))
     if not text:
-        raise UsageFault("The note is empty. Say in one line what the next stranger needs, with the command.")
+        raise UsageFault("The note is empty. Write one line that helps the next run, with the command.")
     most = MAX_NOTE_CHARS if in_run else MAX_PERSON_NOTE_CHARS
     if len(text) > most:
-        raise UsageFault(f"The note has {len(text)} characters; one line of at most {most} is kept. Shorten it.")
+        raise UsageFault(f"The note has {len(text)} characters; the limit is {most}. Shorten it.")
     return text
 
 
@@ -143,6 +143,6 @@ def append(layout: Layout, role: str, feature: str, notes: list[tuple[str, str]]
 
 
 def rendered(role: str, feature: str, notes: list[tuple[str, str]]) -> bytes:
-    """The lines of (tag, text) notes that are made now; secrets in them are masked."""
+    """The lines of (tag, text) notes with the present time; secrets in them are masked."""
     at = clock.stamp(clock.now())
     return "".join(render(at, role, feature, tag, redaction.received(text)) + "\n" for tag, text in notes).encode()

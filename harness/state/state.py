@@ -1,8 +1,8 @@
-"""The mission's state: the one way to read it and the one way to change it. Names, not paths (`names.py`).
+"""The mission's state: the only way to read and change it, by names (`names.py`), not paths.
 
-`read` gives the bytes of a name and their version; `commit` applies several changes at once: all or none, durable, and only
-where what they expect is still there (compare-and-set). The ledger records what was committed of each managed and each
-append-only file, so that a change by anybody else can be told apart.
+`read` returns the bytes of a name and their version; `commit` applies several changes atomically and durably, and only
+if the expected versions still match (compare-and-set). The ledger records the committed content of each managed and
+append-only file, so that foreign changes can be detected.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ APPENDED = (*names.APPEND_ONLY, names.RAW)
 
 
 class StateContent:
-    """What a name has: `data`, None where it is absent, and its `version`. It unpacks as (data, version)."""
+    """The content of a name: `data` (None if absent) and its `version`. It unpacks as (data, version)."""
 
     def __init__(self, state: State, name: str, data: bytes | None) -> None:
         self.state, self.name, self.data = state, name, data
 
     @property
     def version(self) -> str:
-        """The digest of the data, or for an append-only file its length and, where it can shrink, its curation generation."""
+        """The digest of the data; for an append-only file its length and, if it can shrink, its curation generation."""
         if self.data is None:
             return ABSENT
         if self.name in APPENDED:
@@ -42,8 +42,8 @@ class StateContent:
 
 
 class Changes:
-    """Changes that belong together; nothing happens before `State.commit`. The last change of a name counts; appended lines
-    add up, behind the new content where the file is put too."""
+    """Changes that `State.commit` applies together. The last change of a name wins; appended lines accumulate, after
+    the new content if the file is also put."""
 
     def __init__(self) -> None:
         self.contents: dict[str, bytes | None] = {}
@@ -52,76 +52,76 @@ class Changes:
         self.expected: dict[str, str] = {}
 
     def put(self, name: str, data: bytes, expect: str | None = None) -> None:
-        """The file will have this content; `expect`: the version that it must still have."""
+        """Replace the content of a file; `expect`: the version that it must still have."""
         self.contents[name] = data
         self.expect(name, expect)
 
     def put_blocks(self, name: str, blocks: Iterable[bytes]) -> None:
-        """The file will have these blocks, one after another, as its content; for a large one that the ledger does not have."""
+        """Replace the content of a file by these blocks; for a large file that is not in the ledger."""
         self.blocks[name] = blocks
 
     def remove(self, name: str, expect: str | None = None) -> None:
-        """The file will be gone; `expect` as in `put`."""
+        """Remove the file; `expect` as in `put`."""
         self.contents[name] = None
         self.expect(name, expect)
 
     def append(self, name: str, lines: bytes) -> None:
-        """The file will end with these whole lines; no lines are no change."""
+        """Append whole lines to the file; b"" changes nothing."""
         if lines:
             self.tails[name] = self.tails.get(name, b"") + lines
 
     def expect(self, name: str, version: str | None) -> None:
-        """Nothing is committed unless the name still has this version; None: whatever it has."""
+        """Require that the name still has this version; None: any version."""
         if version is not None:
             self.expected[name] = version
 
 
 class State:
-    """The state of the mission with this layout. Holds nothing: making one costs nothing, and any number may be in use."""
+    """The state of the mission with this layout. It is stateless: cheap to make, and any number may coexist."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
 
     def path(self, name: str) -> str:
-        """The path of a name, for messages and for programs of the agent."""
+        """The path of a name, for messages and for the agent's programs."""
         return f"{self.layout.state}/{name}"
 
     # reading
 
     def read(self, name: str) -> StateContent:
-        """What the name has now; raises BrokenFile where it is no plain file."""
+        """The present content of a name; raises BrokenFile unless it is a regular file."""
         return StateContent(self, name, files.read(self.path(name)))
 
     def data(self, name: str) -> bytes | None:
-        """The bytes of a name, None where it is absent."""
+        """The bytes of a name, None if it is absent."""
         return files.read(self.path(name))
 
     def text(self, name: str) -> str | None:
-        """The UTF-8 text of a name, None where it is absent; raises BrokenFile with the line of a bad byte."""
+        """The UTF-8 text of a name, None if it is absent; raises BrokenFile with the line of a bad byte."""
         return files.read_text(self.path(name))
 
     def json(self, name: str) -> Any | None:
-        """The JSON value of a name, None where it is absent; raises BrokenFile if it does not parse."""
+        """The JSON value of a name, None if it is absent; raises BrokenFile if it does not parse."""
         return files.read_json(self.path(name))
 
     def part(self, name: str, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`; empty where there is less, or nothing."""
+        """Up to `size` bytes from `offset`; empty if the file is shorter or absent."""
         return files.read_from(self.path(name), offset, size)
 
     def length(self, name: str) -> int:
-        """Bytes of a name; 0 where it is absent."""
+        """Length of a name in bytes; 0 if it is absent."""
         return files.length(self.path(name))
 
     def exists(self, name: str) -> bool:
-        """Whether something has this name, a file or a folder."""
+        """Whether a file or folder has this name."""
         return os.path.exists(self.path(name))
 
     def list(self, prefix: str) -> list[str]:
-        """Sorted names directly below a folder, without the folder; none where it is absent."""
+        """Sorted names directly below a folder, without the folder; [] if it is absent."""
         return files.names(self.path(prefix))
 
     def is_ours(self, name: str, data: bytes | None) -> bool:
-        """Whether these bytes of a managed file are what the ledger has: nobody but the harness wrote them."""
+        """Whether these bytes of a managed file match the ledger, so that only the harness wrote them."""
         try:
             row = journal.read_ledger(self.layout).get(name)
         except BrokenFile:  # its readers report it
@@ -129,7 +129,7 @@ class State:
         return data is not None and row == [encoding.digest(data), len(data)]
 
     def version(self, name: str) -> str:
-        """The version of a name; of an append-only file without reading it."""
+        """The version of a name; an append-only file is not read for it."""
         if name in APPENDED:
             return self.version_of_length(name, self.length(name)) if self.exists(name) else ABSENT
         return self.read(name).version
@@ -139,7 +139,7 @@ class State:
         return f"{length}.{self.generation()}" if name in names.CURATED_TOO else str(length)
 
     def generation(self) -> int:
-        """How often the curator has committed; 0 before."""
+        """The number of commits by the curator."""
         try:
             found = self.json(names.CURATED)
         except BrokenFile:  # its readers report it
@@ -150,8 +150,8 @@ class State:
     # changing
 
     def put(self, name: str, data: bytes, expect: str | None = None, *, mode: int = files.SHARED) -> None:
-        """Replace one file, durably; raises Changed where it is not as expected. What the ledger does not have (the files of
-        a run) is written without a journal, with the permissions `mode`."""
+        """Replace one file durably; raises VersionConflict if it is not as expected. A file that is not in the ledger
+        (those of a run) is written without a journal, with the permissions `mode`."""
         if expect is None and name not in names.MANAGED and name not in names.APPEND_ONLY:
             return files.replace(self.path(name), data, mode)
         changes = Changes()
@@ -168,7 +168,7 @@ class State:
             journal.append(self.layout, self.path(name), lines)
 
     def claim_folder(self, name: str) -> bool:
-        """Make a folder exclusively, and the one above it; False if the name exists."""
+        """Create a folder exclusively, with its parent; False if the name exists."""
         files.make_folder(os.path.dirname(self.path(name)))
         return files.claim_folder(self.path(name))
 
@@ -177,7 +177,7 @@ class State:
         files.add_line(self.path(name), lines)
 
     def remove(self, name: str) -> None:
-        """Remove a file, where it exists."""
+        """Remove a file if it exists."""
         if name not in names.MANAGED and name not in names.APPEND_ONLY:
             return files.remove(self.path(name))
         changes = Changes()
@@ -185,7 +185,7 @@ class State:
         return self.commit(changes)
 
     def lock(self, name: str) -> Lock:
-        """The lock of this name, not taken yet. `lock("state")` holds all commits and appends up."""
+        """The lock of this name, not taken yet. `lock("state")` blocks all commits and appends."""
         return files.Lock(f"{self.layout.locks}/{name}")
 
     def lock_of(self, name: str) -> Lock:
@@ -193,8 +193,8 @@ class State:
         return files.Lock(self.path(name))
 
     def commit(self, changes: Changes, *, locked: bool = False) -> None:
-        """Apply all changes or none; durable on return. Raises Changed where a name is not as expected, with nothing changed.
-        `locked`: the caller holds `lock("state")` already."""
+        """Apply all changes or none; durable on return. Raises VersionConflict, with nothing changed, if a name is not
+        as expected. `locked`: the caller already holds `lock("state")`."""
         if not (changes.contents or changes.tails or changes.blocks):
             return
         if locked:

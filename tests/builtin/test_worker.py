@@ -191,7 +191,7 @@ def test_an_isolated_one_works_in_its_own_folder(tmp_path: Path) -> None:
     assert (made.tree / "sub/dir/out.txt").read_text() == "made alone\n"
     assert "leads out of the project" in said[4]
     inside = made.results("alone-1")
-    assert "of the run" in inside[0] and "may be read only" in inside[1]
+    assert "of the run" in inside[0] and "is read-only" in inside[1]
     assert sorted(path.name for path in made.tree.iterdir()) == ["mine.txt", "sub"]
 
 

@@ -163,7 +163,7 @@ def test_what_only_reads_says_what_to_do_and_changes_nothing(words: list[str]) -
     before = known(contents(str(golden.state)))
     done = golden.program(*words)
     assert (done.code, "Traceback" in done.err) == (10 if words == ["doctor"] else 65, False)
-    assert "format 1 is that of an older harness. The next start migrates it to format 2: start run.sh" in (
+    assert "format 1 is from an older harness. The next start migrates it to format 2: start run.sh" in (
         done.out + done.err
     )
     assert known(contents(str(golden.state))) == before

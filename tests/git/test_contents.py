@@ -24,7 +24,7 @@ def test_files_below_paths_are_listed_and_read_at_once(tmp_path: Path, monkeypat
     read = contents.blobs(made.project, [one.blob for one in found.values()])
     assert [read[one.blob] for one in found.values()] == [b"star\n", b"one\n", b""]
     assert contents.entries(made.project, head, []) == contents.blobs(made.project, []) == {}
-    with pytest.raises(GitFailed, match="no more"):
+    with pytest.raises(GitFailed, match="no longer"):
         contents.blobs(made.project, ["1" * 40])
 
 

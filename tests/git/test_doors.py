@@ -216,7 +216,7 @@ def test_a_commondir_that_leads_elsewhere_is_named(place: Place, where: str) -> 
     worktrees.ensure(place.project, place.tree, place.repo.head())
     folder = place.project if where == "project" else place.tree
     Path(dotgit.folders(folder)[0], "commondir").write_text(str(place.base) + "\n")
-    with pytest.raises(NeedsPerson, match=r"commondir was changed.*Remove it"):
+    with pytest.raises(NeedsPerson, match=r"commondir was changed.*Remove or restore it"):
         repository.position(folder)
     if where == "tree":
         worktrees.ensure(place.project, place.tree, place.repo.head())

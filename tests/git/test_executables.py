@@ -82,8 +82,8 @@ def test_the_branch_moves_and_the_folder_stays(repo: Repository) -> None:
     made = commit(repo, head, **{".envrc": "touch pwned\n", "a": "2\n"})
     line = landing.land(repo.project, BRANCH, made)
     assert line == (
-        f"your folder {repo.project} stays at {head[:12]}, on {HELD}: {BRANCH} changes what your tools execute: .envrc "
-        f"(direnv, in its folder). Look: git diff HEAD...{BRANCH}. To have it: harness workspace accept   or git merge {BRANCH}"
+        f"your folder {repo.project} stays at {head[:12]}, on {HELD}: {BRANCH} changes files that your tools execute: .envrc "
+        f"(direnv, in its folder). Review: git diff HEAD...{BRANCH}. Accept: harness workspace accept   or git merge {BRANCH}"
     )
     assert (state(repo), (repo.folder / "a").read_text()) == ((HELD, head, "", made), "1\n")
     later = commit(repo, made, b="2\n")

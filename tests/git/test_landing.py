@@ -177,7 +177,7 @@ def test_a_branch_with_other_commits_is_not_moved(repo: Repository, tmp_path: Pa
     """What a person committed meanwhile is merged by the next run first."""
     made = feature(repo, tmp_path)
     theirs = repo.save(b="mine\n")
-    assert "which the next run merges" in landing.land(repo.project, BRANCH, made)
+    assert "the next run merges them" in landing.land(repo.project, BRANCH, made)
     assert repo.run("rev-parse", BRANCH) == theirs
     merged = merges.merge(repo.project, made, theirs, "m")
     assert merged.conflicts == []

@@ -122,7 +122,7 @@ def test_binary_files_and_links_are_passed_over_and_long_ones_read_in_part(repo:
     made = repo.work(opened)
     found = new_secrets.keep_out(repo.project, index=repo.index, parent=opened.standing.head, tree=made.tree)
     assert (found.tree, found.out) == (made.tree, [])
-    assert found.doubtful == ["1 files that were not looked at, such as z15"]
+    assert found.doubtful == ["1 files that were not checked, such as z15"]
 
 
 def test_many_are_named_in_part(repo: Repository) -> None:

@@ -73,7 +73,7 @@ WRONG: list[tuple[Any, str]] = [
     (row(by=5), "the entry: 'by' must be text"),
     (row(surprise=1), "unknown key 'surprise'"),
     (row("forget"), "the verb 'forget' is not one of add, change"),
-    (row(old=None), "a change has the old and the new claim"),
+    (row(old=None), "a change needs the old and the new claim"),
     (row("add", new=5), "'new' must be an object"),
     (row("add", new="c0ffee"), "'new' must be an object"),
     (row(old={**PLAIN, "checks": "true"}), "'old': 'checks' must be a list"),

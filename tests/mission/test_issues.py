@@ -96,7 +96,7 @@ def test_two_issues_with_one_number_are_not_taken_for_one(layout: Layout) -> Non
     """Otherwise the second would be lost silently."""
     line = issues.render(issues.new([], [GIVEN], "r"))
     put(layout.issues, line + line)
-    with pytest.raises(BrokenFile, match="line 2: there is an issue I-001 already"):
+    with pytest.raises(BrokenFile, match="line 2: the issue I-001 exists already"):
         issues.load(layout)
 
 

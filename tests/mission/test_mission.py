@@ -82,7 +82,7 @@ def test_an_id_is_the_folders_slug_and_six_digits(project: str, slug: str) -> No
 def test_an_older_format_is_migrated_by_the_next_start(layout: Layout) -> None:
     """A reader gets an error that says so."""
     put(layout.format, "1\n")
-    with pytest.raises(BrokenFile, match=r"line 1: format 1 is that of an older .* next start migrates it to format 2"):
+    with pytest.raises(BrokenFile, match=r"line 1: format 1 is from an older .* next start migrates it to format 2"):
         mission.load(layout)
 
 

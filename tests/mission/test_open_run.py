@@ -57,7 +57,7 @@ def test_a_run_may_note_ten_entries(house: House) -> None:
     out = house.tree / "said"
     shell(house, *(f"harness note --tag TRICK number {n}" for n in range(10)), f"harness note one too many 2> '{out}'")
     assert noted(house) == [f"number {n}" for n in range(10)]
-    assert "A run may note 10 entries; 10 are noted." in out.read_text()
+    assert "A run may add 10 notes; it has 10." in out.read_text()
 
 
 def test_notes_given_in_parallel_are_counted_too(house: House) -> None:
@@ -65,7 +65,7 @@ def test_notes_given_in_parallel_are_counted_too(house: House) -> None:
     out = house.tree / "said"
     house.work({"run": f"for n in $(seq 24); do harness note number $n 2>> '{out}' & done; wait"})
     assert len(noted(house)) == 10
-    assert out.read_text().count("10 are noted.") == 14
+    assert out.read_text().count("it has 10.") == 14
 
 
 def test_notes_of_a_reply_count_with_the_others(house: House) -> None:
@@ -74,7 +74,7 @@ def test_notes_of_a_reply_count_with_the_others(house: House) -> None:
     steps = "\n".join(f"harness note number {n}" for n in range(9))
     result = house.work({"run": steps}, {"say": f"```json harness\n{reply}\n```"})
     assert len(noted(house)) == 9
-    assert (result["outcome"], "9 are noted" in result["reason"]) == ("no_op", True)
+    assert (result["outcome"], "it has 9" in result["reason"]) == ("no_op", True)
 
 
 def test_a_note_in_a_run_has_at_most_three_hundred_characters(house: House) -> None:
@@ -82,7 +82,7 @@ def test_a_note_in_a_run_has_at_most_three_hundred_characters(house: House) -> N
     out = house.tree / "said"
     shell(house, f"harness note {'x' * 300}", f"harness note {'y' * 301} 2> '{out}'")
     assert noted(house) == ["x" * 300]
-    assert "The note has 301 characters; one line of at most 300 is kept" in out.read_text()
+    assert "The note has 301 characters; the limit is 300" in out.read_text()
     assert house.harness("note", "z" * 301).code == 0
 
 

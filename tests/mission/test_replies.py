@@ -197,9 +197,9 @@ def test_all_faults_are_told_at_once() -> None:
     [
         ("", "not JSON: line 1"),
         ("{\n'status'", "not JSON: line 2"),
-        ("[" * 100_000, "cannot be kept"),
-        ('{"status": "implemented", "summary": %s}' % ("9" * 5000), "cannot be kept"),
-        ('{"status": "implemented", "summary": "\\ud83d"}', "cannot be kept"),
+        ("[" * 100_000, "cannot be stored"),
+        ('{"status": "implemented", "summary": %s}' % ("9" * 5000), "cannot be stored"),
+        ('{"status": "implemented", "summary": "\\ud83d"}', "cannot be stored"),
     ],
 )
 def test_what_is_no_json_is_the_agents_fault(text: str, fault: str) -> None:

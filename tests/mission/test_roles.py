@@ -43,9 +43,7 @@ def test_without_the_words_that_all_roles_share_no_role_is_started(layout: Layou
     common.unlink()
     for name in ("docs", "mine"):
         role(layout.roles, name)
-        with pytest.raises(
-            BrokenFile, match=r"roles/common\.md: the words that all roles share are not there\. Put it"
-        ):
+        with pytest.raises(BrokenFile, match=r"roles/common\.md: the text shared by all roles is missing\. Restore it"):
             roles.load(layout, name)
     common.write_text("")
     assert roles.load(layout, "docs").common == ""
@@ -121,7 +119,7 @@ def test_words_without_a_script_are_no_role(layout: Layout) -> None:
         (HEAD + "agent: 2026-04-24\n", 5, "'agent' must be a name or a list"),
         (HEAD + "agent: [1]\n", 5, "'agent' must be a name or a list"),
         (HEAD + "commits: 1\n", 5, "'commits' must be true or false"),
-        (HEAD + "plans: true\njudges: true\n", 5, "'plans' and 'judges' do not go together: say one"),
+        (HEAD + "plans: true\njudges: true\n", 5, "'plans' and 'judges' exclude each other: choose one"),
         (HEAD + "a: [\n", 6, "does not parse"),
         ("- a list\n", 2, "not a list of 'key: value'"),
     ],

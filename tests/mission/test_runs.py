@@ -133,7 +133,7 @@ def test_runs_that_start_at_once_get_folders_of_their_own(layout: Layout) -> Non
 )
 def test_what_cannot_be_a_folders_name_is_refused(wish: str) -> None:
     """The id of a run is the name of its folder."""
-    with pytest.raises(UsageFault, match="cannot be a run's id"):
+    with pytest.raises(UsageFault, match="is not a valid run id"):
         runs.require_id(wish)
 
 
@@ -209,7 +209,7 @@ def test_a_line_that_is_no_answer_is_named(layout: Layout, row: bytes) -> None:
     put(layout.answers, files.dump_json(ANSWER) + row + b"\n")
     with pytest.raises(
         BrokenFile,
-        match=r"answers\.jsonl, line 2: (the line is not|'after' is not what) the answer of a person.* Remove that line",
+        match=r"answers\.jsonl, line 2: (the line is not|'after' is not what) a person's answer.* Remove that line",
     ):
         runs.answers(layout)
     put(layout.answers, files.dump_json(ANSWER) + row)

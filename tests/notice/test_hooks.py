@@ -153,8 +153,8 @@ def test_a_hook_hears_of_nothing_from_before_it_was_there(house: House) -> None:
     ("lines", "words"),
     [
         (['event = "over"', 'run = ["x"]'], "'event' must be one of done"),
-        (['event = "done"'], "needs one of 'run' and 'url'"),
-        (['event = "done"', 'run = ["x"]', 'url = "https://x"'], "needs one of 'run' and 'url'"),
+        (['event = "done"'], "needs either 'run' or 'url'"),
+        (['event = "done"', 'run = ["x"]', 'url = "https://x"'], "needs either 'run' or 'url'"),
         (['event = "done"', 'url = "ftp://x"'], "'url' must be https://"),
         (['event = "done"', 'run = ["x"]', "before = true"], "'before' is for event"),
     ],

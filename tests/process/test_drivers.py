@@ -378,7 +378,7 @@ def test_where_nothing_confines_a_driver_does_not_run_unless_a_person_says_so(
         done = subprocess.run(words, cwd=repo.folder, capture_output=True, text=True, check=False)
         return done.stdout + done.stderr
 
-    assert "The driver 'tr a-z A-Z' of your git configuration is not run: nothing confines it here" in said("auto")
+    assert "The driver 'tr a-z A-Z' of your git configuration does not run: nothing confines it here" in said("auto")
     assert said("off") == "[]\n"
 
 

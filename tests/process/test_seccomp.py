@@ -97,4 +97,4 @@ def test_a_kernel_that_refuses_is_named(request: pytest.FixtureRequest) -> None:
         words, env = [*BECOME, nobody.python], {**ENV, **nobody.env}
     words += ["-c", "from harness.process import _seccomp; _seccomp.restrict()"]
     done = subprocess.run(words, env=env, cwd="/", capture_output=True, text=True, check=False)
-    assert "The kernel refuses the filter on system calls: Permission denied." in done.stderr
+    assert "The kernel refuses the system call filter: Permission denied." in done.stderr

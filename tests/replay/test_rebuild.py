@@ -89,7 +89,7 @@ def test_the_difference_of_a_large_prompt_is_short_and_found_at_once(ran: tuple[
 
 BREAKS: dict[str, tuple[Callable[[House, str], Path], Callable[[bytes], bytes] | None, str]] = {
     "a missing object": (object_of, None, "the object is missing"),
-    "another digest": (object_of, lambda data: data + b"x", "the object's bytes are not what its name says"),
+    "another digest": (object_of, lambda data: data + b"x", "the object's digest is not its name"),
     "a cut manifest": (lambda h, r: Path(h.layout.run(r).manifest), lambda data: data[:-20], "not JSON"),
     "no list": (lambda h, r: Path(h.layout.run(r).manifest), lambda data: b'{"a":1}\n', "not a list of parts"),
     "no part": (lambda h, r: Path(h.layout.run(r).manifest), lambda data: b'[{"bytes":1}]\n', "part 1 has neither"),

@@ -257,7 +257,7 @@ def test_a_persons_commits_after_the_crash_stand_and_the_next_run_has_both(dead:
     head = dead.head()
     recovered(dead)
     assert (dead.head(), dead.git("status", "--porcelain")) == (head, "")
-    assert "which the next run merges" in dead.result(run_id)["unlanded"]
+    assert "the next run merges them" in dead.result(run_id)["unlanded"]
     result = dead.work({"run": "test -f theirs.txt; test -f 1.txt; echo 2 > 1.txt"})
     assert (result["outcome"], result["unlanded"], dead.git("show", "HEAD:1.txt")) == ("ok", "", "2")
     assert (dead.project / "theirs.txt").exists()

@@ -96,5 +96,5 @@ def test_a_changed_object_is_never_handed_out(layout: Layout) -> None:
     name = objects.put(layout, b"x")
     os.chmod(objects.path_of(layout, name), 0o600)
     put(objects.path_of(layout, name), b"y")
-    with pytest.raises(BrokenFile, match="not what its name says"):
+    with pytest.raises(BrokenFile, match="digest is not its name"):
         objects.get(layout, name)

@@ -110,7 +110,7 @@ def test_a_note_that_does_not_fit_is_refused(tag: str, text: str, fault: str) ->
 def test_people_may_say_more_than_a_run() -> None:
     """Outside a run a note may be longer, but not of any length: it has to fit a page."""
     assert raw.checked("-", "x" * 1000, in_run=False) == "x" * 1000
-    with pytest.raises(UsageFault, match="has 1001 characters; one line of at most 1000"):
+    with pytest.raises(UsageFault, match="has 1001 characters; the limit is 1000"):
         raw.checked("-", "x" * 1001, in_run=False)
     assert raw.checked("TRICK", "a\nb", in_run=True) == "a b"
 

@@ -85,7 +85,12 @@ def test_what_a_verb_refuses_is_a_failure_in_its_own_words(unconfined: House) ->
         ("check", {"name": "F-9"}),
     )
     assert [failed for failed, _ in said] == [True] * 5
-    words = ("The note is empty.", "at most 300", "'tag' must be one of TRICK", "'severity' must be one of critical")
+    words = (
+        "The note is empty.",
+        "the limit is 300",
+        "'tag' must be one of TRICK",
+        "'severity' must be one of critical",
+    )
     for (_, text), expected in zip(said, (*words, "no feature and no claim 'F-9'"), strict=True):
         assert expected in text
     assert raw_of(unconfined) == []

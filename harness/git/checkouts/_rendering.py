@@ -1,4 +1,4 @@
-"""Configuration of git as the text of a file."""
+"""Renders a git configuration as the text of a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def rendered(config: Iterable[Sequence[str | None]]) -> str:
-    """(key, value or None) pairs as a configuration file of git."""
+    """Render (key, value or None) pairs as a git configuration file."""
     lines = []
     for key, value in config:
         section, _, name = str(key).rpartition(".")
@@ -17,5 +17,5 @@ def rendered(config: Iterable[Sequence[str | None]]) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` between the quotes of a value in a configuration file."""
+    """`text` escaped for a quoted value in a configuration file."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,7 +1,7 @@
-"""Sparse checkouts: a tree of a run, or a fresh clone, has those files that a person's own working folder has.
+"""Sparse checkouts: a run's worktree, or a fresh clone, has the same files as the person's working folder.
 
-Git keeps the patterns of a working folder in `info/sparse-checkout` of its git folder, and in its configuration whether they
-apply and whether they are cones (git-sparse-checkout(1)).
+Git keeps a working folder's patterns in `info/sparse-checkout` of its git folder; its configuration says whether they
+apply and are cones (git-sparse-checkout(1)).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ OWN_CONFIG = "config.worktree"  # read where extensions.worktreeConfig is set, a
 
 
 def of(project: str, base: str, commit: str) -> tuple[bytes, str] | None:
-    """The patterns of a working folder at `commit`, and git's word for whether they are cones; None where everything is checked
-    out. They are those of the person's working folder as they are now, and the files that changed since `base` ("" for none),
-    which the person's working folder has too. 0 calls; 1-2 where there is a file of patterns."""
+    """(patterns of a working folder at `commit`, git's Boolean for cones); None for a full checkout. They are the
+    present patterns of the person's working folder, and the files that changed since `base` ("": none), which that
+    folder has too. 0 calls; 1-2 if there is a file of patterns."""
     patterns = files.read(os.path.join(dotgit.folders(project)[0], PATTERNS))
     said = settings.values(project) if patterns is not None else {}
     if patterns is None or _truth(said, "core.sparsecheckout") == "false":
@@ -32,25 +32,25 @@ def of(project: str, base: str, commit: str) -> tuple[bytes, str] | None:
 
 
 def _truth(said: dict[str, str | None], key: str) -> str:
-    """A Boolean of git's configuration: a key without a value is true."""
+    """A Boolean of git's configuration; a key without a value is true."""
     value = said.get(key, "false")
     return "true" if value is None or value.lower() in ("true", "yes", "on", "1") else "false"
 
 
 def lay(git_dir: str, found: tuple[bytes, str]) -> None:
-    """The git folder of a working folder has these patterns, for our git and for that of an agent there."""
+    """Write these patterns into the git folder of a working folder, for the harness's git and the agent's."""
     files.replace_quickly(os.path.join(git_dir, PATTERNS), found[0])
     files.replace_quickly(os.path.join(git_dir, OWN_CONFIG), CONFIG.format(cone=found[1]).encode())
 
 
 def laid(git_dir: str) -> tuple[bytes, str] | None:
-    """What `lay` wrote there; None where it wrote nothing."""
+    """The patterns that `lay` wrote there, or None."""
     patterns, config = (files.read(os.path.join(git_dir, name)) for name in (PATTERNS, OWN_CONFIG))
     cone = next((cone for cone in ("true", "false") if config == CONFIG.format(cone=cone).encode()), "")
     return (patterns, cone) if patterns is not None and cone else None
 
 
 def options(found: tuple[bytes, str] | None) -> list[str]:
-    """The options with which a git call heeds the patterns; none where everything is checked out."""
+    """The options that make a git call apply the patterns; [] for a full checkout."""
     pairs = ("core.sparseCheckout=true", f"core.sparseCheckoutCone={found[1]}") if found else ()
     return [word for pair in pairs for word in ("-c", pair)]

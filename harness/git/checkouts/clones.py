@@ -1,13 +1,10 @@
-"""Fresh clones: what somebody else gets of a commit, with a git folder of its own and without anything local.
+"""Fresh clones: a commit as another machine would get it, with its own git folder and nothing local.
 
-`git clone --no-local` reads from a *door*: a git folder that we make beside the clone, with the project's objects, branches
-and tags, and nothing else. So neither replaced objects nor grafts, attributes, filters, hooks or settings of the project's
-own git folder are in the clone, and every object is hashed again. 50,000 files take 30 s on a slow disk.
-
-A partial clone cannot be cloned over git's protocol and stay partial: its clone gets a copy of the objects that are there.
-Where the person's checkout is sparse, so is the clone.
-
-A repository that plays a mission back only borrows the project's objects: it has no remote, and writes its own.
+`git clone --no-local` reads from a *door*: a git folder beside the clone with only the project's objects, branches and
+tags. So the clone has no replaced objects, grafts, attributes, filters, hooks or settings of the project's own git
+folder, and every object is hashed again. 50,000 files take 30 s on a slow disk. A partial clone cannot be cloned over
+git's protocol and stay partial: its clone gets a copy of the present objects. If the person's checkout is sparse, so is
+the clone. A repository for a replay only borrows the project's objects: it has no remote, and writes its own.
 """
 
 from __future__ import annotations
@@ -25,15 +22,16 @@ from harness.state import files
 
 SAFE = '[safe]\n\tdirectory = *\n[core]\n\tattributesFile = "{attributes}"\n'
 FORMAT = ("core.repositoryformatversion", "extensions.objectformat", "extensions.partialclone")
-PROMISES = ("extensions.partialclone", ".promisor")  # either says that objects may still be with a remote
-WHATEVER = ("--binary", "--full-index")  # whatever the files hold
+PROMISES = ("extensions.partialclone", ".promisor")  # either means that objects may be missing locally
+WHATEVER = ("--binary", "--full-index")  # for any file content
 UNKNOWN = "the-repository"
 WEEK = 7 * 24 * 3600
 WORDS = ("--no-local", "--no-checkout", "--no-reject-shallow", "--origin=origin", "--template=")
 
 
 def configuration(recorded: RecordedSettings, home: str) -> str:
-    """The recorded configuration of a person as `.gitconfig` in this HOME layer; its path. Attributes files go along."""
+    """Write the person's recorded configuration, with attributes files, as `.gitconfig` in this HOME layer; returns its
+    path."""
     config, attributes = os.path.join(home, ".gitconfig"), os.path.join(home, ".gitattributes")
     files.replace_quickly(attributes, os.fsencode(recorded.attributes))
     text = _rendering.rendered(recorded.persons or []) + SAFE.format(attributes=_rendering.escaped(attributes))
@@ -43,7 +41,7 @@ def configuration(recorded: RecordedSettings, home: str) -> str:
 
 @contextmanager
 def persons(recorded: RecordedSettings, beside: str) -> Iterator[str]:
-    """The recorded configuration of a person with its logins, while a clone is made; nothing of a run sees it."""
+    """The person's recorded configuration with credentials, for the duration of a clone; hidden from runs."""
     folder = beside + ".git-config"
     try:
         yield configuration(recorded, folder)
@@ -52,8 +50,8 @@ def persons(recorded: RecordedSettings, beside: str) -> Iterator[str]:
 
 
 def part(path: str, folder: str, kept: Callable[[list[list[str | None]]], list[list[str | None]]]) -> bytes:
-    """A configuration file with what is `kept` of the (key, value or None) pairs of one, and of those that it includes for the
-    repository in `folder`; of one that git cannot read, nothing. 1 call."""
+    """A configuration file filtered by `kept`, a function of (key, value or None) pairs; includes for the repository in
+    `folder` are resolved. b"" if git cannot read it. 1 call."""
     _, out, _ = settings.call(folder, "config", "--file", path, "--includes", "--list", "-z")
     pairs = (pair.partition("\n") for pair in os.fsdecode(out).split("\0")[:-1])
     return os.fsencode(_rendering.rendered(kept([[key, value if found else None] for key, found, value in pairs])))
@@ -69,12 +67,9 @@ def make(
     refs: Mapping[str, str] | None = None,
     branch: str = "",
 ) -> None:
-    """`target` is a clone of `project` at `commit`, on this `branch` or detached, made with the configuration file `config`
-    alone; the folder `below` is in it, also where the commit has nothing there. `refs`: {ref: commit} of what is cloned, and
-    nothing newer; by default branches and tags.
-
-    Its remote is the one that the project had when it was recorded. Filters of a person's own configuration run. Raises
-    GitFailed. 4 calls.
+    """Clone `project` into `target` at `commit`, on this `branch` or detached, with only the configuration file `config`;
+    creates the folder `below` in it if the commit lacks it. `refs`: {ref: commit} to clone, by default branches and tags. Its
+    remote is that of the recorded project. Filters of the person's own configuration run. Raises GitFailed. 4 calls.
     """
     if any(str(key).endswith(PROMISES) for key, _ in recorded.config):
         _open(project, os.path.join(target, ".git"), commit, recorded, refs)
@@ -85,7 +80,7 @@ def make(
     if found:
         _sparse.lay(os.path.join(target, ".git"), found)
     large, theirs = os.path.join(target, ".git", "lfs"), os.path.join(dotgit.folders(project)[1], "lfs")
-    if os.path.isdir(theirs):  # the files of git-lfs that no server may have yet; a filter looks for them there
+    if os.path.isdir(theirs):  # git-lfs files that may not be on a server yet; its filter reads them there
         files.link(large, os.path.abspath(theirs))
     where = ("-C", branch) if branch else ("--detach",)
     _call(target, config, *_sparse.options(found), "switch", "-q", *where, commit)
@@ -97,7 +92,7 @@ def make(
 def _clone(
     project: str, target: str, commit: str, recorded: RecordedSettings, config: str, refs: Mapping[str, str] | None
 ) -> None:
-    """`git clone` from a door, whose remote is the project's. 3 calls."""
+    """Run `git clone` from a door, with the project's remote. 3 calls."""
     door, above = target + ".git-source", os.path.dirname(target)
     _open(project, door, commit, recorded, refs)
     ours = ("-c", "remote.origin.fetch=+refs/harness/*:refs/harness/*") if refs is not None else ()
@@ -107,7 +102,7 @@ def _clone(
 
 
 def _own_objects(project: str, git_dir: str) -> None:
-    """The git folder has a copy of the objects, not the project's: what runs in a clone may write into its own."""
+    """Give the git folder a copy of the project's objects, since programs in a clone may write to them."""
     files.remove(os.path.join(git_dir, "objects"))
     shutil.copytree(os.path.join(dotgit.folders(project)[1], "objects"), os.path.join(git_dir, "objects"))
 
@@ -136,13 +131,13 @@ def _call(folder: str, config: str, *args: str) -> None:
 
 
 def date_back(clone: str, config: str, remote: str) -> None:
-    """The clone looks as if somebody had made it a week ago, from `remote` where the project has none. 2-3 calls."""
+    """Backdate the clone by a week; its remote is `remote` if the project has none. 2-3 calls."""
     if settings.alone(clone, config, "config", "remote.origin.url")[1].decode().strip() in ("", UNKNOWN):
         _call(clone, config, "config", "remote.origin.url", remote)
     then = time.time() - WEEK
     _date(clone, then)
     _call(clone, config, "update-index", "-q", "--refresh")
-    _date(os.path.join(clone, ".git"), then + 1)  # the index is younger than what it holds
+    _date(os.path.join(clone, ".git"), then + 1)  # the index is newer than its files
 
 
 def _date(folder: str, then: float) -> None:
@@ -163,7 +158,7 @@ def naming(clone: str, config: str, texts: Iterable[str]) -> list[str]:
 
 
 def local(project: str, recorded: RecordedSettings) -> list[str]:
-    """What of the repository's own git folder changes files or commits there, and is not cloned. 1 call."""
+    """The parts of the repository's git folder that affect files or commits, and are not cloned. 1 call."""
     common = dotgit.folders(project)[1]
     found = [f"info/{name}" for name in ("attributes", "grafts") if files.read(os.path.join(common, "info", name))]
     found += ["refs/replace"] * bool(repository.run(project, "for-each-ref", "--count=1", "refs/replace"))
@@ -172,8 +167,8 @@ def local(project: str, recorded: RecordedSettings) -> list[str]:
 
 
 def borrow(project: str, target: str, branch: str, commit: str) -> None:
-    """`target` is a repository of its own with the branch checked out at `commit`, which reads the objects of `project` where
-    they are; nothing leads back. 4 calls."""
+    """Make `target` a separate repository with the branch checked out at `commit`, which reads the objects of `project`
+    in place and never writes there. 4 calls."""
     common = dotgit.folders(project)[1]
     files.make_folder(target)
     form = "sha256" if len(commit) == 64 else "sha1"
@@ -185,12 +180,12 @@ def borrow(project: str, target: str, branch: str, commit: str) -> None:
 
 
 def move(project: str, commit: str) -> None:
-    """Put the branch that is checked out, and its files, at `commit`. 1 call."""
+    """Reset the checked-out branch and its files to `commit`. 1 call."""
     repository.run(project, "reset", "-q", "--hard", commit)
 
 
 def check_out(project: str, branch: str) -> None:
-    """Have another branch checked out, whatever the files are. 2 calls."""
+    """Check out another branch, overwriting files. 2 calls."""
     repository.run(project, "symbolic-ref", "HEAD", repository.BRANCHES + branch)
     move(project, "HEAD")
 
@@ -202,14 +197,14 @@ def patch(project: str, old: str, new: str, *more: str) -> bytes:
 
 
 def between(project: str, known: Iterable[str], commit: str) -> list[list[str]]:
-    """[commit, its parents …] of what `commit` holds and none of the `known` ones does, oldest first. 1 call."""
+    """[commit, its parents …] of the commits reachable from `commit` and from none of `known`, oldest first. 1 call."""
     words = "".join(f"{name}\n" for name in (commit, *(f"^{one}" for one in known)))
     out = repository.run(project, "rev-list", "--topo-order", "--reverse", "--parents", "--stdin", stdin=words.encode())
     return [line.split(" ") for line in out.decode().split("\n") if line]
 
 
 def copy(project: str, commit: str, parents: Iterable[str]) -> str:
-    """The commit again, with other parents; its id. What signed it is left out. 2 calls."""
+    """Copy a commit with other parents, without its signature; returns the new id. 2 calls."""
     head, _, message = repository.run(project, "cat-file", "commit", commit).partition(b"\n\n")
     kept: list[bytes] = []
     skipped = False

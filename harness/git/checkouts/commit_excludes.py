@@ -1,7 +1,7 @@
-"""New, unignored files that no commit of the harness takes: packages, keys, large files, nested repositories.
+"""New, unignored files that commits of the harness exclude: packages, keys, large files, nested repositories.
 
-These rules hold for new files only; a tracked file stays tracked. Of the state of a mission (`.harness`, at any depth) no commit
-takes anything, since it names programs that a mission starts there.
+These rules apply only to new files; a tracked file stays tracked. Commits never include the state of a mission
+(`.harness`, at any depth), since it names programs that a mission starts.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ EXCLUDED_FOLDERS = {"node_modules", ".venv", "venv", "__pycache__", ".env"}
 EXCLUDED_NAMES = {".netrc", ".pypirc", ".git-credentials"}
 EXCLUDED_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 EXCLUDED_ENDS = (".pem", ".key", ".p12", ".pfx")
-OF_MISSION = "the state of a mission, which no run changes"
-TEMPLATES = (".example", ".sample", ".template", ".dist")  # .env.example holds no secret, and a fresh clone needs it
+OF_MISSION = "the state of a mission, which runs must not change"
+TEMPLATES = (".example", ".sample", ".template", ".dist")  # .env.example has no secret, and a fresh clone needs it
 
 
 def state_in(path: str) -> str:
-    """The part of the path down to the state of a mission, whatever the case of its letters, which some file systems ignore; ""
-    for none."""
+    """The part of the path down to the state of a mission, compared without case as on some file systems; or ""."""
     parts = path.split("/")
     depth = next((depth for depth, part in enumerate(parts, 1) if part.casefold() == STATE), 0)
     return "/".join(parts[:depth])
@@ -73,7 +72,7 @@ def _exclusion(project: str, name: str) -> tuple[str, str]:
 
 
 def _is_for_lfs(project: str, name: str) -> bool:
-    """Whether git-lfs keeps this file, so that a commit has three lines of it. 2 calls."""
+    """Whether git-lfs stores this file, so that a commit has only a three-line pointer. 2 calls."""
     asked = settings.call(project, "check-attr", "-z", "filter", "--", name)[1].split(b"\0")
     words = ("config", "--get-regexp", r"^filter\.lfs\.(clean|process)$")
     return asked[2:3] == [b"lfs"] and settings.call(project, *words)[0] == 0
@@ -88,7 +87,7 @@ def is_file(project: str, path: str) -> bool:
 
 
 def _is_build(folder: str) -> bool:
-    """Whether a folder called `target` is Cargo's build folder."""
+    """Whether a folder named `target` is Cargo's build folder."""
     tag, manifest = os.path.join(folder, "CACHEDIR.TAG"), os.path.join(os.path.dirname(folder), "Cargo.toml")
     return os.path.exists(tag) or os.path.exists(manifest)
 

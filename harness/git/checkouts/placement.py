@@ -1,7 +1,7 @@
-"""Files put into a working folder where somebody else may write at the same moment: no link followed, nothing overwritten.
+"""Puts files into a working folder that others may write concurrently: follows no link, overwrites nothing.
 
-A folder is reached one name at a time from its top, without following links. A file is replaced in two steps: the old one
-is moved away, the new one takes the name only where it is free. So a file that appears in between is never lost.
+A folder is opened name by name from its top, without following links. A file is replaced in two steps: the old one is
+moved away, the new one takes the name only if it is free. So a file that appears in between is never lost.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from harness.git.contents import LINK
 from harness.process import temporary
 from harness.state import files
 
-Fingerprint = list[int]  # inode, size, mtime_ns, mode: the same after a rename, another after every save
+Fingerprint = list[int]  # inode, size, mtime_ns, mode: unchanged by a rename, changed by every save
 
 
 def reach(top: str, parts: list[str], *, make: bool = False) -> int:
-    """A descriptor of the folder `parts` below `top`; raises OSError where a part is a link, no folder, or absent."""
+    """A descriptor of the folder `parts` below `top`; raises OSError if a part is a link, not a folder, or absent."""
     here = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
     for part in parts:
         try:
@@ -31,7 +31,7 @@ def reach(top: str, parts: list[str], *, make: bool = False) -> int:
 
 
 def fingerprint(top: str, name: str) -> Fingerprint | None:
-    """What tells the file (a link is one) at `name` from every other; None where there is none, or only behind a link."""
+    """The fingerprint of the file or link at `name`; None if it is absent or only reachable through a link."""
     *above, last = name.split("/")
     try:
         folder = reach(top, above)
@@ -47,12 +47,12 @@ def fingerprint(top: str, name: str) -> Fingerprint | None:
 
 
 def of(found: os.stat_result) -> Fingerprint:
-    """The fingerprint in a stat."""
+    """The fingerprint of a stat result."""
     return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode]
 
 
 def move_away(top: str, name: str, target: str) -> None:
-    """The file at `name` goes to `target`, a path of ours that is free; raises OSError where it cannot."""
+    """Move the file at `name` to `target`, a free path of the harness; raises OSError if it cannot."""
     *above, last = name.split("/")
     folder = reach(top, above)
     try:
@@ -62,7 +62,7 @@ def move_away(top: str, name: str, target: str) -> None:
 
 
 def put(source: str, top: str, name: str) -> None:
-    """The file `source` has the name too, where that is free; raises OSError (FileExistsError) where it is not."""
+    """Link the file `source` to `name`; raises OSError (FileExistsError if the name is taken)."""
     *above, last = name.split("/")
     folder = reach(top, above, make=True)
     try:
@@ -72,7 +72,7 @@ def put(source: str, top: str, name: str) -> None:
 
 
 def drop_empty(top: str, name: str) -> None:
-    """Folders above `name` that hold nothing any more are gone, as git does it."""
+    """Remove empty folders above `name`, as git does."""
     above = name.split("/")[:-1]
     while above:
         try:
@@ -86,7 +86,7 @@ def drop_empty(top: str, name: str) -> None:
 
 
 def blocked(top: str, name: str) -> str:
-    """Why no file can be at `name`: a link or a file stands in the place of a folder above it; "" where one can."""
+    """Why no file can be at `name`: a parent is a link or a file; "" if one can."""
     above = name.split("/")[:-1]
     try:
         os.close(reach(top, above))
@@ -98,7 +98,7 @@ def blocked(top: str, name: str) -> str:
 
 
 def write(top: str, name: str, mode: str, data: bytes) -> None:
-    """The file at `name` is this one, with its mode as git writes it, whatever is in its place or in that of a folder above."""
+    """Write a file with git's mode at `name`, replacing anything there or in place of a parent folder."""
     parts = name.split("/")
     for depth in range(1, len(parts) + 1):
         path = os.path.join(top, *parts[:depth])
@@ -115,7 +115,7 @@ def write(top: str, name: str, mode: str, data: bytes) -> None:
 
 
 def copy(source: str, target: str, name: str) -> str:
-    """The file `name` of one folder is in the other too, with its mode; "" or why it is not. Links are not followed."""
+    """Copy the file `name` with its mode to another folder; returns "" or why not. Links are not followed."""
     *above, last = name.split("/")
     try:
         folder = reach(source, above)
@@ -144,7 +144,7 @@ def copy(source: str, target: str, name: str) -> str:
 
 
 def _write(folder: int, name: str, data: bytes, mode: int) -> None:
-    """Wholly or not at all; a link or a hard link of that name is replaced, not written through."""
+    """Write atomically; a link or hard link of that name is replaced, not written through."""
     temporary = f".{name}.{os.urandom(4).hex()}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode, dir_fd=folder)
     try:

@@ -1,8 +1,8 @@
-"""Kept worktrees outside the project folder, where runs work: made, mended, brought to a commit, and removed.
+"""Persistent worktrees outside the project folder, in which runs work: create, repair, reset and remove them.
 
-A tree is a linked worktree of git's, so an agent's own git works in it. What git keeps of it is written by us, file by
-file, as gitrepository-layout(5) says it: so there is no race between two `git worktree add`, and nothing that was left in
-the tree or in its git folder is believed. Our own calls use an index beside the tree, which agents do not write.
+A tree is a linked git worktree, so an agent's own git works in it. The harness writes git's administrative files
+itself, by gitrepository-layout(5): this avoids races between two `git worktree add`, and trusts nothing that was left
+in the tree or its git folder. The harness's git calls use an index beside the tree, which agents do not write.
 """
 
 from __future__ import annotations
@@ -17,33 +17,31 @@ from harness.git.repository import GitFailed
 from harness.process import temporary
 from harness.state import files
 
-LENGTHS, DIGITS = (40, 64), frozenset("0123456789abcdef")  # of a commit's id
-PREFIX = "harness-"  # of the git folders of our trees
+LENGTHS, DIGITS = (40, 64), frozenset("0123456789abcdef")  # of a commit id
+PREFIX = "harness-"  # of the git folders of the harness's trees
 OURS = ("HEAD", "commondir", "gitdir", "locked", "index")
-SPARED = (*OURS, "logs", "modules")  # submodules that setup fetched keep their repositories there
+SPARED = (*OURS, "logs", "modules")  # repositories of submodules that setup fetched
 LARGE_FILE_BYTES = 1024 * 1024
 MANY_PATHS = 1000
 LOCKED = b"a mission of harness works here\n"
 
 
 def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> list[str]:
-    """`folder` is a worktree of `project`, detached at `commit`, and its tracked files are those of `commit`.
-
-    The mission's folder is there.
-    Untracked files go, unless `keep`; ignored ones (caches, what setup made) stay. Whatever a crash or an agent left of
-    tree, index and git folder is made right. `settings.use` knows the project; only for who holds the tree's lease. From
-    here on functions of `repository` take `folder`, and `index(folder)` for its index. Returns the untracked files that
-    were kept. 1 call where nothing has changed, else 3; one more where the person's checkout is sparse, as the tree's is then.
+    """Make `folder` a worktree of `project`, detached at `commit` with its tracked files and the mission's folder.
+    Untracked files are removed, unless `keep`; ignored ones (caches, results of setup) stay. Repairs tree, index and
+    git folder after a crash or an agent. Requires `settings.use` for the project, and the tree's lease. Afterwards
+    functions of `repository` take `folder`, and `index(folder)` for its index. Returns the kept untracked files. 1 call
+    if nothing has changed, else 3; one more for a sparse checkout, which the tree then has too.
     """
     with settings.HeldLock(folder + ".lock"):
         laid = _sparse.laid(_git_folder(project, folder))
         own = _administer(project, folder, commit)
         patterns_changed = _sparse.laid(own) != laid
         if patterns_changed and not _sparse.laid(own):
-            files.remove(index(folder))  # git keeps the marks of a sparse index where no patterns apply
+            files.remove(index(folder))  # git keeps a sparse index's marks even without patterns
         _make_below(folder)
         _drop_nested(folder)
-        files.remove(index(folder) + ".lock")  # left by a git of ours that was killed: we hold the tree's lock
+        files.remove(index(folder) + ".lock")  # left by a killed git of the harness: the caller holds the tree's lease
         same, kept = _survey(folder)
         if not same or patterns_changed:
             _check_out(folder, commit)
@@ -56,7 +54,7 @@ def ensure(project: str, folder: str, commit: str, *, keep: bool = False) -> lis
 
 
 def _survey(folder: str) -> tuple[bool, list[str]]:
-    """Whether index and tracked files are those of HEAD, and the untracked files; (False, []) where git cannot tell."""
+    """(whether index and tracked files match HEAD, the untracked files); (False, []) if git cannot tell."""
     if not os.path.exists(index(folder)):
         return False, []
     try:
@@ -66,7 +64,7 @@ def _survey(folder: str) -> tuple[bool, list[str]]:
 
 
 def clean_at(project: str, folder: str) -> str:
-    """The commit of a tree without any change or untracked file; "" where it has one, or git cannot tell. 2 calls."""
+    """The commit of a tree without changes or untracked files; "" if it has any, or git cannot tell. 2 calls."""
     with settings.HeldLock(folder + ".lock"):
         own = _git_folder(project, folder)
         settings.share(project, folder, own, _sparse.options(_sparse.laid(own)))
@@ -75,15 +73,15 @@ def clean_at(project: str, folder: str) -> str:
 
 
 def join(project: str, folder: str, commit: str) -> None:
-    """Our git knows the tree again, whose files stay as somebody left them, and so does a commit that they made on top of
-    `commit`, where the tree was. 0 calls, 1 where there is one."""
+    """Register an existing tree again, with its files as they are and any commit made on top of `commit`. 0 calls, 1
+    with such a commit."""
     with settings.HeldLock(folder + ".lock"):
         _administer(project, folder, _left_at(project, folder, commit) or commit)
         _drop_nested(folder)
 
 
 def _left_at(project: str, folder: str, commit: str = "") -> str:
-    """The commit at which somebody left the tree; "" where its git folder names none. 1 call, 0 where it is `commit`."""
+    """The commit at which the tree was left; "" if its git folder names none. 1 call, 0 if it is `commit`."""
     head = (files.read(_git_folder(project, folder) + "/HEAD") or b"").decode("utf-8", "replace").strip()
     named = dotgit.commit_of(project, head.removeprefix("ref: ")) if "/" in head else head
     is_commit = len(named) in LENGTHS and DIGITS.issuperset(named)
@@ -92,19 +90,19 @@ def _left_at(project: str, folder: str, commit: str = "") -> str:
 
 
 def index(folder: str) -> str:
-    """Where our index of the tree lies: beside it."""
+    """The path of the harness's index of the tree, beside it."""
     return folder + ".index"
 
 
 def _git_folder(project: str, folder: str) -> str:
-    """What git keeps of the tree; the name follows from the tree's path, so it is never read from the tree."""
+    """The tree's git folder; its name is derived from the tree's path, never read from the tree."""
     name = f"{PREFIX}{encoding.digest(os.fsencode(os.path.realpath(folder)))[:12]}"
     return os.path.join(os.path.abspath(dotgit.folders(project)[1]), "worktrees", name)
 
 
 def _administer(project: str, folder: str, commit: str) -> str:
-    """The tree's git folder as git would make it, and the `.git` file in the tree; all else that was in them is gone. Our git
-    calls in the tree use it from here on."""
+    """Write the tree's git folder as git would, and the `.git` file in the tree; anything else in them is removed. The
+    harness's git calls in the tree use it from here on."""
     own = _git_folder(project, folder)
     for path in (os.path.dirname(own), own, folder):
         if os.path.islink(path) or (os.path.lexists(path) and not os.path.isdir(path)):
@@ -117,7 +115,7 @@ def _administer(project: str, folder: str, commit: str) -> str:
     link = os.path.join(folder, ".git")
     if os.path.islink(link) or os.path.isdir(link):
         _remove(link)
-    _write(own + "/gitdir", os.fsencode(link) + b"\n")  # first: it says whose folder this is after a kill
+    _write(own + "/gitdir", os.fsencode(link) + b"\n")  # first, so that the owner is known after a kill
     _write(own + "/locked", LOCKED)
     _write(own + "/commondir", os.fsencode(_common(own)))
     _write(own + "/HEAD", commit.encode() + b"\n")
@@ -134,7 +132,7 @@ def _common(own: str) -> str:
 
 
 def _write(path: str, data: bytes) -> None:
-    """The file has this content; one that is no plain file makes way."""
+    """Write a file; anything at its path that is not a regular file is replaced."""
     if not os.path.isfile(path) or os.path.islink(path) or files.read(path) != data:
         if os.path.lexists(path) and not os.path.isfile(path):
             _remove(path)
@@ -149,7 +147,7 @@ def _remove(path: str) -> None:
 
 
 def _check_out(folder: str, commit: str) -> None:
-    """Tracked files and our index are those of the commit; an index that git cannot read is made again."""
+    """Reset tracked files and index to the commit; an unreadable index is rebuilt."""
     extra, words = {"GIT_INDEX_FILE": index(folder)}, ("read-tree", "--reset", "-u", commit)
     code, _, err = settings.call(folder, *words, extra=extra)
     if code:
@@ -161,7 +159,7 @@ def _check_out(folder: str, commit: str) -> None:
 
 
 def _clean(folder: str) -> None:
-    """No untracked file, nor a repository of an agent's, is left; in a folder without write permission too."""
+    """Remove untracked files and an agent's nested repositories, also from folders without write permission."""
     extra, words = {"GIT_INDEX_FILE": index(folder)}, ("clean", "-q", "-ffd")
     if settings.call(folder, *words, extra=extra)[0]:
         _make_writable(folder)
@@ -171,13 +169,13 @@ def _clean(folder: str) -> None:
 
 
 def discard(folder: str, name: str) -> None:
-    """Remove an untracked file or folder of the tree; what lies behind a link stays."""
+    """Remove an untracked file or folder of the tree, without following links."""
     if not placement.blocked(folder, name.rstrip("/")):
         _remove(os.path.join(folder, name.rstrip("/")))
 
 
 def _make_below(folder: str) -> None:
-    """The mission's folder is in the tree; a link or a file in its way is gone."""
+    """Create the mission's folder in the tree; a link or file in its way is removed."""
     for at in _above(folder):
         if os.path.lexists(at) and (os.path.islink(at) or not os.path.isdir(at)):
             files.remove(at)
@@ -185,7 +183,7 @@ def _make_below(folder: str) -> None:
 
 
 def _drop_nested(folder: str) -> None:
-    """No repository that an agent made hides the mission's folder from that of the tree."""
+    """Remove repositories that an agent made between the tree's top and the mission's folder."""
     for at in _above(folder):
         if os.path.islink(at):
             return
@@ -194,13 +192,13 @@ def _drop_nested(folder: str) -> None:
 
 
 def _above(folder: str) -> list[str]:
-    """The mission's folder in the tree, and those above it, the highest first; none where it is the whole tree."""
+    """The mission's folder in the tree and its parents, topmost first; [] if it is the whole tree."""
     parts = settings.prefix(folder).split("/")[:-1]
     return [os.path.join(folder, *parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 def digests(folder: str, names: Sequence[str]) -> dict[str, str]:
-    """{path: sha256} of untracked files; `size:mtime_ns` for large or unreadable ones, and behind the first MANY."""
+    """{path: sha256} of untracked files; `size:mtime_ns` for large or unreadable ones, and after the first MANY."""
     found = {}
     for number, name in enumerate(names):
         path = os.path.join(folder, name)
@@ -220,7 +218,7 @@ def digests(folder: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def _make_writable(folder: str) -> None:
-    """What lies in a folder without permissions can be neither replaced nor removed."""
+    """Restore permissions of folders, so that their content can be replaced or removed."""
     for top, folders, _ in os.walk(folder):
         for path in (os.path.join(top, name) for name in folders):
             if not os.path.islink(path) and os.lstat(path).st_uid == os.getuid():
@@ -228,7 +226,7 @@ def _make_writable(folder: str) -> None:
 
 
 def _copy_index(source: str, target: str) -> None:
-    """The agent's git starts with our index; its time goes along, since git compares it with those of the files."""
+    """Give the agent's git a copy of the index with its timestamp, which git compares with those of the files."""
     data, made = files.read(source) or b"", os.stat(source).st_mtime_ns
     if files.read(target) != data:
         files.replace(target, data)
@@ -236,10 +234,9 @@ def _copy_index(source: str, target: str) -> None:
 
 
 def carry(project: str, folder: str, names: Collection[str], below: str = "") -> list[str]:
-    """The tree has a copy of these ignored files of the project, named from `below` in it (such as `services/api/`); returns
-    `name: why` for each that it has not.
-
-    What git does not ignore in the tree is not carried: it would enter a commit. Links are followed on neither side. 1 call.
+    """Copy these ignored files of the project, named from `below` in it (such as `services/api/`), into the tree;
+    returns `name: why` for each that is not copied. Files that git does not ignore in the tree are skipped: a commit
+    would include them. Links are not followed. 1 call.
     """
     if not names:
         return []
@@ -247,7 +244,7 @@ def carry(project: str, folder: str, names: Collection[str], below: str = "") ->
     unfit = {name: _unfit(name) for name in names}
     for name in [name for name, why in unfit.items() if not why]:
         unfit[name] = next((place + why for place, top in sides if (why := placement.blocked(top, below + name))), "")
-    extra = {"GIT_INDEX_FILE": index(folder), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses to be literal
+    extra = {"GIT_INDEX_FILE": index(folder), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore takes no literals
     asked = b"".join(os.fsencode(f"./{below}{name}\0") for name, why in unfit.items() if not why)
     code, out, err = settings.call(folder, "check-ignore", "-z", "--stdin", stdin=asked, extra=extra)
     if code > 1:
@@ -271,7 +268,7 @@ def _unfit(name: str) -> str:
 
 
 def remove(project: str, folder: str) -> None:
-    """The tree is gone, whatever is in it, and git forgets it; no fault where there is none. 0 calls."""
+    """Remove the tree with all its content, and unregister it; ignores an absent one. 0 calls."""
     with settings.HeldLock(folder + ".lock"):
         for path in (folder, index(folder), index(folder) + ".lock"):
             if os.path.lexists(path):
@@ -281,8 +278,8 @@ def remove(project: str, folder: str) -> None:
 
 
 def forget_below(project: str, begin: str, *, empty: bool) -> None:
-    """Git forgets our trees whose path begins so, as those that a killed run had in its temporary folder, and with `empty`
-    those of which not even the path was written yet. 0 calls."""
+    """Unregister the harness's trees with this path prefix, such as those in a killed run's temporary folder, and with
+    `empty` those whose path was not written yet. 0 calls."""
     known = os.path.dirname(_git_folder(project, project))
     for own in (os.path.join(known, name) for name in files.names(known) if name.startswith(PREFIX)):
         left = {os.path.join(own, name) for name in files.names(own)} - set(files.abandoned(own))
@@ -291,7 +288,7 @@ def forget_below(project: str, begin: str, *, empty: bool) -> None:
 
 
 def _forget(own: str) -> None:
-    """Remove what git keeps of a tree, `gitdir` last: a kill leaves nothing that nobody knows."""
+    """Remove a tree's git folder, `gitdir` last, so that a kill leaves nothing unidentified."""
     if os.path.isdir(own) and not os.path.islink(own):
         for name in sorted(files.names(own), key=lambda name: name == "gitdir"):
             _remove(os.path.join(own, name))

@@ -1,7 +1,7 @@
 """Compacts raw entries: each is gated, joins a lesson or replaces one, and gets exactly one disposition. Pure.
 
-MEMORY.md shows the lessons that are worth most within its lines; what people wrote there stays, and what they deleted is
-forgotten. The pages are derived from the lessons alone, so that deriving them twice gives the same bytes.
+MEMORY.md shows the most valuable lessons within its lines; people's lines stay, and lessons that they deleted are
+forgotten. The pages are derived only from the lessons, so that deriving them twice gives the same bytes.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ PERSON = "person"
 NO_ROOM = f"no room in {pages.MEMORY_LINES} lines"
 SAID = "a person's line says it"
 RED_CLAIM = re.compile(r"\b[A-Z][A-Z0-9]*-[\w-]+ is (?:red|unproven|flaky|broken|not proven|refuted)\b")
-VOICES_OF_AVOID = 2  # a failure that so many noted is something to avoid
+VOICES_OF_AVOID = 2  # a failure with this many authors is something to avoid
 
-# Lines of MEMORY.md that each section has before the others share what is left, in this order.
+# Lines of MEMORY.md reserved for each section; the rest is shared in this order.
 FLOORS = {pages.DECISIONS: 60, pages.LESSONS: 70, pages.CONTEXT: 25, pages.HISTORY: 15}
-HALF_LIFE = 3000  # entries after which a lesson that nobody noted again is worth half
+HALF_LIFE = 3000  # entries after which a lesson without new notes is worth half
 TAG_WORTH = {"context": 0.8, "fail": 1.0, "other": 0.1}
-REPEATED = 0.25  # what one more note by the same voice adds to a lesson's worth
+REPEATED = 0.25  # worth that another note by the same author adds
 PATH = re.compile(r"(?<![\w/.:@-])((?:[\w.-]+/)+[\w.-]+\.\w{1,5})\b")
-MISSING_PATH_WORTH = 0.5  # worth of a lesson that names a path which is no longer there
+MISSING_PATH_WORTH = 0.5  # factor for a lesson that names a path that no longer exists
 
 
 class Inputs(Record):
-    """All inputs of a plan. `waiting` are entries number `curated.folded` and on; behind the byte `end` of raw.md (`crc`: the
-    checksum before it) more wait, unless it is the last batch. `known`: what the mission knows. `identities`: text by role.
-    `project_names`: paths and ids of this project; `symbols` gives those of some names that its code defines. `forgotten`:
-    (role, text) that a person took back from the identities. `places`: the shown paths of MEMORY.md and summary.md."""
+    """All inputs of a plan. `waiting`: the entries from number `curated.folded` on, up to byte `end` of raw.md (`crc`:
+    the checksum before it); unless it is the last batch, more wait. `known`: the mission's lessons. `identities`: text
+    by role. `project_names`: paths and ids of this project; `symbols` filters names that its code defines. `forgotten`:
+    (role, text) that a person removed from the identities. `places`: the shown paths of MEMORY.md and summary.md."""
 
     mission: str
     run: str
@@ -63,7 +63,7 @@ class Inputs(Record):
 
 
 class Occurrence(Record):
-    """One new occurrence of a lesson: `again` if the lesson was in memory before, and another run says it now."""
+    """A new occurrence of a lesson; `again`: the lesson was in memory before, and a different run notes it."""
 
     entry: RawEntry
     text: str
@@ -72,8 +72,8 @@ class Occurrence(Record):
 
 
 class Compaction:
-    """A compaction in progress: the pages, the lessons, the disposition of every waiting entry, and what changed. `alone`:
-    entries that are lessons of their own, or say one word for word."""
+    """A compaction in progress: pages, lessons, the disposition of every waiting entry, and changes. `alone`: entries
+    that are separate lessons, or repeat one verbatim."""
 
     def __init__(self, before: Inputs, alone: frozenset[int] = frozenset()) -> None:
         self.before, self.lessons, self.alone = before, before.known, set(alone)
@@ -93,16 +93,16 @@ class Compaction:
         self.worthy: list[int] = []
         self.said_by_people: set[int] = set()
         self.merged: dict[int, int] = {}
-        self.marked: set[int] = set()  # lessons that an agent lets go to an identity
-        self.candidates: list[Graduation] = []  # what may go there, and waits for an agent or a person
+        self.marked: set[int] = set()  # lessons that an agent marked for an identity
+        self.candidates: list[Graduation] = []  # candidates that wait for an agent or a person
         self.moulds = gates.Moulds(text for lesson in self.lessons.all.values() for text in lesson.texts)
 
     def change(self, what: str, lesson: Lesson, why: str, by: int = -1) -> None:
-        """Note what became of a lesson, behind the entries that are compacted."""
+        """Record a change of a lesson, after the compacted entries."""
         self.note(what, lesson.id, lesson.text, why, by)
 
     def note(self, what: str, lesson: int, text: str, why: str, by: int = -1) -> None:
-        """Note what became of a text, of a lesson by number or -1, behind the entries that are compacted."""
+        """Record a change of a text, of a lesson by number or -1, after the compacted entries."""
         made = LessonChange(change=what, lesson=lesson, text=text, by=by, why=why, run=self.before.run)
         self.changes.append((self.taken, made))
 
@@ -116,7 +116,7 @@ class Compaction:
         if reason:
             self.dispositions[entry.seq] = ("gated", -1, reason)
         elif entry.role == raw.CURATOR:
-            self.dispositions[entry.seq] = ("dropped", -1, "an entry of who compacts")
+            self.dispositions[entry.seq] = ("dropped", -1, "an entry of the compacting role")
         elif not entry.tag or not note:
             self.dispositions[entry.seq] = ("dropped", -1, "no entry")
         elif kind == "other":
@@ -129,12 +129,12 @@ class Compaction:
             self._take_note(entry, kind, note)
 
     def _is_of_mould(self, entry: RawEntry, note: str) -> bool:
-        """Whether a note comes with other numbers each time, and neither a person nor an agent says that it is a lesson."""
+        """Whether a note repeats with different numbers, and neither a person nor an agent declares it a lesson."""
         is_meant = entry.role == PERSON or entry.seq in self.alone
         return not is_meant and self.moulds.is_report(note, decides=entry.tag == "DECISION")
 
     def _take_report(self, entry: RawEntry, note: str) -> None:
-        """A note that comes with other numbers each time, and what was taken for lessons before."""
+        """Handle a note that repeats with different numbers, and retire earlier lessons of its mould."""
         self.dispositions[entry.seq] = ("dropped", -1, REPORT)
         self.moulds.add(note)
         for lesson in self.lessons.all.values():
@@ -148,7 +148,7 @@ class Compaction:
         return lesson.state == RETIRED and self.moulds.is_report(lesson.text, decides=lesson.kind == DECISION)
 
     def _take_untagged(self, entry: RawEntry, note: str) -> None:
-        """An untagged entry, or one of a red claim: one line a feature, in its newest words."""
+        """Handle an untagged entry, or one of a red claim: one line per feature, with the newest wording."""
         if gates.is_report(note, "-") and entry.tag == "-" and entry.role != "validator":
             self.dispositions[entry.seq] = ("dropped", -1, "a status report")
             return
@@ -161,7 +161,7 @@ class Compaction:
         self._count(lesson, entry, note)
 
     def _take_note(self, entry: RawEntry, kind: str, note: str) -> None:
-        """A tagged note: it says a known lesson again, replaces others, or is new."""
+        """Handle a tagged note: it repeats a known lesson, replaces others, or is new."""
         same, older = self.lessons.relations(kind, note)
         lesson = self.lessons.all[same] if same is not None else None
         if lesson is not None and lesson.state == FORGOTTEN and entry.role != PERSON:
@@ -178,24 +178,24 @@ class Compaction:
         self._count(lesson, entry, note)
         for number in older:
             replaced = self.lessons.all.get(number)
-            if replaced is not None:  # it may just have left, to make room
+            if replaced is not None:  # it may just have been dropped to make room
                 self.supersede(replaced, lesson, f"entry {entry.seq} is newer")
 
     def merge(self, gone: Lesson, into: Lesson, why: str) -> None:
-        """Two lessons are one. The archive has the entries of the other under its own number, and the change."""
+        """Merge two lessons. The archive keeps the entries of `gone` under its number, and the change."""
         self.change("merged", gone, why, into.id)
         self.lessons.merge(gone, into)
         self.merged[gone.id] = into.id
         self.said = [one.replace(lesson=into.id) if one.lesson == gone.id else one for one in self.said]
 
     def lesson_of(self, number: int) -> Lesson | None:
-        """The lesson that this one is now; None for no lesson."""
+        """The present lesson of this number; None if there is none."""
         while number in self.merged:
             number = self.merged[number]
         return self.lessons.all.get(number)
 
     def supersede(self, older: Lesson, newer: Lesson, why: str) -> None:
-        """The newer lesson holds in the place of the older."""
+        """Replace the older lesson by the newer one."""
         self.lessons.supersede(older, newer)
         self.change("superseded", older, why, newer.id)
 
@@ -214,7 +214,7 @@ class Compaction:
     # ---- MEMORY.md
 
     def worth(self, lesson: Lesson) -> tuple[float, int]:
-        """How much a lesson is worth: evidence, age, tag, and whether what it names is still there. Larger is better."""
+        """The worth of a lesson, by evidence, age, tag, and whether the paths it names still exist. Larger is better."""
         value = (lesson.heard + REPEATED * (lesson.count - lesson.heard)) * TAG_WORTH.get(
             lesson.kind, 1.0
         ) + lesson.rank
@@ -224,8 +224,8 @@ class Compaction:
         return value, lesson.last
 
     def lay_out(self) -> None:
-        """Put the lessons worth most on MEMORY.md; `shown` has them with their lines, and `worthy` those that would be there if
-        people had written nothing."""
+        """Put the most valuable lessons on MEMORY.md. `shown`: these with their lines; `worthy`: those that would be
+        shown if people had written nothing."""
         self.lessons.prune()
         offers: dict[str, list[Lesson]] = {title: [] for title in pages.MEMORY_TITLES}
         mine = edits.hand_index(self.page)
@@ -265,7 +265,7 @@ class Compaction:
         )
 
     def archived(self, promoted: set[int], graduated: set[int]) -> list[ArchiveEntry | LessonChange]:
-        """Every waiting entry with its disposition, each change behind the entry that made it."""
+        """Every waiting entry with its disposition, each change after the entry that caused it."""
         rows: list[ArchiveEntry | LessonChange] = []
         waiting = iter(self.changes)
         place, change = next(waiting, (-1, None))
@@ -277,7 +277,7 @@ class Compaction:
         return rows
 
     def _why_retired(self, lesson: Lesson) -> str:
-        """Why a lesson leaves as if nobody had noted it."""
+        """The disposition and reason of a lesson that is retired like one never noted."""
         found = [change.why for _, change in self.changes if (change.change, change.lesson) == ("retired", lesson.id)]
         return found[-1] if found else "retired"
 
@@ -308,8 +308,8 @@ class Compaction:
 
 
 def shares(offers: dict[str, int], room: int) -> dict[str, int]:
-    """How many lines each section gets of `room`: its floor first, but History's after all decisions; then what is left goes in
-    the order of FLOORS."""
+    """{section: its lines of `room`}: each gets its floor first (History after all decisions); the rest is given in the
+    order of FLOORS."""
     given, history = dict.fromkeys(offers, 0), pages.HISTORY
     for most in (FLOORS | {history: 0}, FLOORS | {pages.DECISIONS: room, history: 0}, FLOORS, offers):
         for title in FLOORS:
@@ -328,7 +328,7 @@ def title_of(lesson: Lesson) -> str:
 
 
 def line_of(lesson: Lesson) -> str:
-    """A lesson as MEMORY.md shows it, with the mark of its kind."""
+    """The line of a lesson on MEMORY.md, with the mark of its kind."""
     if not lesson.holds:
         return f"{lesson.text} (superseded by entry {lesson.by})" if lesson.by >= 0 else f"{lesson.text} (retired)"
     if is_avoid(lesson):
@@ -342,7 +342,7 @@ def is_avoid(lesson: Lesson) -> bool:
 
 
 def kind_of(entry: RawEntry) -> str:
-    """The kind of an entry's note, "" where it is none. A red claim is history, like an untagged line."""
+    """The kind of an entry's note, "" for an invalid one. A red claim is history, like an untagged line."""
     text = raw.one_line(entry.text)
     if entry.tag == "TRICK" and text.startswith(pages.AVOID_MARK):
         return "avoid"
@@ -358,12 +358,12 @@ def note_of(entry: RawEntry) -> str:
 
 
 def other_key(entry: RawEntry, note: str) -> str:
-    """What an untagged line is about: its feature, or nothing but its words."""
+    """The grouping key of an untagged line: its feature, else its text."""
     return f"{entry.tag} {(lessons.features_of([entry]) or [note])[0]}"
 
 
 def is_stale(text: str, project_names: frozenset[str]) -> bool:
-    """Whether a text names a path in a folder of this project, and no such file is there any more."""
+    """Whether a text names a path in a folder of this project that no longer exists."""
     for path in PATH.findall(text):
         folder = path.partition("/")[0] + "/"
         if path not in project_names and any(name.startswith(folder) for name in project_names):

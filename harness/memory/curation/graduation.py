@@ -1,9 +1,9 @@
-"""What moves from a mission to the identities, by counted evidence, and how it is recorded.
+"""Graduation: lessons move from a mission to the identities by counted evidence, and how this is recorded.
 
-Three rules make a candidate: a trick that workers of two features noted; a failure that two missions had; a convention that was
-noted again, by another run, after it was in memory. Evidence of other missions counts, also that of a single voice, and outlives
-the archive. Nothing goes that names this project, and nothing by these rules alone: advice is an order to its reader, so an agent
-of the curator marks a candidate, or a person notes it.
+Three rules make a candidate: a trick noted by workers of two features; a failure in two missions; a convention noted
+again, by another run, after it was in memory. Evidence of other missions counts, also that of a single author, and
+outlives the archive. Lessons that name this project never graduate, and the rules alone do not suffice: advice is an
+order to its reader, so the curator's agent must mark a candidate, or a person note it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
 
 WORKER = "worker"
 FAILURES = ("fail", "avoid")
-MAX_EVIDENCE_OF_LESSON = 3  # occurrences of a lesson that one mission leaves as evidence
-MAX_COMPARED = 40  # pieces of evidence that one lesson is compared with
-SHARED = 2  # words that a piece of evidence shares with a lesson before the two are compared
+MAX_EVIDENCE_OF_LESSON = 3  # occurrences of a lesson recorded as evidence per mission
+MAX_COMPARED = 40  # pieces of evidence compared with one lesson
+SHARED = 2  # words that evidence and lesson must share to be compared
 NO_ROOM = f"no room in the {identity.LINES} lines of {{}}.md"
 CONVENTION = re.compile(
     r"`|\b(?:use|run|set|pass|call|prefer|never|always|do not|don't|must|should|before|after|instead|with)\b"
@@ -33,12 +33,12 @@ CONVENTION = re.compile(
 
 
 def no_symbols(_names: list[str]) -> set[str]:
-    """For a mission without code."""
+    """The symbol lookup of a mission without code."""
     return set()
 
 
 class _Others:
-    """The evidence of other missions, found by the words that it shares with a lesson."""
+    """The evidence of other missions, searchable by words shared with a lesson."""
 
     def __init__(self, made: Compaction) -> None:
         self.made = made
@@ -49,7 +49,7 @@ class _Others:
                 self.listed.setdefault(word, []).append(number)
 
     def like(self, lesson: Lesson) -> list[Evidence]:
-        """The evidence that says the same as a lesson."""
+        """The evidence equivalent to a lesson."""
         index, found = self.made.lessons.index_of(lesson.kind), []
         notes = [words(compared(lesson.kind, text)) for text in lesson.texts[:3]]
         for number in self._candidates(lesson):
@@ -71,8 +71,8 @@ class _Others:
 
 
 def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
-    """New evidence, and the lessons that go to an identity now; `made.candidates`: the others that may. Only a lesson with a new
-    occurrence may, so none goes twice."""
+    """(new evidence, lessons that graduate now); sets `made.candidates` to the others that may. Only a lesson with a
+    new occurrence may graduate, so none does twice."""
     before, others = made.before, _Others(made)
     own = private_names.own_names(before.project_names)
     touched: dict[int, list[Occurrence]] = {}
@@ -110,7 +110,7 @@ def graduates(made: Compaction) -> tuple[list[Evidence], list[Graduation]]:
 
 
 def _with_room(made: Compaction, evidence: list[Evidence], graduations: list[Graduation]) -> list[Graduation]:
-    """The graduations for which the identities have room. The record tells which, which not, and which lines leave."""
+    """The graduations for which the identities have room; records the accepted ones, the others, and the lines that leave."""
     before, owed = made.before, made.lessons.owed
     known = [*before.evidence, *(Evidence(**row) for row in owed if "seq" in row), *evidence]
     every = [*(Graduation(**row) for row in owed if "seq" not in row), *graduations]
@@ -147,7 +147,7 @@ def _evidence(mission: str, run: str, said: Occurrence) -> Evidence:
 def _graduation(
     made: Compaction, lesson: Lesson, said: list[Occurrence], texts: list[str], others: _Others
 ) -> Graduation | None:
-    """The lesson as it goes to an identity; None where no rule says so."""
+    """The graduation of a lesson; None if no rule applies."""
     here = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
     elsewhere = others.like(lesson)
     if gates.are_counts([*lesson.texts, *(one.text for one in elsewhere)]):
@@ -177,15 +177,15 @@ def _graduation(
 
 
 def _role_of(lesson: Lesson) -> str:
-    """The role that noted a convention last; workers, where it was a person."""
+    """The role that noted a convention last; the worker if a person did."""
     role = next((one for one in reversed(lesson.roles) if one != compaction.PERSON), WORKER)
     return role if identity.is_role(role) else WORKER
 
 
 def record(folder: str, plan: Any) -> bool:
-    """Write what a plan has for the identities, and what earlier ones could not. A folder that cannot be written is a warning of
-    the plan; what it should have had is owed. False, and nothing is written, where others changed the folder since it was read:
-    with their evidence other notes may graduate."""
+    """Write a plan's graduations and evidence, and those owed by earlier plans, to the identities. An unwritable folder
+    becomes a warning of the plan, and its content is owed. Returns False, without writing, if others changed the folder
+    since it was read, because their evidence may change the result."""
     owed = plan.known.owed
     evidence = [Evidence(**row) for row in owed if "seq" in row] + plan.evidence
     graduations = [Graduation(**row) for row in owed if "seq" not in row] + plan.graduations

@@ -1,4 +1,4 @@
-"""How an identity grows: its items, found by meaning, take what graduates, are counted over the evidence, and leave for room."""
+"""Grows an identity: adds graduations, counts items over the evidence, and drops items for room."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAILURES = ("FAIL", "AVOID")
 
 
 class Evidence(Record):
-    """One occurrence of a note: entry `seq` of `mission`, by `role` on `feature`, compacted by `run`; `key` may group."""
+    """One occurrence of a note: entry `seq` of `mission`, by `role` on `feature`, compacted by `run`; `key` may group it."""
 
     mission: str
     feature: str
@@ -44,8 +44,8 @@ class Graduation(Record):
 def grow(
     page: MemoryPage, graduations: list[Graduation], known: list[Evidence], today: str, most: int
 ) -> tuple[list[Graduation], list[PageItem]]:
-    """Add graduations to an identity, counted over `known`, within `most` lines as far as they are ours. Returns the graduations
-    without room, and the other items that left: the least frequent, the older first, of one day the last to come."""
+    """Add graduations to an identity, counted over the evidence `known`, within `most` lines by dropping the harness's items.
+    Returns (graduations without room, dropped items): the least frequent go first, then the older, then the later added."""
     index = ItemIndex(page.items(""))
     new: list[PageItem] = []
     touched: list[PageItem] = []
@@ -71,12 +71,12 @@ def grow(
 
 
 def shown_text(tag: str, note: str) -> str:
-    """A note as an identity shows it: a failure becomes something to avoid."""
+    """The text of a note in an identity: a failure becomes something to avoid."""
     return pages.AVOID_MARK + note if tag in FAILURES else note
 
 
 class ItemIndex:
-    """Items of an identity, found by meaning; failures and other items apart."""
+    """Finds items of an identity by meaning; failures and other items are separate."""
 
     def __init__(self, items: list[PageItem]) -> None:
         self.parts: dict[bool, tuple[Index, list[PageItem]]] = {is_avoid: (Index(), []) for is_avoid in (True, False)}
@@ -90,7 +90,7 @@ class ItemIndex:
         items.append(item)
 
     def find(self, shown: str) -> PageItem | None:
-        """The item with the same meaning as `shown`."""
+        """The item with the same meaning as `shown`, or None."""
         index, items = self.parts[shown.startswith(pages.AVOID_MARK)]
         note = words(shown.removeprefix(pages.AVOID_MARK))
         for cosine, number in index.near(note):
@@ -100,13 +100,13 @@ class ItemIndex:
 
 
 def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[Evidence]]:
-    """The evidence for each item, by `id(item)`."""
+    """{id(item): its evidence}."""
     find = functools.cache(index.find)
     found: dict[int, list[Evidence]] = {}
     able = CandidateFilter([item.text for _, items in index.parts.values() for item in items])
     for one in known:
         if not able.has(one.text):
-            continue  # most evidence: no comparison
+            continue  # the common case: no comparison needed
         item = find(shown_text(one.tag, one.text))
         if item is not None:
             found.setdefault(id(item), []).append(one)
@@ -114,7 +114,7 @@ def _occurrences(index: ItemIndex, known: Iterable[Evidence]) -> dict[int, list[
 
 
 def _count(item: PageItem, occurrences: list[Evidence], today: str) -> None:
-    """Raise an item's count and missions to those of the evidence; a count that a person raised is not lowered."""
+    """Raise an item's count and missions to those of the evidence; never lower a count that a person raised."""
     missions = list(dict.fromkeys([*(one.mission for one in occurrences), *item.where]))[-pages.MAX_NAMED :]
     if len(occurrences) > item.count or missions != item.where:
         item.count, item.where, item.date = max(item.count, len(occurrences)), missions, today

@@ -1,7 +1,7 @@
-"""What an agent may add to a compaction: it sees the computed plan and answers with operations on entries, by number.
+"""An agent's operations on a compaction: it sees the computed plan and answers with operations on entry numbers.
 
-Code checks each operation and takes the valid ones: its sources exist, it adds no fact, keeps commands and identifiers, and
-nothing leaves without a reason. Far paraphrases, which share no word, are found this way alone.
+Code checks each operation and applies the valid ones: sources exist, no fact is added, commands and identifiers are
+kept, and nothing is retired without a reason. Only this way are paraphrases without shared words found.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from harness.memory._words import words
 from harness.memory.curation.compaction import Compaction
 from harness.memory.lessons import DECISION, RETIRED, Lesson, compared
 
-APART = "apart"  # a lesson of its own, whatever code took it for: known before the entries are compacted
+APART = "apart"  # a separate lesson, overriding the code; applied before the entries are compacted
 KINDS = ("same", "newer", "reword", "rank", "retire", "identity", APART)
-OLDER = {"merge": "same"}  # how an earlier version called it
-MAX_TEXT_CHARS = 300  # characters of new words
-KNOWN = 0.6  # share of a new wording's words that its sources have
+OLDER = {"merge": "same"}  # names of an earlier version
+MAX_TEXT_CHARS = 300  # characters of a new wording
+KNOWN = 0.6  # minimum share of a new wording's words that are in its sources
 MAX_RANKED, MAX_RANK = 40, 3.0
-MIN_RETIRED, MAX_RETIRED_SHARE = 5, 0.2  # so many lessons, or this share of all, may one compaction retire
-MAX_MERGED, MAX_REPLACED = 12, 5  # lessons that one operation says are one, or replaces
-NEAR_MISS = 0.15  # closeness of two lessons that an agent is asked about
+MIN_RETIRED, MAX_RETIRED_SHARE = 5, 0.2  # one compaction may retire this many lessons, or this share of all
+MAX_MERGED, MAX_REPLACED = 12, 5  # lessons per operation that merges, or replaces
+NEAR_MISS = 0.15  # cosine from which the agent is asked about two lessons
 MAX_SHOWN_ROWS = 60
 
 
 class InvalidOperation(Exception):
-    """An operation that is not taken, with the reason."""
+    """An operation that is refused, with the reason."""
 
 
 class Operations:
@@ -38,7 +38,7 @@ class Operations:
         self.retired = 0
 
     def apply(self, rows: list[Any]) -> tuple[int, list[str]]:
-        """Apply what is valid; returns how many were taken, and why each other was not."""
+        """Apply the valid operations; returns (number applied, reasons of the refused ones)."""
         taken, wrong = 0, []
         for number, row in enumerate(rows, 1):
             try:
@@ -52,10 +52,10 @@ class Operations:
         what = row.get("do") if isinstance(row, dict) else None
         what = OLDER.get(str(what), what)
         if what not in KINDS:
-            raise InvalidOperation(f"'do' is one of {', '.join(KINDS)}")
+            raise InvalidOperation(f"'do' must be one of {', '.join(KINDS)}")
         entries = row.get("entries")
         if not isinstance(entries, list) or not entries or not all(isinstance(one, int) for one in entries):
-            raise InvalidOperation("'entries' is a list of entry numbers")
+            raise InvalidOperation("'entries' must be a list of entry numbers")
         found = list(dict.fromkeys(self._lesson(number).id for number in entries))
         sources = [self.lessons.all[number] for number in found]
         {
@@ -65,7 +65,7 @@ class Operations:
             "rank": self._rank,
             "retire": self._retire,
             "identity": lambda *_: self.made.marked.update(found),
-            APART: lambda *_: None,  # done already, see `alone`
+            APART: lambda *_: None,  # already applied, see `alone`
         }[what](sources, row)
 
     def _lesson(self, number: int) -> Lesson:
@@ -91,7 +91,7 @@ class Operations:
 
     def _newer(self, sources: list[Lesson], _row: dict[str, Any]) -> None:
         if len(sources) < 2:
-            raise InvalidOperation("it names the older and the newer entry")
+            raise InvalidOperation("'entries' must be the older and the newer entry")
         if len(sources) > MAX_REPLACED + 1:
             raise InvalidOperation(f"one entry replaces at most {MAX_REPLACED} lessons")
         newest = max(sources, key=lambda one: one.last)
@@ -101,7 +101,7 @@ class Operations:
 
     def _reword(self, sources: list[Lesson], row: dict[str, Any]) -> None:
         if len(sources) != 1:
-            raise InvalidOperation("'reword' is of one lesson; say first that they are the same")
+            raise InvalidOperation("'reword' takes one lesson; merge them first with 'same'")
         self._say(sources[0], _new_words(sources, row))
 
     def _say(self, lesson: Lesson, text: str) -> None:
@@ -118,7 +118,7 @@ class Operations:
     def _retire(self, sources: list[Lesson], row: dict[str, Any]) -> None:
         why = row.get("why")
         if not isinstance(why, str) or not why.strip() or gates.gated(why):
-            raise InvalidOperation("'why' says in a few words why it leaves")
+            raise InvalidOperation("'why' must give a reason in a few words")
         most = max(MIN_RETIRED, int(MAX_RETIRED_SHARE * len(self.lessons.all)))
         if self.retired + len(sources) > most:
             raise InvalidOperation(f"one compaction retires at most {most} lessons")
@@ -129,10 +129,10 @@ class Operations:
 
 
 def _new_words(sources: list[Lesson], row: dict[str, Any]) -> str:
-    """The words that an operation gives these lessons, which are one; raises Wrong where they do not say the same."""
+    """The new wording of an operation for these lessons; raises InvalidOperation if its content differs."""
     text = row.get("text")
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_TEXT_CHARS or "\n" in text:
-        raise InvalidOperation(f"'text' is one line of at most {MAX_TEXT_CHARS} characters")
+        raise InvalidOperation(f"'text' must be one line of at most {MAX_TEXT_CHARS} characters")
     why = gates.gated(text.strip())
     if why:
         raise InvalidOperation(f"the new words have {why}")
@@ -148,14 +148,14 @@ def _new_words(sources: list[Lesson], row: dict[str, Any]) -> str:
 
 
 def alone(rows: list[Any]) -> frozenset[int]:
-    """The entries that an agent keeps apart from what code takes them for."""
+    """The entries that an agent declares to be separate lessons."""
     asked = [row.get("entries") for row in rows if isinstance(row, dict) and row.get("do") == APART]
     return frozenset(one for some in asked if isinstance(some, list) for one in some if isinstance(one, int))
 
 
 def offer(made: Compaction) -> str:
-    """The computed plan, for the prompt: what the entries became, what may go to an identity, and pairs that code could not
-    decide, by number."""
+    """The computed plan, for the prompt: results of the entries, candidates for an identity, and undecided pairs, by
+    number."""
     new = {number for what, number, _ in made.dispositions.values() if what in ("kept", "merged")}
     lines = []
     for number in sorted(new & made.lessons.all.keys()):
@@ -171,10 +171,10 @@ def offer(made: Compaction) -> str:
         f"{change.lesson}, by {change.by}: {change.text}" for _, change in made.changes if change.change == "superseded"
     ]
     parts = [
-        ("The computed groups (entries: what they became)", lines),
+        ("The computed groups (entries: result)", lines),
         ("What newer entries replace", replaced),
         (
-            "What may go to an identity",
+            "Candidates for an identity",
             [f"{one.lesson}: to {one.role}, {one.why}: {one.text}" for one in made.candidates],
         ),
         ("The same, newer, or neither? (code could not tell)", asked),
@@ -183,7 +183,8 @@ def offer(made: Compaction) -> str:
 
 
 def _near_misses(made: Compaction, new: set[int]) -> list[tuple[Lesson, Lesson]]:
-    """Pairs of a lesson of this compaction and another that are near, and neither the same nor superseded; nearest first."""
+    """Pairs of a lesson of this compaction and another that are close, but neither equivalent nor superseded; closest
+    first."""
     found: dict[tuple[int, int], float] = {}
     for number in sorted(new & made.lessons.all.keys()):
         lesson = made.lessons.all[number]

@@ -1,4 +1,4 @@
-"""What may leave a mission: nothing that names its project, a host, a person or an id, and nothing that is gated. Pure."""
+"""Decides which notes may leave a mission: none that names its project, a host, a person or an id, or is gated. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from harness.memory import _word_frequency, gates
 from harness.memory._words import stem
 
-# Names that every project has: they reveal nothing about this project.
+# Names common to all projects, which reveal nothing about this one.
 COMMON_FILES = re.compile(
     r"makefile|dockerfile|readme\.md|agents\.md|spec\.md|package(-lock)?\.json|tsconfig\.json|pyproject\.toml|setup\.py"
     r"|conftest\.py|requirements\.txt|cargo\.(toml|lock)|go\.(mod|sum)|(yarn|uv)\.lock|pnpm-lock\.yaml|\.env"
@@ -21,7 +21,7 @@ COMMON_PARTS = re.compile(
     r"|terraform|ansible|helm|kubernetes|k8s|kafka|postgres|redis|django|rails|react|android|infra|dotfiles|playground|sandbox|demo"
     r"|examples?|template|workspace|website"
 )
-RARE = 900  # what the bare name of a folder tells (`common.special`) where it may name one: "billing", and not "whole"
+RARE = 900  # minimum weight (`_word_frequency.special`) of a folder's bare name: "billing", not "whole"
 PROJECT = "project: "  # before the name of the project among its names
 PART = "part: "  # before the bare name of a folder or file
 _OF_PART = re.compile(
@@ -29,11 +29,11 @@ _OF_PART = re.compile(
     r"(?:module|package|folder|directory|component|crate|(?:micro-?)?service|subsystem)\b"
     r"|\b(?:module|package|folder|directory|component|crate|(?:micro-?)?service|subsystem) [`\"']([a-z][\w-]+)[`\"']"
 )
-_SPOKEN = re.compile(  # needs no "module" beside it
+_SPOKEN = re.compile(  # needs no word such as "module" next to it
     r"[a-z0-9]+(?:_[a-z0-9]+)+|[a-z0-9]+(?:-[a-z0-9]+)*-(?:service|server|client|app|api|lib|core|ui|module)"
 )
 
-# "UTF-8", "CVE-2021-44228": ids of the world, not of a project.
+# "UTF-8", "CVE-2021-44228": public ids, not a project's.
 _STANDARD = (
     r"AES|ANSI|ASCII|ASN|BASE|BCP|CP|CRC|CVE|CWE|DIN|DSA|ECMA|ED|EN|EPSG|ERR|ES|FIPS|GHSA|GPT|HMAC|HTTP|IEC|IEEE|IPV|ISO|ITMS|JDK|JEP"
     r"|JSON|JSR|KB|KEP|KIP|LATIN|MD|MP|MS|NIST|ORA|OSI|PCI|PEP|PHP|PKCS|PLS|RFC|RHSA|RS|RSA|SHA|SOC|SQL|SQLSTATE|SSL|TC|TIS|TLS|TNS|UCS|USB"
@@ -58,7 +58,7 @@ _HOST = re.compile(
     r"\b(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}\b|\b[\w.-]+@[\w-]+\.\w{2,}|\b[\w-]+(?:\.[\w-]+)*\.(?:internal|local|corp|lan|intra|home"
     r"|prod|staging)\b|\b(?!(?:(?:www|docs|registry|pkg)\.)?(?:example|github|gitlab|npmjs|pypi|docker|python|nodejs|rust-lang|crates|golang|debian|ubuntu|mozilla|w3|ghcr|quay)\.)"
     r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:com|org|net|io|dev|app|cloud|co|de|eu|fr|uk|cn|jp|ai|tech|site|xyz)\b(?![./]?\w*\()"
-    # a URL of any host with a dot that is neither this machine nor public documentation
+    # a URL of any host with a dot, except this machine and public documentation
     rf"|\b[a-z][a-z+]*://(?:[^@/\s]*@)?(?!127\.|0\.0\.0\.0|{_PUBLIC}\b)[a-z0-9-]+(?:\.[a-z0-9-]+)+"
     # alice@build01; host db-prod-3, prod-db-3; fe80::1
     r"|\b(?:ssh|scp|sftp|rsync|mosh)\b.*[\w-]@(?!v?\d|host|server)[a-z]|\b[a-z][\w.-]*@(?!v\d)[a-z]+[a-z-]*\d+\b"
@@ -74,15 +74,15 @@ _PERSON = re.compile(
 
 
 def may_travel(text: str, project_names: Iterable[str]) -> bool:
-    """Whether a note may leave its mission: no path, name or id of this project (`project_names`), no host or person, nothing
-    gated."""
+    """Whether a note may leave its mission: it has no path, name or id of this project (`project_names`), no host or
+    person, and is not gated."""
     refused = any(pattern.search(text) for pattern in (_IDS, _HOME, _HOST, _PERSON)) or gates.gated(text)
     return not refused and not names_project(text, project_names)
 
 
 def own_names(project_names: Iterable[str]) -> frozenset[str]:
-    """Lower-case paths and their ends, file names and folders of the project, without the common ones, and its own names, which
-    come as `PROJECT` and the name."""
+    """Lower-case paths and their suffixes, file and folder names of the project, without common ones, and its own
+    names, prefixed with `PROJECT`."""
     found: set[str] = set()
     parts: set[str] = set()
     for name in project_names:
@@ -100,7 +100,7 @@ def own_names(project_names: Iterable[str]) -> frozenset[str]:
 
 
 def _own_name(name: str) -> set[str]:
-    """The project's name, where it is no common word."""
+    """The project's name, unless it is a common word."""
     is_common = (
         len(name) < 4 or _word_frequency.special(stem(name)) < _word_frequency.ALL or COMMON_PARTS.fullmatch(name)
     )
@@ -108,19 +108,19 @@ def _own_name(name: str) -> set[str]:
 
 
 def _ends(path: str) -> list[str]:
-    """The ends of a path, of two names or more: as it is written inside of its folder."""
+    """The suffixes of a path with two names or more, as written inside a subfolder."""
     names = path.split("/")
     return ["/".join(names[start:]) for start in range(1, len(names) - 1)]
 
 
 def _is_rare(part: str) -> bool:
-    """Whether the bare name of a folder or file is not one that every project has."""
+    """Whether the bare name of a folder or file is specific to a project."""
     return len(part) > 2 and not COMMON_PARTS.fullmatch(part) and _word_frequency.special(stem(part)) >= RARE
 
 
 def names_project(text: str, project_names: Iterable[str]) -> bool:
-    """Whether a word of `text` is a path of the project, one of its file names that is no plain word, or its own name; or the
-    text speaks of a module by the name of one."""
+    """Whether a word of `text` is a path of the project, a distinctive file name of it, or its own name; or the text
+    names one of its modules."""
     own = project_names if isinstance(project_names, frozenset) else own_names(project_names)
     low = text.lower()
     for word in re.findall(r"[^\s`\"'(),;<>|=]+", low):
@@ -134,5 +134,5 @@ def names_project(text: str, project_names: Iterable[str]) -> bool:
 
 
 def _is_spoken(word: str, own: frozenset[str]) -> bool:
-    """Whether a word is the bare name of a folder or file, and means nothing else."""
+    """Whether a word is the bare name of a folder or file without another meaning."""
     return PART + word in own and bool(_SPOKEN.fullmatch(word))

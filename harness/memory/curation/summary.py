@@ -1,10 +1,10 @@
-"""summary.md, L2: the lessons worth most, bare, in every prompt. It is derived from the lessons that MEMORY.md has, or
-would have if people had written nothing there. Pure.
+"""summary.md, layer L2: the most valuable lessons as plain lines, in every prompt. Pure.
 
-Avoid, Lessons and Decisions are filled in turn within 40 lines and 800 tokens; what a person pinned comes first. Two lessons that
-share words of the mission's own may be one in other words, with a chance that grows with what they share. The next line is the
-one that adds most to what is told: its own worth and, by that chance, that of lessons like it, as far as no line tells them
-already. The first heading says what more MEMORY.md has.
+It is derived from the lessons that MEMORY.md has, or would have without people's lines. Avoid, Lessons and Decisions
+are filled in turn within 40 lines and 800 tokens; a person's pinned lines come first. Two lessons that share words
+specific to the mission may be paraphrases, with a probability that grows with the shared weight. The next line is the
+one with the highest gain: its own worth plus, by that probability, the worth of its paraphrases that no line covers
+yet. The first heading says what else MEMORY.md has.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from harness.memory._words import NoteWords, words
 from harness.memory.curation.compaction import Compaction, is_avoid, title_of
 from harness.memory.lessons import DECISION, WARNINGS, Lesson, compared
 
-MIN_TERM_WEIGHT = 150_000  # a word that tells less makes no two lessons candidates
-EVEN = 1.1  # words of its own that two lessons share of which every second is one in other words
-STEEP = 4.0  # how fast that chance grows with what they share
-APART = 0.2  # and what it takes away that they name different things, and none in common
-OTHER_KIND = 2.0  # and falls where one is advice and the other, say, a failure
-MIN_SHARED_WEIGHT = 500_000  # less makes no two lessons one
-MIN_CHANCE = 0.02  # a smaller one counts as none
-OWN_LINE = 1  # the owner of a line whose lesson an agent knows from others
+MIN_TERM_WEIGHT = 150_000  # minimum weight of a word that makes two lessons candidates
+EVEN = 1.1  # shared weight, in words, at which half of the pairs are paraphrases
+STEEP = 4.0  # growth of that probability with the shared weight
+APART = 0.2  # reduction if both have identifiers, but none in common
+OTHER_KIND = 2.0  # reduction if their kinds differ, such as advice and failure
+MIN_SHARED_WEIGHT = 500_000  # below this, two lessons are never paraphrases
+MIN_CHANCE = 0.02  # a smaller probability counts as 0
+OWN_LINE = 1  # the owner of a line whose lesson an agent declared distinct
 
 
 def derive(made: Compaction) -> tuple[str, set[int]]:
-    """The text of summary.md, and the lessons that it shows."""
+    """(text of summary.md, lessons that it shows)."""
     page, lessons = made.short, [made.lessons.all[number] for number in made.worthy]
     edits.prepare(page, pages.SUMMARY_TITLES)
     pinned = edits.pinned(made.page)
@@ -55,13 +55,13 @@ def derive(made: Compaction) -> tuple[str, set[int]]:
 
 
 def _counts(lessons: list[Lesson]) -> str:
-    """How many lines each section of MEMORY.md has."""
+    """The number of lines in each section of MEMORY.md, in words."""
     counts = {title: sum(title_of(one) == title for one in lessons) for title in pages.MEMORY_TITLES}
     return ", ".join(f"{title} {count}" for title, count in counts.items() if count)
 
 
 class _Standing:
-    """What the lessons of MEMORY.md are worth, and how likely two of them are one in other words."""
+    """The worth of the lessons of MEMORY.md, and the probability that two of them are paraphrases."""
 
     def __init__(self, made: Compaction, lessons: list[Lesson]) -> None:
         self.worth = {one.id: made.worth(one) for one in lessons}
@@ -76,7 +76,7 @@ class _Standing:
                 self.near[one][other] = self.near[other][one] = chance
 
     def _shared(self, lessons: list[Lesson]) -> dict[tuple[int, int], int]:
-        """How much the words tell that two wordings of two lessons share, in millionths of a word that only they have."""
+        """{pair of lessons: shared weight of two wordings}, in millionths of a word that only they have."""
         wordings = [(one.id, key) for one in lessons for key in self.notes[one.id]]
         listed: dict[str, list[int]] = {}
         for place, (_, key) in enumerate(wordings):
@@ -96,13 +96,13 @@ class _Standing:
         return dict(sorted(found.items()))
 
     def _told(self, one: NoteWords, other: NoteWords) -> int:
-        """How much two wordings tell that they are of one lesson, in millionths of a word that only they have."""
+        """The evidence that two wordings are of one lesson, in millionths of a word that only they have."""
         told = self.index.telling(one, other)
         is_apart = apart(one.names - other.terms, other.names - one.terms) and not one.names & other.names
         return told - int(APART * MILLION) * is_apart
 
     def _chance(self, one: Lesson, other: Lesson, shared: float) -> float:
-        """How likely two lessons are one in other words, 0 to 1."""
+        """The probability that two lessons are paraphrases, 0 to 1."""
         if one.own and other.own:
             return 0.0
         logit = STEEP * (shared - EVEN) - (0.0 if one.kind == other.kind else OTHER_KIND)
@@ -110,7 +110,7 @@ class _Standing:
         return 0.0 if chance >= MIN_CHANCE and self._differ(one, other) else chance
 
     def _differ(self, one: Lesson, other: Lesson) -> bool:
-        """Whether two of their wordings are close, and not the same."""
+        """Whether two of their wordings are close but not equivalent."""
         index, warnings = self.index, {one.kind, other.kind} <= WARNINGS
         for mine in self.notes[one.id]:
             for yours in self.notes[other.id]:
@@ -126,7 +126,7 @@ class _Standing:
 
 
 def _offers(lessons: list[Lesson]) -> dict[str, list[Lesson]]:
-    """The lessons for each heading; context comes behind the others."""
+    """{heading: its lessons}; context comes after the others."""
     return {
         pages.AVOID: [one for one in lessons if is_avoid(one)],
         pages.LESSONS: [one for one in lessons if one.kind in ("lesson", "context")],
@@ -135,7 +135,7 @@ def _offers(lessons: list[Lesson]) -> dict[str, list[Lesson]]:
 
 
 class _Choice:
-    """Lines for each heading, taken in turn within the room in lines and tokens: what adds most to what is told."""
+    """Greedy choice of lines, one heading at a time, by gain, within the limits of lines and tokens."""
 
     def __init__(self, standing: _Standing, room: tuple[int, int], taken: Index) -> None:
         self.standing, self.taken = standing, taken
@@ -145,8 +145,8 @@ class _Choice:
         self.untold = dict.fromkeys(standing.worth, 1.0)
 
     def gain(self, lesson: Lesson) -> tuple[bool, float, int, int]:
-        """What a line for a lesson adds: the worth of all that it may tell, as far as no line tells that already. What is worth
-        more than the lesson itself has a line of its own to come, and counts as little as the lesson."""
+        """The gain of a line for a lesson: the worth of everything it may cover that no line covers yet. A lesson of
+        higher worth will get its own line, so it counts only as much as this one."""
         standing = self.standing
         own, newest = standing.worth[lesson.id]
         value = own * self.untold[lesson.id]
@@ -155,7 +155,7 @@ class _Choice:
         return lesson.kind != "context", value, newest, -lesson.id
 
     def fill(self, offers: dict[str, list[Lesson]]) -> None:
-        """Take what fits, each line for the heading that has fewest."""
+        """Fill with lines that fit, each for the heading with the fewest."""
         while self.lines > 0 and any(offers.values()):
             title = min(filter(offers.get, offers), key=lambda title: len(self.chosen[title]))
             lesson = max(offers[title], key=self.gain)
@@ -178,11 +178,11 @@ class _Choice:
 
 
 def _is_said(taken: Index, index: Index, lesson: Lesson) -> bool:
-    """Whether a line of the summary says the lesson already, weighed by all that the mission knows."""
+    """Whether a line of the summary already states the lesson, by the weights of the whole mission."""
     note = words(compared(lesson.kind, lesson.text))
     for _, number in taken.near(note):
         if lesson.own and taken.owners[number] == OWN_LINE:
-            continue  # an agent knows them apart
+            continue  # an agent declared them distinct
         other = words(taken.texts[number])
         if index.relation(note, other, index.cosine(note, other), decisions=False) == SAME:
             return True

@@ -206,7 +206,11 @@ BROKEN = {
     "no text": ("memory/summary.md", b"## Avoid\n\xff\n", "memory/summary.md, line 2: not UTF-8 text"),
     "no evidence": ("identity/evidence.jsonl", b"\ngarbage\n", "identity/evidence.jsonl, line 2: no evidence"),
     "no identity": ("identity/worker.md", b"# worker\n\xff\n", "identity/worker.md, line 2: not UTF-8 text"),
-    "nothing taken back": ("identity/forgotten.jsonl", b"x\n", "identity/forgotten.jsonl, line 1: no line of it"),
+    "nothing taken back": (
+        "identity/forgotten.jsonl",
+        b"x\n",
+        "identity/forgotten.jsonl, line 1: the line is not a removed item",
+    ),
 }
 
 

@@ -103,7 +103,7 @@ def test_a_file_behind_a_linked_folder_is_not_the_projects(tmp_path: Path) -> No
 @pytest.mark.parametrize("folder", ["sub/.harness", ".Harness", "a/b/.HARNESS"])
 def test_the_state_of_a_mission_stays_out_at_any_depth(tmp_path: Path, folder: str) -> None:
     """In any case of letters, as a folder, and as a link or a file of that name."""
-    why = "(the state of a mission, which no run changes)"
+    why = "(the state of a mission, which runs must not change)"
     assert split_new(tmp_path, f"{folder}/config.toml", f"{folder}/hooks/x", "sub/harness") == (
         ["sub/harness"],
         [f"{folder}/ {why}"],

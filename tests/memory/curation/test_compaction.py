@@ -179,7 +179,7 @@ def test_every_entry_has_exactly_one_disposition(mission: Mission) -> None:
         "orders to its reader",
         "a secret",
         "a status report",
-        "an entry of who compacts",
+        "an entry of the compacting role",
         "no entry",
     ]
     assert {row[0] for row in found} <= set(archive.DISPOSITIONS)

@@ -42,7 +42,7 @@ def test_a_run_notes_ten_entries_and_the_eleventh_is_refused(house: House) -> No
     """The reason says what to keep; the ten stand."""
     found = tried(house, *(f"harness note number {number}" for number in range(11)))
     assert [code for code, _ in found] == [*["0"] * 10, "64"]
-    assert "A run may note 10 entries; 10 are noted. Keep what the next stranger needs most." in found[10][1]
+    assert "A run may add 10 notes; it has 10. Keep those most useful to the next run." in found[10][1]
     assert raw_of(house) == [f"worker F-001 - number {number}" for number in range(10)]
 
 
@@ -52,7 +52,7 @@ def test_a_malformed_note_is_a_usage_fault_and_leaves_nothing_behind(house: Hous
         house, f"harness note {'x' * 301}", "harness note ' '", "harness note --tag HINT x", "harness note good"
     )
     assert [code for code, _ in found] == ["64", "64", "64", "0"]
-    reasons = ("301 characters; one line of at most 300", "The note is empty", "unknown tag 'HINT'")
+    reasons = ("301 characters; the limit is 300", "The note is empty", "unknown tag 'HINT'")
     assert all(reason in said for reason, (_, said) in zip(reasons, found, strict=False))
     assert raw_of(house) == ["worker F-001 - good"]
     assert len(Path(house.layout.run(house.result()["run"]).notes).read_text().split("\n")) == 2

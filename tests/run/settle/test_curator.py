@@ -512,7 +512,7 @@ def test_a_run_of_the_curator_folds_what_the_mission_noted(house: House) -> None
     done = house.role("curator")
     assert (done.code, house.result()["outcome"]) == (0, "ok"), done
     assert house.result()["reason"].startswith("4 notes folded, 1 new in identities (1 in all); 4 of 10 operations")
-    assert "What may go to an identity:\n0: to worker, a trick of two workers" in house.prompt()
+    assert "Candidates for an identity:\n0: to worker, a trick of two workers" in house.prompt()
     assert TRICK in house.read("memory/MEMORY.md")
     assert TRICK in house.read("memory/summary.md")
     assert [item[0] for item in identities(str(house.identity))] == [TRICK]

@@ -438,7 +438,7 @@ def test_a_contract_that_would_not_read_back_is_refused(house: House, value: dic
     """Every later run can read what lands, and it reads the same."""
     lay(house, [OLD])
     with pytest.raises(
-        RequestRefused, match=r"cannot be written down|has characters that steer a terminal or hide text"
+        RequestRefused, match=r"cannot be written down|has characters that control a terminal or hide text"
     ):
         planner.examined(house.layout, value, place(house))
 
@@ -455,7 +455,7 @@ def test_a_command_with_a_secret_or_hidden_characters_is_refused(house: House) -
     )
     with pytest.raises(RequestRefused) as fault:
         planner.examined(house.layout, value, place(house))
-    assert str(fault.value).count("has a secret in it (github-token): use a made-up value") == 2
+    assert str(fault.value).count("contains a secret (github-token): use a made-up value") == 2
     assert token not in str(fault.value)
 
 
