@@ -32,7 +32,7 @@ CRATE = {
     "features",
     "bin",
 }  # about building, not testing
-MODULES = re.compile(r"\s*(module|go|toolchain|require|//|\)|$|[\w./~-]+ v\d)")  # lines of go.mod that say what is used
+MODULES = re.compile(r"\s*(module|go|toolchain|require|//|\)|$|[\w./~-]+ v\d)")  # lines of go.mod: dependencies
 RULE = re.compile(r"(?:export\s+)?([\w./%-]+)\s*(?::|[:?+!]?=)")  # of a makefile: a target, or a variable
 OF_MAKE = {"SHELL", "MAKEFLAGS", ".SHELLFLAGS", ".IGNORE", ".RECIPEPREFIX"}
 BETWEEN = re.compile(r"\s*(#|$|(ifn?(eq|def)|else|endif)\b)")  # what may stand between a rule and its recipe
