@@ -1,1 +1,1 @@
-"""The agents that answer prompts: one Protocol, one file per vendor; no other package knows an agent's name."""
+"""The agents that answer prompts: one Protocol, one file per vendor; other packages do not know agents by name."""

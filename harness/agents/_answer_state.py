@@ -15,7 +15,7 @@ from harness.process.supervise import ChildEnd
 MAX_REPLY_BYTES = 8 * 1024 * 1024  # of a plain-text answer; a longer one keeps its end
 MAX_BLOCK_BYTES = 64 * 1024  # bytes kept of a vendor's usage block
 MAX_PIECES = 4096
-DEEPEST = 20  # levels kept of a vendor's usage block: JSON that cannot be read back would stop the mission
+DEEPEST = 20  # levels kept of a vendor's usage block: unreadable JSON would stop the mission
 MILLISECONDS = 10**11  # later than the year 5000 in seconds, so the value is in milliseconds
 DID_CHARS = NAME_CHARS = 200
 REASON_CHARS = 400
@@ -51,7 +51,7 @@ class AnswerState:
 
     @property
     def last_words(self) -> str:
-        """The start and end of its output other than events: the first line and the last ones."""
+        """The first and last lines of its output other than events."""
         return " / ".join(filter(None, [self.first_words, " / ".join(self.last_lines)[-LAST_WORDS_CHARS:]]))
 
     def says(self, text: str) -> AgentEvent:
@@ -114,7 +114,7 @@ class AnswerState:
         return AgentEvent(kind="usage", text=encoding.dump_json(so_far.asdict()).decode().rstrip("\n"))
 
     def summed(self, message: object, block: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
-        """{our name: the sum over all messages so far}. A message id may report its usage again; the last report counts.
+        """{our name: the sum over all messages so far}. A message id may repeat its usage; the last report counts.
         A message without an id counts as a new one."""
         key = str(message) if message else f"{len(self.counted)}."
         before, self.counted[key] = self.counted.get(key, {}), sums([block], names)
@@ -230,7 +230,7 @@ def outcome_of(code: object) -> str:
 
 
 def sums(blocks: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> dict[str, int | None]:
-    """{our name: the sum over all blocks of the vendor's count}; None where no block has one."""
+    """{our name: sum of the vendor's count over all blocks}; None if no block has one."""
     found: dict[str, int | None] = dict.fromkeys(names)
     for block in blocks:
         for ours, theirs in names.items() if isinstance(block, dict) else ():

@@ -21,7 +21,7 @@ OF_MODEL |= {"cache_read": "cacheReadInputTokens", "cache_write": "cacheCreation
 
 
 def argv(settings: Settings, context: ExecutionContext) -> list[str]:
-    """No questions to a person; the stable part of the prompt goes in a block of its own, which its cache keeps."""
+    """No questions to a person; the stable part of the prompt is a separate block, for its prompt cache."""
     words = ["-p", "--output-format", "stream-json", "--verbose", *([] if settings.mcp else ["--strict-mcp-config"])]
     words += ["--dangerously-skip-permissions"] if settings.trust == "full" else WORKSPACE
     words += [] if context.cost_left_usd is None else ["--max-budget-usd", f"{context.cost_left_usd:.4f}"]
@@ -65,7 +65,7 @@ def _result(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | A
     if counts or row.get("total_cost_usd"):
         yield answer.used({"usage": usage, "modelUsage": models}, **counts, cost_usd=row.get("total_cost_usd"))
     answer.denied = [str(one.get("tool_name")) for one in mappings(row.get("permission_denials"))]
-    if row.get("is_error"):  # whatever `subtype` has: usually success
+    if row.get("is_error"):  # regardless of `subtype`, which is usually success
         kind = str(answer.memory.get("error") or row.get("subtype"))
         outcome = KINDS.get(kind) or outcome_of(row.get("api_error_status"))
         yield answer.failed(outcome, text or str(row.get("errors") or kind).strip("[]'"))

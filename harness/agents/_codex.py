@@ -14,7 +14,7 @@ from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, Executio
 from harness.agents.program import Cli
 
 STATUS = re.compile(r"\bstatus:? (\d{3})\b")
-SENTENCES = {  # an error event has no code, only a sentence of the program that begins with one of these
+SENTENCES = {  # an error event has no code, only a sentence that begins with one of these
     "Quota exceeded": "auth",
     "Missing environment variable": "auth",
     "You\u2019ve hit your usage limit": "limit",

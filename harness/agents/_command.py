@@ -32,14 +32,14 @@ TEXT = Cli("", _no_words, _no_events, at_exit=_at_exit, text=True)
 
 
 def _format(name: str, path: str) -> tuple[Cli, CliFacts]:
-    """The event shape of a format, and what its program needs; vendors' shapes are imported only on demand."""
+    """The adapter of a format, and its program's needs; vendors' adapters are imported on demand."""
     if name == "text":
         return TEXT, CliFacts()
 
     shapes = [known for known in CLIS if known != LOOP]
     if name not in shapes:
         known = ", ".join(("text", *shapes))
-        raise BrokenFile(path, f"'format' must be one of {known}", remedy="Leave it out for text.")
+        raise BrokenFile(path, f"'format' must be one of {known}", remedy="Omit it for text.")
     return CLIS[name], ABOUT[name].replace(login="")  # the program may be another one
 
 

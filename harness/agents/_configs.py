@@ -19,7 +19,7 @@ def known(settings: Settings, context: ExecutionContext) -> dict[str, str]:
 
 
 def config_names(settings: Settings, context: ExecutionContext, paths: Sequence[str], table: str) -> list[str]:
-    """The keys of a table in a CLI's own configuration files: TOML, or JSON with comments; a file that does not parse has none.
+    """The keys of a table in a CLI's own configuration files: TOML, or JSON with comments; unparsable files are skipped.
 
     `$NAME` in a path is a variable of the agent's environment; other paths are relative to the working folder.
     """
@@ -35,7 +35,7 @@ def config_names(settings: Settings, context: ExecutionContext, paths: Sequence[
 
 
 def in_project(context: ExecutionContext, names: Sequence[str]) -> dict[str, Any]:
-    """The configuration of a CLI in the working folder, in files of these names, as far as it parses."""
+    """The configuration of a CLI in files of these names in the working folder, without unparsable ones."""
     paths = (os.path.join(context.directory, name) for name in names)
     found: dict[str, Any] = {}
     for path in filter(os.path.isfile, paths):
@@ -44,7 +44,7 @@ def in_project(context: ExecutionContext, names: Sequence[str]) -> dict[str, Any
 
 
 def switched_off(content: dict[str, Any], table: str, names: Sequence[str]) -> dict[str, Any]:
-    """The configuration with `enabled = false` for these entries of a table, and for those that it already has there."""
+    """The configuration with `enabled = false` for these entries of a table, and for those already in it."""
     mine = content.get(table) or {}
     return {**content, table: {name: {**mine.get(name, {}), "enabled": False} for name in (*names, *mine)}}
 

@@ -1,5 +1,5 @@
-"""Gemini CLI: `gemini -o stream-json`. Messages arrive in pieces (`delta`), and the prompt comes back as a user's message;
-an exit with 0 but without a result is no success."""
+"""Gemini CLI: `gemini -o stream-json`. Messages arrive in pieces (`delta`), and the prompt is echoed as a user message;
+exit 0 without a result is not a success."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def _result(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | A
 
 
 def at_exit(answer: AnswerState, ended: ChildEnd) -> AgentSuccess | AgentFailure:
-    """An exit without a result, or with an error without a code: its exit code is one of its own, or a status less 256."""
+    """The outcome of an exit without a result, or with an error without a code: by its own exit codes, or a status
+    minus 256."""
     code = ended.exit or 0
     outcome = EXITS.get(code) or (outcome_of(code + 256) if 400 <= code + 256 < 512 else "")
     message = answer.error or answer.last_words

@@ -1,4 +1,4 @@
-"""The embedded agent: no model, no network. It carries out a Markdown runbook from the project's playbooks/ folder."""
+"""The embedded agent without model and network: executes a Markdown runbook from the project's playbooks/ folder."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def split(text: str) -> tuple[list[tuple[int, str]], str]:
             fence = ""
         else:
             (block if fence else rest).append(line)
-    rest += block if fence else []  # an unclosed fence is no block
+    rest += block if fence else []  # an unclosed fence is not a block
     return found, "\n".join(rest)
 
 

@@ -1,11 +1,10 @@
-"""An agent that does again what an agent did in a past run: from its recording, offline, without a model.
+"""An agent that replays a past run of an agent from its recording, offline, without a model.
 
-A recording is a JSON file, found like a playbook in the folder of `[agents.recorded] path`, or named by HARNESS_RECORDING, where
-a whole mission is played back and this agent takes the place of every other. `<name>.patch` beside it, as of `git diff --binary`,
-is what the agent changed. All keys may be absent:
-`outcome`, `reason`, `until`: how it ended, ok by default; `asked`: [[verb, …texts]], what it asked its run for (note, issue,
-reply, check); `said`: its messages, the last one is its reply; `usage`: a Usage; `agents`: who was asked, in turn (absent:
-whoever is configured); `waits`: {agent: unix seconds} of those that met a limit.
+A recording is a JSON file, found like a playbook in the folder of `[agents.recorded] path`, or named by HARNESS_RECORDING
+when a whole mission is replayed and this agent replaces every other. `<name>.patch` next to it, as of `git diff --binary`,
+has the agent's changes. All keys are optional: `outcome`, `reason`, `until`: the end, ok by default; `asked`: [[verb,
+…texts]], its requests to the run (note, issue, reply, check); `said`: its messages, the last one is its reply; `usage`: a
+Usage; `agents`: the agents tried, in turn (absent: the configured ones); `waits`: {agent: unix seconds} of rate-limited ones.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ ENDED = ("ok", "no_op", "timeout_after_result", "conflict")  # the agent itself 
 
 
 class RecordedAgent:
-    """Makes the recorded changes, asks what was asked, says what was said, and ends as it ended."""
+    """Repeats the recorded changes, requests, messages and end."""
 
     needs: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
 
     def __init__(self, name: str, settings: Settings, *, optional: bool = True) -> None:
-        """`optional`: it may be missing where nobody was asked; a vendor's program was there all the same."""
+        """`optional`: the recording may be missing if no agent was asked in that run."""
         folder = os.path.join(settings.project, str(settings.table.get("path", "recordings")))
         self.name, self.path = name, os.environ.get(PLAYED_BACK) or find(folder, settings, ".json")
         found = files.read_json(self.path)
@@ -66,9 +65,7 @@ class RecordedAgent:
         ended = yield from shell(self._script(room), context, context.seconds)
         if ended.exit != 0:
             outcome = cut_by(ended)
-            yield AgentFailure(
-                outcome=outcome, reason=f"what was recorded could not be done again: {how(ended)}", usage=used
-            )
+            yield AgentFailure(outcome=outcome, reason=f"the recording could not be repeated: {how(ended)}", usage=used)
             return
         if used:
             yield AgentEvent(kind="usage", text=encoding.dump_json(used.asdict()).decode().rstrip("\n"))
@@ -90,7 +87,7 @@ class RecordedAgent:
         return AgentFailure(outcome=outcome, reason=reason, usage=used, until=self.recording.get("until", 0))
 
     def _script(self, room: str) -> str:
-        """The shell commands of the recording; what they read is written into the folder `room` first."""
+        """The shell commands of the recording; writes their input files into the folder `room`."""
         lines: list[str] = []
         if patch := files.read(self.path.removesuffix(".json") + PATCH):
             path = os.path.join(room, "recorded.patch")
@@ -102,7 +99,7 @@ class RecordedAgent:
 
 
 def _request(path: str, verb: str, texts: list[str]) -> str:
-    """A request to the run as a shell command, whatever becomes of it."""
+    """A request to the run as a shell command that ignores failure."""
     if verb == "reply":
         files.replace_quickly(path, texts[0].encode())
         words = [path]

@@ -1,4 +1,4 @@
-"""The interface of every agent: one verb, `think`, that yields events and ends in Finished or Failed."""
+"""The interface of every agent: one verb, `think`, that yields events and ends with AgentSuccess or AgentFailure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from harness.process.timeouts import Timeouts
 
 Thinking = Generator["AgentEvent | AgentSuccess | AgentFailure", None, None]
 
-PLAYED_BACK = "HARNESS_RECORDING"  # names the path of a recording, which takes the place of every agent
-LOOP = "builtin"  # the agent that is a loop of ours
-LOOP_KEYS = ("base_url", "api_key_env", "temperature", "max_steps", "request_seconds")  # of its table alone
+PLAYED_BACK = "HARNESS_RECORDING"  # variable: path of a recording that replaces every agent
+LOOP = "builtin"  # the agent whose loop is part of the harness
+LOOP_KEYS = ("base_url", "api_key_env", "temperature", "max_steps", "request_seconds")  # only in its table
 LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 
 
@@ -35,10 +35,10 @@ def how(ended: ChildEnd) -> str:
 
 
 class Settings(Record):
-    """What an agent is made from: its table in config.toml, and for whom it thinks. `attempt` is 1-based; `trust` is
-    workspace, full, or "" where nobody has said; `mcp`: whether the servers of the user's own configuration may serve; `prices`:
-    those of config.toml. `allow` and `deny`: tools, by tools.json; `allow` None: all that are not denied. `held`: {path in the
-    project: bytes, None for no file} that count in the place of what runs wrote there."""
+    """The inputs of an agent: its table in config.toml, its role and feature. `attempt` is 1-based; `trust` is
+    workspace, full, or "" if unset; `mcp`: whether MCP servers of the user's own configuration are allowed; `prices`:
+    those of config.toml. `allow` and `deny`: tools, by tools.json; `allow` None: all that are not denied. `held`: {path
+    in the project: effective bytes, None for no file} instead of what runs wrote there."""
 
     project: str
     config_path: str
@@ -59,9 +59,9 @@ class ExecutionContext(Record):
     """The execution context of an agent: working folder, the prompt as a file, time left in seconds, environment, and lock
     descriptors for its guardian. `idle_seconds`: without a sign of life; `startup_seconds`: without a first event; 0 is no
     limit. `after_result_seconds`: from its result to its exit. `stable_bytes`: length of the prompt's prefix that is the same
-    from run to run. `cost_left_usd`, `tokens_left`: what it may still use, None for no cap. `withheld`: the names of the user's
-    variables that `environment` lacks. `confinement`: what the agent may touch, None for all. `told`: the prompt has the
-    project's instructions, so the agent's program shall not read them by itself."""
+    from run to run. `cost_left_usd`, `tokens_left`: what it may still use, None for no cap. `withheld`: the names of
+    the user's variables that `environment` lacks. `confinement`: of the agent, None for none. `told`: the prompt has
+    the project's instructions, so the agent's program must not read them by itself."""
 
     directory: str
     prompt_path: str
@@ -89,10 +89,10 @@ class ExecutionContext(Record):
 
 
 class AgentEvent(Record):
-    """An event: `said` (a message of the agent), `saying` (a piece of one that is still being written), `whole` (such a message,
-    once it is complete), `did` (an action, in a few words), `output` (of a program that it ran, or its stderr), `waits` (the
-    same, where its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as JSON), `raw` (a vendor's event,
-    unchanged), or `tick` (nothing new; a chance to redraw)."""
+    """An event: `said` (a message of the agent), `saying` (a piece of a message in progress), `whole` (such a message,
+    once complete), `did` (an action, in a few words), `output` (of a program that it ran, or its stderr), `waits`
+    (output while its vendor is unreachable), `usage` (the vendor's counts so far, a Usage as JSON), `raw` (a vendor's
+    event, unchanged), or `tick` (nothing new; a chance to redraw)."""
 
     kind: str
     text: str = ""
@@ -119,13 +119,13 @@ class AgentFailure(Record):
 
 
 class Agent(Protocol):
-    """An agent that answers prompts. `needs`: the variables that it needs, names and patterns such as `*_API_KEY`;
-    `writable`: the folders outside the working folder that its program must write in; `readable`: files there that it reads, its
-    programs among them."""
+    """An agent that answers prompts. `needs`: required variables, names and patterns such as `*_API_KEY`; `writable`: folders
+    outside the working folder that its program must write; `readable`: files there that it reads, including programs."""
 
     needs: tuple[str, ...]
     writable: tuple[str, ...]
     readable: tuple[str, ...]
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:
-        """Work on the prompt in this context; the last item is Finished or Failed. Closing the generator ends everything."""
+        """Work on the prompt in this context; the last item is an AgentSuccess or AgentFailure. Closing the generator
+        ends everything."""

@@ -1,7 +1,6 @@
-"""The built-in agent: a loop of ours in a child process, `harness/builtin`, which asks a model at its vendor or anywhere else.
-
-It is a Cli like the others, but not confined itself: its keys and its records are out of reach of what its tools start, which
-are confined as an agent is.
+"""The built-in agent: the harness's own loop in a child process, `harness/builtin`, with a model of any vendor or
+server. It is a Cli like the others, but not confined itself: its tools' programs, which are confined like an agent,
+cannot reach its keys and records.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ FORM = 'Write model = "anthropic:NAME", with one of {vendors} before the colon'
 
 
 def installed() -> bool:
-    """Whether the packages that it needs are there."""
+    """Whether its required packages are installed."""
     return all(find_spec(library) for library in LIBRARIES)
 
 
 def tried() -> str:
     """The version of its library; "" without it."""
-    from importlib.metadata import PackageNotFoundError, version  # 20 ms: only doctor and records ask
+    from importlib.metadata import PackageNotFoundError, version  # 20 ms: only doctor and records need it
 
     try:
         return version(EXTRA.partition("[")[0])
@@ -56,23 +55,23 @@ def tried() -> str:
 
 
 def no_model() -> str:
-    """What to write into config.toml for a model."""
+    """How to set a model in config.toml, in words."""
     return FORM.format(vendors=", ".join(KEYS))
 
 
 def unknown(model: str) -> str:
-    """What is wrong with a text that a person gave as a model."""
+    """The fault of a person's text for a model; "" if it is valid."""
     return f"invalid model '{model}'. Name one such as anthropic:NAME, with one of {', '.join(KEYS)} before the colon."
 
 
 def is_model(text: str) -> bool:
-    """Whether a text names a model as the built-in agent takes it: its vendor, a colon, its name."""
+    """Whether a text names a model of the built-in agent: vendor, colon, name."""
     vendor, _, name = text.partition(":")
     return vendor in KEYS and name.strip() != ""
 
 
 def argv(settings: Settings, context: ExecutionContext) -> list[str]:
-    """The child's program and its order; see harness/builtin/order.py."""
+    """The child's command line with its order; see harness/builtin/order.py."""
     table, run = settings.table, os.path.dirname(context.prompt_path)
     parameters = {"model": settings.model, **_given(table, "base_url", "temperature")}
     order = {
@@ -110,7 +109,7 @@ def key_names(settings: Settings) -> list[str]:
 
 
 def keys_of(model: str, table: dict[str, Any]) -> list[str]:
-    """The variables that may hold the key for this model under this table; those of all vendors for none."""
+    """The variables that may hold the key for this model under this table; without a model those of all vendors."""
     if named := table.get("api_key_env"):
         return [str(named)]
     return KEYS.get(model.partition(":")[0], ABOUT.keys)
@@ -171,7 +170,7 @@ ABOUT = CliFacts(
 
 
 class Builtin(ProgramAgent):
-    """The built-in agent of one run; raises BrokenFile for a table that is not valid, Unavailable without its packages."""
+    """The built-in agent of one run; raises BrokenFile for an invalid table, Unavailable without its packages."""
 
     def __init__(self, settings: Settings) -> None:
         check(settings)
@@ -181,7 +180,7 @@ class Builtin(ProgramAgent):
 
 
 def check(settings: Settings) -> None:
-    """Raises BrokenFile, with the line, for a table that is not valid."""
+    """Raise BrokenFile, with the line, for an invalid table."""
     if not is_model(settings.model):
         what, remedy = "[agents.builtin]: model is not set", f"{no_model()}, or, for `ask`: --model VENDOR:NAME."
         if settings.model:
@@ -195,13 +194,13 @@ def check(settings: Settings) -> None:
 
 
 def misplaced(name: str, settings: Settings) -> BrokenFile:
-    """A key of its table in that of another agent."""
+    """The fault of a key of its table in that of another agent."""
     key = next(key for key in LOOP_KEYS if key in settings.table)
     return fault(settings, key, f"'{key}' is a key of [agents.{LOOP}] alone", "Take it out.", name)
 
 
 def fault(settings: Settings, key: str, what: str, remedy: str, name: str = LOOP) -> BrokenFile:
-    """What is wrong with a key of a table, with the line."""
+    """The fault of a key of a table, with the line."""
     table = f"agents.{name}"
     text = files.read_text(os.path.join(settings.project, settings.config_path)) or ""
     line = config.line_of(text, table, key) or config.line_of(text, table)

@@ -15,11 +15,11 @@ CLIS = {
 }
 
 
-SWITCHES = [  # which provider of its models it uses
+SWITCHES = [  # select the provider of its models
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_ANTHROPIC_AWS"),
     *("CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
 ]
-PLACES = [  # where a provider and its models are: no keys
+PLACES = [  # locate a provider and its models; not keys
     *("AWS_PROFILE", "AWS_REGION", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "ANTHROPIC_VERTEX_PROJECT_ID"),
     *("CLOUD_ML_REGION", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
 ]
@@ -113,7 +113,7 @@ ABOUT = {
         logins=["$XDG_DATA_HOME/opencode/auth.json", "~/.local/share/opencode/auth.json"],
         expires=["*.expires"],
         renews=["*.refresh"],
-        needs={"": ["*_API_KEY", "OPENCODE_*", *PLACES]},  # of any provider; tokens that open more are for [env] pass
+        needs={"": ["*_API_KEY", "OPENCODE_*", *PLACES]},  # of any provider; broader tokens need [env] pass
         writes=[
             "${XDG_CONFIG_HOME:-~/.config}/opencode",
             "${XDG_DATA_HOME:-~/.local/share}/opencode",

@@ -37,11 +37,11 @@ def _nothing(settings: Settings, context: ExecutionContext) -> dict[str, str]:
 
 
 class Cli:
-    """A vendor's program. `argv`: its arguments; `read`: the meaning of an event, with Finished or Failed at the end;
-    `at_exit`: the outcome of an exit without either; `environment`: more variables. `text`: no events, its standard output is
-    the reply; `splits`: the stable part of the prompt is a separate file; `costs`: it reports USD; `cannot`: caveats by trust;
-    `sandbox_needs`: programs that its sandbox requires; `refuses_root`: it refuses root under full trust. `outside`: it is ours,
-    is not confined itself, and confines what it starts."""
+    """A vendor's program. `argv`: its arguments; `read`: the meaning of an event, with AgentSuccess or AgentFailure at
+    the end; `at_exit`: the outcome of an exit without either; `environment`: more variables. `text`: no events, its
+    standard output is the reply; `splits`: the stable part of the prompt is a separate file; `costs`: it reports USD;
+    `cannot`: caveats by trust; `sandbox_needs`: programs that its sandbox requires; `refuses_root`: it refuses root
+    under full trust. `outside`: it is the harness's own, runs unconfined, and confines what it starts."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Cli:
 
 
 def own_tools(flag: str, names: Sequence[str], known: Mapping[str, Sequence[str]]) -> list[str]:
-    """A flag with the tools of a tools.json in a program's own names; what it does not know by ours it may know by this name."""
+    """A flag with the tools of a tools.json, translated to a program's own names where known."""
     found: list[str] = []
     for name in names:
         fitting = [own for ours, theirs in known.items() if fnmatchcase(ours, name) for own in theirs]
@@ -91,14 +91,13 @@ def own_tools(flag: str, names: Sequence[str], known: Mapping[str, Sequence[str]
 
 class CliFacts(Record):
     """What is known of a program without a model call: the version that was `tried`, how to `login`, and variables or
-    files; any of them shows a login (`$NAME` and `~` are expanded). `needs`: more variables that it needs, and patterns of
-    names, where the variable before them is set ("": always). `writes`: folders, and `files`: others that it reads, as in a
-    shell. `expires` and `renews`: where a file of `logins` has the time at which it ends, and what renews it by itself (`*`:
-    any key).
+    files; any of them shows a login (`$NAME` and `~` are expanded). `needs`: {variable: further variables and patterns that
+    it needs if that one is set; "": always}. `writes`: folders, and `files`: others that it reads, in shell syntax. `expires`
+    and `renews`: the keys of the expiry time in a file of `logins`, and of its automatic renewal (`*`: any key).
 
-    `reads` and `skills`: files, and folders of skills, of a project that it reads by itself; `silent`: the arguments that keep it
-    from the files, `silenced` where its adapter does that by variables. `tools`: {a tool's name in tools.json: its own names},
-    for the flags `deny_flag` and `allow_flag`; `obeys` where it keeps every rule of tools.json by itself."""
+    `reads` and `skills`: files, and folders of skills, of a project that it reads by itself; `silent`: arguments that
+    disable reading the files; `silenced`: its adapter disables it by variables. `tools`: {tool name in tools.json: its
+    own names}, for the flags `deny_flag` and `allow_flag`; `obeys`: it enforces every rule of tools.json itself."""
 
     tried: str = ""
     login: str = ""
@@ -119,8 +118,8 @@ class CliFacts(Record):
     obeys: bool = False
 
     def can_obey(self, deny: Sequence[str], allow: Sequence[str] | None, *, mcp: bool) -> bool:
-        """Whether it can be kept to these rules of a tools.json, with `mcp` servers of its own configuration. A flag has names of
-        tools, and no patterns for their arguments."""
+        """Whether it can enforce these rules of a tools.json, with `mcp` servers of its own configuration. Flags take
+        names of tools, not patterns for their arguments."""
         if self.obeys:
             return True
         if not self.deny_flag or any("(" in rule for rule in (*deny, *(allow or ()))):
@@ -128,19 +127,19 @@ class CliFacts(Record):
         return allow is None or bool(self.allow_flag and not mcp)
 
     def words_for(self, settings: Settings, *, told: bool) -> list[str]:
-        """The arguments for what tools.json says, and for a prompt that has the project's instructions already."""
+        """The arguments for the rules of tools.json; `told`: the prompt already has the project's instructions."""
         words = [*self.silent] if told else []
         words += own_tools(self.deny_flag, settings.deny, self.tools) if self.deny_flag and settings.deny else []
         limited = self.allow_flag and settings.allow is not None
         return words + (own_tools(self.allow_flag, settings.allow or [], self.tools) if limited else [])
 
     def needs_in(self, env: Mapping[str, str]) -> tuple[str, ...]:
-        """The variables that it needs in this environment: names, and patterns such as `*_API_KEY`."""
+        """The variables that it needs in this environment: names and patterns such as `*_API_KEY`."""
         more = [name for switch, names in self.needs.items() if not switch or env.get(switch) for name in names]
         return (*self.keys, *more)
 
     def logins_in(self, env: Mapping[str, str]) -> tuple[str, ...]:
-        """The absolute paths of the files of `logins`, whether they are there or not."""
+        """The absolute paths of the files of `logins`, existing or not."""
         home = env.get("HOME") or os.path.expanduser("~")
         parts = [path.partition("/") for path in self.logins]
         bases = [(home if name == "~" else env.get(name.removeprefix("$"), ""), rest) for name, _, rest in parts]
@@ -152,7 +151,7 @@ class CliFacts(Record):
         return tuple(path for path in paths if os.path.isabs(path))  # others are in the working folder
 
     def files_in(self, env: Mapping[str, str]) -> tuple[str, ...]:
-        """The absolute paths of the files that it reads besides, as far as they are there."""
+        """The absolute paths of further files that it reads, if they exist."""
         return tuple(path for path in (_expanded(path, env) for path in self.files) if os.path.isfile(path))
 
 
@@ -194,7 +193,7 @@ class ProgramAgent:
             )
 
     def words(self, context: ExecutionContext) -> list[str]:
-        """The whole command line, without the prompt."""
+        """The full command line, without the prompt."""
         given = [] if self.own else self.cli.argv(self.settings, context)
         flag = self.cli.model_flag if not self.own else ""
         given += [] if self.own else self.about.words_for(self.settings, told=context.told)
@@ -268,7 +267,8 @@ def split_prompt(prompt: str, context: ExecutionContext) -> str:
 def _listen(
     child: Child, cli: Cli, answer: AnswerState
 ) -> Generator[AgentEvent, None, AgentSuccess | AgentFailure | None]:
-    """Read the program's output to its end; returns the first Finished, else the last Failed that it reported, if any."""
+    """Read the program's output to its end; returns the first AgentSuccess, else the last AgentFailure that it
+    reported, if any."""
     end: AgentSuccess | AgentFailure | None = None
     lines = LineSplitter()
     for stream, chunk in child.output() if cli.text else _with_end(child.output()):
@@ -312,7 +312,7 @@ def _events(
 
 
 def _line_events(line: bytes, cli: Cli, answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
-    """The events in one line; a line that is no event of the vendor is plain output, whatever words it has."""
+    """The events in one line; a line that is not a vendor's event is plain output, whatever its content."""
     text = line.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
         row = json.loads(text) if text.lstrip()[:1] == "{" else None
@@ -362,7 +362,7 @@ def _verdict(
 
 
 class LineSplitter:
-    """Whole lines from chunks; a line over LONGEST_LINE is skipped, so that no output fills the memory."""
+    """Splits chunks into whole lines; a line over MAX_LINE_BYTES is skipped, to bound memory."""
 
     def __init__(self) -> None:
         self.begun = bytearray()

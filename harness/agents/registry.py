@@ -43,10 +43,10 @@ __all__ = [
 ]
 
 PLAYBOOK, RECORDED = "playbook", "recorded"
-NONE = "none"  # no agent: for roles that code alone can carry out
+NONE = "none"  # no agent: for roles that can run by code alone
 EMBEDDED = (PLAYBOOK, "scripted", RECORDED)
 OBEDIENT = ("claude", LOOP)
-READ_BY_CLIS = (  # what any of them reads by itself as instructions or skills, besides AGENTS.md; clis.py says who what
+READ_BY_CLIS = (  # paths that some CLI reads by itself as instructions or skills, besides AGENTS.md; see clis.py
     *("CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md"),
     *(".claude/skills/", ".agents/skills/", ".gemini/skills/", ".opencode/skills/", ".opencode/skill/"),
 )
@@ -68,8 +68,8 @@ def settings_of(
     tools: Any = None,
     held: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> Settings:
-    """What the agent `name` is made from; the role's own model is meant for the `first` agent of its list.
-    `tools`: what tools.json says, None for nothing; `held`: see Settings."""
+    """The Settings of the agent `name`; the role's own model applies to the `first` agent of its list. `tools`: the
+    tools.json, or None; `held`: see Settings."""
     table, model = settings.agents.get(name, {}), settings.roles.get(role, {}).get("model", "")
     return Settings(
         project=where.project,
@@ -83,7 +83,7 @@ def settings_of(
         mcp=settings.mcp,
         prices=settings.prices,
         allow=tools.allow if tools else None,
-        deny=[*tools.deny, *tools.ask] if tools else [],  # nobody is there to be asked
+        deny=[*tools.deny, *tools.ask] if tools else [],  # no person is there to answer
         held=held,
     )
 
@@ -118,7 +118,7 @@ def make(name: str, settings: Settings) -> Agent:
 
 
 def _refuse_own_keys(name: str, settings: Settings) -> None:
-    """Raises BrokenFile for keys that only the loop of ours has: elsewhere they would do nothing."""
+    """Raise BrokenFile for keys of the built-in agent in another table, where they have no effect."""
     if not settings.table.keys().isdisjoint(LOOP_KEYS):
         raise builtin.misplaced(name, settings)
 
@@ -131,7 +131,7 @@ def installed(name: str) -> bool:
 
 
 def _require_obedience(name: str, settings: Settings) -> None:
-    """Raises Unavailable for an agent that cannot obey what tools.json denies. What is embedded runs a person's own words."""
+    """Raise Unavailable for an agent that cannot enforce tools.json. Embedded agents run only a person's own commands."""
     shape = _shape(name, settings.table)
     if not (settings.deny or settings.allow is not None) or (name in EMBEDDED and "command" not in settings.table):
         return
@@ -151,8 +151,8 @@ def _require_obedience(name: str, settings: Settings) -> None:
 
 
 def own_reading(name: str, table: dict[str, Any]) -> tuple[list[str], list[str], bool]:
-    """The files that an agent reads by itself in the folder where it works, the folders in which it finds skills, and whether it
-    can be kept from these files."""
+    """(files that an agent reads by itself in its working folder, its folders of skills, whether reading those files
+    can be disabled)."""
     if (shape := _shape(name, table)) not in KNOWN_CLIS:
         return [], [], True
 
@@ -161,7 +161,7 @@ def own_reading(name: str, table: dict[str, Any]) -> tuple[list[str], list[str],
 
 
 def _embedded(name: str) -> Callable[[Settings], Agent]:
-    """The agent of ours with this name."""
+    """The embedded agent with this name."""
     if name == "playbook":
         return Playbook
 
@@ -185,7 +185,8 @@ def available(
 
 
 def costs(name: str, table: dict[str, Any]) -> str:
-    """Whether the agent costs money: "" (embedded, free), `reported` (its vendor reports USD) or `uncounted` (nobody does)."""
+    """Whether the agent costs money: "" (embedded, free), `reported` (its vendor reports USD) or `uncounted` (not
+    reported)."""
     if name in EMBEDDED and "command" not in table:
         return ""
     if (shape := _shape(name, table)) not in KNOWN_CLIS or table.get("base_url"):
@@ -195,7 +196,7 @@ def costs(name: str, table: dict[str, Any]) -> str:
 
 
 def settings_variables() -> list[str]:
-    """Variables by which people set where the known CLIs keep their logins, and which provider they use: none is a key."""
+    """Variables that select the login files and providers of the known CLIs; none is a key."""
     named = [path.partition("/")[0] for about in ABOUT.values() for path in about.logins]
     switches = [
         *SWITCHES,
@@ -205,7 +206,7 @@ def settings_variables() -> list[str]:
 
 
 def needs(name: str, table: dict[str, Any]) -> tuple[str, ...]:
-    """`needs` of the agent with this table, also where it cannot be made."""
+    """`needs` of the agent with this table, even if it is unavailable."""
     own = table.get("env", {})
     if (shape := _shape(name, table)) not in KNOWN_CLIS:
         return (*own,)
@@ -217,7 +218,7 @@ def needs(name: str, table: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _shape(name: str, table: dict[str, Any]) -> str:
-    """Whose events it prints: `format` of a user's own program, else the agent's name."""
+    """The vendor of its event format: `format` of a user's own program, else the agent's name."""
     return str(table.get("format", "text")) if "command" in table else name
 
 

@@ -1,4 +1,4 @@
-"""Which of the configured agents cost money, and whether the harness sees how much."""
+"""Finds the configured agents that cost money, and whether their cost is known."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from harness.agents import registry
 from harness.mission import config, roles, runs, usage
 from harness.state.layout import Layout
 
-LAST_RUNS = 20  # in which an agent may have said its model
+LAST_RUNS = 20  # runs searched for the model of an agent
 
 
 def configured(layout: Layout) -> tuple[list[str], list[str]]:
-    """The configured agents that cost money, and those of them whose cost nobody reports and no price tells."""
+    """(configured agents that cost money, those of them without a reported cost or a price)."""
     settings = config.load(layout)
     newest = {one.agent: (one.usage or {}).get("model") for one in [*islice(runs.finished(layout), LAST_RUNS)][::-1]}
     of_role, of_agent = (

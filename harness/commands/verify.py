@@ -34,9 +34,9 @@ def find_contract(path: str, folder: str) -> str:
 def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
     """Setup, services and every check in `folder` as it is, or in a fresh clone of its repository at commit `at`.
 
-    In both cases with a fresh HOME, and without what only the machine of a mission has: the project that the contract or the
-    clone came from, and trees of missions. Raises Refused if setup is red, UsageFault if the folder or the commit does not
-    exist.
+    In both cases with a fresh HOME, and without the folders that only a mission's machine has: the project of the
+    contract or clone, and trees of missions. Raises RequestRefused if setup is red, UsageFault if the folder or the
+    commit does not exist.
     """
     if not os.path.isdir(folder):
         raise UsageFault(f"There is no folder {folder}.")
@@ -53,7 +53,7 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
 
 
 def _place(contract_path: str, folder: str, at: str, room: str, tag: str) -> CheckEnvironment:
-    """Where the checks run; `room` is a folder for what is made, `tag` the mark of its processes."""
+    """The check environment; `room`: a folder for temporary files; `tag`: the tag of its processes."""
     known = repository_of(folder)
     place = CheckEnvironment(
         directory=folder, tag=tag, confinement=confine.of_stranger(Layout(folder).top if known else "")

@@ -1,4 +1,4 @@
-"""What a mission can cost at most, in words, before anything is spent. Pure, as the rules are."""
+"""The maximum cost of a mission, in words, before anything is spent. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.decision.rules import Caps
 
 
 def words(limits: Caps, costly: Sequence[str], hidden: Sequence[str]) -> str:
-    """One sentence. `costly`: agents that cost money; `hidden`: those of them whose cost nobody reports and no price tells."""
+    """One sentence. `costly`: agents that cost money; `hidden`: those without a reported cost or a price."""
     ends = f"after {limits.max_runs} runs or {limits.max_hours:g} hours it stops with exit {errors.RUN_CAP}"
     if not costly:
         return f"cost: nothing, its agents are free; {ends}"

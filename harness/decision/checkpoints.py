@@ -1,5 +1,6 @@
-"""Checkpoints: where the mission waits for a person, and what people ask of a planner. Nothing is written when one is due:
-that follows from config.toml, the run log and what checkpoints.jsonl has of earlier answers, so a crash loses none of it.
+"""Checkpoints, at which the mission waits for a person, and people's requests to a planner.
+A due checkpoint is not written: it follows from config.toml, the run log and the answers in checkpoints.jsonl, so a
+crash loses none.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ from harness.state.layout import Layout, command
 from harness.state.state import State
 from harness.workplace.recovery import unsettled_runs
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Word = str
 else:
     Word = schema.one_of(("asked", "granted", "denied", "wanted", "planned"))
 
 ANSWERED = ("granted", "denied")
-FOR_THE_PLAN = ("denied", "wanted")  # until a plan was accepted whose prompt had it
-FILE = "file"  # the cause of a checkpoint that somebody laid as a file
+FOR_THE_PLAN = ("denied", "wanted")  # until a plan was accepted whose prompt contained it
+FILE = "file"  # the cause of a checkpoint in the form of a file
 MAX_TEXT_CHARS = 4000
 
 
 class CheckpointRow(Record):
-    """A line of checkpoints.jsonl. `state`: asked (by an agent), granted or denied (by a person), wanted (a feature that a person
-    wants), planned (a plan was accepted whose prompt had the row `id`). `cause`: what the checkpoint is asked for, once."""
+    """A line of checkpoints.jsonl. `state`: asked (by an agent), granted or denied (by a person), wanted (a feature
+    requested by a person), planned (a plan was accepted whose prompt had the row `id`). `cause`: the event for which
+    the checkpoint is asked once."""
 
     id: str
     at: str
@@ -55,15 +57,15 @@ def rows(layout: Layout) -> list[CheckpointRow]:
 
 
 def line(**fields: str) -> bytes:
-    """A line of checkpoints.jsonl with an id of its own, unless it has one."""
+    """A line of checkpoints.jsonl, with a new id unless it has one."""
     return encoding.dump_json(CheckpointRow(**{"id": f"K-{os.urandom(4).hex()}", **fields}).asdict())
 
 
 def find(
     layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, *, swept: bool
 ) -> PendingCheckpoints:
-    """What waits for a person. `found`: the features; `cost_usd`: what the mission has cost; `swept`: all has passed, and so has
-    the final sweep."""
+    """The waiting checkpoints. `found`: the features; `cost_usd`: the cost of the mission; `swept`: everything,
+    including the final sweep, has passed."""
     known = rows(layout)
     made = PendingCheckpoints(now=_laid(layout), wanted=any(row.state in FOR_THE_PLAN for row in _unplanned(known)))
     answered = {(row.name, row.cause) for row in known if row.state in ANSWERED}
@@ -85,7 +87,7 @@ def find(
 
 
 def _laid(layout: Layout) -> list[PendingCheckpoint]:
-    """Files that somebody laid into checkpoints/, each for as long as it is there."""
+    """Checkpoints by files in checkpoints/, each as long as its file exists."""
     state, made = State(layout), []
     for name in (name for name in state.list(names.CHECKPOINTS) if name.endswith(".md")):
         path = f"{names.CHECKPOINTS}/{name}"
@@ -104,7 +106,7 @@ def _of_agent(row: CheckpointRow) -> PendingCheckpoint:
 
 
 def _before_feature(name: str, feature_id: str, found: list[Feature]) -> PendingCheckpoint | None:
-    """Before the first try of a feature that has not begun; a later try does not ask again."""
+    """A checkpoint before the first attempt of a feature; later attempts do not ask again."""
     feature = next((one for one in found if one.id == feature_id), None)
     if feature is None or feature.status != "todo" or feature.attempts:
         return None
@@ -144,27 +146,27 @@ def _planned(known: list[CheckpointRow]) -> set[str]:
 
 
 def _unplanned(known: list[CheckpointRow]) -> list[CheckpointRow]:
-    """What people said since, or that no accepted plan has seen."""
+    """People's denials and requests that no accepted plan has seen."""
     planned = _planned(known)
     return [row for row in known if row.id not in planned]
 
 
 def _denied_and_planned(known: list[CheckpointRow]) -> list[CheckpointRow]:
-    """The newest answer of each checkpoint where it was a denial that a plan has followed: it is asked again."""
+    """The newest answers that were denials followed by a plan: their checkpoints are asked again."""
     newest = {(row.name, row.cause): row for row in known if row.state in ANSWERED}
     planned = _planned(known)
     return [row for row in newest.values() if row.state == "denied" and row.id in planned]
 
 
 def for_the_plan(layout: Layout) -> list[CheckpointRow]:
-    """What people said that no accepted plan has seen, oldest first; a grant counts where it came with a note."""
+    """People's messages that no accepted plan has seen, oldest first; a grant counts if it has a note."""
     return [
         row for row in _unplanned(rows(layout)) if row.state in FOR_THE_PLAN or (row.state == "granted" and row.text)
     ]
 
 
 def words(row: CheckpointRow) -> str:
-    """What a person said, for a prompt."""
+    """A person's message, for a prompt."""
     if row.state == "wanted":
         return f"{row.at} a person wants a feature: {row.text}"
     about = f" ({row.cause})" if row.cause != FILE else ""
@@ -185,12 +187,12 @@ def shown(ask: PendingCheckpoint) -> str:
 
 
 def behind(what: str, asks: list[PendingCheckpoint]) -> list[PendingCheckpoint]:
-    """Those that a decision names: its line has the name behind CHECKPOINT, and perhaps a feature."""
+    """The checkpoints that a decision names: its line has the name after CHECKPOINT, and optionally a feature."""
     return [ask for ask in asks if what in (ask.name, f"{ask.name} {ask.cause}")]
 
 
 def named(asks: list[PendingCheckpoint], name: str) -> list[PendingCheckpoint]:
-    """Those of a name; raises UsageFault without one."""
+    """The checkpoints of this name; raises UsageFault if there is none."""
     found = [ask for ask in asks if ask.name == name]
     if not found:
         there = ", ".join(dict.fromkeys(ask.name for ask in asks))

@@ -1,5 +1,5 @@
-"""What a person must decide before DONE, once everything has passed: claims without proof, a contract that is not what its log
-says, and files of finished runs that were changed or lost."""
+"""Decisions of a person before DONE, once everything has passed: unproven claims, a contract that differs from its log,
+and changed or lost files of finished runs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MAX_NAMES = 5
 
 
 def find(layout: Layout, answered: str, also: Sequence[ContractChange] = ()) -> list[Doubt]:
-    """What is in the way of DONE, each with the command that ends it. `answered`: the newest run when a person last answered;
-    what was changed after a run closed is in the way until then. `also`: lines that the log is about to get."""
+    """The obstacles to DONE, each with the command that resolves it. `answered`: the newest run at a person's last
+    answer, up to which changed files of runs are accepted. `also`: pending lines of the log."""
     known = index.proofs(layout, also)
     found = [*_claims(known.statuses), *_contract(known.contract, known.log)]
     newest = next(runs.finished(layout), None)
@@ -28,7 +28,7 @@ def find(layout: Layout, answered: str, also: Sequence[ContractChange] = ()) -> 
 
 
 def _claims(found: list[ClaimStatus]) -> list[Doubt]:
-    """Claims that guards alone hold, and, where no claim is proven, all that nobody accepted."""
+    """Claims with guards only, and, if no claim is proven, all unaccepted ones."""
     open_claims = [one for one in found if "accepted" not in one.marks and one.word != index.PROVEN]
     if not any(one.word == index.PROVEN for one in found):
         text = f"none of {len(found)} claims is proven"
@@ -66,5 +66,5 @@ def changed(layout: Layout) -> list[Doubt]:
 
 
 def few(found: list[str]) -> str:
-    """The first of these names, and how many more there are."""
+    """The first of these names, and the number of the others."""
     return ", ".join(found[:MAX_NAMES]) + (f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else "")

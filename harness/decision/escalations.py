@@ -1,4 +1,4 @@
-"""What an escalation says: why the mission stops, what is red and how, and a ready command for each way on."""
+"""The text of an escalation: why the mission stops, what is red, and a command for each way to continue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHY = {
 }
 UNKNOWN = "The mission cannot go on by itself."
 REASON_CHARS = 200
-MAX_FEATURES = 5  # that are shown with what is red
+MAX_FEATURES = 5  # shown with their red checks
 MAX_COMMAND_LINES = 12  # of a command
 LAST_LINES = 15  # of an output
 INDENT = "    "
@@ -35,14 +35,14 @@ DROPPED_CLAIM = "not in the contract any more"
 
 
 class Escalation(Record):
-    """An escalation for a person: its kind ("" where there is none), and its text."""
+    """An escalation for a person: its kind ("" without one), and its text."""
 
     kind: str
     text: str
 
 
 def shown(layout: Layout, now: int) -> Escalation:
-    """The open escalation, as it is on disk, or as it is due where the file is gone; a checkpoint that waits."""
+    """The open escalation on disk, or the due one if the file is gone; else a waiting checkpoint."""
     text = State(layout).text(names.ESCALATION)
     if text is not None:
         return Escalation(kind=views.escalation_kind(layout), text=text)
@@ -76,7 +76,7 @@ def render(layout: Layout, view: rules.View, kind: str) -> str:
 
 
 def of_setup(run_id: str, at: str, setup: str, fault: str) -> str:
-    """The text of escalation.md where the contract's setup is red at a commit."""
+    """The text of escalation.md for a red setup of the contract at a commit."""
     head, *output = fault.rstrip("\n").split("\n")
     cut = ["[…]"] if len(output) > LAST_LINES else []
     lines = ["---", "kind: setup", f"run: {run_id}", "---", f"The contract's setup is red at {at[:10]}.", ""]
@@ -90,15 +90,14 @@ def of_setup(run_id: str, at: str, setup: str, fault: str) -> str:
 
 
 def first_fault(view: rules.View) -> str:
-    """The fault that features were set aside with alike, else the first real fault of the newest run that has one; "" where the
-    newest runs say nothing."""
+    """The common fault of features that were set aside, else the first real fault of the newest run with one, or ""."""
     blamed = (one for one in view.newest if one.outcome not in runs.FREE_OF_BLAME and one.role != view.roles["curates"])
     said = (faults.first(one.reason, REASON_CHARS) for one in blamed)
     return _common(view) or next(filter(None, said), "")
 
 
 def _common(view: rules.View) -> str:
-    """The fault that several features were set aside with, and which; "" without one."""
+    """The common fault of several features that were set aside, with their names; "" without one."""
     fault = rules.common_fault(view)
     alike = ", ".join(sorted(name for name, said in view.set_aside.items() if said == fault))
     return f"the same in {alike}: {faults.first(fault, REASON_CHARS)}" if fault else ""
@@ -111,7 +110,7 @@ def _feature_line(feature: Feature) -> str:
 
 
 def _red(layout: Layout, feature: Feature) -> list[Receipt]:
-    """The red receipts of the newest run that judged the feature, one for each claim."""
+    """The red receipts of the newest run that judged the feature, one per claim."""
     found: dict[str, Receipt] = {}
     for receipt in runs.last_receipts(layout, feature.id):
         if not receipt.green:
@@ -120,7 +119,7 @@ def _red(layout: Layout, feature: Feature) -> list[Receipt]:
 
 
 def _evidence(known: dict[str, Claim], feature: Feature, red: list[Receipt]) -> Iterator[str]:
-    """What is red of a feature: claim, check, and the end of its output; else the claims that it is about."""
+    """The red checks of a feature: claim, check, and the end of its output; else its claims."""
     if not red and (claims := [known[name] for name in feature.claims if name in known]):
         yield f"  It is to bring {'; '.join(f'{claim.id}: {claim.text}' for claim in claims)}"
     for receipt in red:
@@ -134,12 +133,12 @@ def _evidence(known: dict[str, Claim], feature: Feature, red: list[Receipt]) -> 
 
 
 def last_lines(output: str, most: int = LAST_LINES) -> list[str]:
-    """The end of an output: at most so many lines, none of them longer than REASON_CHARS."""
+    """The last `most` lines of an output, each truncated to REASON_CHARS."""
     return [faults.cut(line, REASON_CHARS) for line in output.rstrip().split("\n")[-most:]]
 
 
 def _indented(text: str, most: int) -> list[str]:
-    """The first lines of a text, indented; how many follow."""
+    """The first lines of a text, indented, and the number of omitted ones."""
     lines = text.strip("\n").split("\n")
     more = [f"{INDENT}… and {len(lines) - most} more lines"] if len(lines) > most else []
     return [f"{INDENT}{line}".rstrip() for line in lines[:most]] + more
@@ -153,7 +152,7 @@ def _run_line(result: RunResult) -> str:
 def _ways(
     kind: str, found: list[RunResult], waiting: list[Feature], red: dict[str, list[Receipt]]
 ) -> list[tuple[str, str]]:
-    """(command, what it does) of each way on, but the answer."""
+    """(command, its effect) of each way to continue, except the answer."""
     if kind == "unlanded":
         return [(command("status"), "what is on the branch, and what is not")]
     if kind == "plan":
@@ -173,7 +172,7 @@ def _ways(
 
 
 def _going_back(layout: Layout, kind: str) -> list[tuple[str, str]]:
-    """The way back to what the newest run left that proved a claim, or brought a plan for more than one feature."""
+    """The way back to the state after the newest run that proved a claim, or planned more than one feature."""
     if kind not in ("stuck", "stalled"):
         return []
     good = (one.run for one in runs.finished(layout) if one.newly_green or (one.accepted and not one.feature))
@@ -187,7 +186,7 @@ def _commands(ways: list[tuple[str, str]]) -> str:
 
 
 def _ended(lines: list[str], ways: list[tuple[str, str]]) -> str:
-    """The whole text, safe to show, with the ways on and the answer at its end."""
+    """The sanitised text, with the ways to continue and the answer at its end."""
     rows = ["", "Ways on:", "", _commands(ways)] if ways else []
     answer = f'Answer with: {command("escalation answer")} "what to do"'
     return console.sanitise("\n".join([*lines, *rows, "", answer, ""]))

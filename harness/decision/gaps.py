@@ -1,4 +1,4 @@
-"""What a mission does not see or cover: sections of SPEC.md, the end of a long one, submodules. None of it stops anything."""
+"""Parts that a mission does not cover: sections of SPEC.md, the end of a long one, submodules. Warnings only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.state.layout import Layout
 
 
 def find(layout: Layout, spec: str, planned: Sequence[Feature] = ()) -> list[str]:
-    """The lines about this SPEC.md and its plan, if there is one yet."""
+    """The warnings about this SPEC.md and its plan, if there is one yet."""
     named = {ref.strip().lstrip("#").strip().lower() for feature in planned for ref in feature.spec_refs}
     found = [f"SPEC.md: no feature refers to {few(left)}"] if named and (left := list(_left(spec, named))) else []
     if len(spec) > SPEC_CHARS:
@@ -27,7 +27,7 @@ def find(layout: Layout, spec: str, planned: Sequence[Feature] = ()) -> list[str
 
 
 def _left(spec: str, named: set[str]) -> Iterator[str]:
-    """The sections with a text of their own that are not named, nor a section around them; a title holds none."""
+    """The sections with text of their own that are not named, directly or by a parent section; a title has none."""
     rows, lines = documents.headings(spec), spec.split("\n")
     ends = [*(start for _, _, start in rows[1:]), len(lines)]
     around: list[tuple[int, str]] = []

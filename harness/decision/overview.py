@@ -1,4 +1,4 @@
-"""The mission as commands show it: the view that `next` decides by, the decision, and over both what is proven and passed."""
+"""The mission as commands show it: the view and decision of `next`, with proven claims and passed features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.proof.index import Proofs
 from harness.state.layout import Layout
 
 UNBOUNDED = 10**9
-WAITS = ("needs", "dispute", "person", "reason")  # what notes say that a blocked feature waits for, by precedence
+WAITS = ("needs", "dispute", "person", "reason")  # notes that explain a blocked feature, by precedence
 
 
 class Overview(Record):
@@ -28,7 +28,7 @@ class Overview(Record):
 
 
 def gather(layout: Layout) -> Overview:
-    """The whole; raises BrokenFile for a file that does not parse."""
+    """The overview; raises BrokenFile for a file that does not parse."""
     view, found = views.gather(layout), index.proofs(layout)
     decision = rules.decide(view, int(time.time()))
     return Overview(view=view, decision=decision, proofs=found, features=found.shown(view.features))
@@ -45,5 +45,5 @@ def uncurated(layout: Layout) -> int:
 
 
 def waits(feature: Feature) -> dict[str, Any] | None:
-    """The note that says what a blocked feature waits for; None for any other."""
+    """The note that explains what a blocked feature waits for; None for any other feature."""
     return next(filter(None, map(feature.last_note, WAITS)), None) if feature.status == "blocked" else None

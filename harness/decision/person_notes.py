@@ -1,7 +1,6 @@
-"""What a person says to one prompt alone, in steering.jsonl: said, taken by a run, or taken back.
-
-A run takes it as it makes its prompt. Where that run ended by no fault of the work (killed, at a limit, without a login), no
-agent may have read it, and the next run takes it again.
+"""One-time messages of a person for a single prompt, in steering.jsonl: added, taken by a run, or withdrawn.
+A run takes them when it composes its prompt. If that run ended without a fault of its work (killed, rate limited,
+without a login), possibly no agent has read them, and the next run takes them again.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from harness.workplace import lease
 
 
 class SteeringRow(Record):
-    """A line of steering.jsonl: `text` by a person, `run` that took the row `id`, or neither: a person took it back."""
+    """A line of steering.jsonl: `text` by a person, `run` that took the row `id`, or neither if a person withdrew it."""
 
     id: str
     at: str = ""
@@ -39,15 +38,15 @@ def rows(layout: Layout) -> list[SteeringRow]:
 
 
 def waiting(layout: Layout) -> list[SteeringRow]:
-    """What no run has taken, or only one whose agent may not have read it."""
+    """Messages that no run has taken, or only one whose agent may not have read them."""
     known = rows(layout)
-    newest = {row.id: row for row in known}  # a later line of the same id is what became of it
+    newest = {row.id: row for row in known}  # a later line of the same id updates it
     alive = {one.run for one in lease.alive(layout)}
     return [row for row in known if row.text and (newest[row.id] is row or _is_lost(layout, newest[row.id], alive))]
 
 
 def _is_lost(layout: Layout, taken: SteeringRow, alive: set[str]) -> bool:
-    """Whether the run that took it ended without a prompt that counts; a row without a run was taken back."""
+    """Whether the run that took it ended before it counts as read; a row without a run was withdrawn."""
     if not taken.run or taken.run in alive:
         return False
     found = runs.result(layout, taken.run)
@@ -55,12 +54,12 @@ def _is_lost(layout: Layout, taken: SteeringRow, alive: set[str]) -> bool:
 
 
 def add(layout: Layout, text: str, by: str, at: str) -> None:
-    """A person says this to the next prompt."""
+    """Add a person's message for the next prompt."""
     _append(layout, [SteeringRow(id=f"S-{os.urandom(4).hex()}", at=at, by=by, text=text)])
 
 
 def remove(layout: Layout, row: SteeringRow, by: str, at: str) -> None:
-    """A person takes it back; the caller holds the state lock."""
+    """Withdraw a message; the caller holds the state lock."""
     _append(layout, [SteeringRow(id=row.id, at=at, by=by)], locked=True)
 
 

@@ -1,4 +1,4 @@
-"""The rules: a view of the mission and the time give one decision. Pure: writes nothing, takes no lock, starts nothing.
+"""The rules: map a view of the mission and the time to one decision. Pure: no writes, no locks, no processes.
 
 The first rule that matches wins, in the order of the table in docs/contract.md. `views.gather` makes the view.
 """
@@ -18,7 +18,7 @@ from harness.workplace import lease
 EQUAL_DECISIONS = 3
 WARN_AT = 80  # percent of a cap
 REJECTED_PLANS = 3
-PROOF = "proof"  # the escalation in which a person decides what no receipt proves
+PROOF = "proof"  # the escalation in which a person decides unproven claims
 CODES = {
     "DONE": errors.DONE,
     "NEXT": errors.DONE,
@@ -61,7 +61,7 @@ class Cap(Record):
 
     @property
     def words(self) -> str:
-        """As people read it, such as `cost 20.31 of 25.00 USD (81 %)`."""
+        """The cap in words, such as `cost 20.31 of 25.00 USD (81 %)`."""
         digits, unit = {"cost": (2, " USD"), "hours": (1, "")}.get(self.name, (0, ""))
         least, more = ("at least ", f", {counted(self.uncounted)}") if self.uncounted else ("", "")
         spent = f"{self.spent:.{digits}f} of {self.most:.{digits}f}{unit}"
@@ -69,12 +69,12 @@ class Cap(Record):
 
 
 def counted(uncounted: int) -> str:
-    """The number of runs whose cost is not known, in words."""
+    """The number of runs of unknown cost, in words."""
     return f"{uncounted} run{'' if uncounted == 1 else 's'} not counted"
 
 
 class Doubt(Record):
-    """What is in the way of DONE though everything has passed, the command with which a person ends it, and what that does."""
+    """An obstacle to DONE after everything has passed, the command by which a person resolves it, and its effect."""
 
     text: str
     remedy: str
@@ -82,7 +82,7 @@ class Doubt(Record):
 
 
 class PendingCheckpoint(Record):
-    """A checkpoint that waits: its name and cause, why it waits, and (command, what it shows) of what to read."""
+    """A waiting checkpoint: its name, cause and reason, and (command, what it shows) for reading."""
 
     name: str
     cause: str
@@ -92,8 +92,8 @@ class PendingCheckpoint(Record):
 
 
 class PendingCheckpoints(Record):
-    """The checkpoints that wait: `now` at once; `features`: {feature: before its work begins}; `done`: before the mission is
-    DONE. `wanted`: a person said something that no accepted plan has seen."""
+    """The waiting checkpoints. `now`: immediate ones; `features`: {feature: before its work begins}; `done`: before the
+    mission is DONE; `wanted`: a person's request that no accepted plan has seen."""
 
     now: list[PendingCheckpoint] = []
     features: dict[str, PendingCheckpoint] = {}
@@ -102,17 +102,17 @@ class PendingCheckpoints(Record):
 
     @property
     def all(self) -> list[PendingCheckpoint]:
-        """All that could be answered now or later, in the order in which they stop the mission."""
+        """All checkpoints that can be answered now or later, in the order in which they stop the mission."""
         return [*self.now, *self.features.values(), *([self.done] if self.done else [])]
 
 
 class View(Record):
-    """All that a decision depends on. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
+    """The inputs of a decision. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
     to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
-    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: what else is in
-    the way of DONE. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last answered.
-    `set_aside`: {feature that was set aside since a claim was newly proven: its last fault}, newest first.
-    `mark`: the present fingerprint. `held`: {claim: the live run that holds it}. `asks`: the checkpoints that wait."""
+    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: other
+    obstacles to DONE. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last
+    answered. `set_aside`: {feature set aside since a claim was last newly proven: its last fault}, newest first.
+    `mark`: the present fingerprint. `held`: {claim: the live run that holds it}. `asks`: the waiting checkpoints."""
 
     stop: bool = False
     pause: bool = False
@@ -140,7 +140,8 @@ class View(Record):
 
 
 class Decision(Record):
-    """One word and its object: NEXT has a role and perhaps a feature, WAIT a time and a reason, others a name or none."""
+    """One word and its object: NEXT has a role and optionally a feature, WAIT a time and a reason, others an optional
+    name."""
 
     word: str
     what: str = ""
@@ -154,7 +155,7 @@ class Decision(Record):
 
     @property
     def code(self) -> int:
-        """The exit code that run.sh ends with on this decision; 0 for NEXT, WAIT and DONE."""
+        """The exit code of run.sh for this decision; 0 for NEXT, WAIT and DONE."""
         if self.word == "BUDGET":
             return BUDGET_CODES[self.what]
         if self.word == "ESCALATE" and self.what == "plan":
@@ -172,7 +173,7 @@ def decide(view: View, now: int) -> Decision:
 
 
 def _free(view: View) -> Decision:
-    """The first that is due and that no live run holds. While one lives, nothing ends: what it brings is waited for."""
+    """The first due decision that no live run holds. While a run lives, the mission does not end but waits for it."""
     for due in _due(view):
         if due.word != "NEXT":
             break
@@ -180,7 +181,7 @@ def _free(view: View) -> Decision:
         if not view.held.keys() & set(claim):
             return due
         if lease.PLAN in claim and not due.feature and (not view.features or view.spec_changed or view.asks.wanted):
-            break  # the rest is of a plan that is being made anew
+            break  # the rest belongs to a plan that is being replaced
     if not view.held:
         return due
     return Decision(word="WAIT", what="0", reason=f"for {', '.join(dict.fromkeys(view.held.values()))}")
@@ -191,7 +192,7 @@ def _capability(view: View, role: str) -> str:
 
 
 def halted(view: View, now: int) -> Decision | None:
-    """The rules that prevent every start."""
+    """The rules that prevent any start."""
     if view.stop:
         return Decision(word="STOPPED")
     if view.pause:
@@ -210,17 +211,17 @@ def halted(view: View, now: int) -> Decision | None:
 
 
 def budget(view: View) -> str:
-    """The first cap that is used up: runs, hours, cost or tokens; "" while there is room."""
+    """The first exhausted cap: runs, hours, cost or tokens; "" if there is none."""
     return next((cap.name for cap in spent(view.limits, view.totals)), "")
 
 
 def spent(limits: Caps, totals: Totals) -> list[Cap]:
-    """The caps that are used up."""
+    """The exhausted caps."""
     return [cap for cap in caps(limits, totals) if cap.spent >= cap.most]
 
 
 def caps(limits: Caps, totals: Totals) -> list[Cap]:
-    """The state of each cap, in the order in which they stop a mission; without caps that lack either number."""
+    """The state of each cap, in the order in which they stop a mission, without unset or unknown ones."""
     known = (
         ("runs", totals.runs, limits.max_runs),
         ("hours", totals.seconds / 3600, limits.max_hours),
@@ -281,32 +282,32 @@ def _due(view: View) -> Iterator[Decision]:
 
 
 def needs_plan(feature: Feature) -> bool:
-    """Whether a feature has no tries left and was not replanned, or has some and its worker disputes a claim."""
+    """Whether a feature has no attempts left and was not replanned, or has some and its worker disputes a claim."""
     spent = feature.status in ("todo", "failing") and feature.tries_left <= 0 and not feature.replanned
     return spent or (feature.tries_left > 0 and bool(features.disputed(feature)))
 
 
 def is_set_aside(feature: Feature) -> bool:
-    """Whether only a person can bring a feature on: its tries and its repair plan are used up, or its worker was blocked by what
-    no other feature brings."""
+    """Whether only a person can advance a feature: its attempts and its repair plan are used up, or its worker is
+    blocked by something that no other feature provides."""
     if feature.status == "blocked":
         return feature.blocked_by in ("reason", "dispute") and not needs_plan(feature)
     return feature.status in ("todo", "failing") and feature.tries_left <= 0 and feature.replanned
 
 
 def is_stalled(view: View) -> bool:
-    """Whether too many features were set aside and nothing was proven between them, or two of them with one fault."""
+    """Whether too many features, or two with the same fault, were set aside without a newly proven claim in between."""
     return len(view.set_aside) >= view.limits.stall_after or bool(common_fault(view))
 
 
 def common_fault(view: View) -> str:
-    """The last fault of two features or more that were set aside; "" without one."""
+    """The common last fault of two or more features that were set aside, or ""."""
     said = [*filter(None, view.set_aside.values())]
     return next((fault for fault in said if said.count(fault) > 1), "")
 
 
 def ready(found: list[Feature]) -> list[Feature]:
-    """Features that a worker may take, in order: failing ones by fewest attempts, then the others by priority."""
+    """The features ready for a worker, in order: failing ones by fewest attempts, then the others by priority."""
     done = features.passed(found)
     waiting = [one for one in found if one.status in ("todo", "failing") and one.tries_left > 0]
     able = [one for one in waiting if done.issuperset(one.depends_on)]
@@ -320,7 +321,7 @@ def _spins(view: View, due: Decision) -> bool:
         return False
     return all(
         (run.role, run.feature, run.mark) == (due.what, due.feature, view.mark)
-        and run.outcome not in runs.FREE_OF_BLAME  # an interrupted run was no try
+        and run.outcome not in runs.FREE_OF_BLAME  # an interrupted run does not count
         for run in newest
     )
 

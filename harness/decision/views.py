@@ -31,7 +31,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
     state = State(layout)
     settings = config.load(layout)
     held = {claim: one.run for one in lease.alive(layout) for claim in one.claims}  # before the queue: what settles
-    found = queue(layout) if known is None else known  # in between counts as held, and not as due once more
+    found = queue(layout) if known is None else known  # in between counts as held, not as due again
     newest = list(islice(unsettled_runs.believed(layout), rules.EQUAL_DECISIONS))
     since, until, why = _wait(layout, settings, newest)
     answered = runs.answered(layout)
@@ -67,13 +67,13 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
 
 
 def since_proven(layout: Layout, most: int) -> Iterator[RunResult]:
-    """The newest runs of those that `since_green` counts: not a curator's, and none that failed by no fault of the work."""
+    """The newest runs counted by `since_green`: without curations and runs that failed without a fault of their work."""
     blamed = (one for one in runs.finished(layout) if one.outcome not in runs.FREE_OF_BLAME)
     return islice((one for one in blamed if roles.capability_of(layout, one.role) != "curates"), most)
 
 
 def _set_aside(layout: Layout, found: list[Feature], since: int) -> dict[str, str]:
-    """{feature: its last fault} of those that were set aside in the newest runs, `since` of them, newest first."""
+    """{feature: its last fault} of the features set aside in the newest `since` runs, newest first."""
     left = {one.id for one in found if rules.is_set_aside(one)}
     newest: dict[str, str] = {}
     for one in since_proven(layout, since) if left else ():
@@ -83,7 +83,7 @@ def _set_aside(layout: Layout, found: list[Feature], since: int) -> dict[str, st
 
 
 def _fault(layout: Layout, one: RunResult) -> str:
-    """The fault of a run's first red check, with its command unless it is of the machine, else that of its reason."""
+    """The fault of a run's first red check, with its command unless it is a fault of the machine; else that of its reason."""
     red = next((receipt for receipt in receipts.of_run(layout, one.run) if not receipt.green), None)
     if red is None or red.exit == receipts.NOT_FIRED or faults.of_machine(red.fault):
         return red.fault if red else faults.first(one.reason)
@@ -92,7 +92,7 @@ def _fault(layout: Layout, one: RunResult) -> str:
 
 
 def _asks(layout: Layout) -> bool:
-    """Whether a SPEC.md that differs from the accepted one is a person's wish, and not that of an older branch."""
+    """Whether a SPEC.md that differs from the accepted one is a person's change, not that of an older branch."""
     from harness.workplace import workplace  # only where it differs
 
     asked = workplace.asked_spec(layout)
@@ -100,8 +100,8 @@ def _asks(layout: Layout) -> bool:
 
 
 def _wait(layout: Layout, settings: Config, newest: list[RunResult]) -> tuple[int, int, str]:
-    """(since when, until when, why) to wait: the newest run ended at a limit. (0, 0, "") without one, or if a person gave its
-    role an agent that this run did not have."""
+    """(since, until, reason) of a wait because the newest run was rate limited. (0, 0, "") without one, or if its role
+    now has an agent that this run did not have."""
     last = next(iter(newest), None)
     if last is None or last.outcome != "limit" or not last.until or _other_agents(layout, settings, last):
         return 0, 0, ""
@@ -109,7 +109,7 @@ def _wait(layout: Layout, settings: Config, newest: list[RunResult]) -> tuple[in
 
 
 def _other_agents(layout: Layout, settings: Config, last: RunResult) -> bool:
-    """Whether the run's role has an agent now that it did not have then; the run's files may be absent."""
+    """Whether the run's role has a new agent since; the run's files may be absent."""
     try:
         known = runs.context(layout, last.run).agent
         return not set(roles.agents_of(settings, roles.load(layout, last.role))).issubset(known)
@@ -123,12 +123,12 @@ def limits_of(settings: Config) -> rules.Caps:
 
 
 def _alike(newest: list[RunResult]) -> bool:
-    """Whether the last runs look the same, so that the costly fingerprint is needed."""
+    """Whether the last runs look alike, so that the costly fingerprint is needed."""
     return len(newest) == rules.EQUAL_DECISIONS and len({(run.role, run.feature, run.mark) for run in newest}) == 1
 
 
 def queue(layout: Layout) -> list[Feature]:
-    """The features; if a run died, as recovery will leave them, and where a live run has just claimed one, as it will be."""
+    """The features, as recovery will leave them after a dead run, and with the latest claims of live runs applied."""
     mission.check_format(layout)
     found, opened = features.load(layout), runs.open_runs(layout)
     if opened or any(feature.status == "in_progress" for feature in found):
@@ -158,7 +158,7 @@ def _as_recovered(layout: Layout) -> list[Feature]:
 def _checkpoints(
     layout: Layout, settings: Config, found: list[Feature], cost_usd: float | None, swept: bool
 ) -> PendingCheckpoints:
-    """The checkpoints that wait; none where nothing can wait, which is cheap to see."""
+    """The waiting checkpoints; checks cheaply whether there can be any."""
     state = State(layout)
     if not (settings.checkpoint or state.exists(names.CHECKPOINT_LOG) or state.list(names.CHECKPOINTS)):
         return PendingCheckpoints()
@@ -198,8 +198,8 @@ def _tree(layout: Layout) -> str:
 
 
 def swept(layout: Layout) -> bool:
-    """Whether the newest final sweep was green at exactly this tree, contract and spec, and no claim is red since. It does not
-    count while a dead run is unsettled, which may have written that line."""
+    """Whether the newest final sweep was green at exactly this tree, contract and spec, without a red claim since.
+    False while a dead run is unsettled, which may have written that line."""
     if unsettled_runs.unsettled(layout):
         return False
     for found in islice(runs.finished(layout), SWEEPS_BACK):
@@ -212,7 +212,7 @@ def swept(layout: Layout) -> bool:
 
 
 def _unlanded(layout: Layout, newest: list[RunResult], answered: str) -> str | None:
-    """Why the work is not on the mission's branch, as the newest run found it; "" where it is, None where nobody has tried
+    """Why the newest run could not put the work on the mission's branch; "" if it is there, None without an attempt
     since a person changed the branch or answered."""
     from harness.workplace import workplace  # only before DONE
 
@@ -241,7 +241,7 @@ def _has_receipts(layout: Layout, found: RunResult) -> bool:
 
 
 def mark(layout: Layout, pending: Mapping[str, bytes | None] = {}) -> str:
-    """The fingerprint of all that decisions depend on, as it will be once the `pending` contents are written: features,
+    """The fingerprint of everything that decisions depend on, after the `pending` contents are written: features,
     contract, spec, memory's generation, the mission's position, and its branch."""
     from harness.workplace import workplace  # as in `_tree`
 

@@ -1,1 +1,1 @@
-"""What happens reaches the programs and addresses that a person named in config.toml, each event at least once."""
+"""Sends events to the programs and URLs in config.toml, each at least once."""

@@ -1,5 +1,5 @@
-"""Which events there are: of a finished run, and of the decision with which run.sh ends. Each has an id that stays the same
-however often it is looked at, so that a notice goes out once."""
+"""The events of a finished run, and of the decision with which run.sh ends. Each has a stable id, so that a notice is
+sent once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT_CHARS = 200
 
 
 class NoticeEvent(Record):
-    """Something that happened. `text`: for people, the first line in short; `facts`: what else its JSON has."""
+    """An event. `text`: for people, with a short first line; `facts`: the further fields of its JSON."""
 
     id: str
     name: str
@@ -27,7 +27,7 @@ class NoticeEvent(Record):
 
 
 def of_run(result: RunResult, before: RunResult | None) -> list[NoticeEvent]:
-    """What a finished run is, given the one before it: `run`, and passed, failed or auth."""
+    """The events of a finished run, given the one before it: `run`, and passed, failed or auth."""
     about = " ".join(filter(None, [result.role, result.feature]))
     text = f"{about}: {result.said}. {faults.first(result.reason, TEXT_CHARS)}".strip()
     names = ["run"]
@@ -40,7 +40,7 @@ def of_run(result: RunResult, before: RunResult | None) -> list[NoticeEvent]:
 
 
 def of_decision(layout: Layout, line: str, now: int) -> list[NoticeEvent]:
-    """What a decision is with which run.sh ends: done, escalated, stuck, checkpoint or budget; nothing for the others."""
+    """The event of the decision with which run.sh ends: done, escalated, stuck, checkpoint or budget; [] for others."""
     word, _, rest = line.partition(" ")
     totals = {"totals": runs.totals(layout).asdict(), "decision": line}
     if word == "DONE":
@@ -76,7 +76,7 @@ def of_decision(layout: Layout, line: str, now: int) -> list[NoticeEvent]:
 
 
 def of_preflight(layout: Layout, reasons: list[str]) -> list[NoticeEvent]:
-    """What it is that a scheduled start was not made for these reasons: `auth`, where an agent cannot answer."""
+    """The event of a scheduled start that was not made for these reasons: `auth` if an agent cannot answer."""
     about = [one for one in reasons if one.startswith(("agent: ", "login: "))]
     newest = next((one.run for one in runs.finished(layout)), "")
     facts = {"totals": runs.totals(layout).asdict()}
@@ -87,7 +87,7 @@ def of_preflight(layout: Layout, reasons: list[str]) -> list[NoticeEvent]:
 
 
 def _asked(ask: rules.PendingCheckpoint, answers: int) -> str:
-    """The same as long as a checkpoint waits; another one when it is asked again behind an answer, in the same words."""
+    """An id that is constant while a checkpoint waits, and differs when it is asked again after an answer."""
     return _short(ask.cause + ask.text) + (f"-{answers}" if answers else "")
 
 

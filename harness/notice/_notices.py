@@ -1,4 +1,4 @@
-"""notices.jsonl: which hook got which event. What of it still counts is cached, so that a look reads only what came since."""
+"""notices.jsonl: deliveries of events to hooks. The relevant part is cached, so that only new lines are read."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from harness.state import documents, json_lines, names
 from harness.state.layout import Layout
 from harness.state.state import State
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Word = str
 else:
     Word = schema.one_of(("begun", "done", "failed", "seen"))
 
 BEGUN, DONE, FAILED, SEEN = "begun", "done", "failed", "seen"
 CACHE = "notices"
-TAIL = 256  # bytes in front of what the cache covers: it is of this file only where they are the same
-MAX_KEPT = 500  # calls for the ends of run.sh; those of runs count only behind the newest run that is done
+TAIL = 256  # bytes before the end of the cached part; the cache is valid only if they match
+MAX_KEPT = 500  # calls for ends of run.sh; those of runs count only after the newest completed run
 CACHED_EVERY = 4096  # bytes
 
 
 class NoticeRow(Record):
-    """A line of notices.jsonl: a call of a hook, which `key` and `label` name, for an event, or the newest run whose events are
-    done (`seen`). `said`: the first line of what a failing one printed."""
+    """A line of notices.jsonl: a call of the hook `key` (`label`) for an event, or the newest run whose events are
+    delivered (`seen`). `said`: the first output line of a failed call."""
 
     at: str
     event: str
@@ -36,8 +36,8 @@ class NoticeRow(Record):
 
 
 class NoticeCache(Record):
-    """What counts of the first `size` bytes, which end with `tail`: the newest run that is done; {event and key: its state} of
-    calls that may come again; {key: the line} of the hooks whose newest call failed."""
+    """The relevant part of the first `size` bytes, which end with `tail`: the newest completed run; {event and key:
+    state} of repeatable calls; {key: line} of hooks whose newest call failed."""
 
     size: int = 0
     tail: str = ""
@@ -46,11 +46,11 @@ class NoticeCache(Record):
     failed: dict[str, dict[str, str]] = {}
 
     def state(self, event: str, key: str) -> str:
-        """The state of a call; "" where there was none."""
+        """The state of a call; "" if there was none."""
         return self.states.get(f"{event} {key}", "")
 
     def take(self, row: NoticeRow) -> None:
-        """Take one more line into account."""
+        """Add a line."""
         if row.state == SEEN:
             self.seen = row.event
             ends = [call for call in self.states if not of_run(call)]
@@ -64,12 +64,12 @@ class NoticeCache(Record):
 
 
 def of_run(call: str) -> bool:
-    """Whether an event is one of a finished run; the others are of the end of run.sh, which may be the same again."""
+    """Whether an event belongs to a finished run; others belong to an end of run.sh and may repeat."""
     return call.startswith(("run-", "passed-", "failed-", "auth-"))
 
 
 def write(layout: Layout, row: NoticeRow) -> NoticeRow:
-    """Append a line with the time of now, durable on return."""
+    """Append a line with the present time, durable on return."""
     made = row.replace(at=clock.stamp(clock.now()))
     State(layout).append(names.NOTICES, encoding.dump_json(made.asdict()))
     return made
@@ -81,7 +81,7 @@ def rows(layout: Layout) -> list[NoticeRow]:
 
 
 def known(layout: Layout, *, keep: bool = False) -> NoticeCache:
-    """What counts of all lines; `keep`: also for the next look. Raises BrokenFile."""
+    """The relevant part of all lines; `keep`: cache it. Raises BrokenFile."""
     state, fields = State(layout), (*NoticeCache.fields, *NoticeRow.fields)
     length = state.length(names.NOTICES)
     found = NoticeCache(**(documents.recall(layout.cache, CACHE, CACHE, fields) or {}))

@@ -1,7 +1,6 @@
-"""Hooks: the programs and addresses of `[[on]]` in config.toml get what happened, as JSON.
-
-A line of notices.jsonl goes before each call and one behind it. One that a kill cut off is called again, with the same id and
-`again`: each event at least once. A hook that fails is shown, and nothing waits for it; only one with `before` says no.
+"""Hooks: the programs and URLs of `[[on]]` in config.toml receive events as JSON.
+notices.jsonl gets a line before and after each call. A call interrupted by a kill is repeated with the same id and
+`again`: delivery is at least once. A failed hook is reported but blocks nothing; only one with `before` can refuse.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from harness.workplace import environment, run_detection
 
 MAX_OUTPUT_BYTES = 4096
 REASON_CHARS = 200
-FURTHEST_BACK = 50  # finished runs whose events are still made up for
+FURTHEST_BACK = 50  # finished runs whose missed events are still delivered
 LABEL_CHARS = 60
 GRACE_SECONDS = 1.0
 NO_RUN = "-"
 
 
 class HookOutput:
-    """The first MOST_OUTPUT bytes of an output."""
+    """The first bytes of an output."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -45,14 +44,14 @@ class HookOutput:
 
     @property
     def first(self) -> str:
-        """The first line that says something, masked."""
+        """The first non-empty line, masked."""
         lines = redaction.mask(self.data.decode("utf-8", "replace")).split("\n")
         return next((line.strip() for line in lines if line.strip()), "")[:REASON_CHARS]
 
 
 def after_run(layout: Layout, settings: Config) -> list[str]:
-    """Give out the events of the newest finished runs; the hooks that failed, a line each. Where another lane is about that,
-    this one leaves them to it, or to the next."""
+    """Deliver the events of the newest finished runs; returns one line per failed hook. If another lane is delivering,
+    this one leaves them to it."""
     lock = State(layout).lock("notice")
     if not lock.take():
         return []
@@ -63,12 +62,12 @@ def after_run(layout: Layout, settings: Config) -> list[str]:
 
 
 def at_ending(layout: Layout, line: str) -> list[str]:
-    """Give out what is left of runs, and the decision with which run.sh ends; the hooks that failed, a line each."""
+    """Deliver remaining events of runs, and the decision with which run.sh ends; returns one line per failed hook."""
     return _at_end(layout, lambda: _events.of_decision(layout, line, clock.now()))
 
 
 def not_started(layout: Layout, reasons: list[str]) -> list[str]:
-    """Give out that a scheduled start was not made because of its agent; the hooks that failed, a line each."""
+    """Deliver that a scheduled start was not made because of its agent; returns one line per failed hook."""
     return _at_end(layout, lambda: _events.of_preflight(layout, reasons))
 
 
@@ -85,8 +84,8 @@ def _at_end(layout: Layout, last: Callable[[], list[NoticeEvent]]) -> list[str]:
 
 
 def ask(layout: Layout, settings: Config, facts: dict[str, Any]) -> None:
-    """Ask the hooks with `before` whether a run may start; raises Busy with the reason of the first that says no, also of one
-    that cannot be asked or takes too long."""
+    """Ask the hooks with `before` whether a run may start; raises LockBusy with the reason of the first that refuses,
+    fails or times out."""
     event = NoticeEvent(
         id=f"before-{facts['run']}", name="run", text=f"{facts['role']} is to start", facts={"run": facts}
     )
@@ -94,7 +93,7 @@ def ask(layout: Layout, settings: Config, facts: dict[str, Any]) -> None:
         if hook.get("before"):
             ok, said = _call(layout, hook, _payload(layout, event, again=False))
             if not ok:
-                raise errors.LockBusy(f"The hook '{_label(hook)}' lets no run start now: {said or 'it gave no reason'}")
+                raise errors.LockBusy(f"The hook '{_label(hook)}' refused the run: {said or 'it gave no reason'}")
 
 
 def failing(layout: Layout) -> list[str]:
@@ -109,8 +108,8 @@ def _failed(row: NoticeRow) -> str:
 
 
 def _give_out(layout: Layout, settings: Config, last: list[NoticeEvent], *, back: int) -> list[str]:
-    """Call each hook for each event that it has not had; the caller holds the lock. Where none was ever called, only the newest
-    `back` runs count: a hook hears of nothing from before it was there."""
+    """Call each hook for each event that it has not received; the caller holds the lock. If none was ever called, only
+    the newest `back` runs count: a hook gets no events from before it existed."""
     known = _notices.known(layout, keep=True)
     seen = known.seen
     if not seen:
@@ -131,7 +130,7 @@ def _give_out(layout: Layout, settings: Config, last: list[NoticeEvent], *, back
 
 
 def _of_runs(layout: Layout, seen: str) -> tuple[list[NoticeEvent], str]:
-    """The events of runs that finished behind the run `seen`, oldest first, and the newest run."""
+    """(events of the runs that finished after the run `seen`, oldest first; the newest run)."""
     found: list[RunResult] = []
     for one in islice(runs.finished(layout), FURTHEST_BACK):
         found.append(one)
@@ -169,7 +168,7 @@ def _payload(layout: Layout, event: NoticeEvent, *, again: bool) -> bytes:
 
 
 def _call(layout: Layout, hook: dict[str, Any], payload: bytes) -> tuple[bool, str]:
-    """Call a hook to its end, with everything that it started: whether it ended with 0, and what it said first, or why not."""
+    """Run a hook with its process tree to the end: (whether it succeeded, its first output line or the reason)."""
     argv, body = hook.get("run") or [], payload
     if not argv:
         argv = [sys.executable, "-I", os.path.join(os.path.dirname(os.path.abspath(__file__)), "_post.py")]
@@ -197,12 +196,12 @@ def _call(layout: Layout, hook: dict[str, Any], payload: bytes) -> tuple[bool, s
 
 
 def _key(hook: dict[str, Any]) -> str:
-    """What names a hook in notices.jsonl: the digest of what it is."""
+    """The key of a hook in notices.jsonl: the digest of its table."""
     return encoding.digest(encoding.dump_json([hook.get("run"), hook.get("url"), hook["event"]]))[:12]
 
 
 def _label(hook: dict[str, Any]) -> str:
-    """A hook in a few words; of an address the scheme and the host alone, since the rest may be a secret."""
+    """A hook in a few words; of a URL only scheme and host, since the rest may be a secret."""
     if hook.get("run"):
         words = " ".join(hook["run"])
     else:

@@ -1,1 +1,1 @@
-"""Fires checks and writes receipts; the receipts decide which claims are proven."""
+"""Runs checks and writes receipts, which decide which claims are proven."""

@@ -1,4 +1,4 @@
-"""What a file is to a check that names it: the program under test, or a test, a check script, or an input. Pure."""
+"""Classifies a file that a check names: the program under test, or a test, a check script, or an input. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROGRAM = re.compile(
     re.IGNORECASE,
 )
 SHELL = re.compile(r"\.(sh|bash|zsh|bats)$|(^|/)[^./]+$")
-ABOUT = re.compile(  # what documents or describes a project: a check looks whether it is right
+ABOUT = re.compile(  # documentation and metadata of a project, which checks examine
     r"(^|/)(readme|changelog|licen[cs]e|makefile|dockerfile|package(-lock)?\.json$|requirements[^/]*\.txt$|\.[^/]+$)"
     r"|\.(md|rst|toml|cfg|ini|ya?ml)$",
     re.IGNORECASE,
@@ -32,20 +32,20 @@ ABOUT = re.compile(  # what documents or describes a project: a check looks whet
 TASK = re.compile(r"\b((?:npm|pnpm|yarn|bun|make|go|cargo|mix|rake)\s+(?:(?:run|-\S+)\s+)*)tests?\b")  # no folder
 BY_ITSELF = re.compile(
     r"(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]+$|_test\.[^/]+$", re.IGNORECASE
-)  # no helper of a test
+)  # not helpers of tests
 LOOKS = re.compile(
     r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\["
 )
 
 
 def as_seen(path: str, prefix: str) -> str:
-    """The path of a file of the repository from the folder `prefix` in it, such as `../shared/x` from `services/`."""
+    """The path of a repository file relative to the folder `prefix`, such as `../shared/x` from `services/`."""
     return os.path.relpath(path, prefix) if prefix else path
 
 
 def decides(path: str, check: str) -> bool:
-    """Whether this check names the file, and the file is a part of the check: a test, a check script, what it compares with
-    or feeds to the program, a helper beside its test. The program that it runs, and what it looks into, are the work itself."""
+    """Whether this check names the file and the file is part of the check: a test, a check script, expected or input
+    data, a helper next to its test. The program that it runs, and files that it examines, are the work itself."""
     named, below = _named(path, check)
     if TEST_FILE.search(path) or CHECK_FILE.search(path):
         return named or below or (not BY_ITSELF.search(path) and _is_beside_test(path, check))
@@ -67,7 +67,7 @@ def _named(path: str, check: str) -> tuple[bool, bool]:
 
 
 class NamedPaths:
-    """What these checks name: `path in named` costs the same for one check and for a thousand."""
+    """The paths that checks name: `path in named` costs the same for one check and for a thousand."""
 
     def __init__(self, checks: Iterable[str]) -> None:
         self.words = [word for check in checks for word in words(check)]
@@ -81,18 +81,18 @@ class NamedPaths:
 
 @functools.lru_cache(1024)
 def words(check: str) -> list[str]:
-    """The words of a check that may be paths, also as they are from the folders that it enters."""
+    """The words of a check that may be paths, also relative to folders that it enters."""
     found = [word.removeprefix("./").rstrip("/") for word in re.findall(r"[\w.*?%@+~/-]+", TASK.sub(r"\1", check))]
     entered = re.findall(r"\bcd\s+[\"']?([\w./-]+)", check)
     return [*found, *(f"{folder.strip('./')}/{word}" for folder in entered for word in found)]
 
 
 def _matches(path: str, word: str) -> bool:
-    """Whether a shell that reads this word finds the file; `*` stays in its folder, `**` does not."""
+    """Whether a shell expands this word to the file; `*` stays within a folder, `**` does not."""
     return "*" in word and ("**" in word or path.count("/") == word.count("/")) and fnmatchcase(path, word)
 
 
 def _is_input(path: str, check: str) -> bool:
-    """Whether a command of the check reads the file, other than to look whether it is right."""
+    """Whether a command of the check reads the file other than to examine it."""
     commands = re.split(r"&&|\|\||[|;&\n()]", check)
     return any(_named(path, part)[0] and not LOOKS.search(part) for part in commands)

@@ -8,12 +8,12 @@ from harness.base.record import Record
 
 CODED = re.compile(r'\\([0-7]{3}|[abfnrtv"\\])')
 LETTERS = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, '"': 34, "\\": 92}
-LONG, OVERLAP = 500, 100  # characters: a line is cut into pieces, since a pattern may take the square of its length
+LONG, OVERLAP = 500, 100  # characters: lines are cut into pieces, since a pattern may take quadratic time
 
 
 class FilePatch(Record):
-    """One file of a diff: its path, the lines that come and go, and `after`: those of the new file that the diff
-    shows. `old` and `new`: the same of both files, each line in one piece."""
+    """One file of a diff: its path, the added and removed lines, and `after`: the shown lines of the new file. `old`
+    and `new`: the shown lines of both files, uncut."""
 
     path: str
     added: list[str] = []
@@ -53,7 +53,7 @@ def _take(file: FilePatch, line: str) -> None:
 
 
 def _path(names: str) -> str:
-    """The path in `a/PATH b/PATH`; both are as long, since nothing is renamed."""
+    """The path in `a/PATH b/PATH`; both have equal length, since renames are disabled."""
     name = names[len(names) // 2 + 1 :]
     if name.startswith('"'):  # git's C style
         data = CODED.sub(lambda found: chr(LETTERS.get(found[1]) or int(found[1], 8)), name[1:-1])

@@ -1,4 +1,4 @@
-"""Fires checks, and no other module does; each check gives a receipt of its real result."""
+"""Runs checks, as the only module that does; each check gives a receipt of its real result."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def run_shell(command: str, place: CheckEnvironment, seconds: float, output: Out
 
 
 def start_of(command: str, place: CheckEnvironment, folder: str, before: str = "") -> dict[str, Any]:
-    """How a command of the contract starts in `place`, with `folder` as its TMPDIR; `before` is our shell in front of it."""
+    """The start parameters of a contract's command in `place`, with `folder` as its TMPDIR; `before`: shell code that
+    precedes it."""
     env = environment.of_check(os.environ, place) | {"TMPDIR": folder, **port_variables(place.ports)}
     return {
         "argv": ["bash", "-euo", "pipefail", "-c", before + command],
@@ -120,8 +121,8 @@ def start_of(command: str, place: CheckEnvironment, folder: str, before: str = "
 
 
 def plain_variables(env: dict[str, str], command: str, place: CheckEnvironment) -> dict[str, str]:
-    """The environment without what only the harness sets, but for names in the command and those that the project needs. The
-    tag stays where bubblewrap takes it out."""
+    """The environment without variables that only the harness sets, except those that the command names or the project
+    needs. The tag stays, since bubblewrap removes it."""
     kept = {*place.needs, *re.findall(r"\w+", command)}
     wrapped = place.confinement is not None and place.confinement.tier == BUBBLEWRAP
     gone = {*environment.UNATTENDED, *([] if place.ports else ["PORT"]), *([] if wrapped else [supervise.TAG])}
@@ -182,8 +183,8 @@ def remember_setup(layout: Layout, contract: Contract, place: CheckEnvironment) 
 
 
 def _setup_key(contract: Contract, place: CheckEnvironment) -> str:
-    """What a green setup holds for: the commit, the command, and these very folders, which may have been made again."""
-    link = os.path.join(place.root, ".git")  # in a tree it is written once; the number of a folder may come again
+    """The cache key of a green setup: the commit, the command, and the identity of the folders, which may be recreated."""
+    link = os.path.join(place.root, ".git")  # in a tree it is written once; a folder's inode may be reused
     made = [os.stat(link).st_mtime_ns if os.path.isfile(link) else os.stat(place.root).st_ino]
     made += [os.stat(place.home).st_ino] if place.home else []
     return f"{place.head} {made} {place.directory} {contract.setup}"

@@ -1,4 +1,4 @@
-"""Fresh clones as places for checks: what somebody else gets, on a machine that never saw the mission."""
+"""Fresh clones as check environments: the commit as on a machine that never saw the mission."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_SHOWN_PATHS = 3
 def cloned(
     layout: Layout, place: CheckEnvironment, what: str, known: RecordedSettings | None = None
 ) -> Iterator[CheckEnvironment]:
-    """`clone` in a temporary folder that is named for `what`, with the configuration `known`."""
+    """`clone` in a temporary folder named after `what`, with the configuration `known`."""
     folder = temporary.create(what, place.tag, ordinary=place.plain)
     try:
         yield clone(layout, folder, place, recorded(layout.top, known))
@@ -35,9 +35,9 @@ def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: Record
     """Return `place` in a clone of the project's repository at its commit, made in `folder` (`git/checkouts/clones.py`), with a
     HOME of its own. Checks run where the project is in it.
 
-    Neither the repository nor a tree of a mission is there. Where that cannot be had, each receipt names the files that contain
-    such a path. A plain place is a clone of last week on a branch, at the path of the repository where there are mounts. Raises
-    GitFailed.
+    The repository and trees of missions are hidden. If that is impossible, each receipt names the files that contain
+    such a path. A plain place is a clone backdated by a week on a branch, mounted at the path of the repository if
+    possible. Raises GitFailed.
     """
     target = os.path.join(folder, os.path.basename(layout.top))
     made = apart(place, folder, recorded, layout.top, layout.project).replace(directory=target, checkout="")
@@ -54,15 +54,15 @@ def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: Record
 
 
 def _at(path: str, clone: str, known: Confinement) -> Confinement:
-    """`known` where the clone is at this path, and no process tells that it is confined."""
+    """`known` with the clone mounted at this path, and without visible signs of confinement."""
     hidden = [one for one in known.glass.hidden if not (one + "/").startswith(path + "/")]
     glass = known.glass.replace(moved={path: clone}, writable=[*known.glass.writable, path], hidden=hidden)
     return known.replace(glass=glass if known.tier == BUBBLEWRAP else known.glass, plain=True)
 
 
 def apart(place: CheckEnvironment, folder: str, recorded: RecordedSettings, *hidden: str) -> CheckEnvironment:
-    """`place` with a fresh HOME in `folder`, in which git has what may be seen of the recorded configuration, and without these
-    folders."""
+    """`place` with a fresh HOME in `folder` that has the visible part of the recorded git configuration, and with these
+    folders hidden."""
     home = confine.home_of_clone(os.path.join(folder, "home"), place.shown)
     glass = place.confinement and confine.without(place.confinement, hidden)
     known = recorded.replace(persons=home_layer.public(recorded.persons or []))
@@ -70,7 +70,7 @@ def apart(place: CheckEnvironment, folder: str, recorded: RecordedSettings, *hid
 
 
 def recorded(project: str, known: RecordedSettings | None = None) -> RecordedSettings:
-    """The configuration as it was recorded at init; as it is now, where there is no record, or an old one."""
+    """The configuration recorded at init; the present one without a record, or with an old one."""
     return known if known and known.persons is not None else settings.record(project)
 
 

@@ -1,10 +1,10 @@
-"""The state of proof of all claims: an index over all receipts, cached beside the digest of the run log it was made from.
+"""The proof state of all claims: an index over all receipts, cached with the digest of the run log it was made from.
 
-A check that is no guard proves its claim where it was red at one tree and its newest receipt is green at another. Both at the
-same tree is a check that remembers, or depends on chance. A guard proves nothing by itself. Receipts of a run whose files have
-changed since it closed count as none. Of receipts at commits that are not in the mission's branch, as after `snapshot restore`,
-one thing counts: that the check can be red. The index is derived: if deleted, it is rebuilt from runs.jsonl and the receipts.
-The receipts of checks that a person brought are in the contract log, and join it at each look.
+A check other than a guard proves its claim if it was red at one tree and its newest receipt is green at another. Red
+and green at the same tree means that the check keeps state or is flaky. A guard proves nothing by itself. Receipts of a
+run whose files have changed since it closed do not count. Receipts at commits outside the mission's branch, as after
+`snapshot restore`, only show that the check can be red. The index is derived: if deleted, it is rebuilt from runs.jsonl
+and the receipts. Receipts of a person's new checks come from the contract log at each load.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ NAMES = ", which a check of "  # in a sign about one claim, before the claim's i
 
 
 class CheckHistory(Record):
-    """The history of one check over all runs: newest red and green as [run, commit, at], the trees at which it was red, the
-    newest at which it was green (oldest first), the number of flaky results, and the reward-hacking signals from the
-    validations of its feature."""
+    """The history of one check over all runs: newest red and green as [run, commit, at], the trees at which it was red,
+    the newest trees at which it was green (oldest first), the number of flaky results, and the reward-hacking signals
+    from the validations of its feature."""
 
     red: list[str] = []
     green: list[str] = []
@@ -50,23 +50,23 @@ class CheckHistory(Record):
 
     @property
     def remembers(self) -> str:
-        """The tree at which it was red, and also green, so that its newest green proves nothing; "" if there is none."""
+        """A tree at which it was both red and green, so that its newest green proves nothing; "" if there is none."""
         if self.green_at and self.green_at[-1] in self.red_at:
             return self.green_at[-1]
         only_red = set(self.red_at).difference(self.green_at)
         return self.red_at[-1] if self.red_at and not only_red else ""
 
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     HistoryRow = dict[str, Any]
 else:
     HistoryRow = schema.row_of(CheckHistory)
 
 
 class IndexCache(Record):
-    """What the cache keeps: the trails, length and digest of the lines of the run log that they were made from, the mission's
-    position then, the commits with receipts that were not in its branch, the runs that did not count because files of theirs
-    were changed, and what the files of these, and of those that the trails name, looked like."""
+    """The cached index: the trails, length and digest of the underlying lines of the run log, the mission's position
+    then, the commits with receipts outside its branch, the runs excluded for changed files, and the stat digest of the
+    files of these runs and of those in the trails."""
 
     tips: str = ""
     outside: list[str] = []
@@ -94,8 +94,8 @@ class ClaimStatus(Record):
 
 
 class Proofs(Record):
-    """The contract, its log, the history of each check, and the status of each claim, in the order of the contract. Every command
-    that says what is proven, or which features passed, has it from here."""
+    """The contract, its log, the history of each check, and the status of each claim, in the order of the contract.
+    Every command that reports proven claims or passed features uses it."""
 
     contract: Contract
     log: list[ContractChange]
@@ -109,7 +109,7 @@ class Proofs(Record):
 
     @property
     def red(self) -> set[str]:
-        """The claims of which a check is red."""
+        """The claims with a red check."""
         return {one.claim for one in self.statuses if one.reason == RED}
 
     def shown(self, found: list[Feature]) -> list[Feature]:
@@ -131,8 +131,7 @@ def load(layout: Layout) -> dict[str, CheckHistory]:
 
 
 def _tips(layout: Layout) -> str:
-    """The commits of the mission's position and of its branch; "" where there is none to compare with: then every receipt
-    counts. 0 git calls."""
+    """The commits of the mission's position and its branch; "" if there is none, then every receipt counts. 0 git calls."""
     if not State(layout).exists(names.MISSION):
         return ""
     made = mission.read(layout)
@@ -149,8 +148,8 @@ def _branch(layout: Layout, tips: str) -> set[str]:
 
 
 def _complete(layout: Layout, held: IndexCache, log: str, tips: str) -> IndexCache:
-    """The index with the lines of the run log that it lacks, and kept so; made again from the start where its lines are others
-    by now, or the branch lost or got back commits with receipts."""
+    """Extend and cache the index with new lines of the run log; rebuild it if earlier lines changed, or the branch lost
+    or regained commits with receipts."""
     data = State(layout).data(names.RUN_LOG) or b""
     data = data[: data.rfind(b"\n") + 1]
     branch = _branch(layout, tips)
@@ -186,10 +185,10 @@ def _complete(layout: Layout, held: IndexCache, log: str, tips: str) -> IndexCac
 
 
 def _join(trails: dict[str, CheckHistory], receipt: Receipt) -> None:
-    """Take a receipt of a person's new check, where runs have fired the same one before or since."""
+    """Add a receipt of a person's new check to its history."""
     trail = trails.setdefault(key(receipt.claim, receipt.command), CheckHistory())
     place = [receipt.by, receipt.head, receipt.at]
-    newest = receipt.at > trail.last_at  # of the same second, a run's is the later one
+    newest = receipt.at > trail.last_at  # in the same second, the run's receipt counts as later
     if newest:
         trail.last_green, trail.last_at = receipt.green, receipt.at
     if receipt.green:
@@ -203,7 +202,7 @@ def _join(trails: dict[str, CheckHistory], receipt: Receipt) -> None:
 
 
 def _held(layout: Layout) -> IndexCache:
-    """The index as it is kept, where no file of the runs that it names was touched since; else an empty one."""
+    """The cached index if no file of the runs that it names was touched since; else an empty one."""
     row = documents.recall(layout.cache, NAME, "", FIELDS)
     try:
         held = schema.record(IndexCache, row, "we leave")
@@ -213,7 +212,7 @@ def _held(layout: Layout) -> IndexCache:
 
 
 def _look(path: str) -> str:
-    """Size, times and number of a file: nobody can set the time of a change. "-" where it is not there."""
+    """Size, times and inode of a file (programs cannot set ctime); "-" if absent."""
     try:
         one = os.stat(path)
     except OSError:
@@ -222,16 +221,16 @@ def _look(path: str) -> str:
 
 
 def _looks(layout: Layout, trails: Mapping[str, Mapping[str, Any]], changed: Iterable[str]) -> str:
-    """A digest of how the files look of the runs that brought the newest red and green of each check, and of those that were
-    changed. What older runs brought was read while their digest held."""
+    """A stat digest of the files of the runs with the newest red and green of each check, and of excluded runs.
+    Receipts of older runs were read while their digests matched."""
     named = {place[0] for row in trails.values() for place in (row["red"], row["green"]) if place}
     found = (_look(f"{layout.runs}/{run_id}/{name}") for run_id in sorted(named.union(changed)) for name in runs.SEALED)
     return encoding.digest("\n".join(found).encode())
 
 
 def _fired(layout: Layout, line: bytes, number: int) -> tuple[str, str]:
-    """The run of a line in the run log and its digest, if its receipts count (it judged, or its plan landed), else "": an agent
-    could have written those of other runs."""
+    """(run, run digest) of a line in the run log, if its receipts count (it judged, or its plan landed), else "": an
+    agent could have written those of other runs."""
     try:
         row = json_lines.value(line)
         return (str(row["run"]), str(row.get("seal", ""))) if row["verdict"] or row["accepted"] else ("", "")
@@ -253,7 +252,7 @@ def _take(trails: dict[str, CheckHistory], run_id: str, receipt: Receipt) -> Non
 
 
 def _take_red(trails: dict[str, CheckHistory], receipt: Receipt) -> CheckHistory:
-    """The history of the check, which this receipt shows can be red, if it does: a flaky one was red first."""
+    """The history of the receipt's check, updated if the receipt shows that it can be red; a flaky one was red first."""
     trail = trails.setdefault(key(receipt.claim, receipt.command), CheckHistory())
     if receipt.phase != receipts.OUTSIDE and (receipt.flaky or not receipt.green):
         trail.red_at = _newest(trail.red_at, receipt.tree)
@@ -270,7 +269,8 @@ def key(claim_id: str, command: str) -> str:
 
 
 def signs_about(claim: Claim, trails: dict[str, CheckHistory]) -> list[str]:
-    """The reward-hacking signals about this claim: those of any feature that name it, and those of its own that name none."""
+    """The reward-hacking signals about this claim: those of any feature that name it, and those of its own feature that
+    name no claim."""
     named = tuple(f"{NAMES}{claim.id} {verb}" for verb in ("names", "reads", "starts"))
     own = [trails.get(key(claim.id, check.run), CheckHistory()) for check in claim.checks]
     found = [sign for trail in own for sign in trail.signs if NAMES not in sign]
@@ -307,8 +307,8 @@ ONLY_GUARDS = "its checks are guards, which may be green without the work"
 
 
 def _doubt(every: list[CheckHistory], own: list[CheckHistory]) -> str:
-    """Why the checks of a claim do not prove it; "" if they do, or where all are green and all are guards. `own`: those that
-    are no guards."""
+    """Why the checks of a claim do not prove it; "" if they do, or if all are green guards. `own`: the checks other
+    than guards."""
     if not every or not all(trail.last_green for trail in every):
         red = any(trail.last_at and not trail.last_green for trail in every)
         return RED if red else "a check has not run on work that counts"
@@ -319,7 +319,7 @@ def _doubt(every: list[CheckHistory], own: list[CheckHistory]) -> str:
 
 
 def proofs(layout: Layout, also: Sequence[ContractChange] = ()) -> Proofs:
-    """What is proven; raises BrokenFile. `also`: lines that the contract log is about to get."""
+    """The proof state; raises BrokenFile. `also`: pending lines of the contract log."""
     known, log, histories = contract.load(layout), [*contract_log.load(layout), *also], load(layout)
     marks = contract_log.weakened(log), contract_log.accepted(log), contract_log.changed(log)
     statuses = [claim_status(claim, histories, *marks) for claim in known.claims]

@@ -1,7 +1,6 @@
-"""What a check reads without naming it: settings of the tools that it starts, and programs of a PATH that begins in the project.
-
-An edit of settings counts where it changes or takes what this check may heed; what is only new is the work itself, unless it
-takes the place of something. Pure, but for the question what programs the machine has.
+"""Implicit inputs of a check: settings of its tools, and programs of a PATH that begins in the project.
+An edit of settings counts if it changes or removes entries that may affect this check; additions are the work itself,
+unless they override something. Pure, except for the lookup of the machine's programs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 from harness.proof import _file_kinds
 from harness.proof._patches import FilePatch
 
-TOOLS = {  # {what a check starts: files that it reads by rules of its own, in the folder where it is started}
+TOOLS = {  # {tool: files that it reads by its own rules in its working folder}
     r"g?make": r"(GNUm|M|m)akefile|.+\.mk",
     r"np[mx]|pnpm|yarn|bun": r"package\.json|\.npmrc|\.mocharc\.\w+|(jest|vitest|ava|karma|playwright|cypress)\.config\.\w+",
     r"pytest|py\.test|tox|nox": r"(.+/)?conftest\.py|pytest\.ini|tox\.ini|setup\.cfg|pyproject\.toml",
@@ -26,14 +25,14 @@ TOOLS = {  # {what a check starts: files that it reads by rules of its own, in t
 }
 STARTS = [(re.compile(rf"(?<![\w./-])({tool})(?![\w./-])"), re.compile(files)) for tool, files in TOOLS.items()]
 MAKES = STARTS[0][1]
-RUNNERS = ("jest", "mocha", "ava", "tap", "c8", "nyc")  # whose settings may be in package.json, beside the scripts
+RUNNERS = ("jest", "mocha", "ava", "tap", "c8", "nyc")  # their settings may be in package.json, next to the scripts
 CRATE = {
     "package",
     *(kind + "dependencies" for kind in ("", "dev-", "build-")),
     "features",
     "bin",
-}  # what is built, not tested
-MODULES = re.compile(r"\s*(module|go|toolchain|require|//|\)|$|[\w./~-]+ v\d)")  # lines of go.mod that say what is used
+}  # about building, not testing
+MODULES = re.compile(r"\s*(module|go|toolchain|require|//|\)|$|[\w./~-]+ v\d)")  # lines of go.mod: dependencies
 RULE = re.compile(r"(?:export\s+)?([\w./%-]+)\s*(?::|[:?+!]?=)")  # of a makefile: a target, or a variable
 OF_MAKE = {"SHELL", "MAKEFLAGS", ".SHELLFLAGS", ".IGNORE", ".RECIPEPREFIX"}
 BETWEEN = re.compile(r"\s*(#|$|(ifn?(eq|def)|else|endif)\b)")  # what may stand between a rule and its recipe
@@ -48,8 +47,8 @@ def included(makefile: str) -> list[str]:
 
 
 def eased(file: FilePatch, seen: str, check: str, more: Collection[str] = ()) -> bool:
-    """Whether a check reads this file, which is `seen` from where it runs, by a rule of a tool that it starts, and the change
-    takes something that it may heed. `more`: what its makefile includes."""
+    """Whether a tool of the check reads this file (`seen`: its path from the check's folder), and the change removes
+    entries that may affect it. `more`: files included by its makefile."""
     folders = sorted({"", *(word + "/" for word in _file_kinds.words(check))}, reverse=True)
     name = next(seen.removeprefix(one) for one in folders if seen.startswith(one))
     tools = [read for tool, read in STARTS if tool.search(check)]
@@ -60,7 +59,7 @@ def eased(file: FilePatch, seen: str, check: str, more: Collection[str] = ()) ->
 
 
 def _heeded(name: str, lines: list[str], check: str) -> dict[str, set[str]]:
-    """{section: entries} of what the check may heed of these settings. Of what nothing can read there is none."""
+    """{section: entries} of these settings that may affect the check; {} for an unparsable file."""
     if name == "package.json":
         try:
             return _scripts(json.loads("\n".join(lines).lstrip("\ufeff")), check)
@@ -91,7 +90,7 @@ def _scripts(value: dict[str, Any], check: str) -> dict[str, set[str]]:
 
 
 def _takes_over(file: FilePatch, name: str) -> bool:
-    """Whether a new line takes the place of an older one in a makefile, or of a module in go.mod."""
+    """Whether a new line overrides an older one in a makefile, or a module in go.mod."""
     if name.startswith("go."):
         return not all(map(MODULES.match, file.added))
     if not name.endswith(("akefile", ".mk")):
@@ -101,7 +100,7 @@ def _takes_over(file: FilePatch, name: str) -> bool:
 
 
 def _defined(makefile: list[str]) -> Iterator[str]:
-    """What the variables and recipes of a makefile set; a rule without a recipe only adds prerequisites."""
+    """The variables and targets with recipes that a makefile defines; a rule without a recipe only adds prerequisites."""
     lines = [line for line in makefile if line.startswith("\t") or not BETWEEN.match(line)]
     for line, following in itertools.pairwise([*lines, ""]):
         if (found := RULE.match(line)) and (not _is_plain_rule(line) or following.startswith("\t")):
@@ -130,7 +129,7 @@ def _rules(makefile: list[str]) -> dict[str, set[str]]:
 
 
 def shadows(path: str, check: str, outside: str) -> bool:
-    """Whether the check finds this file in the place of a program of the machine, since its PATH, or the one `outside`, has a
+    """Whether this file shadows a program of the machine for the check, since its PATH, or the one `outside`, has a
     folder of the project."""
     entries = [entry for text in (outside, *ON_PATH.findall(check)) for entry in text.split(":")]
     ours = {re.sub(r"^(\$PWD|\$\{PWD\}|\.)/|/$", "", entry) for entry in entries if entry and entry[0] not in "/~"}

@@ -1,8 +1,8 @@
 """Reward-hacking signals in a diff: what a validator must review before it trusts green checks. Pure.
 
 A signal is not a verdict: deleting a test can be right. The feature's receipts and the validator's prompt list it, so that
-it cannot be overlooked. There is one for what neither confinement nor the sweep can see: what a check consists of, a failure
-that is swallowed, and a program that asks whether it is checked.
+it cannot be overlooked. Signals cover what neither confinement nor the sweep can detect: edits of a check's parts,
+swallowed failures, and programs that detect that they are checked.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ TESTED = re.compile(
     r"PROCESS_TAG|\bHARNESS_[A-Z]+|PYTEST_CURRENT_TEST|JEST_WORKER_ID|[\"'](pytest|unittest)[\"'] (not )?in sys\.modules"
     r"|[\"']CI[\"']|\benv\.CI\b|\$\{?CI\b"
 )
-CONFIG = re.compile(r"\.config\.[^/]+$")  # of a test runner, which may ask for CI
+CONFIG = re.compile(r"\.config\.[^/]+$")  # of a test runner, which may read CI
 DATA = re.compile(r"(^|/)(fixtures?|test[-_]?data)/")
 STOPS_AT_FAILURE = re.compile(r"^\s*set -\w*e|^#!.*\s-\w*e")
-LEAVES_EARLY = re.compile(r"\b_?exit\b|\bskip|\|\||^\s*\w+\s*\(\)\s*\{")  # or defines a command of a shell again
-MOVED = 0.8  # of a deleted file's lines, for it to be elsewhere
+LEAVES_EARLY = re.compile(r"\b_?exit\b|\bskip|\|\||^\s*\w+\s*\(\)\s*\{")  # or redefines a shell command
+MOVED = 0.8  # share of a deleted file's lines found elsewhere that counts as moved
 
 
 def signs(
@@ -41,9 +41,9 @@ def signs(
     own: Collection[str] = (),
     included: Collection[str] = (),
 ) -> list[str]:
-    """The signals in a diff. `changed`: (git's status letter, path); `patch`: the unified diff; `places`: folders of the
-    mission, which no file should name; `prefix`: where checks run, such as `services/api/`; `own`: files that this work
-    added before and nothing accepted yet, so that to write them again is no edit of a check; `included`: by the makefile."""
+    """The signals in a diff. `changed`: (git's status letter, path); `patch`: the unified diff; `places`: folders of
+    the mission, which no file should name; `prefix`: the folder of checks, such as `services/api/`; `own`: files added
+    earlier by this unaccepted work, whose edits do not count; `included`: files included by the makefile."""
     letters = {path: letter for letter, path in changed}
     files = _patches.parse(patch)
     known = {file.path: file for file in files}
@@ -62,7 +62,7 @@ def signs(
 def _files_of_checks(
     old: dict[str, str], known: dict[str, FilePatch], claims: Iterable[Claim], prefix: str
 ) -> list[str]:
-    """Changed or deleted files that are a part of a check. What is only added to a test is the work itself."""
+    """Changed or deleted files that are part of a check. Additions to a test are the work itself."""
     verbs = [
         (path, "deletes" if letter == "D" else "edits")
         for path, letter in old.items()
@@ -88,8 +88,8 @@ def _inputs_of_checks(
 
 
 def _only_adds(file: FilePatch | None, letter: str) -> bool:
-    """Whether the file is a test that only got more, and is not left early. In a shell script without `set -e` the last
-    command decides alone."""
+    """Whether the file is a test with additions only, and without an early exit. In a shell script without `set -e`
+    only the last command decides."""
     if file is None or letter != "M" or not TEST_FILE.search(file.path) or not PROGRAM.search(file.path):
         return False
     if SHELL.search(file.path) and not any(map(STOPS_AT_FAILURE.search, file.after)):
@@ -118,7 +118,7 @@ def _in_file(file: FilePatch, places: Sequence[str]) -> list[str]:
 
 
 def _swallows(file: FilePatch) -> bool:
-    """Whether a test or a check ends well whatever it found, or a shell script does so behind a command that can fail."""
+    """Whether a test or check always succeeds, or a shell script succeeds after a command that can fail."""
     if (TEST_FILE.search(file.path) and not DATA.search(file.path)) or CHECK_FILE.search(file.path):
         return any(EXITS_WELL.search(line) or IGNORES.search(line) for line in file.added)
     pairs = zip(file.after, file.after[1:], strict=False)

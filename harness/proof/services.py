@@ -1,4 +1,4 @@
-"""Services: servers for checks; a run starts each once on a port of its own and ends its process tree."""
+"""Services: servers for checks; a run starts each once on its own port and ends its process tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLL_SECONDS = 0.1
 ASK_SECONDS = 5.0
 UP_SECONDS = 24 * 3600.0
 TAIL_CHARS = 2000
-TAIL_BYTES = 4 * TAIL_CHARS + 3  # enough for that many characters, even if the cut splits one
+TAIL_BYTES = 4 * TAIL_CHARS + 3  # enough for TAIL_CHARS characters, even if the cut splits one
 
 
 class RunningServices:

@@ -1,4 +1,4 @@
-"""The final sweep: every check in a fresh clone with a fresh HOME, so that DONE means that anybody's clone passes."""
+"""The final sweep: every check in a fresh clone with a fresh HOME, so that DONE means that any clone passes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_SETUP = "the contract has no setup: a fresh clone is checked as it is"
 def sweep(
     layout: Layout, contract: Contract, place: CheckEnvironment, path: str, known: RecordedSettings | None = None
 ) -> tuple[list[Receipt], str]:
-    """Setup, services and all checks in a clone with the configuration `known`, and where all are green in a plain one, too:
+    """Setup, services and all checks in a clone with the configuration `known`, and, if all are green, in a plain one:
     (receipts, output of a failed setup).
 
     A red receipt lists the files that only the working folder has, as a possible cause.

@@ -1,9 +1,8 @@
-"""What checks do to the files of their place: one that changes a test is red, and what it leaves is not there for the next.
+"""Detects file changes by checks: a check that changes a test is red, and its leftovers are removed before the next.
 
-A file *decides* where a check names it, or where it is a test. After each check those are compared with what was committed,
-byte by byte. What setup or a check changed of them is put back, and what a check changed of others. Of what a check made, new
-tests go, and before a check of another claim the files that such a check names. `[checks] writes` names files for which none
-of this holds.
+A file *decides* if a check names it, or if it is a test. After each check these are compared with the commit, byte by byte.
+Changes of them by setup or a check are reverted, and so are a check's changes of other tracked files. New tests of a check
+are removed, and, before a check of another claim, new files that such a check names. `[checks] writes` names exempt files.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from harness.mission.contract import Contract
 from harness.mission.receipts import REWRITTEN, WARNING, Receipt
 from harness.proof import _file_kinds
 
-Look = tuple[int, ...]  # size, inode, times of the content and of any change, which no program can set; () for no file
+Look = tuple[int, ...]  # size, inode, mtime, and ctime, which programs cannot set; () for no file
 
-PACKAGES = {"node_modules", ".venv", "venv", "site-packages"}  # their tests are none of the project
-LARGE_FILE_BYTES = 1024 * 1024  # bytes; of a larger file its look says whether it changed
+PACKAGES = {"node_modules", ".venv", "venv", "site-packages"}  # third-party tests
+LARGE_FILE_BYTES = 1024 * 1024  # bytes; larger files are compared by stat only
 MAX_PATHS = 3
 RED = "it changed {}: a check names that, or it is a test; [checks] writes in config.toml says where a check may write"
 MISSED = "{}; before it {} was removed, since a check of {} made that: a check makes what it needs"
 
 
 def watched(place: CheckEnvironment, known: Contract) -> CheckEnvironment:
-    """`place` with a watch on its files while setup and checks of this contract run; they are as committed now."""
+    """`place` with a FileWatch for setup and checks of this contract; its files are as committed now."""
     return place.replace(watch=FileWatch(place, known)) if place.head else place
 
 
@@ -47,10 +46,10 @@ class FileWatch:
         self.laid = {path: self._data(path) for path in deciding}
         self.filtered = {path for path, look in self.looks.items() if look[0] != self.tracked[path].size}
         self.others, self.removed, self.notes = set[str](), dict[str, str](), list[str]()
-        self.kept = dict[str, str]()  # {file that goes before a check of another claim: the claim whose check made it}
+        self.kept = dict[str, str]()  # {file to remove before a check of another claim: the claim whose check made it}
 
     def begin(self) -> None:
-        """Setup has run: what it changed of others is meant, and so is what it made."""
+        """Accept changes and files of setup, except in files that decide."""
         changed, _ = self._changed()
         back = [path for path in changed if self._decides(path)]
         self.looks = {path: look for path, look in self.looks.items() if path in back or path not in changed}
@@ -60,7 +59,7 @@ class FileWatch:
         self.others = self._untracked()
 
     def begin_check(self, claim: str) -> None:
-        """Remove what checks of other claims than this one made and a check of another claim than theirs names. "": all of it."""
+        """Remove files that checks of other claims made and that checks of further claims name; "": all of them."""
         doomed = [path for path, by in self.kept.items() if by != claim]
         for path in doomed:
             worktrees.discard(self.root, path)
@@ -68,7 +67,7 @@ class FileWatch:
         self.others -= {*doomed}
 
     def examined(self, receipt: Receipt) -> Receipt:
-        """The receipt of the check that has just ended, with what it did to files; that is undone."""
+        """The receipt of the check that just ended, with its file changes, which are reverted."""
         changed, rewritten = self._changed()
         red = [path for path in changed if self._decides(path)]
         made, names = self._untracked() - self.others, self.names.get(receipt.claim, ())
@@ -89,7 +88,7 @@ class FileWatch:
         return receipt.replace(notes=notes, reason=reason)
 
     def _changed(self) -> tuple[list[str], list[str]]:
-        """(tracked files that are not as they were, tests that are so again although they were written)."""
+        """(changed tracked files, tests that were written but are unchanged)."""
         touched = [path for path, look in self.looks.items() if self._look(path) != look]
         changed = [path for path, data in self.laid.items() if path in self.looks and self._data(path) != data]
         others = [path for path in touched if path not in self.laid and path not in self.filtered]
@@ -127,7 +126,7 @@ class FileWatch:
         return found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
     def _data(self, path: str) -> bytes | None:
-        """What is in the file, or where the link leads; None where it is neither, or cannot be read."""
+        """The content of a file, or the target of a link; None for anything else, or if unreadable."""
         whole = os.path.join(self.root, path)
         try:
             if self.tracked[path].mode == contents.LINK:
@@ -147,7 +146,7 @@ class FileWatch:
                 self.root, path, self.tracked[path].mode, known[self.tracked[path].blob] if data is None else data
             )
         if paths and (gone := [path for path in self.looks if not self._look(path)]):
-            self._put_back(gone)  # which were there by a link in the place of their folder
+            self._put_back(gone)  # they existed through a link in place of their folder
 
     def _untracked(self) -> set[str]:
         return {path for path in _files(self.root) if path not in self.tracked}

@@ -1,4 +1,4 @@
-"""One run in six steps, and what surrounds it: starting a mission, orders of people, recovery of dead runs."""
+"""One run in six steps, and its surroundings: starting a mission, people's orders, recovery of dead runs."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # a role's script imports both from here
@@ -8,7 +8,7 @@ else:
 
     def __getattr__(name: str) -> object:
         """`main`, and `leave` with its exit code, for a role's script (docs/contract.md), loaded on first use."""
-        from harness.base import exits  # on first use: every import of a module of this package comes by here
+        from harness.base import exits  # on first use: every import from this package runs this module
 
         if name == "leave":
             return exits.leave

@@ -13,7 +13,7 @@ from harness.state.layout import Layout
 
 
 def main() -> int:
-    """Run the script that is the first argument; one that cannot start ends with 70 and one line."""
+    """Run the script in the first argument; one that cannot start ends with exit code 70 and one line."""
     del sys.argv[0]
     return guarded(_run, f"{sys.argv[0]} cannot start")
 

@@ -1,8 +1,7 @@
-"""A mission is put away: its state moves to `.harness/archive/<id>`, whole, so that the next one can begin in its folder.
+"""Archives a mission: moves its whole state to `.harness/archive/<id>`, so that the next one can begin in its folder.
 
-Nothing else is lost: its commits and refs stay in the repository, config.toml and roles stay for the next mission, too. A file,
-`archiving`, is written before the first move and removed after the last: while it is there, every start goes on with the moves,
-which can be done again.
+Its commits and refs stay in the repository; config.toml and roles also stay for the next mission. The file `archiving` is
+written before the first move and removed after the last: while it exists, every start continues the idempotent moves.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ COPIED = (names.CONFIG, "roles", "hooks")
 
 
 def archive(layout: Layout, *, abandon: bool) -> list[str]:
-    """Put the mission of this folder away; what there is to say of it. Raises Busy while a run lives, and UsageFault where the
+    """Archive the mission of this folder; returns messages. Raises LockBusy while a run lives, and UsageFault if the
     mission is not done, unless `abandon`."""
     with mission_lock.without_loops(layout), mission_lock.take(layout) as lock:
         workplace.use(layout)
@@ -53,14 +52,14 @@ def archive(layout: Layout, *, abandon: bool) -> list[str]:
         _require_movable(layout, made.id)
         lines = _said(layout, made)
         _remove_trees(layout, made.id)
-        lock.sign({"pid": os.getpid(), "since": clock.stamp(clock.now())})  # no run of it is the newest any more
+        lock.sign({"pid": os.getpid(), "since": clock.stamp(clock.now())})  # none of its runs is the newest any more
         files.replace(layout.archiving, encoding.dump_json({"id": made.id}))
         _move(layout, made.id)
     return lines
 
 
 def unfinished(layout: Layout) -> str:
-    """Why the mission is not done, whatever SPEC.md says by now; "" where it is."""
+    """Why the mission is not done, regardless of SPEC.md's present content; "" if it is done."""
     found = overview.features(layout)
     passed = len(features.passed(found))
     if not found or passed < len(found):
@@ -69,7 +68,7 @@ def unfinished(layout: Layout) -> str:
 
 
 def go_on(layout: Layout) -> str:
-    """Finish what a kill cut short; what was done."""
+    """Finish an interrupted archiving; returns a message."""
     with mission_lock.take(layout):
         row = files.read_json(layout.archiving)
         if row is None:
@@ -82,7 +81,7 @@ def go_on(layout: Layout) -> str:
 
 
 def _require_movable(layout: Layout, name: str) -> None:
-    """Raises NeedsPerson where the mission's id cannot be a folder's name, or the folder is taken."""
+    """Raise NeedsPerson if the mission's id is not a valid folder name, or the folder exists."""
     if not schema.is_name(name):
         raise NeedsPerson(f"{layout.mission}: '{name}' is not a mission id. {RESTORE}")
     if os.path.lexists(layout.archive_of(name)):
@@ -90,7 +89,7 @@ def _require_movable(layout: Layout, name: str) -> None:
 
 
 def _said(layout: Layout, made: Mission) -> list[str]:
-    """Where the mission and its work are from now on."""
+    """Messages about the new location of the mission and its work."""
     tip, here = workplace.tip_commit(layout, made), dotgit.commit(layout.top)
     lines = [f"The mission {made.id} is in {layout.relative(layout.archive_of(made.id))}, its work on {made.branch}."]
     if tip and here and not refs.is_ancestor(layout.top, tip, here):
@@ -101,7 +100,7 @@ def _said(layout: Layout, made: Mission) -> list[str]:
 
 
 def _remove_trees(layout: Layout, name: str) -> None:
-    """The trees outside are gone, and git forgets them; all of it can be made again while the mission is still there."""
+    """Remove and unregister the mission's trees, which can be recreated while the mission exists."""
     top = os.path.dirname(workplace.folder_of(name))
     for one in files.names(top):
         if one.removeprefix(workplace.TREES).isdigit():
@@ -110,7 +109,7 @@ def _remove_trees(layout: Layout, name: str) -> None:
 
 
 def _move(layout: Layout, name: str) -> None:
-    """Move or copy everything that is not there yet; the caller holds the mission lock."""
+    """Move or copy everything that is not archived yet; the caller holds the mission lock."""
     target = layout.archive_of(name)
     files.make_folder(target)
     for path in files.abandoned(target):
@@ -121,7 +120,7 @@ def _move(layout: Layout, name: str) -> None:
     temporary.remove(layout.committed)
     stays = {*STAYS, *PEOPLES, *COPIED}
     found = [one for one in files.names(layout.state) if one not in stays and not one.endswith(".tmp")]
-    for one in sorted(found, key=lambda one: one != names.FORMAT):  # first: from here on there is no mission
+    for one in sorted(found, key=lambda one: one != names.FORMAT):  # first: from then on there is no mission
         files.move(os.path.join(layout.state, one), os.path.join(target, one))
     files.sync_folder(layout.state)
     files.remove(layout.archiving)
@@ -129,7 +128,7 @@ def _move(layout: Layout, name: str) -> None:
 
 
 def _copy(source: str, target: str) -> None:
-    """The file, or all files below the folder, are at `target` too; nothing where there is none."""
+    """Copy the file, or all files below the folder, to `target`; ignores an absent one."""
     if os.path.isdir(source):
         temporary.remove(target)
         for one in files.names(source):

@@ -68,7 +68,7 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
 
 
 def _said_once(run: OpenRun) -> str:
-    """What a person says to the next prompt alone; it is this one now."""
+    """Take a person's one-time messages for this prompt."""
     return "\n".join(person_notes.take(run.layout, run.id))
 
 
@@ -86,9 +86,9 @@ def _raw(run: OpenRun) -> str:
 
 
 def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
-    """What earlier runs left: why a reply was not accepted, what was restored, cut work, what the diff touches."""
+    """Findings of earlier runs: refused replies, restored files, interrupted work, signs in the diff."""
     found, feature = [], outcome.feature
-    untouched = feature is not None and not feature.notes  # then the run log has nothing of it
+    untouched = feature is not None and not feature.notes  # then the run log has no run of it
     last = None if untouched else runs.last(run.layout, role=run.role.name, feature=run.context.feature)
     if last and (last.accepted is False or last.outcome not in runs.GOOD):
         found.append(("How your role's last run here ended", f"{last.outcome}: {last.reason}"))
@@ -118,7 +118,7 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _set_by_person(run: OpenRun, outcome: Outcome) -> list[str]:
-    """What a person set in queue and contract, a line each."""
+    """Settings of queue and contract by a person, one line each."""
     fields = [f"{one.id}: {', '.join(theirs)}" for one in outcome.features if (theirs := one.set_by_person)]
     return fields + sorted(contract_log.set_by_person(contract_log.load(run.layout)))
 
@@ -132,7 +132,7 @@ def _cut_work(feature: Feature) -> list[tuple[str, str]]:
 
 
 def _sides(run: OpenRun, last: RunResult) -> list[tuple[str, str]]:
-    """What the last run did, and what landed meanwhile, in the files that both changed."""
+    """The changes of the last run, and of what landed meanwhile, in the files that both changed."""
     ref = f"refs/harness/partial/{last.run}"
     ours = dotgit.commit_of(run.layout.top, ref)
     if not ours:

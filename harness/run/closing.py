@@ -1,4 +1,4 @@
-"""The last step of a run: its result, its line in the run log and a snapshot; then an escalation, where one is due."""
+"""The last step of a run: its result, its line in the run log and a snapshot; then a due escalation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TAKEN = (
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 3600
 JITTER = 0.1
 PAID = ("cost", "tokens")
-MIN_COST_USD = 0.0001  # USD; less is written as 0, which programs take for no cap, or for a mistake
+MIN_COST_USD = 0.0001  # USD; less would print as 0, which programs read as no cap or an error
 
 
 def close(run: StartedRun, outcome: Outcome, settings: Config, seconds: float) -> RunResult:
@@ -90,7 +90,7 @@ def _commit(run: StartedRun, outcome: Outcome) -> None:
 
 
 def crossed(run: OpenRun, result: RunResult) -> list[str]:
-    """The caps that this run has nearly used up, each in words."""
+    """The caps that this run has nearly exhausted, each in words."""
     limits = views.limits_of(run.settings)
     after = rules.near(limits, result.total())
     if not after:
@@ -101,8 +101,8 @@ def crossed(run: OpenRun, result: RunResult) -> list[str]:
 
 
 def overspent(run: OpenRun, outcome: Outcome) -> str:
-    """The cap on cost or tokens that this run has used up, with what other open runs reserve, in words; "" below it, or where
-    it was used up before the run."""
+    """The cap on cost or tokens that this run has exhausted, including reservations of other runs, in words; "" below
+    it, or if it was exhausted before the run."""
     limits = views.limits_of(run.settings)
     before = {cap.name for cap in rules.spent(limits, runs.totals(run.layout))}
     with_run = _totals(run, outcome, run.settings, run.seconds())
@@ -111,14 +111,14 @@ def overspent(run: OpenRun, outcome: Outcome) -> str:
 
 
 def cost_so_far(run: OpenRun, outcome: Outcome) -> str:
-    """The cost of the mission, with what this run has reported, in words; "" where none is known."""
+    """The cost of the mission including this run so far, in words; "" if unknown."""
     totals = _totals(run, outcome, run.settings, run.seconds())
     least = "at least " if totals.uncounted else ""
     return "" if totals.cost_usd is None else f"{least}{totals.cost_usd:.2f} USD"
 
 
 def reserve_used(lease: Lease, outcome: Outcome, settings: Config) -> None:
-    """The lease reserves what the run has used of cost and tokens, where that is more than it reserved at open."""
+    """Raise the lease's reservation to the cost and tokens used so far, if higher."""
     used, terms = used_by(outcome, settings), lease.terms
     if used and ((used.cost_usd or 0) > terms.cost_usd or (used.tokens or 0) > terms.tokens):
         lease.sign(cost_usd=max(used.cost_usd or 0, terms.cost_usd), tokens=max(used.tokens or 0, terms.tokens))
@@ -141,7 +141,7 @@ def tokens_left(run: OpenRun) -> int | None:
 
 
 def retry_at(layout: Layout, until: int) -> int:
-    """When to try the vendor again: at its stated time (`until`), else after a back-off that doubles in a row; plus jitter."""
+    """The time to retry the vendor: its retry-after (`until`), else an exponential back-off; plus jitter."""
     now = clock.now()
     wait = min(until - now, runs.MAX_STATED_SECONDS)
     if wait <= 0:
@@ -152,7 +152,7 @@ def retry_at(layout: Layout, until: int) -> int:
 
 
 def used_by(outcome: Outcome, settings: Config) -> Usage | None:
-    """The usage that the run's agents reported, priced from the table where their vendor reports no cost."""
+    """The usage reported by the run's agents, priced from the table if their vendor reports no cost."""
     return usage.total(usage.priced(one, settings.prices) for one in outcome.usages if one.raw)
 
 
@@ -180,7 +180,7 @@ def uncounted(outcome: Outcome, settings: Config, used: Usage | None) -> bool:
 
 
 def snapshot(layout: Layout, run_id: str) -> None:
-    """Write the snapshot of a run that has closed, where a kill came before it."""
+    """Write the missing snapshot of a closed run after a kill."""
     if not State(layout).exists(f"{names.SNAPSHOTS}/{run_id}.json"):
         result = runs.result(layout, run_id)
         if result:
@@ -188,8 +188,8 @@ def snapshot(layout: Layout, run_id: str) -> None:
 
 
 def _snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
-    """Write what can be restored: managed files by digest, append-only files and raw.md by length, the commit, which a ref holds,
-    and the identity that the prompt showed."""
+    """Write the restorable state: managed files by digest, append-only files and raw.md by length, the commit (kept by
+    a ref), and the identity shown in the prompt."""
     last = next(islice(runs.finished(layout), 1, None), None)
     if head and (last is None or last.head != head) and dotgit.commit_of(layout.top, refs.KEEP + run_id) != head:
         refs.set_one(layout.top, refs.KEEP + run_id, head)
@@ -198,7 +198,7 @@ def _snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
 
 
 def snapshot_of(layout: Layout, name: str, head: str, at: str) -> dict[str, Any]:
-    """The snapshot of this moment: its content, whose objects are stored."""
+    """The snapshot of the present state; stores its objects."""
     state, ledger = State(layout), journal.read_ledger(layout)
     contents = {name: state.data(name) for name in names.MANAGED}
     return {
@@ -213,13 +213,13 @@ def snapshot_of(layout: Layout, name: str, head: str, at: str) -> dict[str, Any]
 
 
 def _entries(state: State, data: bytes | None) -> int:
-    """How many entries raw.md has ever had; -1 where curated.json does not say where it begins."""
+    """The number of entries that raw.md has ever had; -1 if curated.json lacks its start."""
     try:
         curated = pages.parse_curated(data)
     except BrokenFile:  # its readers report it
         return -1
     offset, before = (curated.offset, curated.folded) if curated.offset else (0, curated.first_seq)
-    size = max(0, state.length(names.RAW) - offset)  # somebody may have shortened it
+    size = max(0, state.length(names.RAW) - offset)  # it may have been shortened
     return before + state.part(names.RAW, offset, size).count(b"\n")
 
 
@@ -236,7 +236,7 @@ def _identity(layout: Layout, run_id: str) -> dict[str, str]:
 
 
 def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
-    """Write escalation.md once, where a person is needed. `known`: the features as just written."""
+    """Write escalation.md once, if a person is needed. `known`: the features as just written."""
     view = views.gather(layout, known)
     decision = rules.decide(view, now)
     if decision.word != "ESCALATE" or State(layout).exists(names.ESCALATION):
@@ -246,4 +246,4 @@ def escalate(layout: Layout, known: list[features.Feature], now: int) -> None:
     try:
         State(layout).put(names.ESCALATION, text.encode(), expect=ABSENT)
     except VersionConflict:
-        return  # another run said so at the same time
+        return  # another run escalated concurrently

@@ -1,4 +1,4 @@
-"""The first step of a run: find every fault before anything is written, then make the run's folder."""
+"""The first step of a run: find every fault before anything is written, then create the run's folder."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ UNCONFINED = "not confined: programs of this run can read and write all that you
 
 
 class RunRequest(Record):
-    """The request for a run: L0, from the environment and the command line. `again`: a feature of any status, back through its
-    validation; `looping`: run.sh goes on with what is due then."""
+    """The request for a run: L0, from the environment and the command line. `again`: rework a feature of any status;
+    `looping`: run.sh continues with what is due then."""
 
     layout: Layout
     role: str
@@ -55,8 +55,7 @@ class RunRequest(Record):
 
 
 class OpenedRun(Record):
-    """An open run, its lease, the agents to try in turn (none: the run is code alone), and the configured ones that are not
-    installed."""
+    """An open run, its lease, the agents to try in turn ([]: code only), and the configured ones that are not installed."""
 
     run: Run
     lease: Lease
@@ -65,8 +64,8 @@ class OpenedRun(Record):
 
 
 class ClaimedRun(Record):
-    """What a run found and claimed under the mission lock; its tree is not brought to its position yet. `live` and `raw`: the
-    state that it decided on, which another run may change from then on."""
+    """The state and claims of a run under the mission lock, before its tree is prepared. `live` and `raw`: the state
+    that it decided on, which other runs may change afterwards."""
 
     lease: Lease
     live: dict[str, list[Any]]
@@ -99,8 +98,8 @@ def asked(role: str, feature: str = "", *, again: bool = False) -> RunRequest:
 
 
 def open_run(want: RunRequest) -> OpenedRun:
-    """Settle dead runs, check everything, claim what the run is about, bring its tree, and open it. Raises a fault with nothing
-    changed, Busy where another run holds a claim."""
+    """Settle dead runs, check everything, claim the work, prepare the tree, and open the run. Raises a fault with
+    nothing changed, LockBusy if another run holds a claim."""
     layout = want.layout
     workspace_inputs.check_state(layout)
     try:
@@ -115,12 +114,12 @@ def open_run(want: RunRequest) -> OpenedRun:
         return _opened(want, claimed)
     except BaseException:
         claimed.lease.release()
-        recover.recover_dead(layout)  # the claim goes, and nothing has begun
+        recover.recover_dead(layout)  # release the claim; nothing has begun
         raise
 
 
 def _claim(want: RunRequest) -> ClaimedRun:
-    """Settle dead runs, carry out orders, and claim, under the mission lock."""
+    """Settle dead runs, apply orders, and claim, under the mission lock."""
     layout = want.layout
     starting.found(layout)
     with mission_lock.take(layout):
@@ -148,7 +147,7 @@ def _claimed(want: RunRequest) -> ClaimedRun:
     tier = confine.tier(layout, settings)
     configured = roles.agents_of(settings, role)
     if role.plans:
-        contract_log.load(layout)  # a fault here would otherwise show only after its agent was paid
+        contract_log.load(layout)  # else a fault would only appear after the agent was paid
     claims = _validated(layout, feature, queue if role.judges and not feature else [])
     _report_update(layout)
     agents, missing = _agents(want, role, configured, settings, feature)
@@ -221,7 +220,7 @@ def _opened(want: RunRequest, claimed: ClaimedRun) -> OpenedRun:
     for line in found.faults if found else ():
         console.print_line(console.sanitise(f"  left out: {line}"))
     tools, held = found.tools if found else None, workspace_inputs.playbooks(layout, tree.position.head)
-    if (tools and tools.restricts) or held:  # without the agents that cannot obey it, and with a person's own playbooks
+    if (tools and tools.restricts) or held:  # excludes agents that cannot enforce it, and uses a person's own playbooks
         agents, missing = _agents(want, claimed.role, claimed.configured, settings, claimed.feature, tools, held)
     run = OpenRun(
         layout=layout,
@@ -245,18 +244,18 @@ def _opened(want: RunRequest, claimed: ClaimedRun) -> OpenedRun:
 
 
 def _unconfined(layout: Layout, tier: str) -> list[str]:
-    """A line for the first run in a row that nothing confines."""
+    """A line for the first of consecutive unconfined runs."""
     last = next(iter(runs.finished(layout)), None)
     return [UNCONFINED] if tier == NONE and (last is None or last.confined) else []
 
 
 def _home(layout: Layout, claimed: ClaimedRun) -> str:
-    """The HOME of setup, services and checks where this run works, confined or not: what they write stays with the place."""
+    """The HOME of setup, services and checks of this run, confined or not, whose files stay with the tree."""
     return confine.home_of_checks(layout.top, claimed.tree.folder + ".home", claimed.settings.home)
 
 
 def _recorded(layout: Layout) -> dict[str, list[Any]]:
-    """The ledger; what it says of a managed file that people changed since the last snapshot has an object from now on."""
+    """The ledger; stores objects for managed files that people changed since the last snapshot."""
     rows, state = journal.read_ledger(layout), State(layout)
     for name, (digest, _) in rows.items():
         if digest and not os.path.exists(objects.path_of(layout, digest)):
@@ -265,7 +264,7 @@ def _recorded(layout: Layout) -> dict[str, list[Any]]:
 
 
 def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
-    """Record how the run opened; the feature of a role that commits is in progress from now on, `again` with all its tries."""
+    """Record the opening of the run; for a role that commits, the feature is now in progress, `again` with attempts reset."""
     layout = run.layout
     objects.keep(layout, run.context.live)
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
@@ -284,14 +283,14 @@ def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
 
 
 def _report_update(layout: Layout) -> None:
-    """Print a line where the last run used another version of the harness."""
+    """Print a line if the last run used another version of the harness."""
     last, now = next(runs.finished(layout), None), starting.version()
     if last and last.version not in ("", now):
         console.print_line(f"  the harness was updated: the last run had {last.version}, from here on it is {now}")
 
 
 def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) -> list[Claim]:
-    """The feature's claims; raises BrokenFile where any source of a prompt or a decision does not parse."""
+    """The feature's claims; raises BrokenFile if any source of a prompt or a decision does not parse."""
     contract.require(layout, [feature] if feature else swept)
     issues.load(layout)
     runs.totals(layout)
@@ -303,7 +302,7 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
 
 
 def _feature(want: RunRequest, role: Role, queue: list[Feature], live: list[Terms]) -> Feature | None:
-    """The requested feature; without one, for a role that commits, the next that is ready and that no run claims."""
+    """The requested feature; without one, for a role that commits, the next ready unclaimed one."""
     if role.judges and not queue:
         raise UsageFault(f"There is no plan yet, so nothing can be judged. Go on with: {command()}")
     if want.again and not (role.commits and want.feature):
@@ -314,7 +313,7 @@ def _feature(want: RunRequest, role: Role, queue: list[Feature], live: list[Term
             lease.require_free(live, lease.feature(feature.id))
         if role.commits and feature.status not in features.TRANSITIONS["start"] and not want.again:
             now = f"{command(role.name)} {feature.id} --again"
-            raise (LockBusy if want.looping else UsageFault)(  # a loop asks again: it has changed since
+            raise (LockBusy if want.looping else UsageFault)(  # a loop decides again after the change
                 f"{feature.id} is '{feature.status}': a {role.name} takes what is todo or failing. "
                 f"To have it worked on again: {now}   or when its turn comes: {command('feature retry')} {feature.id}"
             )
@@ -361,7 +360,7 @@ def agent_again(
     model: str,
     given: WorkspaceSnapshot | None,
 ) -> registry.Agent:
-    """An agent for the work of another run, which was `given` this workspace, by the configuration of now; raises Unavailable."""
+    """An agent, by the present configuration, to repeat a run that was `given` this workspace; raises Unavailable."""
     tools = given.tools if given else None
     known = registry.settings_of(layout, settings, name, context.role, feature, tools=tools)
     known = known.replace(attempt=context.attempt, feature=context.feature, model=model or known.model)

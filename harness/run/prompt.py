@@ -1,7 +1,6 @@
-"""Composes a prompt from a role's words and what is on disk; pure. The manifest lists the prompt's parts, in order.
-
-A part is text of ours, or exact bytes from disk with their source; concatenation rebuilds the prompt. The most stable parts
-come first, for prompt caches; what differs from run to run is in the Runtime context at the end.
+"""Composes a prompt from a role's text and files; pure. The manifest lists the prompt's parts, in order.
+A part is text of the harness, or exact bytes from disk with their source; concatenation rebuilds the prompt. The most
+stable parts come first, for prompt caches; run-specific facts are in the Runtime context at the end.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ PLAN_CHARS = 24_000
 SUMMARY_CHARS = 3_000
 RECEIPT_CHARS = 8_000
 COMMON = "roles/common.md"
-IDENTITY, ASKED, MEMORY = "## Your identity", "## SPEC.md", "## Memory"  # how their sections begin
+IDENTITY, ASKED, MEMORY = "## Your identity", "## SPEC.md", "## Memory"  # headings of their sections
 ENTRIES, RUNTIME = "### Entries to curate", "## Runtime context"
 
 
 class Part(Record):
-    """A part of the prompt. `source`: the path from which `data` comes (whole or a section), "" for text of ours."""
+    """A part of the prompt. `source`: the path from which `data` comes (whole or a section), "" for text of the harness."""
 
     data: bytes
     source: str = ""
@@ -70,7 +69,7 @@ class Material(Record):
 
 
 def compose(material: Material) -> list[Part]:
-    """The parts of the prompt; same material, same parts."""
+    """The parts of the prompt; deterministic."""
     return [*stable(material), *_memory(material), *_task(material), _runtime(material)]
 
 
@@ -93,21 +92,21 @@ def _ended(text: str) -> str:
 
 
 def cut(text: str, most: int, path: str) -> str:
-    """`text` up to `most` characters; a cut names the path of the rest."""
+    """Truncate `text` to `most` characters; the note on a cut names the path of the rest."""
     if len(text) <= most:
         return text
     return f"{text[:most]}\n[… {len(text) - most} characters left out; the rest is in {path} …]\n"
 
 
 def _role_words(role: Role) -> list[Part]:
-    """The words of all roles and those of this one."""
+    """The common text of all roles and that of this one."""
     common = cut(role.common, ROLE_CHARS, COMMON)
     own = words(role.words, role.path, len(common)).replace(source=f"roles/{role.name}.md")
     return [Part(data=_ended(common).encode(), source=COMMON), _text("\n"), own, _text("\n")]
 
 
 def words(text: str, path: str, before: int) -> Part:
-    """The words of a role, in the room that the `before` characters of all roles leave."""
+    """The text of a role, within the room left by the `before` characters of the common text."""
     return Part(data=_ended(cut(text, max(0, ROLE_CHARS - before), path).lstrip("\n")).encode(), source=path)
 
 
@@ -130,7 +129,7 @@ def identity(role: str, text: str, path: str) -> list[Part]:
 
 
 def workspace(sections: list[WorkspaceSection]) -> list[Part]:
-    """What people wrote for every agent here: instructions, skills, knowledge."""
+    """The sections that people wrote for every agent: instructions, skills, knowledge."""
     return [part for one in sections for part in _fenced(one.title, one.text, one.source)]
 
 
@@ -141,7 +140,7 @@ def _spec(material: Material) -> list[Part]:
 
 
 def spec(text: str, path: str, feature: Feature | None) -> list[Part]:
-    """The section with the spec; of a long one only what the feature names."""
+    """The section with the spec; of a long one only the sections that the feature names."""
     if len(text) > SPEC_CHARS and feature:
         named = [documents.section(text, heading) or "" for heading in feature.spec_refs]
         text = "\n".join(named) + f"\n[only the sections of this feature; the whole is in {path}]\n"

@@ -1,8 +1,8 @@
-"""Reconcile after an agent that was not confined: state has one writer, so what others changed is refused, kept and reported.
+"""Reconciles after an unconfined agent: state has one writer, so foreign changes are refused, kept and reported.
 
-An honest agent's mistakes are undone without loss; forgery by one that knows the harness is not the aim (docs/threat-model.md).
-What is right is what was committed, by this run, by others and by commands, up to now (`store/committed.py`).
-raw.md must keep its old bytes. config.toml, roles, STOP, PAUSE and STEER.md are a person's, and identities are of no mission.
+An honest agent's mistakes are undone without loss; deliberate forgery is out of scope (docs/threat-model.md). The
+reference is the committed state of all runs and commands so far (`state/committed_copy.py`). raw.md must keep its old
+bytes. config.toml, roles, STOP, PAUSE and STEER.md belong to a person, and identities to no mission.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ KEPT_OUT = "kept-out"  # the folder for files with secrets
 
 
 def accept_edits(layout: Layout) -> None:
-    """What people changed by hand in the state since is accepted; not while a run is open that is not behind glass, because
-    nobody can tell them from its agent."""
+    """Accept people's manual changes of the state, except while an unconfined run is open, since its agent could have
+    made them."""
     with State(layout).lock("state"):
         journal.finish_journal(layout)
         if all(one.sealed for one in lease.alive(layout)):
@@ -40,19 +40,18 @@ def accept_edits(layout: Layout) -> None:
             for name, row in journal.adopt(layout).items():
                 data = State(layout).data(name) if name in names.MANAGED and before.get(name) != row else None
                 if data is not None:
-                    objects.put(layout, data)  # so that the mission can be played back
+                    objects.put(layout, data)  # so that the mission can be replayed
 
 
 def keep_committed(layout: Layout) -> None:
-    """From here on every commit can be restored: an agent begins that could overwrite the state."""
+    """Keep committed content from now on, before an agent starts that could overwrite the state."""
     with State(layout).lock("state"):
         journal.finish_journal(layout)
         committed_copy.begin(layout)
 
 
 def state(run: StartedRun, outcome: Outcome) -> None:
-    """Restore the mission's state as it was committed; outcome.refused names what was refused, and a change of state ends the
-    run as `refused`."""
+    """Restore the committed state; outcome.refused lists refused changes, and a change of state ends the run as `refused`."""
     layout, restored = run.layout, list[str]()
     with State(layout).lock("state"):
         if committed_copy.is_kept(layout):
@@ -138,12 +137,12 @@ def _raw(run: StartedRun) -> list[str]:
 
 
 def _strays(run: StartedRun) -> list[str]:
-    """Move files that the layout does not know out of the state; the outcome stays as it is."""
+    """Move files unknown to the layout out of the state; the outcome stays as it is."""
     layout, state = run.layout, State(run.layout)
     known = {*names.MANAGED, *names.APPEND_ONLY, names.RAW}
     found = [name for name in state.list("") if name not in (*known, *OWN, *PEOPLES)]
     found += [name for one in state.list("memory") if (name := f"memory/{one}") not in known]
-    found = [name for name in found if not name.endswith(TEMPORARY)]  # of a writer who is at work
+    found = [name for name in found if not name.endswith(TEMPORARY)]  # of a live writer
     for name in found:
         files.move(os.path.join(layout.state, name), os.path.join(run.paths.refused, name))
     return found
@@ -152,10 +151,10 @@ def _strays(run: StartedRun) -> list[str]:
 def tree(run: StartedRun, outcome: Outcome) -> None:
     """Write the workplace as a tree, into outcome.tree. Where the role may not change it, restore it."""
     if not workplace.join(run):
-        return  # somebody removed the tree; nothing of the run is left in it
+        return  # the tree was removed, with the run's work
     if run.changes_tree:
         spec = run.layout.prefix + names.ASKED_SPEC
-        leave = {*run.context.untracked, spec}  # SPEC.md is a person's: no commit of a run has a change of it
+        leave = {*run.context.untracked, spec}  # SPEC.md is a person's: runs do not commit changes of it
         index = worktrees.index(run.checkout)
         done = repository.working_tree(run.checkout, index=index, parent=run.context.head, leave=leave)
         outcome.tree, outcome.kept_out = done.tree, done.kept_out
@@ -169,7 +168,7 @@ def tree(run: StartedRun, outcome: Outcome) -> None:
 
 
 def _look_for_secrets(run: StartedRun, outcome: Outcome, index: str) -> None:
-    """Files with a secret stay out of the commit: below refused/ of the run, and no more in its kept tree."""
+    """Move files with a secret out of the commit and the tree, to refused/ of the run."""
     if outcome.tree == run.context.tree:
         return
 
@@ -186,14 +185,15 @@ def _look_for_secrets(run: StartedRun, outcome: Outcome, index: str) -> None:
 
 
 def _refuse_spec(run: StartedRun, spec: str) -> list[str]:
-    """Keep what an agent wrote into SPEC.md of its tree; the tree's next run finds a person's there."""
+    """Keep an agent's changes of SPEC.md; the next run in the tree finds the person's version."""
     path = os.path.join(run.checkout, spec)
     _refuse(run, spec, (files.read(path) or b"") if os.path.isfile(path) and not os.path.islink(path) else b"")
     return [spec]
 
 
 def _restore_tree(run: StartedRun) -> list[str]:
-    """The kept tree as it was at open; what the agent changed in tracked files stays as a patch, its commits under a ref."""
+    """Restore the tree to its opening state; the agent's changes in tracked files stay as a patch, its commits under a
+    ref."""
     changed = repository.dirty(run.checkout)
     if changed:
         _refuse(run, PATCH, repository.patch(run.checkout, run.context.head))
@@ -203,7 +203,7 @@ def _restore_tree(run: StartedRun) -> list[str]:
 
 
 def _keep_commits(run: StartedRun) -> list[str]:
-    """A ref keeps where an agent that was not confined left the tree's HEAD, where that is another commit than at open."""
+    """Keep a ref to the tree's HEAD if an unconfined agent moved it to another commit."""
     now = run.context.head if run.sealed else repository.position(run.checkout).head
     return [] if now == run.context.head else _keep_commit(run, now)
 

@@ -1,4 +1,4 @@
-"""Carries out the recovery plan: finishes journals, restores state, settles dead runs. Idempotent: a kill at any point is
+"""Executes the recovery plan: finishes journals, restores state, settles dead runs. Idempotent: a kill at any point is
 safe. The caller holds the mission lock."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DIED = "the run died before it closed"
 
 
 class RestoredRun(Record):
-    """A run that died, after the state is restored. `said`: what else was done."""
+    """A dead run after the state is restored. `said`: further actions, in words."""
 
     run: StartedRun
     outcome: Outcome
@@ -42,8 +42,7 @@ class RestoredRun(Record):
 
 
 def recover_dead(layout: Layout) -> list[str]:
-    """`recover`, where needed; takes the mission lock for it. Where only a write was cut short, the remains
-    of that are removed."""
+    """`recover` under the mission lock, if needed. After a mere interrupted write, only its leftovers are removed."""
     needed = unsettled_runs.needs_recovery(layout)
     if not needed and not unsettled_runs.cut_short(layout):
         return []
@@ -56,8 +55,8 @@ def recover_dead(layout: Layout) -> list[str]:
 
 
 def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
-    """Settle all dead runs; one line for each thing done. What live runs hold is left alone. An unrestorable file raises
-    BrokenFile, or stays with `yielding`. The caller holds the mission lock."""
+    """Settle all dead runs without touching claims of live ones; returns one line per action. An unrestorable file
+    raises BrokenFile, or is accepted with `yielding`. The caller holds the mission lock."""
     suspects = unsettled_runs.unsettled(layout)
     done = _finish_journal(layout) + _finish_restore(layout)
     done += restore_objects(layout) if unsettled_runs.objects_lost(layout) else []
@@ -70,13 +69,13 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
     pids = {str(lease.terms_of(layout, run_id).pid) for run_id in dead}
     if died and not recovery_evidence.ledger(layout) and not any(one.context for one in died):
-        files.replace(layout.run_log, books)  # nothing else knows what it held
+        files.replace(layout.run_log, books)  # no other record has its content
     restored = {one.run: _restore(layout, one) for one in died if one.open}
     alone = lease.is_alone(layout)
-    if (alone or dead) and mission.exists(layout):  # alone also where no run died: a power cut brings a lock back
+    if (alone or dead) and mission.exists(layout):  # also without a dead run: a power cut can restore a lock
         workplace.clear_ref_locks(
             layout, dead, alone=alone
-        )  # before a commit of theirs is put on the mission's position
+        )  # before a commit of theirs lands on the mission's position
     older = migrations.is_due(layout) and alone
     if older:
         migrations.migrate(layout)  # on restored bytes, before any of them is parsed
@@ -93,15 +92,15 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
 
 
 def restore_objects(layout: Layout) -> list[str]:
-    """Restore the objects that were lost, as far as prompts hold their bytes; a line each for what is back and what is not."""
+    """Restore lost objects from prompts; returns a line each for restored and unrestorable ones."""
     count, gone = manifests.restore(layout)
     done = [f"restored {count} objects from the prompts that hold them"] if count else []
     return done + ([f"could not restore {len(gone)} objects: no prompt holds them"] if gone else [])
 
 
 def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
-    """Remove the temporary files of writers that are gone, also from where the runs that died wrote. While another run lives,
-    only those that name one of `pids`, the processes of the runs that died."""
+    """Remove the temporary files of dead writers, also in folders of dead runs. While another run lives, only those
+    that name one of `pids`, the processes of dead runs."""
     alone = lease.is_alone(layout)
     if not (alone or dead):
         return
@@ -115,7 +114,7 @@ def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
 
 
 def _carry_out(layout: Layout, step: RecoveryStep, restored: dict[str, RestoredRun]) -> str:
-    """Carry out one step of the plan; returns its line."""
+    """Execute one step of the plan; returns its line."""
     if step.do == recovery_plan.RELEASE:
         return _release(layout, step)
     run, line = layout.run(step.run), f"{step.run} {step.do}"
@@ -134,7 +133,7 @@ def _carry_out(layout: Layout, step: RecoveryStep, restored: dict[str, RestoredR
 
 
 def _remove_flat(folder: str) -> None:
-    """Remove a folder of plain files, where it exists."""
+    """Remove a folder of regular files, if it exists."""
     for name in files.names(folder):
         files.remove(os.path.join(folder, name))
     if os.path.isdir(folder):
@@ -142,7 +141,7 @@ def _remove_flat(folder: str) -> None:
 
 
 def _finish_journal(layout: Layout) -> list[str]:
-    """Finish a journal that a crash left; raises BrokenFile for one that the harness did not write."""
+    """Finish a journal that a crash left; raises BrokenFile for a foreign one."""
     files.make_folder(layout.locks)
     with State(layout).lock("state"):
         if not journal.finish_journal(layout):
@@ -152,7 +151,7 @@ def _finish_journal(layout: Layout) -> list[str]:
 
 
 def _finish_restore(layout: Layout) -> list[str]:
-    """Move the mission's position to the commit that its state was put back to."""
+    """Move the mission's position to the commit of its restored state."""
     row = State(layout).json(names.RESTORING)
     if row is None:
         return []
@@ -164,7 +163,7 @@ def _finish_restore(layout: Layout) -> list[str]:
 
 
 def _replace_run_log(layout: Layout, books: bytes) -> list[str]:
-    """Restore missing lines of the run log where no run died."""
+    """Restore missing lines of the run log without a dead run."""
     with State(layout).lock("state"):
         files.replace(layout.run_log, books)
         journal.adopt(layout)
@@ -172,7 +171,7 @@ def _replace_run_log(layout: Layout, books: bytes) -> list[str]:
 
 
 def _release(layout: Layout, step: RecoveryStep) -> str:
-    """Release a feature that is in progress although no run works on it."""
+    """Release a feature that is in progress without a run."""
     found = features.load(layout)
     features.move(features.find(found, step.feature), step.move)
     State(layout).put(names.FEATURES, features.render(found))
@@ -191,7 +190,7 @@ def _close_torn(layout: Layout) -> list[str]:
 
 
 def _restore(layout: Layout, died: DeadRun) -> RestoredRun:
-    """Restore the state where the run was not confined, as bytes, and only then parse it."""
+    """Restore the state of an unconfined run as bytes, and only then parse it."""
     run = StartedRun(layout=layout, context=died.context or _unknown(layout, died.run))
     outcome, said = Outcome(layout=layout, changes=Changes(), tree=run.context.tree), ""
     if not run.sealed:
@@ -214,12 +213,12 @@ def _restore(layout: Layout, died: DeadRun) -> RestoredRun:
     # without a transcript the cost of an agent is unknown, not zero
     outcome.usages = reported.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]
     since = time.time() - os.stat(run.paths.context).st_mtime
-    seconds = round(max(0.0, min(reported.seconds, since)), 3)  # an agent can write its transcript
+    seconds = round(max(0.0, min(reported.seconds, since)), 3)  # an agent can write its own transcript
     return RestoredRun(run=run, outcome=outcome, settings=settings, seconds=seconds, said=said)
 
 
 def _unknown(layout: Layout, run_id: str) -> RunContext:
-    """A context for a run that left none: the state as it is now."""
+    """A context for a run without one: the present state."""
     now, state = workplace.position(layout), State(layout)
     return RunContext(
         run=run_id,
@@ -236,7 +235,7 @@ def _unknown(layout: Layout, run_id: str) -> RunContext:
 
 
 def _asked(run: StartedRun, settings: Config) -> list[str]:
-    """The agents of the run, in turn; for a run without a context all that are configured, those that cost first."""
+    """The agents of the run, in turn; for a run without a context all configured ones, costly ones first."""
     if run.context.role != UNKNOWN:
         return run.context.agent
     own = [name for table in settings.roles.values() for name in config.agent_names(table.get("agent"))]

@@ -1,8 +1,8 @@
-"""What open runs reserve of the caps, so that runs at once do not spend one remainder twice.
+"""Reservations of the caps by open runs, so that concurrent runs do not spend the same remainder twice.
 
-A run reserves at open what a run of its role has cost at most lately, or all that is left where nothing is known; while it
-works, what it has used where that is more; and it is settled when the run closes. So the sum stays below the cap, but for
-what an agent spends between two of its reports.
+At its start a run reserves the recent maximum cost of its role, or the whole remainder if that is unknown; while it
+works, at least what it has used; the reservation ends with the run. So the sum stays below the cap, except for what an
+agent spends between two reports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOOKED_BACK = 50  # runs
 
 
 def others(layout: Layout, run_id: str) -> list[Terms]:
-    """The terms of the other runs that live."""
+    """The terms of the other live runs."""
     return [one for one in lease.alive(layout) if one.run != run_id]
 
 
@@ -45,8 +45,8 @@ def with_reserved(totals: Totals, live: Sequence[Terms]) -> Totals:
 def reserve(
     layout: Layout, settings: Config, live: Sequence[Terms], role: str, agents: Sequence[str]
 ) -> dict[str, Any]:
-    """{cost_usd, tokens} that a run of the role reserves, {} without a cap. Raises Busy where the open runs reserve all that is
-    left of one."""
+    """{cost_usd, tokens} that a run of the role reserves, {} without a cap. Raises LockBusy if open runs reserve the
+    whole remainder of one."""
     limits, totals = views.limits_of(settings), runs.totals(layout)
     taken = with_reserved(totals, live)
     full = rules.spent(limits, taken)

@@ -24,7 +24,7 @@ from harness.state.state import Changes, State
 from harness.workplace import environment, mission_lock, workplace
 from harness.workplace.recovery import unsettled_runs
 
-ANNOUNCED = "announced"  # in the cache: the notes that were shown, those about money without their numbers
+ANNOUNCED = "announced"  # cache of shown notes, those about money without numbers
 EXAMPLE = "examples/todo"
 IGNORE_LINE = "/{prefix}.harness"
 MAX_SHOWN_PATHS = 3
@@ -43,14 +43,14 @@ exec {python} -P {program} "$@"
 
 
 def start(layout: Layout) -> Mission:
-    """The mission of this folder, new where there is none; dead runs are settled first, where no run is alive. Raises
+    """The mission of this folder, created if missing; settles dead runs first, if no run is alive. Raises
     UsageFault (no repository, no or empty SPEC.md) or NeedsPerson (detached HEAD) with nothing written."""
     _finish_archiving(layout)
     if unsettled_runs.needs_recovery(layout) or unsettled_runs.cut_short(layout):
         for line in recover.recover_dead(layout):
             console.print_line(console.sanitise(f"  {line}"))
     if migrations.is_due(layout):
-        mission_lock.take(layout).release()  # raises Busy where a run of an older harness is under way
+        mission_lock.take(layout).release()  # raises LockBusy while a run of an older harness is open
     found(layout)
     made = mission.load(layout)
     temporary.remove_abandoned(f"{made.id}/check", f"{made.id}/replay", "verify", "try")
@@ -58,8 +58,8 @@ def start(layout: Layout) -> Mission:
 
 
 def put_away(layout: Layout, *, abandon: bool) -> list[str]:
-    """Put the mission of this folder away, where there is one, so that `start` begins another; what there is to say of it.
-    Raises the faults of `start` and of `archiving.archive` with nothing changed."""
+    """Archive the mission of this folder, if any, so that `start` begins another; returns messages. Raises the faults
+    of `start` and `archive` with nothing changed."""
     _finish_archiving(layout)
     if not mission.exists(layout):
         return []
@@ -74,7 +74,7 @@ def _finish_archiving(layout: Layout) -> None:
 
 
 def _require_startable(layout: Layout) -> Position:
-    """Where the repository is; raises the fault for which no mission can begin."""
+    """The position of the repository; raises the fault that prevents a mission."""
     first_commit.require(layout.project)
     first_commit.require_version(layout.top)
     require_spec(layout)
@@ -85,7 +85,7 @@ def _require_startable(layout: Layout) -> Position:
 
 
 def found(layout: Layout) -> None:
-    """Start a mission where there is none. A dead run proves that there is one, even where its files are gone."""
+    """Start a mission if there is none. A dead run proves that there is one, even if its files are gone."""
     _finish_archiving(layout)
     if mission.exists(layout) or unsettled_runs.needs_recovery(layout):
         return
@@ -107,7 +107,7 @@ def found(layout: Layout) -> None:
 
 
 def write(layout: Layout, made: Mission, git_record: bytes) -> None:
-    """The files with which a mission begins, in folders that exist."""
+    """Write the initial files of a mission, in existing folders."""
     changes = Changes()
     changes.put(names.MISSION, encoding.dump_json(made.asdict()))
     changes.put(names.GIT_RECORD, git_record)
@@ -116,13 +116,13 @@ def write(layout: Layout, made: Mission, git_record: bytes) -> None:
 
 
 def _own_branch(mission_id: str) -> str:
-    """The branch of a mission that did not begin on a branch of a person's."""
+    """The branch of a mission that did not begin on a person's branch."""
     return f"harness/{mission_id}"
 
 
 def lay_example(layout: Layout) -> list[str]:
-    """Copy the example's SPEC.md and playbooks into this folder; where there is no repository, make one and commit them.
-    Raises UsageFault, with nothing changed, where one of these files is there, or a mission."""
+    """Copy the example's SPEC.md and playbooks into this folder; without a repository, create one and commit them.
+    Raises UsageFault, with nothing changed, if one of these files, or a mission, exists."""
     source = os.path.join(home(), EXAMPLE)
     found = [os.path.join(folder, name) for folder, _, left in os.walk(source) for name in left]
     wanted = sorted(os.path.relpath(path, source) for path in found)
@@ -155,7 +155,7 @@ def announcement(layout: Layout) -> list[str]:
 
 
 def withheld(layout: Layout) -> list[str]:
-    """The names of what neither checks nor any configured agent gets of this environment."""
+    """The names of variables that are withheld from checks and all configured agents."""
     settings = config.load(layout)
     known = (roles.agents_of(settings, roles.load(layout, role)) for role in roles.known(layout))
     names = {name for found in known for name in found}
@@ -164,8 +164,7 @@ def withheld(layout: Layout) -> list[str]:
 
 
 def announced(layout: Layout) -> list[str]:
-    """What `announcement` says, and what is not passed on, as far as no earlier start of this mission has said it; from now on it
-    is said."""
+    """The `announcement` and withheld variables that no earlier start of this mission has shown; marks them as shown."""
     said = documents.recall(layout.cache, ANNOUNCED, "")
     known = set(said) if isinstance(said, list) else set()
     found = {line.rpartition(": ")[0]: line for line in announcement(layout)}
@@ -177,7 +176,7 @@ def announced(layout: Layout) -> list[str]:
 
 
 def require_spec(layout: Layout) -> None:
-    """Raises UsageFault where SPEC.md is absent or empty."""
+    """Raise UsageFault if SPEC.md is absent or empty."""
     text = mission.asked_spec_text(layout)
     if text is None or not text.strip():
         fault = f"There is no SPEC.md in {layout.project}" if text is None else f"{layout.asked_spec} is empty"
@@ -187,7 +186,7 @@ def require_spec(layout: Layout) -> None:
 
 
 def mission_above(layout: Layout) -> str:
-    """The nearest folder above the project, in its repository, that has a mission of its own; "" for none."""
+    """The nearest folder above the project, in its repository, with its own mission, or ""."""
     at = layout.within(layout.top)
     while at != layout.top:
         at = os.path.dirname(at)
@@ -197,8 +196,8 @@ def mission_above(layout: Layout) -> str:
 
 
 def located(layout: Layout) -> list[str]:
-    """What to say of a mission in a folder of a repository, of what a mission here does not see, and of states that come with
-    the repository."""
+    """Messages about a mission in a subfolder of a repository, about parts that it does not cover, and about committed
+    states."""
     found = [f"note: {line}" for line in [*gaps.find(layout, mission.asked_spec_text(layout) or ""), *_states(layout)]]
     if not layout.prefix:
         return found
@@ -219,13 +218,13 @@ def _states(layout: Layout) -> list[str]:
 
 
 def _used_already(layout: Layout) -> str:
-    """A line for what a mission that begins finds as its state and heeds; "" for none."""
+    """A line about existing state that a new mission will use, or ""."""
     there = [path for path in (layout.config, layout.hooks, layout.roles) if os.path.lexists(path)]
     return f"note: {USED.format(files=', '.join(map(layout.relative, there)))}" if there else ""
 
 
 def lay_out(layout: Layout) -> None:
-    """Make the folders, exclude them from git, and give them a minimal .git of their own, so that `git clean` skips them."""
+    """Create the folders, exclude them from git, and give them their own minimal .git, so that `git clean` skips them."""
     dotgit.exclude(layout.top, IGNORE_LINE.format(prefix="".join(map(_plain, layout.prefix))))
     for folder in (layout.runs, layout.locks, layout.objects, layout.snapshots, os.path.dirname(layout.raw)):
         files.make_folder(folder)
@@ -236,12 +235,12 @@ def lay_out(layout: Layout) -> None:
 
 
 def _plain(letter: str) -> str:
-    """A letter of a path in a pattern of git's, where it has no meaning of its own."""
+    """A character of a path, escaped for a git pattern."""
     return "\\" + letter if letter in "\\*?[" else letter
 
 
 def _first_commit(layout: Layout, branch: str) -> str:
-    """Make an empty first commit; a person's files stay uncommitted, and staged as they are."""
+    """Create an empty first commit; a person's files stay uncommitted, and staged as they are."""
     index = os.path.join(layout.locks, "first-index")
     persons = [*repository.untracked(layout.top), *repository.tracked_names(layout.top)]
     tree = repository.working_tree(layout.top, index=index, parent="", leave=persons).tree
@@ -261,9 +260,9 @@ def version() -> str:
 
 
 def write_generated(layout: Layout, project: str = "") -> None:
-    """Write two files where they differ: the `harness` command on an agent's PATH (this mission, this interpreter), and the
-    .ignore that keeps searches of agents out of transcripts and copies. `project`: where an agent sees the project, if not
-    where it is."""
+    """Write two files if they differ: the `harness` command on an agent's PATH (this mission, this interpreter), and
+    the .ignore that excludes transcripts and copies from agents' searches. `project`: the agent's path of the project,
+    if different."""
     main = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
     python, program, where, checkout = (
         encoding.shell_word(text) for text in (sys.executable, main, project or layout.project, home())

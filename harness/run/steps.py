@@ -32,8 +32,8 @@ LOOP = "HARNESS_LOOP"
 MAX_PID_DIGITS = 20
 REASON_CHARS = 140
 AGAIN = "--again"
-DRY = "--dry"  # whether the script starts: nothing else happens
-ATTEMPTS = 5  # to settle on files that a person edits at that moment
+DRY = "--dry"  # only check that the script starts
+ATTEMPTS = 5  # to settle on files that a person is editing
 
 
 def main(
@@ -44,8 +44,8 @@ def main(
 ) -> int:
     """One run of a role, and its exit code. Every role script ends in this call.
 
-    `prepare` precedes the prompt, and returns whether an agent is asked. `examine` may take its time with the reply (checks).
-    `settle` is quick: it holds the mission lock, and works on queue and contract as they are then.
+    `prepare` precedes the prompt, and returns whether to ask an agent. `examine` may take long (checks of the reply).
+    `settle` is quick: it holds the mission lock, and works on the present queue and contract.
     """
     if DRY in sys.argv[1:]:
         return errors.DONE
@@ -54,7 +54,7 @@ def main(
 
 
 class RoleSteps(Record):
-    """What a role does in the steps that differ from role to role."""
+    """The role-specific functions of the steps."""
 
     settle: Callable[[Run], None]
     prepare: Callable[[Run], bool] | None
@@ -62,7 +62,7 @@ class RoleSteps(Record):
 
 
 def _live_with_loop() -> int:
-    """End with the looping run.sh that started this process; its exit code where it is already gone, else 0."""
+    """Tie this process to the looping run.sh that started it; returns an exit code if that is gone, else 0."""
     word = os.environ.get(LOOP) or "0"
     if not (word.isascii() and word.isdigit() and len(word) < MAX_PID_DIGITS):
         raise UsageFault(
@@ -82,7 +82,7 @@ def _main(role: str, steps: RoleSteps) -> int:
         raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE] [{AGAIN}]")
     opened = opening.open_run(opening.asked(role, *named, again=AGAIN in sys.argv[1:]))
     run = opened.run.opened
-    if lane := os.environ.get(LANE):  # where there are several, run.sh cannot tell who will claim what is due
+    if lane := os.environ.get(LANE):  # with several lanes, run.sh cannot know which one claims the work
         console.print_line(f"> lane {lane}: {' '.join(filter(None, (role, run.context.feature)))}")
     try:
         result, signum = _carry_out(opened, steps)
@@ -104,7 +104,7 @@ def _main(role: str, steps: RoleSteps) -> int:
 
 
 def _carry_out(opened: OpenedRun, steps: RoleSteps) -> tuple[RunResult, int]:
-    """Steps two to six; gives the result and the signal that cut the run short, if one did."""
+    """Steps two to six; returns the result and the signal that interrupted the run, if any."""
     run, outcome, signum = opened.run.opened, opened.run.outcome, 0
     try:
         wanted = steps.prepare(opened.run) if steps.prepare else _set_up(run, outcome)
@@ -127,7 +127,7 @@ def _carry_out(opened: OpenedRun, steps: RoleSteps) -> tuple[RunResult, int]:
 
 
 def _cut(outcome: Outcome, fault: Interruption | GuardianKilled) -> int:
-    """The run ends as killed; gives the signal that did it."""
+    """End the run as killed; returns the signal."""
     signum = fault.signum if isinstance(fault, Interruption) else signal.SIGKILL
     outcome.ended = "killed"
     outcome.reason = str(fault) if signum == signal.SIGKILL else f"interrupted by signal {signum}"
@@ -135,9 +135,8 @@ def _cut(outcome: Outcome, fault: Interruption | GuardianKilled) -> int:
 
 
 def _settle_and_close(asked: Run, steps: RoleSteps) -> RunResult:
-    """Apply what the run did to the state as it is now, and close it, in one commit under the mission lock.
-
-    Where a person changed a file by hand in these milliseconds, it begins anew on what they wrote."""
+    """Apply the run's outcome to the present state and close it, in one commit under the mission lock. If a person
+    changes a file by hand meanwhile, it starts over on the new content."""
     run, outcome = asked.opened, asked.outcome
     ended, reason = outcome.ended, outcome.reason
     with mission_lock.held(run.layout):
@@ -160,7 +159,7 @@ def _settle_and_close(asked: Run, steps: RoleSteps) -> RunResult:
 
 
 def _set_up(run: OpenRun, outcome: Outcome) -> bool:
-    """Run the contract's setup in the tree of a role that commits, once a commit; its agent learns of a red one."""
+    """Run the contract's setup in the tree of a role that commits, once per commit; a red one is shown to its agent."""
     if run.changes_tree and contract.setup(run.layout):
         outcome.setup_fault = check_runs.setup_once(run.layout, outcome.contract, run.place())
         workplace.leave_untracked(run)
@@ -168,7 +167,7 @@ def _set_up(run: OpenRun, outcome: Outcome) -> bool:
 
 
 def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
-    """Write the prompt and its manifest (its parts in order); returns the text and the length of its stable beginning."""
+    """Write the prompt and its manifest (its parts in order); returns the text and the length of its stable prefix."""
     workspace_inputs.keep(run, run.given)
     gathered = _inputs.gather(run, outcome)
     parts = prompt.compose(gathered)
@@ -180,8 +179,8 @@ def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
 
 
 def take_reply(run: OpenRun, outcome: Outcome) -> None:
-    """The reply that `harness reply` saved, else the block in the agent's messages, with its notes and issues. An invalid one
-    ends as agent_error."""
+    """Take the reply saved by `harness reply`, else the block in the agent's messages, with its notes and issues. An
+    invalid one ends the run as agent_error."""
     state, name = State(run.layout), names.of_run(run.id, names.REPLY)
     data = state.data(name)
     kept = None if data is None else data.decode("utf-8", "replace")  # an agent can write this file directly
@@ -207,20 +206,20 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
 
 
 def settled(run: Run, settle: Callable[[Run], None]) -> None:
-    """Apply the reply with the role's own function; a run that did not end well only keeps its tree."""
+    """Apply the reply with the role's function; an interrupted run only keeps its tree."""
     opened, outcome = run.opened, run.outcome
     by_code = opened.role.curates and outcome.ended not in ("killed", "refused")  # compaction needs no agent
     if outcome.ended in runs.GOOD or by_code:
         settle(run)
         _ask_person(run)
         if outcome.feature and opened.changes_tree and outcome.feature.status == "in_progress":
-            worker.settle(run)  # a user's own role need not do it
+            worker.settle(run)  # so a user's own role need not do it
     elif opened.context.feature and opened.changes_tree:
         worker.cut_short(opened, outcome)
 
 
 def _ask_person(run: Run) -> None:
-    """The checkpoint that the agent asks for lands with what it did; what its prompt had of people is planned with its plan."""
+    """Stage the checkpoint requested by the agent, and mark people's requests in its prompt as planned with its plan."""
     outcome, asked = run.outcome, (run.outcome.reply or {}).get("checkpoint")
     if not (asked or outcome.said) or outcome.accepted is False:
         return
@@ -234,7 +233,7 @@ def _ask_person(run: Run) -> None:
 
 
 def line_of(result: RunResult) -> str:
-    """The summary of a run: one line, or the whole reason where a person must repair the agent."""
+    """The summary of a run: one line, or the whole reason if a person must repair the agent."""
     what = " ".join(part for part in (result.role, result.feature) if part)
     words = [word for word in (result.said, result.commit[:10]) if word]
     whole = result.reason.replace("\n", "\n    ") if result.outcome in thinking.NEEDS_HELP else ""
@@ -243,7 +242,7 @@ def line_of(result: RunResult) -> str:
 
 
 def exit_code(result: RunResult) -> int:
-    """0 for a settled run; 10 for a negative result of a run started by hand; 69 and 75 where no agent could answer."""
+    """0 for a settled run; 10 for a negative result of a run started by hand; 69 and 75 if no agent could answer."""
     if result.outcome in thinking.NEEDS_HELP:
         return errors.UNAVAILABLE
     if os.environ.get(LOOP):

@@ -28,12 +28,12 @@ NEEDS_HELP = ("auth", "config")
 RETRYABLE = ("limit", *NEEDS_HELP)
 STARTUP_SECONDS = 120.0
 MARK_SECONDS = 30.0
-PRINTED = ("output", "waits")  # goes into the transcript as output
-READ = ("output", "said", "whole")  # may mention a variable that the agent did not get
+PRINTED = ("output", "waits")  # written to the transcript as output
+READ = ("output", "said", "whole")  # may mention a withheld variable
 TAIL_CHARS = 4096
 UNWRITTEN = ("tick", "saying", "whole", *PRINTED)  # nothing to write, or written by pieces
 LOOKED_BACK = 50  # runs; many of them use no agent
-UNSTATED_SECONDS = 300  # how long an agent with a limit of unknown end is skipped, where another can answer
+UNSTATED_SECONDS = 300  # time to skip a rate-limited agent without retry-after, if another can answer
 
 
 def think(opened: OpenedRun, text: str, stable_bytes: int) -> None:
@@ -43,8 +43,8 @@ def think(opened: OpenedRun, text: str, stable_bytes: int) -> None:
     outcome.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in opened.agents])
     recorder, above = Recorder(run, outcome, opened.lease), temporary.create("agent", run.tag)
-    room = temporary.below(above, "own")  # beside it are folders that no agent can move: see builtin.equipment
-    tables.hold()  # as they are now: an update of the harness during the run does not mix two versions
+    room = temporary.below(above, "own")  # its siblings are folders that agents cannot move: see builtin.equipment
+    tables.hold()  # so that an update of the harness during the run does not mix versions
     try:
         with Inbox(run.paths.inbox, verbs.of(run)):
             for name, agent in opened.agents:
@@ -78,24 +78,24 @@ class Refusal(Record):
 def _waiting(outcome: Outcome, names: list[str]) -> dict[str, int]:
     """{agent: unix seconds} of agents with a limit from an earlier run, to be skipped until then."""
     known = {name: until for name, until in outcome.waits.items() if name in names}
-    return known if len(known) < len(names) else {}  # where all have a limit, all are tried
+    return known if len(known) < len(names) else {}  # if all are rate limited, all are tried
 
 
 def _remembered(run: OpenRun) -> dict[str, int]:
-    """The limits that the newest run with an agent recorded, as far as they are not over."""
+    """The unexpired rate limits recorded by the newest run with an agent."""
     last = next((result for result in islice(runs.finished(run.layout), LOOKED_BACK) if result.agents), None)
     now = clock.now()
     return {name: until for name, until in last.waits.items() if runs.waits(last.ended, until, now)} if last else {}
 
 
 def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
-    """Record which agent answered, and which could not. Where none answered and one has a limit, the run ends as limit."""
+    """Record which agent answered, and which could not. If none answered and one is rate limited, the run ends as limit."""
     answered = outcome.ended not in RETRYABLE
     limits = {one.agent: one.until for one in refused if one.outcome == "limit"}
     now = clock.now()
     for name, until in limits.items():
         outcome.waits[name] = min(until if until > now else now + UNSTATED_SECONDS, now + runs.MAX_STATED_SECONDS)
-    if limits and not answered:  # without a future time a back-off follows
+    if limits and not answered:  # without a future time, a back-off follows
         outcome.ended, outcome.until = "limit", min(until if until > now else 0 for until in limits.values())
     words = list(filter(None, (f"{outcome.agent} answered", outcome.reason))) if answered else []
     remedies = []
@@ -121,7 +121,7 @@ class Recorder:
         self._show_progress()
 
     def begin(self, agent: str) -> None:
-        """Following events come from this agent."""
+        """Attribute the following events to this agent."""
         self.outcome.usages.append(Usage(agent=agent))
         self.counted = self.output = ""
         self.stream.book(self.run.seconds(), "agent", agent)
@@ -148,32 +148,32 @@ class Recorder:
             self._show_progress()
         elif event.kind not in UNWRITTEN:
             self.stream.row(at, event.kind, event.text)
-        if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # the duration of a killed run, at least
+        if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # a lower bound for the duration of a killed run
             self.stream.book(at, "usage" if self.counted else "time", self.counted)
             self.marked = at
         self.spinner.draw(self.action)
 
     def explain(self, needs: tuple[str, ...]) -> None:
-        """Name what the end of the agent's output mentions and was not passed on; of a failure it is a part of the reason."""
+        """Report withheld variables that the end of the agent's output mentions; add them to the reason of a failure."""
         outcome = self.outcome
         outcome.not_passed = environment.mentioned(self.output, os.environ, self.run.settings.passed, needs)
         if outcome.ended not in runs.GOOD:
             outcome.take_not_passed()
 
     def _show_progress(self) -> None:
-        """The spinner shows how many features have passed, and the cost so far with what this run has reported."""
+        """Update the spinner with the number of passed features and the cost so far, including this run's."""
         if self.spinner.shown:
             found = self.outcome.features
             done = f"{len(features.passed(found))} of {len(found)} features" if found else ""
             self.spinner.progress = ", ".join(filter(None, [done, closing.cost_so_far(self.run, self.outcome)]))
 
     def overspent(self) -> str:
-        """The cap that is used up after usage reported since the last call, in words, else ""."""
+        """The cap exhausted by usage reported since the last call, in words, or ""."""
         reported, self.reported = self.reported, False
         return closing.overspent(self.run, self.outcome) if reported else ""
 
     def close(self) -> None:
-        """Make what was written durable."""
+        """Make the files durable."""
         self.spinner.clear()
         self.stream.close()
         self.stderr.close()
@@ -185,7 +185,7 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
     for event in answering:
         if isinstance(event, AgentEvent):
             recorder.note(event)
-            if event.kind == "did" and (cap := recorder.overspent()):  # only an action shows that the agent goes on
+            if event.kind == "did" and (cap := recorder.overspent()):  # only an action shows that the agent continues
                 outcome.ended, outcome.reason = "killed", f"ended at its cap: {cap}"
                 answering.close()
             continue
@@ -229,6 +229,6 @@ def _confinement(run: OpenRun, agent: Agent, folders: list[str]) -> Confinement 
 
 
 def _environment(run: OpenRun, agent: Agent, home: str) -> dict[str, str]:
-    """The environment of the agent, with the HOME of its tree where it has one."""
+    """The environment of the agent, with the HOME of its tree if it has one."""
     made = environment.of_agent(os.environ, run.tag, run.layout, run.id, run.settings.passed, agent.needs)
     return home_layer.variables(made, home, os.path.expanduser("~")) if home else made

@@ -1,4 +1,4 @@
-"""What a run's agents are given of the workspace; a mission without one pays for a few looks at the disk."""
+"""The workspace of a run's agents; a mission without one costs only a few stat calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_SHOWN_PATHS = 3
 
 
 def is_there(layout: Layout, settings: Config, folder: str) -> bool:
-    """Whether the checkout, or what lies outside the project, has anything of a workspace, or a run ever changed some of it."""
+    """Whether the checkout or an outer layer has workspace files, or a run ever changed some."""
     more = settings.workspace.get("additional_context", ())
     return places.is_there(layout, folder, places.user_of(settings), more, layout.workspace_log)
 
@@ -29,8 +29,8 @@ def is_there(layout: Layout, settings: Config, folder: str) -> bool:
 def look(
     layout: Layout, settings: Config, head: str, folder: str, reads: Collection[str], agents: Sequence[str]
 ) -> WorkspaceSnapshot | None:
-    """What the agents of a run at the commit `head`, in the checkout `folder`, are given; None where there is nothing. Says which
-    of them reads by itself what still waits for a person. Raises BrokenFile where a file of the workspace is malformed."""
+    """The workspace snapshot of a run's agents at the commit `head` in the checkout `folder`, or None. Prints which
+    agents read unaccepted changes by themselves. Raises BrokenFile for a malformed workspace file."""
     folder = folder or layout.top
     pages = "memory" in reads and State(layout).exists(names.MEMORY)
     if not (pages or is_there(layout, settings, folder)):
@@ -47,26 +47,26 @@ def look(
 
 
 def commit_of(layout: Layout) -> str:
-    """The commit whose workspace counts: the mission's, else the one that is checked out; "" where there is none, and what is on
-    disk does. A mission that the repository brings does not say it before it is accepted."""
+    """The commit of the effective workspace: the mission's, else the checked-out one; "" without one (the disk counts).
+    A mission committed in the repository is ignored until it is accepted."""
     if os.path.exists(layout.format) and grants.of_state(layout).is_accepted(layout):
         return str(workplace.position(layout).head)
     return dotgit.commit(layout.top) if os.path.lexists(f"{layout.top}/.git") else ""
 
 
 def check_state(layout: Layout) -> None:
-    """Raises Unavailable where the repository brings a `.harness`, with hooks and roles, that no person has accepted."""
+    """Raise Unavailable if the repository has a `.harness`, with hooks and roles, that no person has accepted."""
     grants.check_state(layout)
 
 
 def keep(run: StartedRun, found: WorkspaceSnapshot | None) -> None:
-    """Keep what the run is given besides its prompt."""
+    """Store the run's snapshot outside its prompt."""
     if found is not None:
         snapshot.keep(run.layout, run.id, found)
 
 
 def kept_of(where: Layout, run: str) -> WorkspaceSnapshot | None:
-    """What a past run was given besides its prompt; None for nothing."""
+    """The stored snapshot of a past run, or None."""
     if not State(where).exists(names.of_run(run, names.WORKSPACE)):
         return None
 
@@ -74,7 +74,7 @@ def kept_of(where: Layout, run: str) -> WorkspaceSnapshot | None:
 
 
 def again(where: Layout, run: str, target: Layout) -> WorkspaceSnapshot | None:
-    """The same, for its prompt to be fired again in `target`."""
+    """Copy the snapshot of a past run for a replay in `target`."""
     if not State(where).exists(names.of_run(run, names.WORKSPACE)):
         return None
 
@@ -82,13 +82,13 @@ def again(where: Layout, run: str, target: Layout) -> WorkspaceSnapshot | None:
 
 
 def note_changes(run: StartedRun, outcome: Outcome, settings: Config) -> None:
-    """Record what the run's commit changed of the workspace; until a person accepts it, what counted before counts."""
+    """Record workspace changes of the run's commit; until a person accepts them, the previous versions stay effective."""
     layout = run.layout
     if not outcome.commit or outcome.changed == []:
         return
     parent = outcome.commit + "^"
     changed = outcome.changed
-    if changed is None:  # recovery found the commit, and nothing more
+    if changed is None:  # recovery found only the commit
         changed = [path for _, path in repository.changed(layout.top, parent, outcome.commit)]
     paths = places.watched(layout, changed, settings.workspace.get("additional_context", ()), registry.READ_BY_CLIS)
     if not paths:
@@ -100,8 +100,8 @@ def note_changes(run: StartedRun, outcome: Outcome, settings: Config) -> None:
 
 
 def playbooks(layout: Layout, head: str) -> dict[str, bytes | None]:
-    """{path in the project: its bytes that count, None for no file} of playbooks that runs changed and that wait for a person at
-    this commit. 0 git calls where there are none."""
+    """{path in the project: effective bytes, None for no file} of playbooks whose changes by runs wait for a person at
+    this commit. 0 git calls without any."""
     rows = acceptance.newest(layout) if State(layout).length(names.WORKSPACE_LOG) else {}
     known = {
         path: row for path, row in rows.items() if places.kind_of(path[len(layout.prefix) :], ()) == places.PLAYBOOKS
@@ -114,14 +114,14 @@ def playbooks(layout: Layout, head: str) -> dict[str, bytes | None]:
 
 
 def words(waits: Sequence[str]) -> list[str]:
-    """What a person is told of files of the workspace that wait for them."""
+    """The message for a person about waiting workspace files."""
     more = f" and {len(waits) - MAX_SHOWN_PATHS} more" if len(waits) > MAX_SHOWN_PATHS else ""
     named = f"{', '.join(waits[:MAX_SHOWN_PATHS])}{more}"
     return [f"runs changed {named}; what counted before counts until: {command('workspace accept')}"] if waits else []
 
 
 def waiting(layout: Layout) -> list[str]:
-    """The paths of the workspace that wait for a person at the mission's position. 0 git calls where no run changed any."""
+    """The workspace paths that wait for a person at the mission's position. 0 git calls if no run changed any."""
     if not State(layout).length(names.WORKSPACE_LOG):
         return []
 

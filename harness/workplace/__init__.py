@@ -1,1 +1,1 @@
-"""Where a run works, what it may touch, and how its state is protected and restored: one run holds the mission lock."""
+"""The workplace of a run, its confinement, and the protection and recovery of its state under the mission lock."""

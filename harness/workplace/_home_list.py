@@ -1,5 +1,4 @@
-"""What of a person's HOME is there for the programs of a run: what home.txt lists, what PATH and variables lead to, and what
-config.toml shows."""
+"""The visible paths of a person's HOME for programs of a run: by home.txt, PATH, variables and config.toml."""
 
 from __future__ import annotations
 
@@ -15,21 +14,21 @@ from harness.workplace import _logins
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "home.txt")
 SEEN, OPENED, FRESH, LOGIN, COPY, SETTINGS = "seen", "opened", "fresh", "login", "copy", "settings"
 GIT, KEY, NAMED, MOVED, UNSET = "git", "key", "named", "moved", "unset"
-ALL = "/"  # among the paths that are shown
+ALL = "/"  # among the shown paths: everything
 GIT_FILES = (".gitconfig", ".config/git/config")
-PROGRAMS = ("bin", "sbin", ".bin", "shims")  # folders beside which a program finds the rest of itself
+PROGRAMS = ("bin", "sbin", ".bin", "shims")  # program folders of an installation
 PARTS = ("lib", "lib64", "libexec", "share")
-SYSTEM = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")  # nothing there leads into a HOME
+SYSTEM = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")  # never lead into a HOME
 SHARED = ("", ".config", ".local", ".local/share", ".local/state", ".cache")  # never seen whole for a program in them
 NAMES_A_FILE = re.compile(
     r"(?im)^\s*(?:cafile|ca-file|cert|cacert|cainfo|ca_certificate|ssl-?ca(?:info|path)|ssl_verify|excludesfile"
     r"|attributesfile)\s*[=:]\s*[\"']?([^\s\"'][^\"'\n]*)"
 )
-MAX_LINKS = 8  # from one to the next
+MAX_LINKS = 8  # in a chain
 
 
 class HomeEntry(NamedTuple):
-    """A line of home.txt: a path below HOME, how it is there, and its variables."""
+    """A line of home.txt: a path below HOME, its kind, and its variables."""
 
     path: str
     how: str
@@ -37,8 +36,8 @@ class HomeEntry(NamedTuple):
 
 
 class Person(NamedTuple):
-    """A person's HOME. `places`: {path below HOME: the folder elsewhere that a variable names for it}. Of what is there, as
-    paths below HOME: `seen` (an empty one is all of HOME), what config.toml has `shown` of it, and the `hidden` below."""
+    """A person's HOME. `places`: {path below HOME: another folder that a variable names for it}. Paths below HOME:
+    `seen` (visible; "" is all of HOME), `shown` (by config.toml), and `hidden` ones below."""
 
     home: str
     places: Mapping[str, str]
@@ -48,18 +47,18 @@ class Person(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether all is seen but what is hidden."""
+        """Whether everything except hidden paths is visible."""
         return "" in self.seen
 
     def at(self, path: str) -> str:
-        """Where a path below HOME is."""
+        """The absolute path of a path below HOME."""
         for below, folder in self.places.items():
             if is_in(path, below):
                 return folder + path[len(below) :]
         return os.path.join(self.home, path) if path else self.home
 
     def below(self, path: str) -> str | None:
-        """The path below HOME of what is there; None for what is elsewhere."""
+        """The relative path below HOME; None if it is elsewhere."""
         for below, folder in self.places.items():
             if is_in(path, folder):
                 return below + path[len(folder) :]
@@ -67,16 +66,16 @@ class Person(NamedTuple):
         return path[len(tops[0]) + 1 :] if tops else None
 
     def installed(self, path: str) -> list[str]:
-        """What a program below HOME needs: its installation, else itself; nothing elsewhere."""
+        """The installation of a program below HOME, else the program itself; [] if it is elsewhere."""
         below = self.below(path)
         return [] if below is None else [self.at(part) for part in _installed(self, below) or [below]]
 
     def parts(self, path: str) -> list[str]:
-        """This folder of an installation; of one that is shared with other things of a person, the parts of the installation."""
+        """This installation folder; if it is shared with other files of a person, only the parts of the installation."""
         return [f"{path}/{name}" for name in ("bin", *PARTS)] if self.below(path) in SHARED else [path]
 
     def how(self, path: str) -> str:
-        """How a path is there that is, or is below, a seen one."""
+        """The kind of a path at or below a visible one."""
         entry = _known().get(path) or next((one for pattern, one in _patterns() if pattern.fullmatch(path)), None)
         how = entry.how if entry else SEEN
         if how == SETTINGS and (self.whole or any(is_in(path, one) for one in self.shown)):
@@ -97,7 +96,7 @@ def entries(*hows: str) -> list[HomeEntry]:
 
 @functools.cache
 def _known() -> dict[str, HomeEntry]:
-    """{path: its entry} of what can be met below a folder; a folder above one is opened, so that it can be there in its way."""
+    """{path: its entry} of the known paths; parents of an entry count as opened folders."""
     found = {entry.path: entry for entry in entries(SEEN, OPENED, FRESH, COPY, SETTINGS)}
     return {**{path: HomeEntry(path, OPENED, []) for below in found for path in above(below)}, **found}
 
@@ -109,17 +108,17 @@ def _patterns() -> list[tuple[re.Pattern[str], HomeEntry]]:
 
 
 def above(path: str) -> list[str]:
-    """The paths above this one, HOME itself as an empty one."""
+    """The parent paths, with "" for HOME itself."""
     return ["", *(path[:at] for at, sign in enumerate(path) if sign == "/")]
 
 
 def is_in(path: str, folder: str) -> bool:
-    """Whether a path is this folder or below it; all are below an empty one."""
+    """Whether a path is at or below this folder; every path is below ""."""
     return not folder or path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def elsewhere(env: Mapping[str, str], home: str) -> dict[str, str]:
-    """{path below HOME: the folder that a variable names for it}, where that is outside HOME or at another place of it."""
+    """{path below HOME: the folder that a variable names for it}, if that differs."""
     known = [(entry.path, name[1:]) for entry in entries(OPENED, MOVED) for name in entry.variables if name[0] == "="]
     named = {below: env[name].rstrip("/") for below, name in known if os.path.isabs(env.get(name, ""))}
     usual = {below: os.path.join(home, below) for below in named}
@@ -131,7 +130,7 @@ def elsewhere(env: Mapping[str, str], home: str) -> dict[str, str]:
 
 
 def person(home: str, env: Mapping[str, str], shown: Iterable[str] = ()) -> Person:
-    """What is on the list is seen, and these paths below HOME; with ALL among them, all but keys."""
+    """A person's HOME with the listed and these paths visible; with ALL among them, everything except keys."""
     one = Person(home, elsewhere(env, home), (), tuple(shown))
     if ALL in one.shown:
         keys = [entry.path for entry in entries(KEY) if not any(is_in(entry.path, path) for path in one.shown)]
@@ -148,12 +147,12 @@ def person(home: str, env: Mapping[str, str], shown: Iterable[str] = ()) -> Pers
 
 
 def everything() -> list[str]:
-    """What is shown where HOME is as it is."""
+    """The shown paths when HOME is used unchanged."""
     return [ALL, *(entry.path for entry in entries(KEY))]
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    """The paths that are in no other one, each once."""
+    """The distinct paths that are not below another."""
     found: list[str] = []
     for path in sorted(set(paths)):
         if not any(is_in(path, one) for one in found):
@@ -162,7 +161,7 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 
 def _settings(one: Person) -> tuple[list[str], list[str]]:
-    """The files of settings that hold no login, and those that do."""
+    """(settings files without credentials, settings files with them)."""
     texts = {entry.path: _text(one, entry.path) for entry in entries(SETTINGS)}
     logins = [path for path, text in texts.items() if _logins.without(text) != text]
     copies = [entry.path for entry in entries(COPY) if entry.path not in GIT_FILES]
@@ -170,13 +169,13 @@ def _settings(one: Person) -> tuple[list[str], list[str]]:
 
 
 def _text(one: Person, path: str) -> str:
-    """The text of a file of settings, empty where there is none."""
+    """The text of a settings file, "" if absent."""
     theirs = one.at(path)
     return os.fsdecode(files.read(theirs) or b"") if os.path.isfile(theirs) else ""
 
 
 def _named(one: Person, env: Mapping[str, str]) -> list[str]:
-    """What variables, and settings about certificates and about what git leaves out, name below HOME, and can be seen whole."""
+    """Paths below HOME named by variables and by settings for certificates and git excludes, which may be fully visible."""
     variables = [name.lstrip("=") for entry in entries(SEEN, OPENED, NAMED) for name in entry.variables]
     named = [path for name in variables for path in env.get(name, "").split(os.pathsep)]
     for path in [*GIT_FILES, *(entry.path for entry in entries(SETTINGS))]:
@@ -187,7 +186,7 @@ def _named(one: Person, env: Mapping[str, str]) -> list[str]:
 
 
 def _led_to(one: Person, env: Mapping[str, str], roots: list[str]) -> Iterator[str]:
-    """What the PATH leads to below HOME: its folders, and what links in them lead to, each with what is installed with it."""
+    """Paths below HOME reached through PATH: its folders and the targets of links in them, with their installations."""
     known = [*roots, *(entry.path for entry in entries(KEY))]
     path = [folder for folder in env.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
     for folder in path:
@@ -204,7 +203,7 @@ def _led_to(one: Person, env: Mapping[str, str], roots: list[str]) -> Iterator[s
 
 
 def _links(folder: str) -> Iterator[str]:
-    """Where the links in a folder lead, step by step."""
+    """The targets of the links in a folder, step by step."""
     try:
         with os.scandir(folder) as entries:
             links = [entry.path for entry in entries if entry.is_symlink()]
@@ -220,7 +219,7 @@ def _links(folder: str) -> Iterator[str]:
 
 
 def _installed(one: Person, path: str) -> list[str]:
-    """The folder that a program below HOME is installed in; where that may hold other things of a person, its known parts."""
+    """The installation folder of a program below HOME; if it may contain other files of a person, its known parts."""
     folder = os.path.dirname(path)
     if os.path.basename(folder) not in PROGRAMS:
         return [] if _is_shared(one, folder) else [folder]
@@ -232,7 +231,7 @@ def _installed(one: Person, path: str) -> list[str]:
 
 
 def _is_shared(one: Person, folder: str) -> bool:
-    """Whether a folder may hold more than one installation: settings, logins, other projects."""
+    """Whether a folder may contain more than one installation: settings, credentials, other projects."""
     if "/" not in folder and folder[:1] not in ("", "."):
         return not any(os.path.isdir(one.at(f"{folder}/{name}")) for name in PARTS)
     return folder in SHARED or os.path.dirname(folder) in SHARED

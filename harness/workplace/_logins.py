@@ -1,4 +1,4 @@
-"""Settings of tools without the logins in them: what is left says where packages are, and not who may have them."""
+"""Removes credentials from settings of tools, so that the rest still locates packages."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from harness.base import redaction
 
 Pairs = Sequence[Sequence[str | None]]
 
-LONG = "token|passw|passphrase|secret|credential|apikey|api_key|keyfile|proxyuser"  # anywhere in the name of a setting
+LONG = "token|passw|passphrase|secret|credential|apikey|api_key|keyfile|proxyuser"  # anywhere in a setting's name
 SHORT = "auth|oauth2?|key|user|username|login|cookie|header|netrc|password_command"  # as a word of it
 CAMEL = "Auth|Key|User|Login"
 NAMED = re.compile(rf"(?i:{LONG})|(?<![A-Za-z])(?i:{SHORT})(?![A-Za-z])|(?<=[a-z0-9])(?:{CAMEL})(?![a-z])")
 KEPT = re.compile(r"(?i)registry\s*$")  # `@my-auth:registry`: an address
 SEPARATOR = re.compile(r"=|:\s")  # of a name and its value, in any of these formats
-BUNDLER = re.compile(r"BUNDLE_\w+__")  # a server that has a login as its value
+BUNDLER = re.compile(r"BUNDLE_\w+__")  # a server with credentials as its value
 OPTION = re.compile(r"-[uUHE]\b")  # of curl
 INLINE = re.compile(r"[{,]\s*([\w.-]+)\s*[=:]")  # the names in an inline table
 IN_ADDRESS = re.compile(
@@ -28,13 +28,13 @@ IN_XML = re.compile(
 
 
 def without(text: str) -> str:
-    """The text of a settings file (ini, TOML, YAML, XML, properties) without logins."""
+    """The text of a settings file (ini, TOML, YAML, XML, properties) without credentials."""
     text = IN_XML.sub("", text) if text.lstrip().startswith("<") else "".join(_kept(text.splitlines(keepends=True)))
     return _plain(text)
 
 
 def without_in_git(config: Pairs) -> list[list[str | None]]:
-    """The same for the (key, value) pairs of git's configuration: a key may hold an address, too."""
+    """The same for (key, value) pairs of git's configuration, whose keys may also contain URLs."""
     return [[_plain(str(key)), None if value is None else _plain(value)] for key, value in config]
 
 
@@ -45,7 +45,7 @@ def _plain(text: str) -> str:
 
 
 def _kept(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that name no login, nor go on with the value of one: by brackets, or further in."""
+    """The lines that neither name a credential nor continue its value, by brackets or indentation."""
     brackets, indent = 0, -1  # of the login above; -1 for none
     for line in lines:
         if brackets > 0:

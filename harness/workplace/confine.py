@@ -1,7 +1,7 @@
-"""What the processes of a run may touch: its tree, its temporary folder, and what trust or the adapter names.
+"""The confinement rules of a run's processes: they write its worktree, its temporary folder, and paths by trust or adapter.
 
-The rest of the machine is read-only to them; of a person's HOME what home.txt lists is there, and sockets and other missions
-are not. `process/confine.py` has the mechanism, this module the rules.
+The rest of the machine is read-only; of a person's HOME only paths in home.txt are visible; sockets and other missions
+are hidden. `process/confine.py` has the mechanism.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ UNCONFINED = (
 
 
 def tier(layout: Layout, settings: Config) -> str:
-    """The tier of confinement of this mission here, `none` where there is none; raises Unavailable where another is required."""
+    """The mission's tier of confinement on this machine, or `none`; raises Unavailable if a missing tier is required."""
     if settings.confine == "off":
         return confine.NONE
     found = _available(layout)
@@ -52,7 +52,7 @@ def tier(layout: Layout, settings: Config) -> str:
 
 
 def open_network(layout: Layout, settings: Config, how: str) -> str:
-    """In one line that this tier does not hold the mission's `network`; "" where it does."""
+    """A warning if this tier does not enforce the mission's `network`; "" if it does."""
     if settings.network is True or how == confine.BUBBLEWRAP:
         return ""
     tier = 'confine = "off"' if settings.confine == "off" else f"tier: {how}"
@@ -72,9 +72,9 @@ def _available(layout: Layout) -> str:
 def of_conversation(
     layout: Layout, settings: Config, folder: str, results: str, environment: Mapping[str, str] | None = None
 ) -> tuple[Confinement | None, dict[str, str]]:
-    """(the confinement, the environment) of the commands and servers of a conversation: they write in `folder`, but not where
-    git, the harness or a program on PATH is, and in a HOME layer of their own. No confinement where config.toml says so.
-    `environment`: by default what passes of this process's. Raises Unavailable where nothing confines."""
+    """(confinement, environment) of a conversation's commands and servers: they write in `folder`, except where git,
+    the harness or a program on PATH is, and in their own HOME layer. No confinement if config.toml says so.
+    `environment`: by default the passing part of this process's. Raises Unavailable without a tier."""
     environment = variables.passing(os.environ) if environment is None else environment
     if settings.confine == "off":
         return None, dict(environment)
@@ -83,15 +83,15 @@ def of_conversation(
     known, real = _of_runs(layout, settings, folder, how), os.path.expanduser("~")
     name, talk = (encoding.digest(os.fsencode(os.path.realpath(path)))[:12] for path in (folder, results or folder))
     own = home_of_clone(os.path.join(state_home(), f"conversation-{name}.home"), settings.home)
-    room = os.path.join(own + ".tmp", talk)  # each conversation has one: its subagents have folders there
+    room = os.path.join(own + ".tmp", talk)  # per conversation, with the folders of its subagents
     files.make_folder(room)
     top = os.path.realpath(folder)
     spared = [path for path in [*protected(layout), os.path.join(top, ".git")] if path != top and _is_in(path, top)]
     if _is_in(os.path.realpath(real), top):
-        opened = []  # what a person's shell reads at its start is there
+        opened = []  # it has the startup files of a person's shell
     elif how == confine.LANDLOCK and spared:
         opened = _opened(top, spared)
-    else:  # a folder that is a mount itself cannot be renamed, which would take a spared one in it away
+    else:  # mount the folder itself, so that it cannot be renamed with a spared one inside
         opened = [top, *dict.fromkeys(above for path in spared for above in _between(path, top))]
     known = of_agent(layout, known, [*opened, own, room], settings.trust, ())
     shown = [*known.glass.readable, *filter(os.path.exists, spared), *filter(None, [results])]
@@ -101,16 +101,15 @@ def of_conversation(
 
 
 def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confinement | None:
-    """The confinement of what runs in this tree; None without a tier. The folders to write in come with each program.
-
-    What is not listed of HOME, and the trees of other missions, are hidden."""
+    """The confinement of programs in this tree; None without a tier. Each program adds its writable folders. Unlisted
+    paths of HOME, and the trees of other missions, are hidden."""
     if how == confine.NONE:
         return None
     return _of_runs(layout, settings, os.path.dirname(tree), how)
 
 
 def _of_runs(layout: Layout, settings: Config, own: str, how: str) -> Confinement:
-    """The confinement of what sees this folder, and what it needs of the mission."""
+    """A confinement that can read this folder and the required parts of the mission."""
     shared = settings.network == "loopback" and how == confine.BUBBLEWRAP
     glass = _reading(own, *_ours(layout), shown=settings.home).replace(network=NETWORKS[bool(settings.network)])
     return Confinement(glass=glass, tier=how, holder=_network() if shared else 0)
@@ -121,14 +120,14 @@ def _network() -> int:
 
 
 def home_of_checks(project: str, folder: str, shown: Sequence[str] = ()) -> str:
-    """The HOME of checks, services and setup, made in `folder`: links to what is there of a person's HOME (`shown` besides the
-    list), and what tools write there."""
+    """Make the HOME of checks, services and setup in `folder`: links to the visible paths of a person's HOME (the list
+    and `shown`), and files that tools write."""
     return home_layer.make(folder, _person(shown), _common(project))
 
 
 def home_of_agent(project: str, tree: str, below: str = "", adapter: Iterable[str] = ()) -> str:
-    """The HOME of the tree's agents, over that of its setup (`below`, where it is made already): no check reads what an agent
-    leaves in it. It has links to the folders and files of the agent's `adapter` below a person's HOME."""
+    """Make the HOME of the tree's agents over that of its setup (`below`, if it exists), so that checks do not read an
+    agent's files. It links to the folders and files of the agent's `adapter` below a person's HOME."""
     made = home_layer.make(
         tree + ".agent", Person(below or home_of_checks(project, tree + ".home"), {}, ("",)), _common(project)
     )
@@ -137,29 +136,29 @@ def home_of_agent(project: str, tree: str, below: str = "", adapter: Iterable[st
 
 
 def home_of_clone(folder: str, shown: Sequence[str] = ()) -> str:
-    """The HOME of checks in a fresh clone, made in `folder`: as `home_of_checks`, and nothing in it leads to a project."""
+    """Make the HOME of checks in a fresh clone in `folder`: as `home_of_checks`, without links to a project."""
     return home_layer.make(folder, _person(shown))
 
 
 def _person(shown: Iterable[str] = ()) -> Person:
-    """A person's HOME, with what the PATH leads to, and the interpreter of this process."""
+    """A person's HOME, with the programs on PATH and this process's interpreter."""
     path = [os.environ.get("PATH", ""), os.path.dirname(sys.executable)]
     return _home_list.person(os.path.expanduser("~"), {**os.environ, "PATH": os.pathsep.join(path)}, shown)
 
 
 def of_stranger(folder: str = "") -> Confinement | None:
-    """What a check may touch that no mission started: its folders; the git of `folder`, but no trees of missions, can be read.
-    None where there are no mounts."""
+    """The confinement of a check outside a mission: it writes its folders and reads the git of `folder`; trees of
+    missions are hidden. None without mounts."""
     if confine.available()[0] != confine.BUBBLEWRAP:
         return None
     return Confinement(glass=_reading(*([_common(folder)] if folder else [])), tier=confine.BUBBLEWRAP)
 
 
 def _reading(*own: str, shown: Sequence[str] = ()) -> Glass:
-    """What can be read: these folders, and of HOME what is listed or `shown`. The trees of missions are not there."""
+    """A read-only Glass: these folders, and the paths of HOME that are listed or `shown`. Trees of missions are hidden."""
     home, tops = os.path.realpath(os.path.expanduser("~")), [path for path in own if path]
     if home == "/" or any(_is_in(home, os.path.realpath(path)) for path in tops):
-        shown = [_home_list.ALL, *shown]  # a folder that holds the HOME
+        shown = [_home_list.ALL, *shown]  # a folder that contains HOME
     person = _person(shown)
     closed = [] if person.whole else [home, *map(person.at, person.places)]
     hidden = [*closed, *filter(os.path.lexists, map(person.at, person.hidden)), state_home()]
@@ -167,15 +166,15 @@ def _reading(*own: str, shown: Sequence[str] = ()) -> Glass:
 
 
 def without(known: Confinement, folders: Iterable[str]) -> Confinement:
-    """`known` where these folders are empty, and so are all missions' trees."""
+    """`known` with these folders and all missions' trees hidden."""
     gone = list(dict.fromkeys(map(os.path.realpath, [*folders, state_home()])))
     shown = [path for path in known.glass.readable if not any(_is_in(os.path.realpath(path), one) for one in gone)]
     return known.replace(glass=known.glass.replace(readable=shown, hidden=[*known.glass.hidden, *gone]))
 
 
 def moved(layout: Layout, known: Confinement, mounts: Iterable[tuple[str, str, bool]]) -> Confinement:
-    """`known` with other folders in the place of the mission's: (path inside, the folder seen there, writable) each. What of the
-    mission lies elsewhere is not there."""
+    """`known` with other folders mounted over the mission's: (path inside, host folder, writable) each. The rest of the
+    mission is hidden."""
     there = {inside: (folder, write) for inside, folder, write in mounts}
     ours = [layout.project, layout.top, layout.state, _common(layout.top)]
     shown = [path for path in known.glass.readable if path not in ours and path not in there]
@@ -198,20 +197,20 @@ def _common(project: str) -> str:
 
 
 def _ours(layout: Layout) -> list[str]:
-    """The mission's own folders, to be seen where checks and agents of a mission run, and the harness."""
+    """The mission's folders that its checks and agents must see, and the harness."""
     common = _common(layout.top)
     ours = [layout.project, layout.top, layout.state, common, *_borrowed(common), home(), identity_folder()]
     return [folder for folder in (*ours, os.path.dirname(os.path.dirname(files.__file__))) if os.path.isdir(folder)]
 
 
 def _borrowed(common: str) -> list[str]:
-    """The folders of objects elsewhere that a git folder reads."""
+    """The alternate object folders of a git folder."""
     lines = os.fsdecode(files.read(common + ALTERNATES) or b"").split("\n")
     return [os.path.join(common, "objects", line) for line in lines if line]
 
 
 def _readable(person: Person) -> list[str]:
-    """Folders to be seen even where they lie below a private or a hidden one: Python, what is on PATH, name servers."""
+    """Folders that stay visible even below a private or hidden one: Python, PATH, name servers."""
     python = [sys.prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))]
     python += [path for path in sys.path if path.endswith("-packages")]
     names = os.path.dirname(os.path.realpath("/etc/resolv.conf"))  # some systems keep it below /run
@@ -233,8 +232,8 @@ def of_agent(
     adapter: Iterable[str],
     readable: Iterable[str] = (),
 ) -> Confinement:
-    """`known` with what an agent may write besides: these folders, its adapter's, and under full trust a person's HOME; it sees
-    the `readable` files of its adapter, and what is installed with a program among them."""
+    """`known` with an agent's additional writable folders: these, its adapter's, and under full trust a person's HOME;
+    and with the `readable` files of its adapter and the installations of its programs."""
     named = [os.path.realpath(path) for path in map(os.path.expanduser, adapter) if _made(path)]
     spared = [*protected(layout), *map(os.path.realpath, [*known.glass.moved, *known.glass.hidden])]
     whole = _opened(os.path.realpath(os.path.expanduser("~")), spared) if trust == "full" else []
@@ -245,17 +244,17 @@ def of_agent(
 
 
 def _made(folder: str) -> bool:
-    """Whether the folder is there, made where it was not: its program would make it, and cannot from inside."""
+    """Create the folder if missing, since its confined program cannot; returns whether it exists."""
     try:
         files.make_folder(folder)
     except OSError:
-        return False  # its program says what it lacks
+        return False  # its program reports what it lacks
     return True
 
 
 def protected(layout: Layout) -> list[str]:
-    """What no process of a run may write, whatever the trust: state, git, the harness, roles, identity, git's settings, and
-    the programs and the Python that the harness and its person start by name."""
+    """Paths that processes of a run may never write, at any trust: state, git, the harness, roles, identity, git's
+    settings, and the programs and the Python that the harness and its person start by name."""
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     paths = [layout.top, layout.state, home(), os.path.dirname(os.path.dirname(files.__file__)), identity_folder()]
     paths += [_common(layout.top), state_home(), os.path.join(config, "git"), sys.prefix]
@@ -265,22 +264,21 @@ def protected(layout: Layout) -> list[str]:
 
 
 def _opened(folder: str, spared: Sequence[str]) -> list[str]:
-    """The folders below `folder`, as high up as possible, that neither are nor hold nor lie in a spared path.
-
-    Folders above a spared one stay read-only themselves: else a rename of them would take it away.
+    """The topmost folders below `folder` that neither are nor contain nor lie in a spared path.
+    Folders above a spared path stay read-only: renaming them would move it.
     """
     return [path for path in landlock.beside(folder, [f"{folder}/", *spared]) if os.path.isdir(path)]
 
 
 def _between(path: str, top: str) -> list[str]:
-    """The folders below `top` that hold this path, which is there."""
+    """The folders below `top` that contain this existing path."""
     parts = path[len(top) :].split("/")[1:-1] if os.path.exists(path) else []
     return [os.path.join(top, *parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 def start_driver(tier: str, large: str, path: str, command: str, *values: str) -> None:
-    """Become this driver of git's, confined, with this PATH; `values` are those of its placeholders. `large`: the folder of
-    git-lfs, where it is that, which may write there, and reach its server with a person's login."""
+    """Exec this git driver, confined, with this PATH; `values` are those of its placeholders. `large`: for git-lfs, its
+    folder, which it may write; it may also reach its server with a person's login."""
     env, cwd = dict(os.environ), os.getcwd()
     if large:
         files.make_folder(large)
@@ -289,7 +287,7 @@ def start_driver(tier: str, large: str, path: str, command: str, *values: str) -
         env = variables.passing(env) | own | {"PATH": path}
     known = Confinement(glass=_of_driver(large, command, cwd, values), tier=tier)
     words = known.words(["/bin/sh", "-c", drivers.expand(command, values)], cwd=cwd, env=env)
-    spawn.close_all_but({0, 1, 2})  # git holds locks of ours
+    spawn.close_all_but({0, 1, 2})  # git holds locks of the harness
     for number, descriptor in enumerate(known.held()):
         os.dup2(descriptor, spawn.HELD_FROM + number)
     if tier == confine.LANDLOCK:
@@ -300,8 +298,8 @@ def start_driver(tier: str, large: str, path: str, command: str, *values: str) -
 
 
 def _of_driver(large: str, command: str, cwd: str, values: Sequence[str]) -> Glass:
-    """What a driver may touch: it sees what a check sees, with the programs that its command names, and writes nothing but the
-    file that a merge asks it for."""
+    """The Glass of a driver: it sees what a check sees and the programs of its command, and writes only the output file
+    of a merge."""
     own = [os.environ.get(f"GIT_{name}", "") for name in ("DIR", "INDEX_FILE", "COMMON_DIR")]
     own += [os.path.dirname(os.path.realpath(own[2] + "/objects"))] if own[2] else []
     plain = os.path.expandvars(command.replace("'", '"'))

@@ -1,4 +1,5 @@
-"""The environment variables of the processes of a run: what passes of the user's own (process/variables.txt), and what we set."""
+"""The environment variables of a run's processes: the passing part of the user's (process/variables.txt), and the
+harness's."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ MAX_SHOWN_NAMES = 2
 
 
 def withheld(base: Mapping[str, str], passed: Collection[str] = (), needs: Collection[str] = ()) -> list[str]:
-    """The sorted names of what does not pass of `base`, and is worth a word at the start of a mission."""
+    """The sorted names of withheld variables of `base` that are worth reporting at the start of a mission."""
     return [name for name in _withheld(base, passed, needs) if not variables.listed(name, "not at the start")]
 
 
@@ -38,30 +39,30 @@ def _withheld(base: Mapping[str, str], passed: Collection[str], needs: Collectio
 
 
 def not_passed(names: list[str]) -> str:
-    """These names in a sentence, the first of them; "" for none."""
+    """A sentence with the first of these names; "" for none."""
     more = f" and {len(names) - MAX_SHOWN_NAMES} more" if len(names) > MAX_SHOWN_NAMES else ""
     return f"{NOT_PASSED}{', '.join(names[:MAX_SHOWN_NAMES])}{more}; see [env] pass" if names else ""
 
 
 def mentioned(text: str, base: Mapping[str, str], passed: Collection[str] = (), needs: Collection[str] = ()) -> str:
-    """`not_passed` of the names that an output mentions: what its program may lack."""
+    """`not_passed` of the withheld names that an output mentions."""
     words = {*re.findall(r"\w+", text)}
     return not_passed([name for name in _withheld(base, passed, needs) if name in words])
 
 
 def explained(output: str, place: CheckEnvironment) -> str:
-    """The output of a program that failed in `place`, with a line for what it mentions and did not get."""
+    """The output of a program that failed in `place`, with a line about withheld variables that it mentions."""
     line = mentioned(output, os.environ, place.passed)
     return f"{output.rstrip()}\n{line}\n" if line else output
 
 
 def plain(base: Mapping[str, str], tag: str, passed: Collection[str] = ()) -> dict[str, str]:
-    """The environment of a check. Of our variables it has only the tag, which identifies left-over processes."""
+    """The environment of a check. Of the harness's variables it has only the tag, which identifies leftover processes."""
     return _unattended(base, tag, passed)
 
 
 def of_person(base: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a person's own program: theirs whole, without our variables."""
+    """The environment of a person's own program: theirs, without the harness's variables."""
     return {key: value for key, value in base.items() if not variables.listed(key, "ours")}
 
 

@@ -1,8 +1,8 @@
-"""A HOME of a tree's own: what is there of a person's is seen read-only, what tools write there stays with the tree.
+"""A private HOME per worktree: visible parts of the person's HOME are read-only, files that tools write stay with the tree.
 
-It is a folder of links to what home.txt, PATH, variables and config.toml name (`_home_list`); works without mounts. Nothing
-else of the person's is in it. No links are: copies of settings, which tools rewrite in place, without the logins in them; shims
-of pyenv, which name their root; and the layer's own folders with links below, because tools add entries to them.
+It is a folder of links to the paths of home.txt, PATH, variables and config.toml (`_home_list`), and works without
+mounts. Instead of links it has copies of settings (tools rewrite them in place) without credentials, rewritten shims of
+pyenv (they name their root), and its own folders with links below (tools add entries to them).
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from harness.workplace._logins import Pairs
 
 SHIMS = ".pyenv/shims"
 INDEXES = ".cargo/registry/index"
-FORMAT = 2  # of a layer; one of another format is brought up to date
+FORMAT = 2  # of a layer; other formats are migrated
 LFS = ".git-lfs"  # a storage of git-lfs: `git status` of a changed large file adds one, and the project's git is read-only
 
 
 def make(folder: str, person: Person, git: str = "") -> str:
-    """The layer in `folder` over the person's HOME, made or brought up to date; what was written there stays. Its path.
-
+    """Create or update the layer in `folder` over the person's HOME, keeping files written there; returns its path.
     `git` is the project's common git folder, whose large files are linked.
     """
     mark = folder + ".stamp"
@@ -49,7 +48,7 @@ def make(folder: str, person: Person, git: str = "") -> str:
 
 
 def link(layer: str, home: str, paths: Iterable[str]) -> None:
-    """The layer has links to these paths below HOME, whatever else of that it has: those of an agent's own program."""
+    """Link these paths below HOME, those of an agent's program, in the layer."""
     for path in paths:
         below = path.removeprefix(home + "/")
         folder, name = os.path.split(os.path.join(layer, below))
@@ -63,8 +62,8 @@ def link(layer: str, home: str, paths: Iterable[str]) -> None:
 
 
 def _stamp(folder: str, person: Person, git: str) -> bytes:
-    """When each folder that the layer mirrors, and its own, last got or lost an entry, each copied file its content, and what is
-    seen."""
+    """A stamp of the layer: modification times of mirrored and own folders, contents of copied files, and the visible
+    paths."""
     below = [entry.path for entry in _home_list.entries(OPENED, COPY, SETTINGS) if "*" not in entry.path]
     paths = [os.path.join(folder, name) for name in ("", *below)]
     paths += [person.at(name) for name in ("", *below, *GIT_FILES)]
@@ -75,12 +74,12 @@ def _stamp(folder: str, person: Person, git: str) -> bytes:
 def _changed(path: str) -> int:
     try:
         return os.stat(path).st_mtime_ns
-    except OSError:  # it is not there
+    except OSError:  # it is absent
         return 0
 
 
 def variables(env: Mapping[str, str], folder: str, home: str) -> dict[str, str]:
-    """The environment of a process whose HOME is the layer in `folder` over `home`: nothing in it leads a tool around it."""
+    """The environment of a process whose HOME is the layer in `folder` over `home`; no variable bypasses the layer."""
     known = _home_list.entries(OPENED, MOVED)
     named = {name[1:]: entry.path for entry in known for name in entry.variables if name[0] == "="}
     moved = {name: os.path.join(folder, below) for name, below in named.items() if name in env}
@@ -93,13 +92,13 @@ def variables(env: Mapping[str, str], folder: str, home: str) -> dict[str, str]:
 
 
 def keys(home: str, env: Mapping[str, str], shown: Sequence[str] = ()) -> list[str]:
-    """Where keys are that no program of a run can read, whatever the trust, but those that are `shown`."""
+    """Paths of keys that programs of a run cannot read, at any trust, except `shown` ones."""
     person = _home_list.person(home, env, [_home_list.ALL, *shown])
     return [person.at(path) for path in person.hidden]
 
 
 def _moved(entry: str, places: Mapping[str, str], folder: str) -> str:
-    """An entry of PATH, or the folder of the layer that is opened in its place."""
+    """An entry of PATH, or the layer's folder that replaces it."""
     opened = {entry.path for entry in _home_list.entries(OPENED)}
     for below, theirs in places.items():
         if entry.startswith(theirs + "/"):
@@ -109,7 +108,7 @@ def _moved(entry: str, places: Mapping[str, str], folder: str) -> str:
 
 
 def _large_files(env: Mapping[str, str], folder: str) -> dict[str, str]:
-    """One more setting for git: where git-lfs keeps its files."""
+    """A git setting for the storage of git-lfs."""
     count = env.get("GIT_CONFIG_COUNT", "")
     at = int(count) if count.isdigit() else 0
     setting = {f"GIT_CONFIG_KEY_{at}": "lfs.storage", f"GIT_CONFIG_VALUE_{at}": os.path.join(folder, LFS)}
@@ -117,7 +116,7 @@ def _large_files(env: Mapping[str, str], folder: str) -> dict[str, str]:
 
 
 def _place(layer: str, person: Person, path: str, git: str) -> None:
-    """Put one file or folder of the person's into the layer, in the way of its kind."""
+    """Put one file or folder of the person into the layer, according to its kind."""
     theirs, mine, below, how = person.at(path), os.path.join(layer, path), os.path.dirname(path), person.how(path)
     if how in (FRESH, LOGIN):
         return
@@ -136,7 +135,7 @@ def _place(layer: str, person: Person, path: str, git: str) -> None:
 
 
 def _rewritten(data: bytes, person: Person, path: str, layer: str, git: str) -> bytes:
-    """What the layer has of the content of a file: a shim names the root that it is in; settings are without logins."""
+    """The layer's content of a file: a shim with its root replaced, settings without credentials."""
     if os.path.dirname(path) == SHIMS:
         root = os.path.dirname(SHIMS)
         return data.replace(os.fsencode(person.at(root)), os.fsencode(os.path.join(layer, root)))
@@ -148,14 +147,15 @@ def _rewritten(data: bytes, person: Person, path: str, layer: str, git: str) -> 
 
 
 def public(config: Pairs) -> list[list[str | None]]:
-    """What a run may see of a person's (key, value) pairs of git's configuration: the keys of home.txt, without logins."""
+    """The (key, value) pairs of a person's git configuration that a run may see: the keys of home.txt, without
+    credentials."""
     keys = [entry.path for entry in _home_list.entries(GIT)]
     kept = [pair for pair in config if any(fnmatch.fnmatchcase(str(pair[0]), key) for key in keys)]
     return _logins.without_in_git(kept)
 
 
 def _own_folder(layer: str, path: str) -> str:
-    """A folder of the layer, and those above it, in the place of links and files: tools may have put anything there."""
+    """Create a folder of the layer with its parents, replacing links and files that tools may have put there."""
     own = layer
     for name in filter(None, path.split("/")):
         own = os.path.join(own, name)
@@ -166,7 +166,7 @@ def _own_folder(layer: str, path: str) -> str:
 
 
 def _copy(mine: str, theirs: str, rewritten: Callable[[bytes], bytes]) -> None:
-    """A copy that is as new as the person's file."""
+    """Copy a file, if the person's is newer."""
     if not os.path.islink(mine) and os.path.isfile(mine) and os.stat(mine).st_mtime_ns >= os.stat(theirs).st_mtime_ns:
         return
     files.replace_quickly(mine, rewritten(files.read(theirs) or b""))
@@ -174,13 +174,13 @@ def _copy(mine: str, theirs: str, rewritten: Callable[[bytes], bytes]) -> None:
 
 
 def _copy_once(mine: str, theirs: str) -> None:
-    """A copy of a folder without the history that old versions of cargo keep there; a part of it is enough for a cache."""
+    """Copy a folder once, without the git history of old cargo versions; a partial cache suffices."""
     if not os.path.lexists(mine):
         shutil.copytree(theirs, mine, symlinks=True, ignore=shutil.ignore_patterns(".git"))
 
 
 def _link_large_files(layer: str, theirs: str) -> None:
-    """Link each file that git-lfs keeps for the project, at the same place below the layer's objects."""
+    """Link each git-lfs file of the project below the layer's objects."""
     for first in files.names(theirs):
         for second in files.names(os.path.join(theirs, first)):
             own = _own_folder(layer, f"{LFS}/objects/{first}/{second}")
@@ -190,7 +190,7 @@ def _link_large_files(layer: str, theirs: str) -> None:
 
 
 def _forget(layer: str, person: Person, below: str) -> None:
-    """Remove links to what the person has removed, and to what is no longer seen; what tools made in the layer stays."""
+    """Remove links to removed or no longer visible paths; files of tools in the layer stay."""
     way = [os.path.join(layer, path) for path in (*_home_list.above(below)[1:], below) if path]
     own = way[-1] if way else layer
     if any(map(os.path.islink, way)) or not os.path.isdir(own):

@@ -1,8 +1,8 @@
-"""The inbox: how a confined program asks for the few changes of state that a run may make while its agent works.
+"""The inbox: requests of confined programs for the few state changes that a run may make while its agent works.
 
-The run starts a process of its own beside the agent. It listens on a socket in a folder that the agent sees, and carries
-out each request in a child of its own, outside the glass: check, stamp, count, mask, and make durable before it answers.
-A request names a verb and texts; who asks (role, feature, run) the listener knows, so nobody can speak for another.
+The run starts a listener process next to the agent. It listens on a socket in a folder visible to the agent, and handles each
+request in an unconfined child process: check, stamp, count, mask, and make durable before the answer. A request has a verb
+and texts; the listener knows the role, feature and run itself, so a client cannot impersonate another.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from harness.state.layout import Layout
 
 SOCKET = "socket"
 MAX_REQUEST_BYTES = 16 * 1024 * 1024  # bytes
-READ_SECONDS = 30.0  # how long a client may take to send its request
-LEAVE_SECONDS = 5.0  # how long requests under way may take once the run's agent has ended
+READ_SECONDS = 30.0  # timeout for a client to send its request
+LEAVE_SECONDS = 5.0  # grace for pending requests after the run's agent has ended
 REAP_SECONDS = 0.5
 WAITING_CLIENTS = 128
 NO_ANSWER = "The run's inbox does not answer: its agent has ended, or its listener was killed. Nothing was written."
 
 
 class Inbox:
-    """The listener of one run. `verbs`: what each verb does with its arguments; it yields texts for the client's screen.
-
-    A context manager: leaving it answers what is under way, then ends the listener and removes the socket.
+    """The listener of one run. `verbs`: {name: function of its arguments that yields texts for the client's screen}.
+    A context manager: leaving it finishes pending requests, then ends the listener and removes the socket.
     """
 
     def __init__(self, folder: str, verbs: dict[str, Callable[..., Iterable[str]]]) -> None:
@@ -58,21 +57,21 @@ class Inbox:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._control)  # the listener sees the end of this pipe, also where this process is killed
+        os.close(self._control)  # the listener sees the end of this pipe, even after a kill
         os.waitpid(self.pid, 0)
         supervise.unspare(self.pid)
         remove(self.folder)
 
 
 def remove(folder: str) -> None:
-    """Remove the folder of an inbox, where it exists, also after a kill."""
+    """Remove the folder of an inbox, if it exists, also after a kill."""
     if os.path.isdir(folder):
         files.remove(os.path.join(folder, SOCKET))
         temporary.remove(folder)
 
 
 def _in_folder(folder: str, verb: str) -> socket.socket:
-    """A socket bound or connected in the folder, by way of its descriptor: a socket's path is at most 108 bytes."""
+    """A socket bound or connected in the folder via its descriptor, since socket paths are limited to 108 bytes."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -86,7 +85,7 @@ def _in_folder(folder: str, verb: str) -> socket.socket:
 
 
 class _Listener:
-    """The process beside the agent: one child a request, until the run lets go of the pipe `control`."""
+    """The listener process: one child per request, until the run closes the pipe `control`."""
 
     def __init__(self, listener: socket.socket, control: int, verbs: dict[str, Callable[..., Iterable[str]]]) -> None:
         self.listener, self.control, self.verbs = listener, control, verbs
@@ -119,7 +118,7 @@ class _Listener:
         client, _ = self.listener.accept()
         try:
             self.workers.add(spawn.fork(lambda: _answer(client, self.verbs, self.run)))
-        except OSError as fault:  # no process to be had: said to the client, who may try again
+        except OSError as fault:  # fork failed: report it to the client, which may retry
             _send(
                 client, {"code": errors.BUSY, "fault": f"No process can be started for the request: {fault.strerror}."}
             )
@@ -135,13 +134,13 @@ class _Listener:
         while self.workers and time.monotonic() < until:
             self._reap()
             time.sleep(0.002)
-        for pid in self.workers:  # a check that still runs: nobody waits for its answer any more
+        for pid in self.workers:  # a check that still runs, without a waiting client
             os.kill(pid, signal.SIGTERM)
             os.waitpid(pid, 0)
 
 
 def _answer(client: socket.socket, verbs: dict[str, Callable[..., Iterable[str]]], run: int) -> None:
-    """Carry out one request in a process of its own, which then exits."""
+    """Handle one request in its own process, which then exits."""
     try:
         if not tree.is_below(_peer(client), run):  # a program of another mission on this machine
             raise UsageFault("This inbox serves the programs of its own run.")
@@ -153,7 +152,7 @@ def _answer(client: socket.socket, verbs: dict[str, Callable[..., Iterable[str]]
         _send(client, {"code": errors.DONE})
     except HarnessError as fault:
         _send(client, {"code": fault.code, "fault": str(fault)})
-    except (OSError, MemoryError) as fault:  # a full disk, or no memory: what was asked for is not there, or not whole
+    except (OSError, MemoryError) as fault:  # disk full or out of memory: the request was not, or not fully, executed
         _send(client, {"code": errors.BUSY, "fault": f"It could not be written: {fault}. Try again later."})
     except (ValueError, KeyError, TypeError):
         _send(client, {"code": errors.USAGE, "fault": f"The inbox understands {', '.join(verbs)}."})
@@ -161,7 +160,7 @@ def _answer(client: socket.socket, verbs: dict[str, Callable[..., Iterable[str]]
 
 
 def _peer(client: socket.socket) -> int:
-    """The process that asks, as numbered here: struct ucred of unix(7). Without Linux our own."""
+    """The client's pid in this namespace: struct ucred of unix(7). Without Linux this process's own."""
     if not hasattr(socket, "SO_PEERCRED"):
         return os.getpid()
     return int.from_bytes(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
@@ -184,12 +183,12 @@ def _send(client: socket.socket, row: dict[str, object]) -> None:
     try:
         client.sendall(encoding.dump_json(row))
     except OSError:
-        return  # the client has gone; what it asked for stands
+        return  # the client is gone; its request stands
 
 
 def ask(layout: Layout, run_id: str, verb: str, *arguments: str) -> Iterator[str]:
-    """Ask the inbox of a run; yields the texts of its answer. Raises what the verb raised, Busy where nobody answers, and
-    UsageFault where the run is over."""
+    """Send a request to a run's inbox; yields the texts of the answer. Raises what the verb raised, LockBusy without an
+    answer, and UsageFault if the run is over."""
     if os.path.exists(layout.run(run_id).result):
         raise UsageFault(f"The run {run_id} is over: nothing can be added to it.")
     try:
@@ -215,7 +214,7 @@ def _answers(server: socket.socket) -> Iterator[str]:
 
 
 class _Answered(HarnessError):
-    """What the verb raised outside, with its exit code."""
+    """An error that the verb raised in the listener, with its exit code."""
 
     def __init__(self, fault: str, code: int) -> None:
         super().__init__(fault)

@@ -1,8 +1,8 @@
-"""The lease of a run: what it claims while it lives, and what it reserves of the caps.
+"""The lease of a run: its claims while it lives, and its reservations of the caps.
 
-A claim (a feature, the plan, the curation, the sweep, a tree) has one live holder. The lease is a lock on a file of its own
-and on the folder of the run, which no honest agent removes; the run's guardians inherit both, so it is gone when the last
-process of the run is. The file says what is claimed. Leases are made under the mission lock only.
+A claim (a feature, the plan, the curation, the sweep, a tree) has one live holder. The lease is a lock on its own file
+and on the run's folder, which no honest agent removes; the run's guardians inherit both, so it ends with the last
+process of the run. The file lists the claims. Leases are made only under the mission lock.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ PLAN, CURATION, SWEEP = "the plan", "the curation", "the final sweep"
 
 
 class Terms(Record):
-    """What a lease says: the run, its process, since when; its feature and its tree; what it claims; what it reserves of the
-    caps on cost and tokens (at least what it has used already). `sealed`: nothing that the run starts can change the mission's
-    state."""
+    """The content of a lease: the run, its process and start; its feature and tree; its claims; its reservations of the caps
+    on cost and tokens (at least what it has used). `sealed`: the run's programs cannot change the mission's state."""
 
     run: str
     role: str
@@ -49,7 +48,7 @@ class Lease:
         self.file, self.folder = files.Lock(paths.lock), FolderLock(paths.folder)
 
     def take(self) -> None:
-        """Hold it; the folder of the run exists. What it claims can be read before anybody can find it free."""
+        """Take the lease; the run's folder exists. Its claims are readable before any process can find it free."""
         self.file.take(wait=True)
         self.folder.take(wait=True)
         self.sign()
@@ -65,7 +64,7 @@ class Lease:
         return [one for one in (self.file.descriptor, self.folder.descriptor) if one >= 0]
 
     def release(self) -> None:
-        """Let go; guardians that still live keep it."""
+        """Release the lease; live guardians keep it."""
         self.file.release()
         self.folder.release()
 
@@ -81,28 +80,28 @@ def tree(name: str) -> str:
 
 
 def alive(layout: Layout) -> list[Terms]:
-    """The terms of the runs that live."""
+    """The terms of the live runs."""
     return [terms_of(layout, name) for name in runs.open_runs(layout) if not runs.is_dead(layout, name)]
 
 
 def terms_of(layout: Layout, run_id: str) -> Terms:
-    """What the lease of an open run says; the bare id where nothing can be read."""
+    """The terms of an open run; only the id if they are unreadable."""
     for _ in range(READS):
         try:
             row = json.loads(files.read(layout.run(run_id).lock) or b"")
             return Terms(**{"role": "", "pid": 0, "since": "", **row} | {"run": run_id})
         except (ValueError, TypeError, BrokenFile):
-            time.sleep(READ_SECONDS)  # it is being written, or somebody spoilt it
+            time.sleep(READ_SECONDS)  # it is being written, or damaged
     return Terms(run=run_id, role="", pid=0, since="")
 
 
 def holder(live: Iterable[Terms], claim: str) -> Terms | None:
-    """Who holds a claim; None where nobody does."""
+    """The holder of a claim, or None."""
     return next((one for one in live if claim in one.claims), None)
 
 
 def require_free(live: Iterable[Terms], claim: str) -> None:
-    """Raises Busy with who holds the claim, and since when."""
+    """Raise LockBusy with the holder of the claim, and since when."""
     found = holder(live, claim)
     if found:
         words = f"run {found.run}, pid {found.pid}, since {found.since}"
@@ -110,12 +109,12 @@ def require_free(live: Iterable[Terms], claim: str) -> None:
 
 
 def is_alone(layout: Layout, run_id: str = "") -> bool:
-    """Whether no run lives but this one."""
+    """Whether no other run lives."""
     return all(name == run_id or runs.is_dead(layout, name) for name in runs.open_runs(layout))
 
 
 def claims_of(capability: str, feature_id: str) -> list[str]:
-    """What a run of a role with this capability claims besides its tree."""
+    """The claims of a run of a role with this capability, besides its tree."""
     if capability == "plans":
         return [PLAN]
     if capability == "curates":

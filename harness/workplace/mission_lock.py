@@ -1,7 +1,7 @@
-"""The mission lock: held for the milliseconds in which a run opens or settles, and by whoever changes the queue.
+"""The mission lock: held for the milliseconds in which a run opens or settles, and during changes of the queue.
 
-The lock is taken twice: on its file, and on the folder .harness, which no honest agent removes. What needs a mission that nobody
-works on takes the locks of all loops first.
+The lock is taken twice: on its file, and on the folder .harness, which no honest agent removes. Operations that need an
+idle mission first take the locks of all loops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.state import files, journal
 from harness.state.folder_lock import FolderLock
 from harness.state.layout import Layout
 
-PATIENCE_SECONDS = 3.0  # for whoever opens; holders need milliseconds, a recovery or a large merge some seconds
+PATIENCE_SECONDS = 3.0  # maximum wait; holders need milliseconds, a recovery or large merge some seconds
 POLL_SECONDS = 0.005
 
 
@@ -27,7 +27,7 @@ class MissionLock(files.Lock):
         self.beside = FolderLock(layout.state)
 
     def take(self, *, wait: bool = False) -> bool:
-        """Take both; False where another process holds either."""
+        """Take both; False if another process holds either."""
         if not super().take(wait=wait):
             return False
         if self.beside.take(wait=wait):
@@ -46,8 +46,8 @@ class MissionLock(files.Lock):
 
 
 def take(layout: Layout) -> MissionLock:
-    """The mission lock; raises Busy with its holder and the time where somebody keeps it for longer than PATIENCE_SECONDS, and
-    BrokenFile where a folder of the state is a link."""
+    """Take the mission lock; raises LockBusy with its holder and since when after PATIENCE_SECONDS, and BrokenFile if a
+    folder of the state is a link."""
     journal.require_folders(layout)
     lock, until = MissionLock(layout), time.monotonic() + PATIENCE_SECONDS
     while not lock.take():
@@ -64,14 +64,14 @@ def held(layout: Layout) -> MissionLock:
 
 
 def loops(layout: Layout) -> list[files.Lock]:
-    """The lock of each lane's loop; that of the first lane is always one of them."""
+    """The lock of each lane's loop, always including the first lane."""
     first = layout.loop_lock.rpartition("/")[2]
     names = {first, *(name for name in files.names(layout.locks) if name.startswith(first))}
     return [files.Lock(f"{layout.locks}/{name}") for name in sorted(names)]
 
 
 def looping(layout: Layout) -> bool:
-    """Whether a run.sh goes on with the mission. Its pid comes first: a look at the lock itself could keep a start from it."""
+    """Whether a run.sh loops on the mission. Checks its pid first, because probing the lock could block a start."""
     return any(_loops(lock) for lock in loops(layout))
 
 
@@ -81,7 +81,7 @@ def _loops(lock: files.Lock) -> bool:
 
 
 def without_loops(layout: Layout) -> ExitStack:
-    """The lock of every lane's loop, held to the end of the block, so that none starts. Raises Busy where one loops."""
+    """Hold the lock of every lane's loop to the end of the block, so that none starts. Raises LockBusy if one loops."""
     held = ExitStack()
     for lock in loops(layout):
         if not lock.take():

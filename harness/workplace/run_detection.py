@@ -1,4 +1,4 @@
-"""Detects whether this process is inside a run of the mission. There only note, issue, reply, check and reading are allowed."""
+"""Detects whether this process is inside a run of the mission, where only note, issue, reply, check and reads are allowed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_id(layout: Layout) -> str:
 
 
 def refuse(layout: Layout, what: str) -> None:
-    """Raises UsageFault inside a run: `what` is not allowed there."""
+    """Raise UsageFault inside a run, where `what` is not allowed."""
     found = run_id(layout)
     if found:
         raise UsageFault(
@@ -35,7 +35,7 @@ def refuse(layout: Layout, what: str) -> None:
 
 
 def _read_only(layout: Layout) -> bool:
-    """Whether this process may not write the mission's state, however it was started."""
+    """Whether the mission's state is read-only for this process."""
     try:
         os.close(os.open(layout.state_lock, os.O_WRONLY | os.O_CLOEXEC))
     except FileNotFoundError:

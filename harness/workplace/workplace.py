@@ -1,8 +1,8 @@
-"""Where a run works: a kept tree of the mission outside the project folder.
+"""The workplace of a run: a persistent worktree of the mission outside the project folder.
 
 The mission's own position is the ref `refs/harness/<mission>/tip`. The project folder and its branch belong to a person:
-what they commit or edit there is merged into the tip before a run, and the branch follows the tip (`landing`) where nothing
-of theirs is in the way. `refs/harness/<mission>/landed` is where we left the branch, so that a person's reset is theirs too.
+their commits and edits are merged into the tip before a run, and the branch follows the tip (`landing`) unless their
+changes conflict. `refs/harness/<mission>/landed` records where the harness left the branch, to detect a person's reset.
 """
 
 from __future__ import annotations
@@ -32,11 +32,9 @@ MAX_PATHS = 3
 
 
 class Tree(Record):
-    """The workplace as a run finds it: its tree's folder, the position of the mission, and untracked files that git does not
-    ignore, named as git does.
-
-    `notes` are lines for a person; `unlanded` says why the branch is not at the mission's position, "" where it is;
-    `conflicts` are the paths that a person and the runs both changed."""
+    """The workplace at the start of a run: its tree's folder, the mission's position, and unignored untracked files
+    (git paths). `notes`: lines for a person; `unlanded`: why the branch is not at the mission's position, or "";
+    `conflicts`: the paths that both a person and runs changed."""
 
     folder: str
     position: Position
@@ -52,17 +50,17 @@ def folder_of(mission_id: str, name: str = TREES + "1") -> str:
 
 
 def free_tree(taken: Collection[str]) -> str:
-    """The name of the first tree that nobody claims."""
+    """The name of the first unclaimed tree."""
     return next(name for number in count(1) if (name := f"{TREES}{number}") not in taken)
 
 
 def record(layout: Layout) -> bytes:
-    """The git configuration of the project as it is now, for the file `git.json`: taken before any agent runs."""
+    """The present git configuration of the project for the file `git.json`, read before any agent runs."""
     return encoding.dump_json(settings.record(layout.top).replace(prefix=layout.prefix).asdict())
 
 
 def use(layout: Layout) -> None:
-    """From here on our git calls in the project read the recorded configuration only; without a record nothing changes."""
+    """Make git calls in the project read only the recorded configuration; without a record nothing changes."""
     if known := recorded(layout):
         if bool(known.prefix) != bool(layout.prefix):
             now = "has a .git of its own by now. Remove that" if known.prefix else "has lost its .git. Put it back"
@@ -71,7 +69,7 @@ def use(layout: Layout) -> None:
 
 
 def unheeded(layout: Layout) -> list[str]:
-    """The git settings that were made or changed since the record, and that our git does not read; names without values."""
+    """Names of git settings changed since the record, which the harness's git ignores."""
     known = recorded(layout)
     return settings.later(layout.top, known) if known else []
 
@@ -98,7 +96,7 @@ def _ref(mission_id: str, name: str) -> str:
 
 
 def position(layout: Layout) -> Position:
-    """The position of the mission: that of its tip, of its branch before the first run."""
+    """The mission's position: its tip, or its branch before the first run."""
     use(layout)
     made = mission.load(layout)
     refs_here = (_ref(made.id, "tip"), BRANCHES + made.branch)
@@ -118,17 +116,17 @@ def _gone(layout: Layout, made: Mission) -> str:
 
 
 def branch_commit(layout: Layout, made: Mission) -> str:
-    """The commit of the mission's branch, "" where it is gone. 0 git calls."""
+    """The commit of the mission's branch; "" if it is gone. 0 git calls."""
     return dotgit.commit_of(layout.top, BRANCHES + made.branch)
 
 
 def tip_commit(layout: Layout, made: Mission) -> str:
-    """The commit of the mission's position, as `tip`; "" where it is gone. 0 git calls."""
+    """The commit of the mission's tip; "" if it is gone. 0 git calls."""
     return dotgit.commit_of(layout.top, _ref(made.id, "tip")) or branch_commit(layout, made)
 
 
 def move_to(layout: Layout, made: Mission, commit: str) -> None:
-    """The mission's position, and where we left its branch, are at this commit from now on."""
+    """Set the mission's position, and the recorded position of its branch, to this commit."""
     refs.set_all(layout.top, {_ref(made.id, "tip"): commit, _ref(made.id, "landed"): commit})
 
 
@@ -140,8 +138,8 @@ def landed(layout: Layout) -> bool:
 
 
 def asked_spec(layout: Layout) -> bytes | None:
-    """The SPEC.md that a person wants the mission to bring about; None where there is none. 0 git calls where they have the
-    mission's branch checked out, or have changed nothing."""
+    """The person's SPEC.md for the mission, or None. 0 git calls if the mission's branch is checked out, or nothing has
+    changed."""
     found = mission.asked_spec(layout)
     if found and found != State(layout).data(names.SPEC) and not on_branch(layout, made := mission.read(layout)):
         use(layout)
@@ -152,30 +150,30 @@ def asked_spec(layout: Layout) -> bytes | None:
 
 
 def on_branch(layout: Layout, made: Mission) -> bool:
-    """Whether what lies in the project folder is of the mission's branch. 0 git calls."""
+    """Whether the project folder has the mission's branch checked out. 0 git calls."""
     return landing.is_here(layout.top, _of_folder(layout, made))
 
 
 def _of_folder(layout: Layout, made: Mission) -> str:
-    """The branch on which a person works for the mission: its own, or that of a folder that is held."""
+    """The branch on which a person works for the mission: its own, or that of a held folder."""
     return held if landing.is_here(layout.top, held := made.branch + landing.HELD) else made.branch
 
 
 def is_held(layout: Layout) -> bool:
-    """Whether a person's folder stays behind until they accept what their tools would execute. 0 git calls."""
+    """Whether a person's folder is held until they accept changes that their tools would execute. 0 git calls."""
     return _of_folder(layout, made := mission.read(layout)) != made.branch
 
 
 def let_go(layout: Layout) -> str:
-    """A folder that is held follows the mission's branch again, with a person's work in it; "" or why it does not. Under the
-    mission lock."""
+    """Make a held folder follow the mission's branch again, including a person's work; returns "" or why not. Requires
+    the mission lock."""
     made = mission.load(layout)
     tree = bring(layout, made, TREES + "1")
     return tree.unlanded if tree.conflicts else land(layout, made, tree.position.head, accepted=True)
 
 
 def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
-    """A SPEC.md that a person changed where another branch is checked out is a commit of theirs on the mission's position."""
+    """Commit a SPEC.md that a person changed on another branch, in their name, on the mission's position."""
     asked = asked_spec(layout)
     if asked and asked.strip() and asked != State(layout).data(names.SPEC):
         commit = merges.take_spec(layout.top, tree.position.head, asked)
@@ -185,7 +183,7 @@ def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
 
 
 def bring(layout: Layout, made: Mission, name: str) -> Tree:
-    """The mission's position, with what a person did, for a run in the tree of this name; under the mission lock."""
+    """Merge a person's work into the mission's position, for a run in this tree. Requires the mission lock."""
     mine = _of_folder(layout, made)
     taken = merges.take_edits(layout.top, mine)
     theirs = taken.tip if mine == made.branch else landing.tip(layout.top, made.branch)
@@ -200,7 +198,8 @@ def bring(layout: Layout, made: Mission, name: str) -> Tree:
 
 
 def prepare(layout: Layout, tree: Tree, carry: Sequence[str]) -> None:
-    """Bring the tree's folder to its position, and ignored files of the project into it; for whoever has claimed the tree."""
+    """Reset the tree's folder to its position, and copy ignored files of the project into it. Requires the claim of the
+    tree."""
     folder = tree.folder
     tree.untracked = worktrees.ensure(layout.top, folder, tree.position.head, keep=True)
     _link_state(layout, folder)
@@ -219,7 +218,7 @@ def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
     commit = tip or theirs
     if theirs and theirs not in (tip, landed):
         if landed and landed == tip and not refs.is_ancestor(project, landed, theirs):
-            commit = theirs  # they took commits back, and nothing of ours waits
+            commit = theirs  # they removed commits, and no work of runs waits
         else:
             merged = merges.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\n{contents.MERGED}")
             tree.conflicts = merged.conflicts
@@ -238,7 +237,7 @@ def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
 
 
 def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, branch: str) -> None:
-    """Record the mission's position and where the branch is, in one git call, where either has changed."""
+    """Record the positions of the mission and its branch, in one git call, if either has changed."""
     wanted = {"tip": (tip, commit), "landed": (landed, branch)}
     changed = {_ref(made.id, name): new for name, (old, new) in wanted.items() if new and new != old}
     if changed:
@@ -253,13 +252,13 @@ def _conflict(layout: Layout, made: Mission, commit: str, paths: Sequence[str]) 
 
 
 def _moved_back(project: str, landed: str, branch: str) -> bool:
-    """Whether a person took commits of the mission off their branch, where we had left it at `landed`."""
+    """Whether a person removed commits of the mission from their branch, which was last at `landed`."""
     return bool(landed) and branch not in ("", landed) and refs.is_ancestor(project, branch, landed)
 
 
 def land(layout: Layout, made: Mission, commit: str, *, accepted: bool = False) -> str:
-    """Move the branch and a person's working folder on to `commit`; "" or one line that says why not, and what to do. The folder
-    stays behind where a person's tools would execute what changes, unless that is `accepted`."""
+    """Move the branch and a person's working folder to `commit`; returns "" or one line with the reason and remedy. The
+    folder stays behind if a person's tools would execute changed files, unless `accepted`."""
     mark, old = _ref(made.id, "landed"), branch_commit(layout, made)
     if _moved_back(layout.top, dotgit.commit_of(layout.top, mark), old):
         without = f"git update-ref {_ref(made.id, 'tip')} {old[:12]}"
@@ -276,12 +275,12 @@ def land(layout: Layout, made: Mission, commit: str, *, accepted: bool = False) 
 
 
 def landing_waits(layout: Layout) -> bool:
-    """Whether a landing was killed half-way, so that a person's git finds a lock of ours. 0 git calls."""
+    """Whether a landing was interrupted, so that a person's git finds a lock of the harness. 0 git calls."""
     return landing.unfinished(layout.top)
 
 
 def finish_landing(layout: Layout) -> list[str]:
-    """Bring a landing that was killed to its end, or take it back; what there is to say about it."""
+    """Complete or undo an interrupted landing; returns messages about it."""
     use(layout)
     return [landing.finish(layout.top) or "finished a landing that a crash had cut short"]
 
@@ -303,7 +302,7 @@ def clear_ref_locks(layout: Layout, dead: Sequence[str], *, alone: bool = True) 
 
 
 def abandoned(layout: Layout) -> list[str]:
-    """The temporary files of writers of ours that are gone: beside the trees, in them, and in git's folder."""
+    """The temporary files of dead writers of the harness: next to the trees, in them, and in git's folder."""
     top = os.path.dirname(folder_of(mission.read(layout).id))
     links, found = (".git.", os.path.basename(layout.state) + "."), files.abandoned(top)
     for tree in (os.path.join(top, name) for name in files.names(top) if name.removeprefix(TREES).isdigit()):
@@ -314,7 +313,7 @@ def abandoned(layout: Layout) -> list[str]:
 
 
 def _link_state(layout: Layout, folder: str) -> None:
-    """`.harness` in the tree leads to the mission's state, so that its paths are the same in every prompt."""
+    """Link `.harness` in the tree to the mission's state, so that paths are the same in every prompt."""
     link = os.path.join(layout.within(folder), os.path.basename(layout.state))
     if os.path.islink(link) and os.readlink(link) == layout.state:
         return
@@ -324,16 +323,16 @@ def _link_state(layout: Layout, folder: str) -> None:
 
 
 def join(run: StartedRun) -> bool:
-    """Our git knows the tree of this run, as the run left it; False where the tree is gone."""
+    """Register the tree of this run as the run left it; False if the tree is gone."""
     if not os.path.isdir(run.checkout):
         return False
-    use(run.layout)  # an agent that was not confined may have removed what our git reads
+    use(run.layout)  # an unconfined agent may have removed files that git needs
     worktrees.join(run.layout.top, run.checkout, run.context.head)
     return True
 
 
 def leave_untracked(run: StartedRun) -> None:
-    """What is untracked in the kept tree now, after its setup, stays: no commit of the run takes it, no restore removes it."""
+    """Exempt the present untracked files of the tree (after setup) from commits and restores of the run."""
     found = [name for name in repository.untracked(run.checkout) if name not in run.context.untracked]
     if found:
         run.context.untracked.update(worktrees.digests(run.checkout, found))
@@ -342,14 +341,14 @@ def leave_untracked(run: StartedRun) -> None:
 
 
 def restore(run: StartedRun) -> None:
-    """The kept tree as this run found it: tracked files as committed, and no untracked file that was not there."""
+    """Restore the tree to the start of the run: tracked files as committed, without new untracked files."""
     for name in worktrees.ensure(run.layout.top, run.checkout, run.context.head, keep=True):
         if name not in run.context.untracked:
             worktrees.discard(run.checkout, name)
 
 
 class RunCommit(Record):
-    """The work of a run as a commit: `landed` on the mission's position, or, with `clashes` or unwanted, only `kept`."""
+    """The commit of a run's work: `landed` on the mission's position, or, with `clashes` or unwanted, only `kept`."""
 
     landed: str
     kept: str = ""
@@ -357,10 +356,9 @@ class RunCommit(Record):
 
 
 def commit(run: StartedRun, tree: str, message: str, *, lands: bool = True, cut: bool = False) -> RunCommit:
-    """Commit `tree` on the mission's position, and what other runs landed since this one opened stays; durable. The refs by which
-    recovery finds the commit, and whether its work is `cut`, move with the position.
-
-    One commit on top, so that the history has one line. 3 calls; 2 more where another run was faster.
+    """Commit `tree` on the mission's position, merged with what other runs landed meanwhile; durable. The refs by which
+    recovery finds the commit, and whether its work is `cut`, move with the position. One commit on top, for a linear
+    history. 3 calls; 2 more if another run was faster.
     """
     also = [refs.KEEP + run.id, *([refs.PARTIAL + run.id] if cut else [])]
     project, message = run.layout.top, message.replace("\0", "").rstrip("\n") + "\n"

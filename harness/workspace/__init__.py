@@ -1,1 +1,1 @@
-"""What an agent is given besides its task (instructions, knowledge, skills, tools), as a person made or accepted it last."""
+"""An agent's context besides its task (instructions, knowledge, skills, tools), as last written or accepted by a person."""

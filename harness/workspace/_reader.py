@@ -1,4 +1,4 @@
-"""Reads the texts of a workspace: in the version that counts at a commit, and from disk for the layers outside the project."""
+"""Reads the texts of a workspace: the effective version at a commit, and from disk for layers outside the project."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MAX_FILES = 500  # of a skill outside the project
 
 
 class WorkspaceText:
-    """A text file of a workspace. `path`: as people see it; `source`: the same for a manifest; `name`: of the folder or file that
-    a declaration is called after; `beside`: the files in its folder, relative to that."""
+    """A text file of a workspace. `path`: as shown to people; `source`: as in a manifest; `name`: the folder or file
+    name of the declaration; `beside`: the other files in its folder, relative to it."""
 
     def __init__(self, path: str, layer: str, text: str, name: str = "", beside: Collection[str] = ()) -> None:
         self.path, self.layer, self.text, self.name, self.beside = path, layer, text, name, list(beside)
@@ -28,7 +28,7 @@ class WorkspaceText:
 
 
 class WorkspaceReader:
-    """The files of a project's workspace as they count at a commit, below the paths that are asked for, and those outside."""
+    """The effective files of a project's workspace at a commit, below the requested paths, and those outside."""
 
     def __init__(
         self,
@@ -47,28 +47,28 @@ class WorkspaceReader:
         paths = dict.fromkeys([*(self.prefix + name for name in names), *self.known])
         self.accepted: AcceptedFiles = acceptance.at(layout, commit, paths, self.known)
         self.paths = [path[len(self.prefix) :] for path in self.accepted.files]
-        self.faults: list[str] = []  # of texts that are left out
+        self.faults: list[str] = []  # of skipped texts
         self._read: dict[str, bytes] = {}
 
     @property
     def waiting(self) -> list[WaitingChange]:
-        """What runs changed of it, and nobody accepted; paths of git."""
+        """Changes by runs that no person has accepted; git paths."""
         return self.accepted.waiting
 
     def waits(self, name: str) -> bool:
-        """Whether a change of this file of the project, or of one below it, waits."""
+        """Whether a change of this file, or of one below it, waits for acceptance."""
         path = self.prefix + name
         return any(one.path == path or one.path.startswith(path + "/") for one in self.waiting)
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Read these files of the project at once, but those that are too large."""
+        """Read these files of the project in one call, except too large ones."""
         known = self.accepted.files
         wanted = [path for name in names if name not in self._read and (path := self.prefix + name) in known]
         found = self.accepted.read(path for path in wanted if known[path].size <= MAX_BYTES)
         self._read |= {path[len(self.prefix) :]: data for path, data in found.items()}
 
     def text(self, name: str) -> str | None:
-        """The text of a file of the project; None where there is none. A link leads to another file of the repository."""
+        """The text of a file of the project; None if absent. Links within the repository are followed."""
         known = self.accepted.files.get(self.prefix + name)
         if known is None:
             return None
@@ -81,7 +81,7 @@ class WorkspaceReader:
         return encoding.decode(data, name)
 
     def _linked(self, name: str, target: str) -> str:
-        """What a link of the project leads to, one step."""
+        """The target of a link of the project, one step."""
         path = os.path.normpath(os.path.join(os.path.dirname(self.prefix + name), target))
         inside = not (os.path.isabs(target) or path.startswith(".."))
         found = acceptance.at(self.layout, self.commit, [path], self.known) if inside else None
@@ -92,7 +92,7 @@ class WorkspaceReader:
         return encoding.decode(found.read([path])[path], path)
 
     def skills(self) -> list[WorkspaceText]:
-        """Every SKILL.md, of the lowest layer first."""
+        """Every SKILL.md, lowest layer first."""
         outside = [self._read_or_left_out(self._outer_skill, *one) for one in self._outer(places.SKILLS)]
         inside = [
             (layer, f"{top}/{name}")
@@ -104,7 +104,7 @@ class WorkspaceReader:
         return [one for one in [*outside, *(self._read_or_left_out(self._skill, *one) for one in inside)] if one]
 
     def _read_or_left_out(self, read: Callable[..., WorkspaceText | None], *about: str) -> WorkspaceText | None:
-        """A text; None for one that cannot be read, which `faults` then names."""
+        """A text; None for an unreadable one, which is added to `faults`."""
         try:
             return read(*about)
         except BrokenFile as broken:
@@ -119,12 +119,12 @@ class WorkspaceReader:
         return WorkspaceText(path, layer, self.text(path) or "", os.path.basename(folder), kept)
 
     def fingerprints(self, folder: str) -> dict[str, str]:
-        """{path: the digest of the bytes} of the files and links below a folder of the project."""
+        """{path: digest} of the files and links below a folder of the project."""
         data = self.accepted.read(self.beside(folder))
         return {path: encoding.digest(one) for path, one in data.items()}
 
     def beside(self, folder: str) -> list[str]:
-        """The files and links below a folder of the project, as git has them."""
+        """The files and links below a folder of the project, by git."""
         return [path for path in self.accepted.files if path.startswith(f"{self.prefix}{folder}/")]
 
     def _folders(self, top: str) -> list[str]:
@@ -143,7 +143,7 @@ class WorkspaceReader:
         )
 
     def subagents(self) -> list[WorkspaceText]:
-        """Every declaration of a subagent, of the lowest layer first."""
+        """Every declaration of a subagent, lowest layer first."""
         found = [self._read_or_left_out(_outer_subagent, *one) for one in self._outer(places.SUBAGENTS)]
         for layer, top in self._inner(places.SUBAGENTS):
             below = [path for path in self.paths if os.path.dirname(path) == top and _declares(os.path.basename(path))]
@@ -165,7 +165,7 @@ class WorkspaceReader:
         return [(places.PROJECT, name), *own]
 
     def _outer(self, what: str) -> Iterator[tuple[str, str, str]]:
-        """(layer, folder, name) of what the layers outside have of this."""
+        """(layer, folder, name) of these entries in the outer layers."""
         for layer, top in places.outer():
             folder = os.path.join(top, what)
             yield from ((layer, folder, name) for name in files.names(folder) if not name.startswith((".", "_")))
@@ -178,8 +178,8 @@ def parse_all(
     texts: Sequence[WorkspaceText],
     fields: Sequence[str],
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """({path: what `parse` gives}, a line for each text that is left out because it is invalid); from the cache where all texts
-    are as they were, and so are the `fields`."""
+    """({path: result of `parse`}, a line for each invalid text, which is skipped); cached as long as texts and `fields`
+    are unchanged."""
 
     def made(_: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
         found, faults = {}, []
@@ -208,7 +208,7 @@ def _declares(name: str) -> bool:
 
 
 def _text_of(path: str) -> str | None:
-    """A text file on disk; None where there is none."""
+    """A text file on disk; None if absent."""
     if not os.path.isfile(path):
         return None
     if os.path.getsize(path) > MAX_BYTES:
@@ -217,7 +217,7 @@ def _text_of(path: str) -> str | None:
 
 
 def _beside(folder: str) -> Iterator[str]:
-    """The other files of a skill on disk, at most MOST_FILES."""
+    """The other files of a skill on disk, at most MAX_FILES."""
     found = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in sorted(names))
     for path, _ in zip(found, range(MAX_FILES), strict=False):
         if os.path.basename(path) != places.SKILL and not os.path.islink(path):

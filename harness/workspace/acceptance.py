@@ -1,8 +1,8 @@
-"""Which version of a workspace file counts: the one that a person made or accepted last, whatever runs made of it since.
+"""Determines the effective version of a workspace file: the last one that a person wrote or accepted.
 
-`workspace.jsonl` has a line for each change of a run that landed (`changed`, with the bytes that counted before as an object),
-and for each that a person accepted. A file whose newest line is such a change, and that is still as the run made it, waits: the
-bytes of before count. Whoever commits the file anew, or accepts it, ends that.
+`workspace.jsonl` has a line for each landed change of a run (`changed`, with the previous effective bytes as an
+object), and for each acceptance. A file whose newest line is a run's change, and that is still in that version, waits:
+the previous bytes stay effective until a person commits the file or accepts the change.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workspace import places
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Verb = str
 else:
     Verb = schema.one_of(("changed", "accepted", "back"), told=True)
 
 CHANGED, ACCEPTED, BACK = "changed", "accepted", "back"
-RESTORE = "Take that line out, or restore the file from the newest snapshot."
+RESTORE = "Remove that line, or restore the file from the newest snapshot."
 
 
 class AcceptanceRow(Record):
-    """A line of the log. `blob`: the id of what the path has in `commit`, "" for none; `was`: the object with the bytes that
-    count while it waits, "" for none. `by`: a run, or a person's name."""
+    """A line of the log. `blob`: the blob of the path in `commit`, or ""; `was`: the object with the effective bytes
+    while it waits, or ""; `by`: a run, or a person's name."""
 
     at: str
     by: str
@@ -42,7 +42,7 @@ class AcceptanceRow(Record):
 
 
 class AcceptedFile(Record):
-    """The version of a file that counts: a blob of git, or an object of the mission."""
+    """The effective version of a file: a git blob, or an object of the mission."""
 
     path: str
     mode: str
@@ -52,7 +52,7 @@ class AcceptedFile(Record):
 
 
 class WaitingChange(Record):
-    """A change of a run that waits for a person: `what` became of the file (`new`, `changed` or `deleted`), and by which run."""
+    """A run's change that waits for a person. `what`: `new`, `changed` or `deleted`."""
 
     path: str
     what: str
@@ -60,7 +60,7 @@ class WaitingChange(Record):
 
 
 class AcceptedFiles:
-    """The files below some paths as they count at a commit: `files` by their path in git, `waiting` what does not count."""
+    """The effective files below some paths at a commit: `files` by git path; `waiting`: changes not in effect."""
 
     def __init__(self, layout: Layout, commit: str) -> None:
         self.layout, self.commit = layout, commit
@@ -68,14 +68,14 @@ class AcceptedFiles:
         self.waiting: list[WaitingChange] = []
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """{path: bytes} of those of the paths that are there. 1 git call at most."""
+        """{path: bytes} of the existing paths. At most 1 git call."""
         wanted = [self.files[path] for path in paths if path in self.files]
         of_git = contents.blobs(self.layout.top, (one.blob for one in wanted if one.blob))
         return {one.path: of_git[one.blob] if one.blob else objects.get(self.layout, one.object) for one in wanted}
 
 
 def lines(layout: Layout) -> list[AcceptanceRow]:
-    """The lines of the log, oldest first; raises BrokenFile with the line of one that is none."""
+    """The lines of the log, oldest first; raises BrokenFile with an invalid line."""
 
     def made(row: Any) -> AcceptanceRow:
         return schema.record(AcceptanceRow, row, "a change of the workspace has")
@@ -92,7 +92,8 @@ def newest(layout: Layout) -> dict[str, AcceptanceRow]:
 def at(
     layout: Layout, commit: str, paths: Collection[str], known: dict[str, AcceptanceRow] | None = None
 ) -> AcceptedFiles:
-    """What counts at a commit below these paths (of git). 1 git call; more only where both a run and a person changed a file."""
+    """The effective files at a commit below these git paths. 1 git call; more only if a run and a person changed the
+    same file."""
     made = AcceptedFiles(layout, commit)
     found = contents.entries(layout.top, commit, paths)
     made.files = {
@@ -106,7 +107,7 @@ def at(
 
 
 def _hold_back(made: AcceptedFiles, path: str, row: AcceptanceRow) -> None:
-    """Put the version of before in the place of a run's, where that is what the commit has."""
+    """Replace a run's version by the previous one, if the commit has the run's."""
     now = made.files.get(path)
     blob = now.blob if now else ""
     before = _before(made, path, row, blob)
@@ -122,16 +123,16 @@ def _hold_back(made: AcceptedFiles, path: str, row: AcceptanceRow) -> None:
 
 
 def _before(made: AcceptedFiles, path: str, row: AcceptanceRow, blob: str) -> AcceptedFile | None:
-    """The version that counts in the place of the commit's; None where the commit's own is a person's."""
+    """The effective version instead of the commit's; None if the commit's own is a person's."""
     layout = made.layout
     if blob == row.blob:
         return AcceptedFile(path=path, mode="100644", object=row.was, size=_size(layout, row.was))
     change = contents.last_change(layout.top, made.commit, path)
     if change is None or not (change.by_run or change.merge_of_ours):
         return None
-    if change.by_run:  # of another mission, or of a run that left no line
+    if change.by_run:  # by another mission, or by a run without a line
         return AcceptedFile(path=path, mode="100644", object=row.was, size=_size(layout, row.was))
-    theirs = contents.entries(layout.top, change.parents[1], [path]).get(path)  # git joined both sides
+    theirs = contents.entries(layout.top, change.parents[1], [path]).get(path)  # git merged both sides
     return (
         AcceptedFile(path=path, mode=theirs.mode, blob=theirs.blob, size=theirs.size)
         if theirs
@@ -144,7 +145,7 @@ def _size(layout: Layout, name: str) -> int:
 
 
 def changed(layout: Layout, run: str, commit: str, parent: str, paths: Sequence[str], when: str) -> list[AcceptanceRow]:
-    """The lines for what a run changed of a workspace between two commits; what counted before is an object from now on."""
+    """The lines for a run's workspace changes between two commits; stores the previous effective bytes as objects."""
     paths = _anchored(layout, commit, parent, paths)
     known, now = newest(layout), contents.entries(layout.top, commit, paths)
     before = at(layout, parent, paths, known)
@@ -170,7 +171,7 @@ def changed(layout: Layout, run: str, commit: str, parent: str, paths: Sequence[
 
 
 def _anchored(layout: Layout, commit: str, parent: str, paths: Sequence[str]) -> list[str]:
-    """Without files of folders that are no skill, and no knowledge, of a workspace: they lack the file that makes them one."""
+    """The paths without files in folders that lack SKILL.md or KNOWLEDGE.md, and so are not part of a workspace."""
     anchors = {path: places.anchor(path, layout.prefix) for path in paths}
     wanted = sorted({anchor for anchor in anchors.values() if anchor})
     there = {path for one in (commit, parent) for path in contents.entries(layout.top, one, wanted)}
@@ -178,15 +179,15 @@ def _anchored(layout: Layout, commit: str, parent: str, paths: Sequence[str]) ->
 
 
 def rendered(found: Iterable[AcceptanceRow]) -> bytes:
-    """The lines of the log for these."""
+    """Render these rows as lines of the log."""
     return b"".join(encoding.dump_json(row.asdict()) for row in found)
 
 
 def accepting(
     layout: Layout, commit: str, waiting: Sequence[WaitingChange], wanted: Sequence[str], by: str
 ) -> list[AcceptanceRow]:
-    """The lines with which a person accepts what waits at a commit: all, or these paths and what lies below them. Raises
-    UsageFault for one of which nothing waits."""
+    """The lines by which a person accepts waiting changes at a commit: all, or at and below these paths. Raises
+    UsageFault for a path without waiting changes."""
     found = [one for one in waiting if not wanted or any(_covers(path, one.path) for path in wanted)]
     idle = [path for path in wanted if not any(_covers(path, one.path) for one in waiting)]
     if idle:

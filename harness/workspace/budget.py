@@ -1,4 +1,5 @@
-"""One budget over all sections of a workspace: small ones stay whole, large ones share the rest, and each says what is cut."""
+"""One token budget for all sections of a workspace: small ones stay whole, large ones share the rest, with a note on
+each cut."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ from collections.abc import Sequence
 from harness.base.record import Record
 from harness.base.tokens import estimated
 
-HEAD, ROWS, NEWEST = "head", "rows", "newest"  # what of a section is kept where it is cut
+HEAD, ROWS, NEWEST = "head", "rows", "newest"  # the part of a section that a cut keeps
 DATED = "- ["
-SMALLEST = 40  # tokens; below, a cut text is its note alone
+SMALLEST = 40  # tokens; below this, only the note of a cut text remains
 
 
 class WorkspaceSection(Record):
-    """A part of a prompt: `title`, which may have an introduction, and `text`, from the file `source` of a `layer`. `keep`: what
-    of the text stays where there is no room; `rest`: where a reader finds the whole. `whole_tokens`: before it was cut."""
+    """A part of a prompt: `title`, which may have an introduction, and `text`, from the file `source` of a `layer`.
+    `keep`: the part of the text that a cut keeps; `rest`: where to find the whole; `whole_tokens`: before the cut."""
 
     kind: str
     title: str
@@ -27,17 +28,17 @@ class WorkspaceSection(Record):
 
     @property
     def tokens(self) -> int:
-        """An estimate of its length."""
+        """Estimated length in tokens."""
         return estimated(self.text)
 
     @property
     def is_cut(self) -> bool:
-        """Whether some of it is left out."""
+        """Whether the section is cut."""
         return self.tokens < self.whole_tokens
 
 
 def fit(sections: Sequence[WorkspaceSection], most: int) -> list[WorkspaceSection]:
-    """The sections, in their order, of at most `most` tokens together."""
+    """The sections, in order, cut to at most `most` tokens in total."""
     made = [one.replace(whole_tokens=one.tokens) for one in sections]
     left, room = sorted(range(len(made)), key=lambda at: made[at].whole_tokens), most
     while left and made[left[0]].whole_tokens <= room // len(left):
@@ -48,7 +49,7 @@ def fit(sections: Sequence[WorkspaceSection], most: int) -> list[WorkspaceSectio
 
 
 def _cut(section: WorkspaceSection, most: int) -> WorkspaceSection:
-    """The section with at most `most` tokens, the note on what is left out included."""
+    """The section cut to at most `most` tokens, including the note on the cut."""
     rows = section.text.rstrip("\n").split("\n")
     note = _note(section, len(rows))
     room = most - estimated(note)
@@ -66,7 +67,7 @@ def _note(section: WorkspaceSection, rows: int) -> str:
 
 
 def _first(rows: Sequence[str], most: int, *, whole: bool) -> list[str]:
-    """The first rows that fit; unless they must be `whole`, a part of the next one, too."""
+    """The first rows that fit, and a part of the next one unless rows must be `whole`."""
     kept: list[str] = []
     for row in rows:
         size = estimated(row + "\n")
@@ -79,7 +80,7 @@ def _first(rows: Sequence[str], most: int, *, whole: bool) -> list[str]:
 
 
 def _beginning(row: str, most: int) -> str:
-    """The longest beginning of a line that fits."""
+    """The longest prefix of a line that fits."""
     low, high = 0, len(row)
     while low < high:
         middle = (low + high + 1) // 2
@@ -88,8 +89,8 @@ def _beginning(row: str, most: int) -> str:
 
 
 def _newest(rows: Sequence[str], most: int) -> list[str]:
-    """The newest rows that fit, in their places, below their headings. A row is dated (`- [2026-01-31] …`); one that a person
-    wrote without a date is newer than any."""
+    """The newest rows that fit, in their order, below their headings. Rows are dated (`- [2026-01-31] …`); a person's
+    row without a date counts as the newest."""
     wanted = [at for at, row in enumerate(rows) if row.strip() and not row.startswith("#")]
     dates = {at: rows[at][len(DATED) :].partition("]")[0] if rows[at].startswith(DATED) else "~" for at in wanted}
     heads = _headings(rows)
@@ -105,7 +106,7 @@ def _newest(rows: Sequence[str], most: int) -> list[str]:
 
 
 def _headings(rows: Sequence[str]) -> list[int]:
-    """For each row the row of the heading above it, -1 for none."""
+    """For each row the index of the heading above it, or -1."""
     found, last = [], -1
     for at, row in enumerate(rows):
         last = at if row.startswith("#") else last

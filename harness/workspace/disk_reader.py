@@ -1,4 +1,4 @@
-"""A workspace in a folder without git: what is on disk counts, since nobody can say who wrote it."""
+"""A workspace in a folder without git: the files on disk count, since their authors are unknown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_FILES = 5000
 
 
 class _OnDisk(AcceptedFiles):
-    """See Accepted: the files below some paths of a folder."""
+    """AcceptedFiles for the files below some paths of a folder."""
 
     def __init__(self, layout: Layout, paths: Iterable[str]) -> None:
         super().__init__(layout, "")
@@ -26,7 +26,7 @@ class _OnDisk(AcceptedFiles):
         self.files = {path: _file(layout.project, path) for path, _ in zip(found, range(MAX_FILES), strict=False)}
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """See Accepted."""
+        """See AcceptedFiles."""
         wanted = [path for path in paths if path in self.files]
         return {path: self._data(path) for path in wanted}
 
@@ -36,7 +36,7 @@ class _OnDisk(AcceptedFiles):
 
 
 def _below(folder: str, name: str) -> Iterator[str]:
-    """The files of a path, itself or below it; no folder that is a link, and none that is hidden."""
+    """The files at or below a path, without linked and hidden folders."""
     whole = os.path.join(folder, name)
     if os.path.isdir(whole) and not os.path.islink(whole):
         for one in files.names(whole):
@@ -53,7 +53,7 @@ def _file(folder: str, path: str) -> AcceptedFile:
 
 
 class DiskReader(WorkspaceReader):
-    """See Reader: without git, and so without anything that waits."""
+    """A WorkspaceReader without git, and so without waiting changes."""
 
     def __init__(self, layout: Layout, user: str, more: Collection[str]) -> None:
         self.layout, self.commit, self.prefix = layout, "", ""
@@ -65,7 +65,7 @@ class DiskReader(WorkspaceReader):
         self._read: dict[str, bytes] = {}
 
     def _linked(self, name: str, target: str) -> str:
-        """What a link leads to, in the folder."""
+        """The target of a link, in the folder."""
         top = os.path.realpath(self.layout.project) + "/"
         path = os.path.realpath(os.path.join(self.layout.project, name))
         data = files.read(path) if path.startswith(top) else None
@@ -77,19 +77,19 @@ class DiskReader(WorkspaceReader):
 
 
 def watched(of_user: str, more: Iterable[str]) -> list[str]:
-    """The paths of a folder that a workspace may be in."""
+    """The paths of a folder that can belong to a workspace."""
     return [*places.ROOTS, *more, *([f"{of_user}/{name}" for name in places.OF_USERS] if of_user else [])]
 
 
 def reader_of(
     layout: Layout, commit: str, user: str, more: Collection[str], known: dict[str, AcceptanceRow] | None
 ) -> WorkspaceReader:
-    """What reads a workspace at a commit, "" for what is on disk."""
+    """The reader of a workspace at a commit, or of the disk for ""."""
     return WorkspaceReader(layout, commit, user, more, known) if commit else DiskReader(layout, user, more)
 
 
 def stamp(folders: Iterable[str]) -> list[tuple[str, int, int, int]]:
-    """What tells that none of these files and folders changed: (path, inode, size, time) of each, and of all below."""
+    """A stamp to detect changes: (path, inode, size, time) of these files and folders, and of everything below."""
     found: list[tuple[str, int, int, int]] = []
     left = list(folders)
     while left and len(found) < MAX_FILES:

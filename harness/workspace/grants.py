@@ -1,8 +1,8 @@
-"""What a repository brings that counts only once a person has accepted it: MCP servers, skills with files of their own, and a
-committed `.harness` (configuration, hooks, the rules of sessions). What a workspace forbids holds at once.
+"""Parts of a repository that require a person's acceptance: MCP servers, skills with files, and a committed `.harness`
+(configuration, hooks, rules of sessions). Restrictions of a workspace apply at once.
 
-One digest covers all of it. The digests that a person accepted for a folder are in their own state folder, where no confined
-process writes.
+One digest covers all of it. The accepted digests of a folder are in the person's state folder, which confined processes
+cannot write.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from harness.workspace.skills import Skill
 from harness.workspace.tools import STDIO, McpServer
 
 STATE, TREE = ".harness", "tree"
-MAX_SHOWN_FILES = 20  # files of it
-MAX_REMEMBERED_DIGESTS = 100  # digests that are remembered for a folder
+MAX_SHOWN_FILES = 20
+MAX_REMEMBERED_DIGESTS = 100  # remembered digests per folder
 WAITS = "not used until you accept it ({accept}): {rows}"
 FOREIGN = (
     "The repository has a .harness of its own, which may start programs and name where your key goes: {rows}. Look at it, then: "
-    "{accept}. Or take it out of the repository: git rm -r --cached .harness"
+    "{accept}. Or remove it from the repository: git rm -r --cached .harness"
 )
 ODD = "The repository's .harness is {kind}, not a folder, and is never used. Remove it."
 
 
 class Grants(Record):
-    """What waits for a person: a line each, and one digest of all of it."""
+    """Parts that wait for a person: one line each, and one digest of all."""
 
     rows: list[str] = []
     digest: str = ""
 
     def is_accepted(self, layout: Layout) -> bool:
-        """Whether a person has accepted exactly this for the folder."""
+        """Whether a person has accepted exactly these parts for the folder."""
         return not self.rows or self.digest in _accepted(layout)
 
     def accept(self, layout: Layout) -> None:
-        """Remember that a person accepted it for the folder."""
+        """Record a person's acceptance for the folder."""
         kept = [one for one in _accepted(layout) if one != self.digest][-MAX_REMEMBERED_DIGESTS:]
         files.make_folder(os.path.dirname(path(layout)))
         row = {"folder": layout.project, "accepted": [*kept, self.digest]}
         files.replace(path(layout), encoding.dump_json(row), files.PRIVATE)
 
     def waits(self) -> str:
-        """The line for a person and the model where it was not accepted."""
+        """The message for the person and the model without acceptance."""
         return WAITS.format(accept=command("workspace accept"), rows="; ".join(self.rows))
 
 
 def _grants(rows: Iterable[str], about: object) -> Grants:
-    """Each row is one line, whatever the repository writes."""
+    """Make Grants; each row is forced onto one line."""
     shown = [row.replace("\n", "\\n") for row in rows]
     return Grants(rows=shown, digest=encoding.digest(encoding.dump_json(about)))
 
 
 def of_workspace(reader: WorkspaceReader, servers: Iterable[McpServer], skills: Iterable[Skill]) -> Grants:
-    """What the workspace brings. `skills`: those that have files."""
+    """The grants that the workspace needs. `skills`: those with files."""
     rows, about = [], list[object]()
     for server in servers:
         rows.append(_row_of(server))
@@ -80,8 +80,8 @@ def _row_of(server: McpServer) -> str:
 
 
 def of_state(layout: Layout) -> Grants:
-    """What the commit that is checked out brings as `.harness`, which no record or name in that folder can say otherwise. Raises
-    Unavailable where that is a link or a submodule. 2 git calls where it brings one, else 1, and 0 where there is no folder."""
+    """The grants for a `.harness` in the checked-out commit, regardless of records in that folder. Raises Unavailable
+    if it is a link or a submodule. 2 git calls with one, else 1, and 0 without the folder."""
     if not os.path.lexists(layout.state) or not os.path.lexists(f"{layout.top}/.git"):
         return Grants()
     words = ("ls-tree", "-z", "--full-tree", "HEAD", "--", *filter(None, [layout.prefix]))
@@ -104,14 +104,14 @@ def of_state(layout: Layout) -> Grants:
 
 
 def check_state(layout: Layout) -> None:
-    """Raises Unavailable where the repository brings a `.harness` that no person has accepted."""
+    """Raise Unavailable if the repository has a `.harness` that no person has accepted."""
     found = of_state(layout)
     if not found.is_accepted(layout):
         raise Unavailable(FOREIGN.format(rows="; ".join(found.rows), accept=command("workspace accept")))
 
 
 def path(layout: Layout) -> str:
-    """The file with what was accepted for a folder."""
+    """The file with the accepted digests of a folder."""
     name = encoding.digest(os.fsencode(os.path.realpath(layout.project)))[:32]
     return os.path.join(state_home(), "accepted", f"{name}.json")
 

@@ -1,4 +1,4 @@
-"""Where the files of a workspace are, and whether there are any: all that a mission without one pays for."""
+"""Locates the files of a workspace, and checks cheaply whether there are any."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from harness.base import ids
 from harness.state.layout import Layout, home
 
-USER = "HARNESS_USER"  # who starts the runs, where `user` of config.toml does not say it
+USER = "HARNESS_USER"  # variable: the user of the runs, overrides `user` of config.toml
 INSTRUCTIONS, TOOLS = "AGENTS.md", "tools.json"
 KNOWLEDGE, SKILLS, SUBAGENTS, USERS, PLAYBOOKS = "knowledge", "skills", "subagents", "users", "playbooks"
 ENTRY, SKILL, DECLARATION = "KNOWLEDGE.md", "SKILL.md", ".md"
@@ -20,12 +20,12 @@ SHIPPED, HOME, PROJECT, OF_USER = "shipped", "home", "project", "user"  # the la
 
 
 def user_of(settings: Any) -> str:
-    """Who the runs are for: `HARNESS_USER`, else `user` of config.toml, else ""."""
+    """The user of the runs: `HARNESS_USER`, else `user` of config.toml, else ""."""
     return os.environ.get(USER) or str(settings.user)
 
 
 def folder_of_user(user: str) -> str:
-    """Where the files of a user are in the project; "" without one."""
+    """The folder of a user's files in the project; "" without a user."""
     if not user:
         return ""
 
@@ -33,15 +33,14 @@ def folder_of_user(user: str) -> str:
 
 
 def outer() -> list[tuple[str, str]]:
-    """(layer, folder) of the layers outside the project, lowest first: what comes with the harness, and what a person keeps for
-    all projects."""
+    """(layer, folder) of the layers outside the project, lowest first: shipped with the harness, then the person's own."""
     named = os.environ.get("XDG_CONFIG_HOME", "")
     config = named if os.path.isabs(named) else os.path.expanduser("~/.config")
     return [(SHIPPED, os.path.join(home(), "workspace")), (HOME, os.path.join(config, "harness"))]
 
 
 def is_there(layout: Layout, folder: str, user: str, more: Iterable[str], log: str) -> bool:
-    """Whether the checkout `folder`, a layer outside, or the log of changes has anything of a workspace. No git is asked."""
+    """Whether the checkout `folder`, an outer layer, or the log of changes has any workspace files. Does not call git."""
     at = layout.within(folder)
     of_user = folder_of_user(user)
     inside = [*ROOTS, *more, *([of_user] if of_user else [])]
@@ -50,8 +49,8 @@ def is_there(layout: Layout, folder: str, user: str, more: Iterable[str], log: s
 
 
 def kind_of(path: str, more: Sequence[str]) -> str:
-    """What a path of the project (relative to its folder) is in a workspace: `instructions`, `tools`, `knowledge`, `skills`,
-    `subagents` or `playbooks`; "" for none."""
+    """The kind of a path of the project (relative to its folder): `instructions`, `tools`, `knowledge`, `skills`,
+    `subagents` or `playbooks`; "" if it is not part of a workspace."""
     parts = path.split("/")
     if path == INSTRUCTIONS or path in more:
         return "instructions"
@@ -70,7 +69,7 @@ def kind_of(path: str, more: Sequence[str]) -> str:
 
 
 def anchor(path: str, prefix: str) -> str:
-    """The file (as git has it) without which a path is no part of a skill, or of the knowledge; "" where it needs none."""
+    """The file (git path) that makes a path part of a skill or of the knowledge; "" if it needs none."""
     parts = path[len(prefix) :].split("/")
     own = parts[:2] if parts[0] == USERS else []
     below = parts[len(own) :]
@@ -80,7 +79,7 @@ def anchor(path: str, prefix: str) -> str:
 
 
 def watched(layout: Layout, changed: Iterable[str], more: Sequence[str], read_by_clis: Sequence[str]) -> list[str]:
-    """Which of the paths that a run changed, as git has them, belong to a workspace, or are read by a CLI by itself."""
+    """The changed git paths that belong to a workspace, or that a CLI reads by itself."""
     below, own = layout.prefix, tuple(read_by_clis)
     inside = [path for path in changed if path.startswith(below)]
     return [path for path in inside if kind_of(name := path[len(below) :], more) or _is_of_cli(name, own)]

@@ -1,7 +1,7 @@
-"""Rules on calls of tools, such as `execute`, `maps_*` or `write_file(docs/**)`: what is denied, asked about, or allowed. Pure.
+"""Tool permission rules, such as `execute`, `maps_*` or `write_file(docs/**)`: deny, ask or allow. Pure.
 
-A rule is the name of a tool, which may hold `*`, and perhaps in brackets a pattern for what the call is about: its command, its
-path, or else its arguments as JSON. Deny wins over everything.
+A rule is a tool name, which may contain `*`, with an optional pattern in parentheses for the subject of the call: its
+command, its path, or else its arguments as JSON. Deny wins over everything.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from harness.base import patterns
 from harness.base.record import Record
 
 ALLOW, ASK, DENY = "allow", "ask", "deny"
-PATH, TEXT = "path", "text"  # how a pattern is read: `*` stays within a name of a path, or is any text
+PATH, TEXT = "path", "text"  # kind of pattern: `*` matches within a path component, or any text
 SPECIAL = "*?[{\\"
 
 
 class ToolRule(Record):
-    """One rule. `pattern`: None where the rule is about every call of the tool."""
+    """One rule. `pattern`: None if the rule applies to every call of the tool."""
 
     text: str
     tool: str
     pattern: str | None
 
     def covers(self, tool: str) -> bool:
-        """Whether it is about a tool of this name."""
+        """Whether the rule applies to a tool of this name."""
         return fnmatchcase(tool, self.tool)
 
     def fits(self, tool: str, about: str, kind: str = TEXT) -> bool:
-        """Whether it is about a call of this tool, which is about this path or text."""
+        """Whether the rule matches a call of this tool with this path or text as its subject."""
         return self.covers(tool) and (self.pattern is None or _matches(self.pattern, about, kind))
 
 
 class ToolRules(Record):
-    """What a conversation may call. `allow`: lists of which each must have a rule that fits, none for no such lists; `granted`:
-    what a person has said yes to for good, which is not asked about again."""
+    """The tool permissions of a conversation. `allow`: lists that must each have a matching rule, [] for no
+    restriction; `granted`: calls that a person has allowed permanently."""
 
     allow: list[list[str]] = []
     deny: list[str] = []
@@ -48,15 +48,14 @@ class ToolRules(Record):
         return bool(self.allow or self.deny or self.ask)
 
     def offers(self, tool: str) -> bool:
-        """Whether any call of a tool of this name could be allowed."""
+        """Whether any call of this tool could be allowed."""
         if any(rule.covers(tool) and rule.pattern is None for rule in map(parse, self.deny)):
             return False
         return all(any(rule.covers(tool) for rule in map(parse, one)) for one in self.allow)
 
     def verdict(self, tool: str, about: Sequence[str], kind: str = TEXT, like: str = "") -> tuple[str, str]:
-        """(ALLOW, ASK or DENY, the rule that says so) for a call. It is about several texts where a command has several parts:
-        a rule that denies or asks fits one of them, rules that allow fit each. `like`: a tool whose every call being
-        asked about is about this one, too."""
+        """(ALLOW, ASK or DENY, the deciding rule) for a call. A command with several parts has several subjects: deny and ask
+        apply if one matches, allow only if each does. `like`: a tool whose general ask rule also covers this one."""
         if rule := _first(self.deny, tool, about, kind):
             return DENY, rule
         for one in self.allow:
@@ -68,18 +67,18 @@ class ToolRules(Record):
         return ASK, rule
 
     def narrowed(self, only: Sequence[str] | None) -> ToolRules:
-        """These rules, with one more list of what is allowed; None for none."""
+        """These rules with another allow-list; None adds none."""
         return self if only is None else self.replace(allow=[*self.allow, list(only)])
 
 
 def parse(text: str) -> ToolRule:
-    """The rule in a text that `fault` accepts."""
+    """Parse a valid rule (see `fault`)."""
     name, bracket, rest = text.partition("(")
     return ToolRule(text=text, tool=name, pattern=rest[:-1] if bracket else None)
 
 
 def fault(text: str) -> str:
-    """What is wrong with the text of a rule; "" for nothing."""
+    """The fault of a rule's text; "" if it is valid."""
     name, bracket, rest = text.partition("(")
     if not name.strip() or any(map(str.isspace, name)):
         return "the name of a tool"
@@ -104,7 +103,7 @@ def exact(tool: str, about: str, kind: str = TEXT) -> str:
 
 
 def within(one: Iterable[str], other: Sequence[str]) -> list[str]:
-    """Those of the rules `one` that allow nothing but what the rules `other` allow."""
+    """The rules of `one` that allow only calls that `other` allows too."""
     wider = [parse(text) for text in other]
 
     def inside(rule: ToolRule) -> bool:
@@ -119,7 +118,8 @@ def _first(texts: Iterable[str], tool: str, about: Sequence[str], kind: str) -> 
 
 
 def _matches(pattern: str, about: str, kind: str) -> bool:
-    """A pattern of paths is as in glob_files, hidden names included; `docs/**` is the folder, too."""
+    """Whether a pattern matches. Path patterns work as in glob_files, including hidden names; `docs/**` also matches
+    the folder."""
     if kind == TEXT:
         return fnmatchcase(about, pattern)
     whole = pattern.removesuffix("/**") if pattern.endswith("/**") else ""

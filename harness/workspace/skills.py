@@ -1,6 +1,6 @@
-"""Skills by the Agent Skills specification: `NAME/SKILL.md` with front matter (name and description), and what lies beside it.
+"""Skills by the Agent Skills specification: `NAME/SKILL.md` with front matter (name and description), and further files.
 
-A prompt has names and descriptions. The body is loaded when it is needed (`body`), by the command `harness skill` or by a tool.
+A prompt has names and descriptions. The body is loaded on demand, by the command `harness skill` or by a tool.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ PARSED = ("name", "description", "body")
 
 
 class Skill(Record):
-    """A skill that an agent may load. `path`: its SKILL.md as people see it; `folder`: where its other `files` are; `text`: the
-    whole SKILL.md, which a record has as the object `object` instead; `kept`: the objects of small `files`, in a record."""
+    """A skill that an agent may load. `path`: its SKILL.md as shown to people; `folder`: of its other `files`; `text`:
+    the whole SKILL.md, stored in a record as `object` instead; `kept`: the objects of small `files`, in a record."""
 
     name: str
     description: str
@@ -37,8 +37,8 @@ class Skill(Record):
 
 
 def parse(text: str, path: str, name: str) -> dict[str, Any]:
-    """{name, description, body} of a SKILL.md in the folder `name`; raises BrokenFile with the line. Keys that the specification
-    does not have are for other programs, and left alone."""
+    """{name, description, body} of a SKILL.md in the folder `name`; raises BrokenFile with the line. Keys outside the
+    specification are ignored."""
     text = text.removeprefix(BOM).replace("\r\n", "\n")
     if not text.startswith("---\n"):
         raise _broken(path, "it has no front matter", 1)
@@ -55,7 +55,7 @@ def parse(text: str, path: str, name: str) -> dict[str, Any]:
     if not NAME.fullmatch(meta["name"]):
         raise _broken(path, "'name' must be lower-case letters, digits and single hyphens", _line(text, "name"))
     if meta["name"] != name:
-        raise _broken(path, f"'name' must be '{name}', as its folder is called", _line(text, "name"))
+        raise _broken(path, f"'name' must be '{name}', the name of its folder", _line(text, "name"))
     return {"name": name, "description": " ".join(meta["description"].split()), "body": body.lstrip("\n")}
 
 
@@ -69,12 +69,12 @@ def _line(text: str, key: str) -> int:
 
 
 def index(found: Sequence[Skill]) -> str:
-    """The skills for a prompt, a line each."""
+    """The skills for a prompt, one line each."""
     return "".join(f"- {one.name}: {one.description}\n" for one in found)
 
 
 def shown(skill: Skill, text: str) -> str:
-    """The body of a skill for an agent, with where its other files are."""
+    """The body of a skill for an agent, with the location of its other files."""
     body = parse(text, skill.path, skill.name)["body"]
     rest = "".join(f"- {name}\n" for name in skill.files)
     more = f"\nFiles of this skill, in {skill.folder}:\n{rest}" if rest else ""
@@ -82,7 +82,7 @@ def shown(skill: Skill, text: str) -> str:
 
 
 def find(found: Sequence[Skill], name: str) -> Skill:
-    """The skill of this name; UsageFault says which there are."""
+    """The skill of this name; raises UsageFault with the available names."""
     there = ", ".join(one.name for one in found) or "none"
     for one in found:
         if one.name == name:

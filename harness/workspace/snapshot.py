@@ -1,6 +1,6 @@
-"""Gathers what an agent is given, in one piece: the sections of its prompt within one budget, its skills, subagents and tools.
+"""Gathers an agent's workspace snapshot: prompt sections within one budget, skills, subagents and tools.
 
-It is put together at each run. `workspace.json` in the folder of the run keeps what is given besides the prompt.
+Each run makes its own. `workspace.json` in the run's folder keeps the parts outside the prompt.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ INSTRUCTIONS = (
 )
 SKILLS = "## Skills\n\nEach is a way of working, written down. Load one before the work that it describes: `{load}`."
 KNOWLEDGE = "## Knowledge of this project"
-SMALL_BYTES = 256 * 1024  # of a file of a skill that is kept with a run
+SMALL_BYTES = 256 * 1024  # maximum size of a skill's file that is kept with a run
 OTHERS = "### More, to be read when it helps"
 MEMORY = "### MEMORY.md (lessons of this mission, the newest first to stay)"
 
 
 class CliReading(Record):
-    """What a CLI reads by itself in the folder where it works: `files` such as AGENTS.md, and skills in `skills` folders."""
+    """The paths that a CLI reads by itself in its working folder: `files` such as AGENTS.md, and `skills` folders."""
 
     files: list[str] = []
     skills: list[str] = []
 
 
 class WorkspaceSnapshot(Record):
-    """What the agents of a run are given. `sections`: of the prompt, its stable part; `memory`: the section of MEMORY.md, None
-    for none; `told`: whether the prompt has AGENTS.md, so that a CLI shall not read it by itself; `left_out`: what it reads by
-    itself, in words; `tools` None: no tools.json; `faults`: what is left out because it is invalid or was not accepted, a line
-    each; `grants`: what counts only when accepted."""
+    """The workspace of a run's agents. `sections`: of the stable part of the prompt; `memory`: the section of MEMORY.md
+    or None; `told`: whether the prompt has AGENTS.md, so that a CLI must not read it too; `left_out`: files that the
+    CLI reads by itself, in words; `tools` None: no tools.json; `faults`: one line for each part that is invalid or not
+    accepted; `grants`: parts that require acceptance."""
 
     user: str
     commit: str
@@ -77,10 +77,10 @@ def gather(
     user: str | None = None,
     load: str = "harness skill NAME",
 ) -> WorkspaceSnapshot:
-    """What an agent whose role `reads` these gets at a commit, "" for what is on disk, where nothing is committed. `own`: what
-    each agent of the run reads by itself in the checkout `folder`; `known`: the newest lines of the log, if not those on disk;
-    `more`: further sections, within the same budget; `user`: another than that of the configuration; `load`: how the agent
-    loads a skill. Raises BrokenFile where a file of it that may restrict or instruct is malformed, whatever the role reads."""
+    """The snapshot at a commit ("": the disk, without commits) for an agent whose role `reads` these parts. `own`: what
+    each agent of the run reads by itself in the checkout `folder`; `known`: the newest lines of the log, if not those
+    on disk; `more`: further sections within the same budget; `user`: overrides the configuration's; `load`: how the
+    agent loads a skill. Raises BrokenFile for a malformed file that may restrict or instruct, regardless of `reads`."""
     table, user = WorkspaceTable(**settings.workspace), places.user_of(settings) if user is None else user
     reader = reader_of(layout, commit, user, table.additional_context, known)
     at = layout.within(folder) if folder else layout.project
@@ -111,7 +111,7 @@ def gather(
 
 
 def _without_grants(layout: Layout, reader: WorkspaceReader, found: WorkspaceSnapshot) -> None:
-    """Take out what the repository brings and no person has accepted."""
+    """Remove parts of the repository that no person has accepted."""
     brought = [one for one in found.skills if _has_files(reader, one)]
     servers = found.tools.servers if found.tools else []
     found.grants = grants.of_workspace(reader, servers, brought)
@@ -124,14 +124,14 @@ def _without_grants(layout: Layout, reader: WorkspaceReader, found: WorkspaceSna
 
 
 def _has_files(reader: WorkspaceReader, skill: Skill) -> bool:
-    """Whether a skill of the project brings more than its SKILL.md."""
+    """Whether a skill of the project has more than its SKILL.md."""
     return skill.layer in (places.PROJECT, places.OF_USER) and len(reader.beside(skill.folder)) > 1
 
 
 def _instructions(
     reader: WorkspaceReader, own: Sequence[CliReading], at: str, found: WorkspaceSnapshot
 ) -> list[WorkspaceSection]:
-    """AGENTS.md, unless every agent reads it by itself as it counts; then the files that config.toml adds."""
+    """AGENTS.md, unless every agent reads its effective version by itself; then the files that config.toml adds."""
     texts = [(name, reader.text(name)) for name in (places.INSTRUCTIONS, *reader.more)]
     alone = bool(own) and all(_reads_instructions(one, at) for one in own) and not reader.waits(places.INSTRUCTIONS)
     if alone and texts[0][1] is not None:
@@ -146,7 +146,7 @@ def _instructions(
 
 
 def _reads_instructions(own: CliReading, at: str) -> bool:
-    """Whether a CLI reads AGENTS.md: as one of its files, or because one of them is, or imports, AGENTS.md."""
+    """Whether a CLI reads AGENTS.md: as one of its files, or because one of them links to or imports it."""
     return any(name == places.INSTRUCTIONS or _leads_there(os.path.join(at, name)) for name in own.files)
 
 
@@ -179,7 +179,7 @@ def _skill_index(own: Sequence[CliReading], at: str, found: WorkspaceSnapshot, l
 
 
 def _knowledge(reader: WorkspaceReader) -> list[WorkspaceSection]:
-    """KNOWLEDGE.md, and the names of the files beside it; a folder without it is no knowledge of a workspace."""
+    """KNOWLEDGE.md, and the names of the files next to it; [] without KNOWLEDGE.md."""
     entry = f"{places.KNOWLEDGE}/{places.ENTRY}"
     text = reader.text(entry)
     if text is None:
@@ -212,7 +212,7 @@ def _ended(text: str) -> str:
 
 
 def _skills(layout: Layout, reader: WorkspaceReader) -> list[Skill]:
-    """The skills by name, those of a higher layer in the place of a lower one's, in the order of their names."""
+    """The skills sorted by name; those of a higher layer replace lower ones."""
     texts = reader.skills()
     parsed, faults = parse_all(layout.cache, "skills", skills.parse, texts, skills.PARSED)
     reader.faults += faults
@@ -251,7 +251,7 @@ def _tools(reader: WorkspaceReader) -> ToolsFile | None:
 
 
 def keep(layout: Layout, run: str, given: WorkspaceSnapshot) -> None:
-    """Keep what a run is given besides its prompt, for the commands and tools of its agent."""
+    """Store the snapshot outside the prompt, for the commands and tools of the run's agent."""
     recorded = []
     for one in given.skills:
         found = {path: data for path, data in _beside(layout, given, one).items() if len(data) <= SMALL_BYTES}
@@ -269,7 +269,7 @@ def _write(layout: Layout, run: str, given: WorkspaceSnapshot) -> None:
 
 
 def kept(layout: Layout, run: str) -> WorkspaceSnapshot | None:
-    """What a run was given besides its prompt; None where it has no workspace."""
+    """The stored snapshot of a run; None without a workspace."""
     row = State(layout).json(names.of_run(run, names.WORKSPACE))
     if not isinstance(row, dict):
         return None
@@ -285,7 +285,7 @@ def kept(layout: Layout, run: str) -> WorkspaceSnapshot | None:
 
 
 def copied(where: Layout, run: str, target: Layout) -> WorkspaceSnapshot | None:
-    """What a run was given, kept for a run of the same id elsewhere, with the objects of its skills."""
+    """Copy a run's snapshot, with the objects of its skills, for a run of the same id elsewhere."""
     found = kept(where, run)
     if found is not None:
         for name in (name for one in found.skills for name in (one.object, *one.kept.values())):
@@ -295,14 +295,14 @@ def copied(where: Layout, run: str, target: Layout) -> WorkspaceSnapshot | None:
 
 
 def body(layout: Layout, given: WorkspaceSnapshot, name: str) -> str:
-    """The body of a skill that was given, for an agent: by `harness skill`, or as the result of a tool. Raises UsageFault."""
+    """The body of a skill in the snapshot, for `harness skill` or as the result of a tool. Raises UsageFault."""
     skill = skills.find(given.skills, name)
     text = skill.text or encoding.decode(objects.get(layout, skill.object), skill.path)
     return skills.shown(skill, text)
 
 
 def resource(layout: Layout, given: WorkspaceSnapshot, name: str, path: str) -> str:
-    """Another text file of a skill, as it counts; raises UsageFault for one that the skill does not have, or that is large."""
+    """The effective text of another file of a skill; raises UsageFault if it is missing or large."""
     skill = skills.find(given.skills, name)
     if path not in skill.files:
         there = ", ".join(skill.files[:20]) or "none"
@@ -316,7 +316,7 @@ def resource(layout: Layout, given: WorkspaceSnapshot, name: str, path: str) -> 
 
 
 def _beside(layout: Layout, given: WorkspaceSnapshot, skill: Skill) -> dict[str, bytes]:
-    """{path: bytes} of the other files of a skill, as they count."""
+    """{path: effective bytes} of the other files of a skill."""
     if not skill.files:
         return {}
     if skill.layer not in (places.PROJECT, places.OF_USER) or not given.commit:

@@ -9,7 +9,7 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.state import documents
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Mode = str
     Steps = int
     Title = str
@@ -38,8 +38,8 @@ class _FrontMatter(Record):
 
 
 class Subagent(Record):
-    """A subagent that an agent may start. `mode`: a workspace of its own (`isolated`, perhaps in `folder`) or its parent's
-    (`shared`); `tools` and `skills`: which of its parent's it has, None for all; `steps` 0 and `model` "": as its parent."""
+    """A subagent that an agent may start. `mode`: its own workspace (`isolated`, optionally in `folder`) or its parent's
+    (`shared`); `tools` and `skills`: a subset of its parent's, None for all; `steps` 0 and `model` "": as its parent."""
 
     id: str
     description: str
@@ -55,7 +55,7 @@ class Subagent(Record):
 
 
 def parse(text: str, path: str, name: str) -> dict[str, Any]:
-    """The fields of a Subagent but its layer and path; raises BrokenFile with the line."""
+    """The fields of a Subagent except layer and path; raises BrokenFile with the line."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     meta, body = documents.front_matter(text, path)
     found = schema.faults(meta, "the front matter", _FrontMatter)
@@ -64,7 +64,7 @@ def parse(text: str, path: str, name: str) -> dict[str, Any]:
     if not schema.is_name(name):
         found.append(schema.SchemaFault.of(f"invalid subagent name '{name}': use letters, digits, '.', '_', '-'", path))
     if not found and meta.get("name", name) != name:
-        found.append(schema.SchemaFault.of(f"'name' must be '{name}', as the file is called", path, "name"))
+        found.append(schema.SchemaFault.of(f"'name' must be '{name}', the name of the file", path, "name"))
     if not found and not body.strip():
         found.append(schema.SchemaFault.of("it has no body, which is the subagent's prompt", path))
     if found:

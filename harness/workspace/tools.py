@@ -1,7 +1,7 @@
-"""tools.json: which tools an agent may use, and the MCP servers that it gets. A file that is broken is never "no restrictions".
+"""tools.json: an agent's tool permissions and MCP servers. A broken file never means "no restrictions".
 
-`${NAME}` and `${NAME:-default}` in the texts of a server are substituted after parsing, where the server is started, so a value
-can change neither the shape of the file nor a rule, and no secret comes to a prompt or a record.
+`${NAME}` and `${NAME:-default}` in a server's texts are substituted after parsing, at its start, so that a value cannot
+change the structure or a rule, and no secret reaches a prompt or a record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.workspace import rules
 
-if TYPE_CHECKING:  # a type here, at run time the kind of a field
+if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Tools_ = list[str]
     Transport = str
     Seconds = int
@@ -37,11 +37,11 @@ class _File(Record):
     allow: Tools_ | None = None
     deny: Tools_ = []
     ask: Tools_ = []
-    mcpServers: dict[str, Any] = {}  # noqa: N815 - the word of the field for it
+    mcpServers: dict[str, Any] = {}  # noqa: N815 - the field's usual name
 
 
 class _Server(Record):
-    """A server as the file has it; `type` is another word for `transport`."""
+    """A server as in the file; `type` is an alias of `transport`."""
 
     transport: Transport = ""
     type: Transport = ""
@@ -56,8 +56,8 @@ class _Server(Record):
 
 
 class McpServer(Record):
-    """An MCP server: over `stdio` (a command) or `http` (a URL). `tools`: which of its tools are offered, None for all;
-    `seconds`: the longest that a call may take; `confine`: whether its command is confined. Texts hold `${NAME}` as written."""
+    """An MCP server: over `stdio` (a command) or `http` (a URL). `tools`: the offered subset of its tools, None for all;
+    `seconds`: the timeout of a call; `confine`: whether its command is confined. Texts contain `${NAME}` as written."""
 
     name: str
     transport: str
@@ -72,8 +72,8 @@ class McpServer(Record):
 
 
 class ToolsFile(Record):
-    """What a tools.json says, as rules of `rules.py`. `allow` None: every tool that is not denied; `faults`: the servers that are
-    left out because their entry is invalid, a line each."""
+    """The content of a tools.json, as rules of `rules.py`. `allow` None: every tool that is not denied; `faults`: one
+    line for each server skipped because its entry is invalid."""
 
     allow: list[str] | None = None
     deny: list[str] = []
@@ -83,7 +83,7 @@ class ToolsFile(Record):
 
     @property
     def restricts(self) -> bool:
-        """Whether any call is not permitted, or not without a person."""
+        """Whether any call is denied or needs a person's permission."""
         return self.rules.restricts
 
     @property
@@ -93,13 +93,13 @@ class ToolsFile(Record):
 
 
 def of_json(value: Mapping[str, Any]) -> ToolsFile:
-    """The Tools that `schema.plain` made these values of."""
+    """The inverse of `schema.plain` for a ToolsFile."""
     return ToolsFile(**{**value, "servers": [McpServer(**row) for row in value["servers"]]})
 
 
 def parse(text: str, path: str) -> ToolsFile:
-    """What the file says; raises BrokenFile with the line. An empty file is broken, too: `{}` restricts nothing. An
-    invalid server restricts nothing, so it is left out."""
+    """Parse the file; raises BrokenFile with the line. An empty file is broken too; `{}` restricts nothing. An invalid
+    server is skipped, since it restricts nothing."""
     if not text.strip():
         raise BrokenFile(path, "the file is empty", line=1, remedy=f"For no restrictions write {{}}. {OFF}")
     try:
@@ -128,7 +128,7 @@ def parse(text: str, path: str) -> ToolsFile:
 
 
 class _Twice(ValueError):
-    """A key appears twice in one object; JSON would keep the last, and a rule would be lost."""
+    """A key appears twice in one object; JSON would keep the last and lose a rule."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"'{key}' appears twice")
@@ -145,7 +145,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _line(text: str, key: str, *, last: bool = False) -> int:
-    """The 1-based line of a key; 1 where it is absent."""
+    """The 1-based line of a key; 1 if it is absent."""
     found = (
         [found.start() for found in re.finditer(re.escape(json.dumps(key, ensure_ascii=False)), text)] if key else []
     )
@@ -157,7 +157,7 @@ def _server(name: str, row: object, text: str, path: str) -> McpServer:
     faults = [str(one) for one in schema.faults(row, where, _Server)]
     faults += [] if schema.is_name(name) else [f"{where} has no name of letters, digits, '.', '_', '-'"]
     if not faults:
-        asked = _Server(**row)  # type: ignore[arg-type]  # `faults` has looked at it
+        asked = _Server(**row)  # type: ignore[arg-type]  # validated by `faults`
         said = asked.transport or asked.type
         transport = STDIO if said == STDIO or not (said or asked.url) else HTTP
         needs = "command" if transport == STDIO else "url"
@@ -171,7 +171,7 @@ def _server(name: str, row: object, text: str, path: str) -> McpServer:
 
 
 def substituted(server: McpServer, env: Mapping[str, str]) -> tuple[McpServer, list[str]]:
-    """The server with the variables of `env` in its texts, and the names of those that are missing: then it cannot be started."""
+    """(server with the variables of `env` substituted, names of missing ones, which prevent its start)."""
     missing: list[str] = []
 
     def put(text: str) -> str:
@@ -196,8 +196,8 @@ def _value(found: re.Match[str], env: Mapping[str, str], missing: list[str]) -> 
 
 
 def merged(found: Iterable[ToolsFile]) -> ToolsFile:
-    """Several files as one, the later of a nearer layer: every deny counts, a tool must be allowed by each allow-list, and a
-    server takes the place of one with its name."""
+    """Merge several files, nearer layers last: every deny counts, a tool must be in each allow-list, and a later server
+    replaces one of the same name."""
     denied, asked = list[str](), list[str]()
     allowed: list[str] | None = None
     servers: dict[str, McpServer] = {}
@@ -213,6 +213,6 @@ def merged(found: Iterable[ToolsFile]) -> ToolsFile:
 
 
 def _both(one: list[str], two: list[str]) -> list[str]:
-    """The rules that both lists allow; of two the narrower."""
+    """The intersection of two rule lists; of two rules the narrower."""
     kept = rules.within(one, two)
     return kept + [rule for rule in rules.within(two, one) if rule not in kept]

@@ -105,7 +105,7 @@ def test_a_change_that_does_not_fit_is_a_fault_of_the_run(house: House) -> None:
     """As when the tree is another one than then."""
     recording(house, patch=PATCH.format(old="1234567").replace("hello", "bye"), said=[REPLY])
     result = work(house)
-    assert (result["outcome"], "could not be done again" in result["reason"]) == ("agent_error", True)
+    assert (result["outcome"], "could not be repeated" in result["reason"]) == ("agent_error", True)
 
 
 def test_without_a_recording_or_with_a_broken_one_it_does_not_start(house: House) -> None:

@@ -151,7 +151,7 @@ def test_what_people_and_commands_write_meanwhile_stands(house: House) -> None:
     assert house.harness("issue", "a fault", "--severity", "major").code == 0
     assert house.harness("feature", "set", "F-002", "title=Another part").code == 0
     waiting = house.harness("feature", "block", "F-001", "--reason", "not now")
-    assert "it is applied when the run that is under way ends" in waiting.out, waiting
+    assert "it is applied when the current run ends" in waiting.out, waiting
     path = Path(house.layout.features)
     path.write_text(path.read_text().replace('"priority":2', '"priority":7'))
     house.config('agent = "scripted"', "curate_after = 17")

@@ -269,7 +269,7 @@ def test_what_a_persons_tools_execute_waits_for_them_and_the_mission_goes_on(our
     assert not (ours.project / ".husky").exists() and ".husky/pre-commit" in names(ours, name)
     line = ours.result()["unlanded"]
     files = ".husky/pre-commit (git, as a hook), .vscode/tasks.json (VS Code, when its folder is opened)"
-    assert f": {files}. Look: " in line and "\n" not in line
+    assert f": {files}. Review: " in line and "\n" not in line
     assert line in ours.role("validator", "F-001").out and line in ours.harness("status").out
     assert to_the_end(ours) == "DONE"
     ending = "\n".join(status.ending(ours.layout, "DONE"))

@@ -1,4 +1,4 @@
-"""Orders of a person about what comes next: the answer to a checkpoint, and a feature that the plan lacks."""
+"""A person's orders about the next steps: the answer to a checkpoint, and a new feature."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from harness.state.layout import command
 
 
 def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> str:
-    """The order `checkpoint grant` or `checkpoint deny`: all that waits by this name is answered. Raises UsageFault where nothing
-    does, and for a denial without a reason."""
+    """The order `checkpoint grant` or `checkpoint deny`: answers all waiting checkpoints of this name. Raises
+    UsageFault if there are none, and for a denial without a reason."""
     if state == "denied" and not note.strip():
         raise UsageFault(
             f"Give a reason for the next plan: {command('checkpoint deny')} {encoding.shell_word(name)} --note 'WHY'"
@@ -41,7 +41,7 @@ def answer(context: OrderContext, name: str, state: str, note: str, by: str) -> 
 
 
 def want(context: OrderContext, title: str, text: str, by: str) -> str:
-    """The order `feature add` without a check: a plan is due, whose prompt has these words."""
+    """The order `feature add` without a check: makes a plan due whose prompt has this text."""
     if not title.strip():
         raise UsageFault(f"Describe the feature, such as: {command('feature add')} 'it exports CSV'")
     said = "\n".join(filter(None, [" ".join(title.split()), text.strip()]))
@@ -51,7 +51,7 @@ def want(context: OrderContext, title: str, text: str, by: str) -> str:
 
 
 def add(context: OrderContext, feature: str, claim: str, fired: str) -> str:
-    """The order `feature add` with checks: queue and contract get the feature and its claim, under ids that were never used."""
+    """The order `feature add` with checks: adds the feature and its claim to queue and contract, under unused ids."""
     wanted = schema.record(Feature, json.loads(feature), "an order has")
     new = schema.record(Claim, json.loads(claim), "an order has")
     known, log = contract.load(context.layout), contract_log.load(context.layout)

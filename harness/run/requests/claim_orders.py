@@ -1,7 +1,6 @@
-"""A person mends a check: what is asked of a claim, its new checks fired red before green, and the order that applies it.
-
-Checks run before the order is written, without a lock, in a fresh clone at the mission's position and confined as those of
-a run. The order brings their receipts along, so that they count whenever it is applied.
+"""A person's edits of claims: the edit, its new checks run red before green, and the order that applies it.
+Checks run before the order is written, without a lock, in a fresh clone at the mission's position, confined like those
+of a run. The order carries their receipts, so that they count whenever it is applied.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from harness.workplace import confine, run_detection, workplace
 
 
 class CheckSwap(Record):
-    """A check as it is, and what takes its place; None where nothing does."""
+    """A present check and its replacement, or None."""
 
     old: Check
     new: Check | None = None
 
 
 class ClaimEdit(Record):
-    """What a person wants of a claim: another text ("" keeps it), other checks, further ones."""
+    """A person's edit of a claim: another text ("" keeps it), replaced checks, additional ones."""
 
     text: str = ""
     swaps: list[CheckSwap] = []
@@ -58,7 +57,7 @@ def edit(
     guard: bool | None = None,
     seconds: int | None = None,
 ) -> ClaimEdit:
-    """The edit of this claim that the words of a command ask for; raises UsageFault where they do not fit it, or together."""
+    """The edit of this claim by a command's arguments; raises UsageFault if they are invalid or contradictory."""
     made, about_check = (
         ClaimEdit(text=" ".join(text.split())),
         run is not None or guard is not None or seconds is not None,
@@ -92,8 +91,8 @@ def _numbered(claim: Claim, number: int | None) -> Check:
 
 
 def merged(claim: Claim, wanted: ClaimEdit) -> Claim:
-    """The claim with this edit; what others added to it meanwhile stays. Raises UsageFault where a check that is to be replaced
-    is gone, or none would be left."""
+    """The claim with this edit, keeping additions of others. Raises UsageFault if a check to replace is gone, or none
+    would be left."""
     checks = list(claim.checks)
     for swap in wanted.swaps:
         if swap.old not in checks:
@@ -116,9 +115,8 @@ def words(claim_id: str, wanted: ClaimEdit, fired: list[Receipt], reason: str) -
 
 
 def try_out(layout: Layout, claim_id: str, wanted: ClaimEdit) -> Iterator[Receipt]:
-    """Fire the new checks of an edit, as those of a plan: refused forms and checks that pass in an empty folder raise Refused.
-
-    One that is green already is tried where the feature's work had not begun, too: red there is red before green.
+    """Run the new checks of an edit like those of a plan: refused forms, and checks that pass in an empty folder, raise
+    RequestRefused. One that is green already is also tried before the feature's work began: red there is red before green.
     """
     run_detection.refuse(layout, "claim set")
     recover.recover_dead(layout)
@@ -131,7 +129,7 @@ def try_out(layout: Layout, claim_id: str, wanted: ClaimEdit) -> Iterator[Receip
     _refuse(planner.write_faults(whole))
     if not new:
         return
-    with State(layout).lock("claim"):  # one person's command at a time, so what another left can be cleared
+    with State(layout).lock("claim"):  # one command at a time, so that leftovers can be removed
         _clear(layout)
         position = workplace.position(layout)
         green: list[Check] = []
@@ -145,7 +143,7 @@ def try_out(layout: Layout, claim_id: str, wanted: ClaimEdit) -> Iterator[Receip
 
 
 def try_new(layout: Layout, claim: Claim) -> Iterator[Receipt]:
-    """Fire the checks of a claim that a person adds, as `try_out` does; raises UsageFault before the first plan."""
+    """Run the checks of a person's new claim, as `try_out` does; raises UsageFault before the first plan."""
     run_detection.refuse(layout, "feature add")
     recover.recover_dead(layout)
     known = contract.load(layout)
@@ -164,7 +162,7 @@ def _tag(layout: Layout) -> str:
 
 
 def _clear(layout: Layout) -> None:
-    """Remove processes, folders and worktree of a command that was killed."""
+    """Remove processes, folders and worktree of a killed command."""
     tag = _tag(layout)
     supervise.sweep(tag)
     workplace.use(layout)
@@ -207,13 +205,13 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
 
 
 def _before_work(layout: Layout, owners: list[str]) -> Position | None:
-    """The position before the first commit of these features; None where they have none."""
+    """The position before the first commit of these features; None without one."""
     commits = [one.commit for one in runs.finished(layout) if one.feature in owners and one.commit]
     return refs.position_of(layout.top, f"{commits[-1]}^") if commits else None
 
 
 def _red_before(layout: Layout, whole: Contract, checks: list[Check], at: Position) -> Iterator[Receipt]:
-    """The receipts of those checks that are red at an earlier position; none where they cannot be fired there."""
+    """The receipts of the checks that are red at an earlier position; [] if they cannot run there."""
     try:
         found = list(_fired(layout, whole, checks, at))
     except RequestRefused:  # its setup was red then
@@ -228,7 +226,7 @@ def _red_before(layout: Layout, whole: Contract, checks: list[Check], at: Positi
 
 
 def set_claim(context: OrderContext, claim_id: str, wanted: str, fired: str, reason: str) -> str:
-    """The order `claim set`: the claim changes, and its features are proven anew."""
+    """The order `claim set`: changes the claim and sends its features back to be proven again."""
     known = contract.load(context.layout)
     old = known.claim(claim_id)
     new = merged(old, schema.record(ClaimEdit, json.loads(wanted), "an order has"))
@@ -244,7 +242,7 @@ def set_claim(context: OrderContext, claim_id: str, wanted: str, fired: str, rea
 
 
 def drop_claim(context: OrderContext, claim_id: str, reason: str) -> str:
-    """The order `claim drop`: the claim leaves the contract and its features; its id is never used again."""
+    """The order `claim drop`: removes the claim from the contract and its features; its id is never reused."""
     known = contract.load(context.layout)
     old = known.claim(claim_id)
     owners = [feature for feature in context.features if claim_id in feature.claims]
@@ -267,8 +265,8 @@ def _put(context: OrderContext, known: Contract, entry: ContractChange) -> None:
 
 
 def _prove_again(context: OrderContext, claim_id: str, why: str, but: tuple[str, ...] = ()) -> str:
-    """Send the features of the claim back, with all their tries, and say so. One with work goes to validation; one that waits
-    for a person, or for another feature, stays where it is. Raises Waits where a live run claims one."""
+    """Send the features of the claim back with reset attempts; returns a message. One with work goes to validation; one
+    that waits for a person or another feature stays. Raises OrderWaits if a live run claims one."""
     owners = [context.free(one.id) for one in context.features if claim_id in one.claims]
     moved = [one for one in owners if one.status not in but and not _waits_for_others(one)]
     for feature in moved:
@@ -281,7 +279,7 @@ def _waits_for_others(feature: Feature) -> bool:
 
 
 def _unproven(layout: Layout, claim: Claim, fired: list[Receipt]) -> list[str]:
-    """What to say of a claim with guards alone, or of checks that are green already where nothing of the claim was ever red."""
+    """The warning about a claim with guards only, or with green checks that were never red."""
     own = [check for check in claim.checks if not check.guard]
     if claim.checks and not own:
         ways = f"{command('claim set')} {claim.id} --add --check TEXT, or {command('claim accept')} {claim.id}"

@@ -1,4 +1,4 @@
-"""Orders of a person, in orders.jsonl: each is applied once, at once or between runs.
+"""A person's orders in orders.jsonl: each is applied exactly once, immediately or between runs.
 
 An order and its changes are one journal, so that a crash neither loses nor repeats it.
 """
@@ -25,14 +25,14 @@ from harness.state.state import Changes, State
 from harness.workplace import lease, mission_lock, run_detection, workplace
 
 SETTABLE = ("title", "description", "priority")
-RETRY_ANSWERS = ("stuck", "stalled", "plan")  # the kinds that are about features
+RETRY_ANSWERS = ("stuck", "stalled", "plan")  # escalations about features
 
 
 def place(layout: Layout, verb: str, args: list[str]) -> str:
-    """Write an order, and apply it where no run works on what it changes; returns its result in words. Raises the fault of a
-    wrong order: it is not kept, or kept as refused where what others settled meanwhile made it wrong."""
+    """Write an order, and apply it unless a run works on its subject; returns the result in words. Raises the fault of
+    an invalid order, which is not kept, or kept as refused if it became invalid meanwhile."""
     run_detection.refuse(layout, verb)
-    recover.recover_dead(layout)  # first: an order must not accept the state that a dead run left
+    recover.recover_dead(layout)  # first: an order must not build on the state of a dead run
     with suppress(OrderWaits):
         VERBS[verb](_context(layout), *args)
     with mission_lock.take(layout):
@@ -52,8 +52,8 @@ def _context(layout: Layout) -> OrderContext:
 
 
 def apply_pending(layout: Layout, refused: dict[str, HarnessError] | None = None) -> dict[str, str]:
-    """Apply all pending orders, each in one commit, but those about what a live run works on; the caller holds the mission
-    lock. {order: its result in words}; `refused` gets the faults."""
+    """Apply all pending orders, each in one commit, except those about the work of a live run; the caller holds the
+    mission lock. Returns {order: result in words}; adds faults to `refused`."""
     done = {}
     for order in order_log.pending(layout):
         context = _context(layout)
@@ -106,8 +106,8 @@ def _retry(context: OrderContext, feature_id: str) -> str:
 
 
 def _settles(context: OrderContext, kind: str) -> bool:
-    """Whether a retry leaves nothing for a person: with it and the counts at their start no escalation is due, and, where no plan
-    was accepted, no plan either."""
+    """Whether a retry resolves the escalation: with reset counts no escalation is due, nor, if no plan was accepted, a
+    plan."""
     if kind not in RETRY_ANSWERS:
         return False
     view = views.gather(context.layout, context.features)
@@ -138,7 +138,7 @@ def _accept_claim(context: OrderContext, claim_id: str, note: str) -> str:
 
 
 def _adopt(context: OrderContext) -> str:
-    """The log gets what it lacks to be replayed to the contract as it is now."""
+    """Add the missing entries to the log, so that its replay gives the present contract."""
     known, log = contract.load(context.layout), contract_log.load(context.layout)
     missing = contract_log.missing(log, known, "taken as it is") or contract_log.begun(log, known)
     if not missing:
@@ -151,7 +151,7 @@ def _adopt(context: OrderContext) -> str:
 
 
 def _close_proof(context: OrderContext, entries: list[ContractChange], text: str) -> None:
-    """Archive the question for proof with this answer, once the log with these entries leaves nothing open."""
+    """Archive the proof escalation with this answer, if the log with these entries leaves nothing open."""
     layout, question = context.layout, State(context.layout).text(names.ESCALATION)
     if question is None or views.kind_of(question) != rules.PROOF:
         return
@@ -173,7 +173,7 @@ def _answer(context: OrderContext, text: str) -> str:
 
 
 def _archive(context: OrderContext, question: str | None, text: str) -> None:
-    """Move the escalation to those that are answered."""
+    """Move the escalation to the answered ones."""
     kind = views.kind_of(question or "")
     named = kind if schema.is_name(kind) else "stuck"
     archived = f"{names.ESCALATIONS}/{clock.now()}-{named}.md"
@@ -183,7 +183,7 @@ def _archive(context: OrderContext, question: str | None, text: str) -> None:
 
 
 def answered(context: OrderContext, question: str | None, text: str) -> None:
-    """Archive the escalation, and record the answer, behind which the counts start again."""
+    """Archive the escalation, and record the answer, which resets the counts."""
     _archive(context, question, text)
     newest = next(runs.finished(context.layout), None)
     row = runs.EscalationAnswer(at=context.at, by="person", text=text, after=newest.run if newest else "")

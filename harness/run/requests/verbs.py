@@ -1,4 +1,4 @@
-"""What an agent may ask for during its run: note, issue, reply, check. The inbox carries each out, outside the glass."""
+"""An agent's requests during its run: note, issue, reply, check. The inbox executes them outside confinement."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from harness.state.files import PRIVATE
 from harness.state.layout import Layout
 from harness.state.state import Changes, State
 
-MAX_FAULT_CHARS = 20_000  # characters of a refusal that are kept
-MAX_REQUEST_CHARS = 1024 * 1024  # characters of what an agent asked that are recorded
+MAX_FAULT_CHARS = 20_000  # characters of a stored refusal
+MAX_REQUEST_CHARS = 1024 * 1024  # characters of a recorded request
 
 
 def of(run: OpenRun) -> dict[str, Callable[..., Iterable[str]]]:
-    """{verb: what it does with the texts of a request}; each yields texts for the agent's screen."""
+    """{verb: function of a request's texts}; each yields texts for the agent's screen."""
     verbs: dict[str, Callable[..., Iterable[str]]] = {"note": note, "issue": report, "reply": reply, "check": check}
     return {verb: partial(recorded, run, verb, carry_out) for verb, carry_out in verbs.items()}
 
 
 def recorded(run: OpenRun, verb: str, carry_out: Callable[..., Iterable[str]], *arguments: str) -> Iterator[str]:
-    """Carry out a verb, and record it with the exit code that its program ends with, so that the run can be played back."""
+    """Execute a verb, and record it with its exit code, so that the run can be replayed."""
     code = errors.DONE
     try:
         yield from carry_out(run, *arguments)

@@ -1,1 +1,1 @@
-"""What each role's reply does to the mission, one module a role."""
+"""Applies each role's reply to the mission, one module per role."""

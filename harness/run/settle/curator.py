@@ -1,8 +1,8 @@
-"""The curator: compacts raw entries into lessons, lessons into MEMORY.md and summary.md, and what recurs into the identities.
+"""The curator: compacts raw entries into lessons, lessons into MEMORY.md and summary.md, and recurring ones into identities.
 
-A run compacts what waits in batches, each of bounded size. `plan` is pure: it computes from the disk all that a batch will
-write. `apply` writes it: the identities first, then archive, lessons, pages and curated.json in one journal, and with the last
-batch the shortened raw.md. After a crash a repeated run loses and duplicates nothing.
+A run compacts waiting entries in batches of bounded size. `plan` is pure: it computes everything that a batch writes.
+`apply` writes it: the identities first, then archive, lessons, pages and curated.json in one journal, with the last
+batch also the shortened raw.md. After a crash a repeated run loses and duplicates nothing.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from harness.state import files, journal, names, raw
 from harness.state.layout import Layout, command, identity_folder
 from harness.state.state import Changes, State
 
-MAX_UNTRACKED_PATHS = 5000  # untracked paths that count as the project's
-ASK_AT = 20  # waiting notes from which on an agent is asked
-LOOKED_AT = 200  # of the newest entries in the archive: 3 ms
+MAX_UNTRACKED_PATHS = 5000  # untracked paths counted as the project's
+ASK_AT = 20  # number of waiting notes from which an agent is asked
+LOOKED_AT = 200  # newest entries of the archive that are checked: 3 ms
 WINDOW_BYTES = raw.WINDOW * raw.MAX_LINE_BYTES
 
 
 class CurationPlan(Record):
-    """All that `apply` writes, and in `before` the inputs. Without waiting entries, edited pages and debts to identities there is
-    nothing to write. `candidates`: what may go to an identity, and neither an agent nor a person said so. `taken`: how many
-    operations of an agent were valid; `wrong`: why the others were not."""
+    """Everything that `apply` writes, with the inputs in `before`; empty without waiting entries, edited pages and owed
+    graduations. `candidates`: for an identity, not yet confirmed by an agent or a person. `taken`: the number of valid
+    operations of an agent; `wrong`: faults of the others."""
 
     before: Inputs
     curated: CurationProgress
@@ -63,8 +63,8 @@ class CurationPlan(Record):
 
 
 class CurationSite(Record):
-    """Where a curation works: the mission, the folder of the identities, the run, its day, and what names the project.
-    `symbols` gives those of some names that the project's code defines."""
+    """The site of a curation: the mission, the identity folder, the run, its day, and the project's names. `symbols`
+    filters names that the project's code defines."""
 
     layout: Layout
     folder: str
@@ -79,9 +79,9 @@ class CurationSite(Record):
 # ---- the plan, and its application
 
 
-def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - nobody changes it
-    """All that one batch writes; `apply` completes `curated` with the place in raw.md. `rows` are an agent's operations. Raises
-    BrokenFile where a page has a heading twice."""
+def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - it is never changed
+    """The plan of one batch; `apply` completes `curated` with the offset in raw.md. `rows`: an agent's operations.
+    Raises BrokenFile if a page has a heading twice."""
     old, stop = before.curated, before.curated.folded + len(before.waiting)
     if not before.waiting and not _is_edited(before):
         return CurationPlan(
@@ -115,21 +115,21 @@ def plan(before: Inputs, rows: list[Any] = []) -> CurationPlan:  # noqa: B006 - 
 
 
 def _is_edited(before: Inputs) -> bool:
-    """Whether a page is not what the curator wrote, as far as that is known."""
+    """Whether a page differs from what the curator wrote, as far as known."""
     return bool(before.known.pages) and before.known.pages != pages.digests(before.memory, before.summary)
 
 
 def gather(place: CurationSite) -> Inputs:
     """The inputs, read from disk under one lock.
 
-    Raises BrokenFile where a file does not parse, or archive, raw.md and curated.json contradict each other.
+    Raises BrokenFile if a file does not parse, or archive, raw.md and curated.json contradict each other.
     """
     layout = place.layout
     with files.Lock(layout.state_lock):
         journal.finish_journal(layout)
         curated = pages.parse_curated(files.read(layout.curated), layout.curated)
         memory, short = files.read_text(layout.memory), files.read_text(layout.summary)
-        archive.newest(layout.archive, curated.folded, LOOKED_AT, WINDOW_BYTES)  # raises; `doctor` looks at all
+        archive.newest(layout.archive, curated.folded, LOOKED_AT, WINDOW_BYTES)  # raises; `doctor` checks all
         known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
         evidence = identity.evidence(place.folder)
         batch = backlog.batch(layout.raw, curated.folded, _start(layout, curated), place.bound)
@@ -156,7 +156,7 @@ def gather(place: CurationSite) -> Inputs:
 
 
 def _start(layout: Layout, curated: CurationProgress) -> int:
-    """The byte of raw.md where what waits begins; raises BrokenFile where archived lines are gone from it."""
+    """The offset in raw.md of the first waiting entry; raises BrokenFile if archived lines are missing."""
     found = backlog.start(layout, curated)
     if found is None:
         lines, least = sum(block.count(b"\n") for block in files.blocks(layout.raw)), curated.folded - curated.first_seq
@@ -171,11 +171,10 @@ def _start(layout: Layout, curated: CurationProgress) -> int:
 
 
 def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
-    """Write a plan; `folder` has the identities. Entries appended since then stay in raw.md and wait. An identity folder that
-    cannot be written makes a warning of the plan, and what it should have had is recorded by a later curation. False, and
-    nothing is written, where another mission changed the folder since the plan read it.
-
-    Raises Busy where another compaction or a person changed the inputs of the plan.
+    """Write a plan; `folder` has the identities. Entries appended meanwhile stay in raw.md and wait. An unwritable
+    identity folder becomes a warning of the plan, and a later curation writes its part. Returns False, without writing,
+    if another mission changed the folder since the plan read it. Raises LockBusy if another compaction or a person
+    changed the inputs of the plan.
     """
     before = plan.before
     is_same = plan.curated == before.curated
@@ -183,7 +182,7 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
         return True
     is_recorded = graduation.record(folder, plan)
     if is_same and is_recorded and plan.known.owed:
-        return True  # the folder takes nothing yet
+        return True  # the folder is not writable yet
     with files.Lock(layout.state_lock):
         journal.finish_journal(layout)
         _check_unchanged(layout, before)
@@ -212,7 +211,7 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
 
 
 def _window(layout: Layout, plan: CurationPlan) -> Window:
-    """The lines of raw.md that stay before the waiting ones, as they are; those that were gated, as the archive has them."""
+    """The lines of raw.md that stay before the waiting ones; gated lines as in the archive."""
     first, end = plan.curated.first_seq, plan.before.end
     earlier = archive.newest(layout.archive, plan.before.curated.folded, raw.WINDOW, WINDOW_BYTES)
     gated = [row for row in (*earlier, *plan.archived) if row.disposition == "gated"]
@@ -221,7 +220,7 @@ def _window(layout: Layout, plan: CurationPlan) -> Window:
 
 
 def _check_unchanged(layout: Layout, before: Inputs) -> None:
-    """The caller holds the state lock."""
+    """Raise LockBusy if the inputs changed. The caller holds the state lock."""
     now = pages.parse_curated(files.read(layout.curated), layout.curated)
     if now.generation != before.curated.generation:
         raise LockBusy(f"{layout.curated}: another curator was faster. Nothing is lost; run the curator again.")
@@ -245,8 +244,8 @@ def compact(
     symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
     rows: list[Any] | None = None,
 ) -> CurationPlan:
-    """Gather, plan and apply one batch; returns the plan. `folder` has the identities, `project_names` the paths and ids of the
-    project; `symbols` gives those of some names that its code defines; `rows` are an agent's operations."""
+    """Gather, plan and apply one batch; returns the plan. `folder` has the identities, `project_names` the paths and
+    ids of the project; `symbols` filters names that its code defines; `rows`: an agent's operations."""
     own = frozenset(project_names)
     place = CurationSite(
         layout=layout,
@@ -261,7 +260,7 @@ def compact(
     made = _planned(place, rows)
     if apply(layout, folder, made):
         return made
-    with identity.locked(folder):  # no other mission writes there now
+    with identity.locked(folder):  # excludes other missions
         made = _planned(place, rows)
         if not apply(layout, folder, made):
             raise LockBusy(f"{folder} changed while the curator worked, and was left alone. Run the curator again.")
@@ -285,19 +284,19 @@ def compact_all(
     symbols: Callable[[list[str]], set[str]] = graduation.no_symbols,
     rows: list[Any] | None = None,
 ) -> tuple[int, int, str]:
-    """Compact all that waits, batch by batch; returns how many entries, how many of their notes graduated, and what a person
-    should know: the agent's operations, an identity folder that cannot be written."""
+    """Compact all waiting entries, batch by batch; returns (number of entries, number of graduated notes, a message
+    about the agent's operations or an unwritable identity folder)."""
     folded, graduated, is_last, told = 0, 0, False, ""
     while not is_last:
         made = compact(layout, folder, mission, run, today, project_names, bound=bound, symbols=symbols, rows=rows)
         folded, graduated = folded + len(made.archived), graduated + len(made.graduations)
         is_last, told = made.before.is_last, _told(made, rows)
-        del made  # the next batch needs its room
+        del made  # free memory for the next batch
     return folded, graduated, told
 
 
 def _told(made: CurationPlan, rows: list[Any] | None) -> str:
-    """What a person should know of a plan."""
+    """The message about a plan for a person."""
     taken = f"{made.taken} of {len(rows)} operations of the agent taken" if rows else ""
     left = ""
     if made.candidates and not rows:
@@ -306,8 +305,8 @@ def _told(made: CurationPlan, rows: list[Any] | None) -> str:
 
 
 def offer(run: OpenRun, own: frozenset[str] = frozenset()) -> str:
-    """The computed plan for the prompt of an agent; "" where there is nothing to ask about: fewer notes than ASK_AT, and nothing
-    that may go to an identity. Nothing is written. `own`: the paths and ids of the project."""
+    """The computed plan for an agent's prompt; "" with fewer notes than ASK_AT and no candidate for an identity. Writes
+    nothing. `own`: the paths and ids of the project."""
     before = gather(_place(run, own))
     made = Compaction(before)
     for entry in before.waiting:
@@ -325,8 +324,8 @@ def _place(run: OpenRun, own: frozenset[str]) -> CurationSite:
 
 
 def prepare(asked: Run) -> bool:
-    """Whether an agent is asked: where a real one is configured, once ASK_AT notes wait, or one may go to an identity. Its prompt
-    has the computed plan."""
+    """Whether to ask an agent: if a real one is configured, and ASK_AT notes wait or one may go to an identity. Its
+    prompt has the computed plan."""
     run, outcome = asked.opened, asked.outcome
     names = roles.agents_of(run.settings, run.role)
     if not names or set(names) <= {registry.PLAYBOOK, registry.NONE} or run.context.trigger == "leaving":
@@ -339,7 +338,7 @@ def _own_names(asked: Run) -> frozenset[str]:
     """The paths, names and ids of the project."""
     run = asked.opened
     own = {*repository.tracked_names(run.checkout), run.mission.id, *_names_of(run.checkout, run.layout)}
-    for folder in dict.fromkeys((run.checkout, run.layout.top)):  # what a person has not added is there
+    for folder in dict.fromkeys((run.checkout, run.layout.top)):  # has a person's untracked files
         own |= {*repository.other_names(folder, MAX_UNTRACKED_PATHS)}
     for feature in asked.outcome.features:
         own |= {feature.id, *feature.claims}
@@ -347,7 +346,7 @@ def _own_names(asked: Run) -> frozenset[str]:
 
 
 def _names_of(checkout: str, layout: Layout) -> set[str]:
-    """What the project calls itself: its folders, and its packages in the way of Python and of Node."""
+    """The project's own names: its folders, and its Python and Node packages."""
     found = {os.path.basename(folder) for folder in (layout.top, layout.project)}
     for name in ("pyproject.toml", "package.json"):
         text = files.read_text(os.path.join(checkout, name)) or ""
@@ -359,7 +358,7 @@ def _names_of(checkout: str, layout: Layout) -> set[str]:
 
 
 def settle(asked: Run) -> None:
-    """The curator's run: all that waits is compacted, by code, and with what an agent's reply adds to it."""
+    """Compact all waiting entries by code, with the operations of an agent's reply."""
     run, outcome = asked.opened, asked.outcome
     before = identity.items(identity_folder())
     folded, _, told = compact_all(

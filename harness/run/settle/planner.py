@@ -54,7 +54,7 @@ EARLY = "make it a guard, or test what the feature brings; sent again as it is, 
 
 
 class SetupRed(RequestRefused):
-    """The contract's setup is red on today's tree."""
+    """The contract's setup is red on the present tree."""
 
 
 class Draft(Record):
@@ -66,7 +66,7 @@ class Draft(Record):
     new_checks: list[str] = []
 
     def untried(self, done: set[tuple[str, str]]) -> list[tuple[Claim, Check]]:
-        """The new checks with their claims, without those that are done, as (claim, command)."""
+        """The new checks with their claims, except those in `done`, given as (claim, command)."""
         new = set(self.new_checks)
         pairs = [(claim, check) for claim in self.contract.claims for check in claim.checks]
         return [(claim, check) for claim, check in pairs if check.run in new and (claim.id, check.run) not in done]
@@ -75,8 +75,8 @@ class Draft(Record):
 def draft(
     reply: dict[str, Any], features: list[Feature], contract: Contract, log: list[ContractChange]
 ) -> tuple[Draft, list[str]]:
-    """The plan merged into features and contract, and every fault of it. `log`: the contract log so far. The inputs are not
-    changed."""
+    """(the plan merged into features and contract, all its faults). `log`: the contract log so far. The inputs stay
+    unchanged."""
     faults: list[str] = []
     fixed = {claim for feature in features if feature.status == "passed" for claim in feature.claims}
     gone = {row["id"]: row["reason"] for row in reply.get("drop", [])}
@@ -152,7 +152,7 @@ def _lay_features(
     faults += schema.name_faults((row["id"] for row in reply["features"]), "feature")
     for feature in features:
         row = given.pop(feature.id, None)
-        theirs = feature.set_by_person  # a planner may repeat what the spec says; what a person wrote stands
+        theirs = feature.set_by_person  # a planner may repeat the spec; a person's text stands
         changed = feature.replace(**{key: value for key, value in (row or {}).items() if key not in theirs})
         if feature.status == "passed" and (feature.id in gone or changed != feature):
             faults.append(f"{feature.id} has passed and cannot be changed")
@@ -164,7 +164,7 @@ def _lay_features(
 
 
 def _lint(made: Draft) -> list[str]:
-    """Every fault of the mission as it would be."""
+    """Every fault of the resulting mission."""
     faults: list[str] = []
     claims = {claim.id for claim in made.contract.claims}
     ids = {feature.id for feature in made.features}
@@ -190,7 +190,7 @@ def _lint(made: Draft) -> list[str]:
 
 
 def form_faults(check: str, *folders: str) -> list[str]:
-    """The refused shell forms in a check, with what to write instead; `folders` are paths that it must not name."""
+    """The refused shell forms in a check, each with an alternative; `folders`: paths that it must not name."""
     shown = redaction.received(check if len(check) < 80 else check[:77] + "…")
     found = [f"the check `{shown}` {fault}: {remedy}" for form, fault, remedy in REFUSED_FORMS if form.search(check)]
     found += [f"the check `{shown}` {why}" for why in [redaction.unfit(check)] if why]
@@ -200,10 +200,10 @@ def form_faults(check: str, *folders: str) -> list[str]:
 
 
 def _circle(features: list[Feature]) -> list[str]:
-    """The features that remain when those whose needs are met are removed again and again."""
+    """The features in a dependency cycle, or depending on one."""
     needs = {feature.id: feature.depends_on for feature in features}
     order = TopologicalSorter({name: needs.keys() & others for name, others in needs.items()})
-    with contextlib.suppress(CycleError):  # what waits for no circle is given all the same
+    with contextlib.suppress(CycleError):  # features outside the cycle are yielded anyway
         order.prepare()
     while met := order.get_ready():
         order.done(*met)
@@ -213,7 +213,7 @@ def _circle(features: list[Feature]) -> list[str]:
 
 
 def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> Draft:
-    """The plan as it would land; raises Refused with every fault, after trying new checks in an empty folder."""
+    """The plan as it would land; raises RequestRefused with every fault, after trying new checks in an empty folder."""
     features = queue.load(layout)
     made, faults = draft(reply, features, contracts.load(layout), contract_log.load(layout))
     known = set(faults)
@@ -231,7 +231,7 @@ def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> 
 
 
 def write_faults(known: Contract) -> list[str]:
-    """The fault of a contract that does not read back as written: it would stop or mislead every later run."""
+    """The fault of a contract that does not read back as written, which would stop or mislead later runs."""
     text, remedy = contracts.render(known), "write names without spaces, and no control characters"
     try:
         text.encode()
@@ -251,10 +251,10 @@ def _refuse(faults: list[str]) -> None:
 def red_first(
     layout: Layout, made: Draft, place: CheckEnvironment, path: str, role: str, reported: frozenset[str] | None = None
 ) -> None:
-    """Red before green: fire every new check on the present tree, once per run; the receipts (phase before) go to `path`.
-
-    Raises SetupRed where setup is red, and Refused for checks that are green already and are not guards. A check `reported` in
-    this run (None: the agent still works), or in the last run of `role`, is accepted when sent again; its claim stays unproven.
+    """Red before green: run every new check on the present tree, once per run; the receipts (phase before) go to
+    `path`. Raises SetupRed for a red setup, and RequestRefused for checks other than guards that are green already. A
+    check `reported` in this run (None: the agent still works), or in the last run of `role`, is accepted when repeated;
+    its claim stays unproven.
     """
     fired = receipts.load(path)
     known = {*(reported or ()), *(receipt.command for receipt in [*fired, *_last_round(layout, role)] if receipt.green)}
@@ -276,15 +276,15 @@ def red_first(
 
 
 def _last_round(layout: Layout, role: str) -> list[Receipt]:
-    """Receipts of the role's newest run, if its plan was not accepted: its agent saw them."""
+    """Receipts of the role's newest run, if its plan was refused: its agent has seen them."""
     newest = runs.last(layout, role=role)
     refused = newest is not None and newest.accepted is False
     return receipts.load(layout.run(newest.run).receipts) if newest and refused else []
 
 
 def _reported(run: OpenRun) -> frozenset[str]:
-    """Commands that `harness reply` found green in this run. Its receipts are removed: the planner's agent could write there
-    too, so every check that lands is fired again now that the agent has ended."""
+    """Commands that `harness reply` found green in this run. Removes its receipts, which the planner's agent could have
+    written: every check that lands runs again after the agent has ended."""
     try:
         fired = receipts.load(run.paths.receipts)
     except BrokenFile:
@@ -294,7 +294,7 @@ def _reported(run: OpenRun) -> frozenset[str]:
 
 
 def escalate_setup(run: OpenRun, outcome: Outcome) -> None:
-    """Ask a person about a red setup; it never costs an attempt."""
+    """Escalate a red setup; it never costs an attempt."""
     outcome.reason = outcome.setup_fault
     asked = (outcome.reply or {}).get("setup", outcome.contract.setup)
     text = escalations.of_setup(run.id, run.context.head, asked, outcome.reason)
@@ -302,7 +302,7 @@ def escalate_setup(run: OpenRun, outcome: Outcome) -> None:
 
 
 def examine(asked: Run) -> None:
-    """Fire the plan's checks: in an empty folder, and red before green. `outcome.examined` is the draft, or why there is none."""
+    """Run the plan's checks: in an empty folder, and red before green. `outcome.examined`: the draft, or the refusal."""
     run, outcome = asked.opened, asked.outcome
     reported = _reported(run)
     if outcome.reply is None:
@@ -339,8 +339,8 @@ def settle(asked: Run) -> None:
 
 
 def _as_of_now(run: OpenRun, outcome: Outcome) -> Draft:
-    """The plan merged into queue and contract as they are now; raises Refused where what changed meanwhile makes it faulty, or
-    brings checks that were not fired."""
+    """The plan merged into the present queue and contract; raises RequestRefused if changes meanwhile make it faulty,
+    or add checks that did not run."""
     log = contract_log.load(run.layout)
     made, faults = draft(outcome.reply or {}, outcome.features, outcome.contract, log)
     fired = set(outcome.examined.new_checks)
@@ -360,14 +360,14 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.contract = made.contract
     outcome.save()
     outcome.changes.append(names.CONTRACT_LOG, contract_log.render(entries))
-    if outcome.spec:  # as the prompt had it: what a person wrote since makes a plan due again
+    if outcome.spec:  # as in the prompt: a person's later edit makes a plan due again
         outcome.changes.put(names.SPEC, outcome.spec.encode())
     seen = issues.serious(issues.load(run.layout))
     outcome.changes.append(names.ISSUES, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
 
 
 def _entries(run: OpenRun, outcome: Outcome, made: Draft) -> list[ContractChange]:
-    """What the contract log gets: the changes of claims, of setup and services, and what a log of an older version lacks."""
+    """The entries for the contract log: changes of claims, setup and services, and those that an older log lacks."""
     log, why = contract_log.load(run.layout), (outcome.reply or {}).get("reason", "").strip()
     held = outcome.contract.claims or contract_log.replayed_blocks(log)
     old = contract_log.blocks(outcome.contract) if held else {}
@@ -376,7 +376,7 @@ def _entries(run: OpenRun, outcome: Outcome, made: Draft) -> list[ContractChange
 
 
 def move_green(made: Draft, fired: list[Receipt]) -> None:
-    """A feature whose every check is green before its first worker goes straight to its validation."""
+    """Move a feature whose checks are all green before its first worker directly to validation."""
     green = {(receipt.claim, receipt.command) for receipt in fired if receipt.green}
     checks_of = {claim.id: [(claim.id, check.run) for check in claim.checks] for claim in made.contract.claims}
     for feature in made.features:
@@ -386,7 +386,7 @@ def move_green(made: Draft, fired: list[Receipt]) -> None:
 
 
 def _replanned(run: OpenRun, outcome: Outcome, made: Draft) -> None:
-    """Restart the feature that the planner was asked about, and every feature whose claims or text it changed."""
+    """Restart the planner's feature, and every feature whose claims or text it changed."""
     before = {feature.id: feature for feature in outcome.features}
     touched = {entry.claim for entry in made.log}
     for feature in made.features:

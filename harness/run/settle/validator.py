@@ -28,7 +28,7 @@ COMMITS_LOOKED_AT = 10
 
 
 def prepare(asked: Run) -> bool:
-    """Fire the checks that decide; returns whether an agent should be asked for adversarial checks."""
+    """Run the deciding checks; returns whether to ask an agent for adversarial checks."""
     run, outcome = asked.opened, asked.outcome
     place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
@@ -54,7 +54,7 @@ def prepare(asked: Run) -> bool:
 
 
 def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) -> list[Receipt]:
-    """Fire the checks of passed features too, for sweep_seconds at most: guards first, then those not run for longest. A
+    """Run the checks of passed features too, for at most sweep_seconds: guards first, then the least recently run. A
     red one was broken by this feature."""
     histories = index.load(run.layout)
     mine = set(outcome.feature.claims) if outcome.feature else set()
@@ -102,7 +102,7 @@ def _commits(run: OpenRun) -> list[str]:
 
 
 class AdversarialResult(Record):
-    """A check that the validator's agent proposed, and that was red both times."""
+    """A check proposed by the validator's agent that was red both times."""
 
     claim: str
     check: Check
@@ -110,7 +110,7 @@ class AdversarialResult(Record):
 
 
 def examine(asked: Run) -> None:
-    """Fire the checks that the validator's agent proposes, red ones twice; nothing is decided yet."""
+    """Run the checks that the validator's agent proposes, red ones twice; decides nothing yet."""
     run, outcome = asked.opened, asked.outcome
     feature, proposed = outcome.feature, (outcome.reply or {}).get("checks", [])
     if not run.context.feature:
@@ -135,7 +135,7 @@ def examine(asked: Run) -> None:
 
 
 def settle(asked: Run) -> None:
-    """The receipts decide: the feature passes or fails, or the sweep is green or sends features back."""
+    """Decide by the receipts: the feature passes or fails, or the sweep is green or sends features back."""
     run, outcome = asked.opened, asked.outcome
     if outcome.examined is None:
         examine(asked)
@@ -154,7 +154,7 @@ def settle(asked: Run) -> None:
 
 
 def _join_aimed(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
-    """The proposed checks that were red join the contract."""
+    """Add the proposed checks that were red to the contract."""
     if (outcome.reply or {}).get("checks"):
         feature.note(outcome.at, run.id, "aimed")
     for aimed in outcome.examined:
@@ -199,13 +199,13 @@ def _judge_feature(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
 
 
 def _say(outcome: Outcome, why: str) -> None:
-    """The first red claim is the reason of the run, before what its agent's end was."""
+    """Put the first red claim before the agent's end in the reason of the run."""
     if " is red " not in outcome.reason:
         outcome.reason = "; ".join(filter(None, [why, outcome.reason]))
 
 
 def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
-    """A check that was flaky for the third time becomes an issue."""
+    """Report a check that was flaky for the third time as an issue."""
     histories = index.load(run.layout)
     for receipt in outcome.receipts:
         known = histories.get(index.key(receipt.claim, receipt.command))
@@ -217,7 +217,7 @@ def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
 
 
 def _newly_green(run: OpenRun, outcome: Outcome) -> int:
-    """The number of claims that are proven now and were not in the feature's last validation."""
+    """The number of claims that are proven now but were not in the feature's last validation."""
     judged = outcome.feature is not None and outcome.feature.attempts > 0
     before = runs.last_receipts(run.layout, run.context.feature) if judged else []
     return len(_proven(outcome.receipts) - _proven(before))

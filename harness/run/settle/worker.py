@@ -18,7 +18,7 @@ MAX_SHOWN_PATHS = 3
 
 
 def settle(asked: Run) -> None:
-    """Commit the changes; the feature moves on to validation, or is blocked by what the reply names."""
+    """Commit the changes; the feature moves to validation, or is blocked for the reason in the reply."""
     run, outcome = asked.opened, asked.outcome
     reply = outcome.reply or {}
     blocked = reply.get("status") == "blocked"
@@ -45,7 +45,7 @@ def settle(asked: Run) -> None:
 
 
 def _outside(run: StartedRun, outcome: Outcome) -> str:
-    """What the run changed in the repository outside the project's folder, in words. 0 git calls at the top of a repository."""
+    """The run's changes in the repository outside the project folder, in words. 0 git calls at the top of a repository."""
     below = run.layout.prefix
     changed = repository.changed(run.checkout, run.context.tree, outcome.tree) if below else []
     found = [path for _, path in changed if not path.startswith(below)]
@@ -54,8 +54,8 @@ def _outside(run: StartedRun, outcome: Outcome) -> str:
 
 
 def _still_ours(run: StartedRun, outcome: Outcome) -> Feature | None:
-    """The feature of the run while it is in progress; where somebody took it from the plan or moved it on, that stands, and the
-    work is kept."""
+    """The feature of the run if it is still in progress. If it was moved or dropped meanwhile, that stands, and the
+    work is kept under a ref."""
     feature = outcome.feature
     if feature is not None and feature.status == "in_progress":
         return feature
@@ -71,12 +71,13 @@ def _kept(run: StartedRun) -> str:
 
 
 def partial(run: StartedRun) -> str:
-    """The ref that keeps the work of a run that did not end well."""
+    """The ref of a run's unfinished work."""
     return refs.PARTIAL + run.id
 
 
 def _give_back(run: StartedRun, outcome: Outcome, feature: Feature) -> None:
-    """What landed meanwhile conflicts with this run's work: no try is charged, and the next worker sees both sides."""
+    """Return a feature whose work conflicts with what landed meanwhile: no attempt is charged, and the next worker sees
+    both sides."""
     paths = ", ".join(outcome.clashes)
     outcome.ended, outcome.reason = "conflict", f"what landed meanwhile conflicts with its work in {paths}{_kept(run)}"
     feature.note(outcome.at, run.id, "reason", text=outcome.reason)
@@ -88,7 +89,7 @@ def _note_block(run: StartedRun, outcome: Outcome, reason: str, needs: list[str]
     feature = outcome.feature
     assert feature is not None
     had_these = needs and needs in [note.get("features") for note in feature.notes]
-    if had_these or (disputes and feature.replanned):  # else it could go on for ever
+    if had_these or (disputes and feature.replanned):  # else it could repeat forever
         features.judged(feature, outcome.at, run.id)
     named = {"needs": {"features": needs}} if needs else {}
     named |= {"dispute": {"claims": disputes}} if disputes else {}
@@ -98,15 +99,15 @@ def _note_block(run: StartedRun, outcome: Outcome, reason: str, needs: list[str]
 
 
 def commit(run: StartedRun, outcome: Outcome, subject: str, summary: str, work: str, *, lands: bool = True) -> None:
-    """Commit all changes of the run at once on the mission's position, with what the agent said and our trailers; `work` is
-    implemented, blocked or cut. What others landed since the run opened is in it; where that conflicts, or with `lands` False,
-    the work is kept under a ref of its own alone."""
+    """Commit all changes of the run on the mission's position, with the agent's summary and the harness's trailers;
+    `work` is implemented, blocked or cut. It is merged with what others landed since the run opened; on a conflict, or
+    with `lands` False, the work is only kept under a ref."""
     if outcome.commit:
-        return  # a settle that began anew
+        return  # a repeated settle
     head, left = run.context.head, dotgit.commit(run.checkout)
     own = repository.messages_between(run.checkout, head, left) if left != head else []
     own = [redaction.received(message) for message in own]
-    # indented, no line of an agent is a trailer for git, or the end of the message
+    # indented, so that an agent's line is neither a trailer nor the end of the message
     parts = [subject[:SUBJECT_CHARS], *(textwrap.indent(said.strip(), INDENT) for said in (summary, *own))]
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
     message = "\n\n".join(part for part in parts if part) + "\n"
@@ -117,7 +118,7 @@ def commit(run: StartedRun, outcome: Outcome, subject: str, summary: str, work: 
 
 
 def cut_short(run: StartedRun, outcome: Outcome) -> None:
-    """Keep the tree of a run that did not end well as a wip commit, and put the feature back.
+    """Keep the tree of an interrupted run as a wip commit, and put the feature back.
 
     It costs an attempt if the agent is to blame; the first FREE_CUTS timeouts with a changed tree are free. Limits, missing
     logins and kills never cost one.

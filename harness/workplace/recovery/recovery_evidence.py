@@ -1,6 +1,5 @@
-"""What is known of a run that died: its context, whether it had closed, and the state that the ledger records.
-
-The run log can be made again from the results of finished runs.
+"""Evidence about a dead run: its context, whether it had closed, and the state that the ledger records.
+The run log can be rebuilt from the results of finished runs.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Ledger = dict[str, list[Any]]
 
 
 def context(layout: Layout, run_id: str) -> RunContext | None:
-    """The run's context; None where it has none that can be read."""
+    """The run's context; None if absent or unreadable."""
     try:
         found = runs.context(layout, run_id)
     except (BrokenFile, UsageFault):
@@ -48,7 +47,7 @@ def closed(layout: Layout, run_id: str) -> bool:
 
 
 def ledger(layout: Layout) -> Ledger:
-    """The ledger; {} where it does not parse."""
+    """The ledger; {} if it does not parse."""
     try:
         return dict(journal.read_ledger(layout))
     except BrokenFile:
@@ -56,8 +55,8 @@ def ledger(layout: Layout) -> Ledger:
 
 
 def books(layout: Layout, yielded: list[str] | None) -> bytes:
-    """The run log as the harness left it. Where that is not left, raises BrokenFile, or adds its name to `yielded` and returns
-    what can be salvaged."""
+    """The run log as the harness left it. If that is lost, raises BrokenFile, or adds its name to `yielded` and returns
+    the salvageable part."""
     data, row = State(layout).data(names.RUN_LOG) or b"", ledger(layout).get(names.RUN_LOG)
     if row is None:
         return salvaged(layout, data)
@@ -75,7 +74,7 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _lost(path: str, yielded: list[str] | None) -> None:
-    """A file that cannot be restored stops the mission until a person puts it back or accepts it as it is."""
+    """Stop the mission for an unrestorable file, until a person restores it or accepts it as it is."""
     if yielded is None:
         remedy = f"Put it back from a copy of the mission, or go on with what is there: {command('doctor --fix')}"
         raise BrokenFile(path, "it is not as the harness left it, and no copy of that is left", remedy=remedy)
@@ -83,13 +82,13 @@ def _lost(path: str, yielded: list[str] | None) -> None:
 
 
 def _rebuilt(layout: Layout) -> bytes:
-    """The run log, made from the results of finished runs."""
+    """The run log, rebuilt from the results of finished runs."""
     state = State(layout)
     return _in_order([state.data(names.of_run(name, names.RESULT)) or b"" for name in state.list(names.RUNS)])
 
 
 def salvaged(layout: Layout, data: bytes) -> bytes:
-    """What is left of the run log: the valid lines in `data`, and the finished runs that these lack."""
+    """The salvageable run log: the valid lines in `data`, and the finished runs that these lack."""
     return _in_order([*data.splitlines(keepends=True), *_rebuilt(layout).splitlines(keepends=True)])
 
 

@@ -1,4 +1,4 @@
-"""The recovery plan for runs that died. `plan` is pure: recovery carries it out, and the views show its result."""
+"""The recovery plan for dead runs. `plan` is pure: recovery executes it, and views show its result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RELEASE = "was left in progress without a run"
 
 
 class DeadRun(Record):
-    """What is left of a run that died. `commit` is its commit, `cut` where its work is unfinished."""
+    """The remains of a dead run. `commit`: its commit; `cut`: its work is unfinished."""
 
     run: str
     closed: bool = False
@@ -50,7 +50,7 @@ class RecoveryStep(Record):
 
 
 def plan(died: list[DeadRun], queue: list[Feature], busy: Sequence[str] = ()) -> list[RecoveryStep]:
-    """The steps that settle these runs. `busy`: features that live runs claim; all others in progress are released."""
+    """The steps that settle these runs. `busy`: features claimed by live runs; others in progress are released."""
     waiting = {one.id: one for one in queue if one.status == "in_progress" and one.id not in busy}
     steps: list[RecoveryStep] = []
     for one in died:
@@ -79,7 +79,7 @@ def back(failing: bool) -> str:
 
 
 def look(layout: Layout, run_id: str) -> DeadRun:
-    """What is left of a run that died, but for its commit; parses nothing that an agent may have changed, and writes nothing."""
+    """The remains of a dead run, without its commit; parses nothing that an agent may have changed, and writes nothing."""
     if recovery_evidence.closed(layout, run_id):
         return DeadRun(run=run_id, closed=True)
     context = recovery_evidence.context(layout, run_id)
@@ -87,7 +87,7 @@ def look(layout: Layout, run_id: str) -> DeadRun:
 
 
 def locate(layout: Layout, one: DeadRun) -> DeadRun:
-    """The same with its commit; the state is restored."""
+    """The same with its commit, after the state is restored."""
     if one.context is None:
         return one
     made, cut = (dotgit.commit_of(layout.top, kind + one.run) for kind in (refs.KEEP, refs.PARTIAL))

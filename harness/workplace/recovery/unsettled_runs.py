@@ -21,8 +21,8 @@ AS_WE_WRITE = b'{"run":"'
 
 
 def unsettled(layout: Layout, run_log: bytes | None = None) -> list[str]:
-    """Ids of runs that died and are not settled: nobody holds their lease, and `run_log` (by default the one on disk, up to the
-    length in the ledger) does not have them, or their lease is there still."""
+    """Ids of dead, unsettled runs: their lease is free, and `run_log` (by default the one on disk, up to the length in
+    the ledger) lacks them, or their lease file still exists."""
     opened, known = runs.open_runs(layout), _logged(layout) if run_log is None else _ids(run_log)
     dead = [name for name in opened if runs.is_dead(layout, name)]
     others = [name for name in State(layout).list(names.RUNS) if name not in known and name not in opened]
@@ -32,7 +32,7 @@ def unsettled(layout: Layout, run_log: bytes | None = None) -> list[str]:
 
 
 def _last_begun(layout: Layout) -> str:
-    """The run that began last, as it wrote into the mission lock: it died where nothing else is left of it. "" without one."""
+    """The run that began last, as recorded in the mission lock; dead if nothing else is left of it. "" without one."""
     name = files.Lock(layout.mission_lock).holder().get("run")
     return name if isinstance(name, str) and runs.is_id(name) else ""
 
@@ -42,7 +42,7 @@ def _begun(layout: Layout, run_id: str) -> bool:
 
 
 def _logged(layout: Layout) -> set[str]:
-    """Ids of the runs in the run log, up to the length in the ledger; none where it is no plain file."""
+    """Ids of the runs in the run log, up to the length in the ledger; empty unless it is a regular file."""
     try:
         data = State(layout).data(names.RUN_LOG) or b""
     except BrokenFile:
@@ -61,7 +61,7 @@ def _ids(run_log: bytes) -> set[str]:
 
 
 def _known_length(layout: Layout) -> int | None:
-    """The length of the run log in the ledger; None where it has none."""
+    """The length of the run log in the ledger, or None."""
     try:
         row = journal.read_ledger(layout).get(names.RUN_LOG)
     except BrokenFile:  # the next writer reports it
@@ -70,13 +70,13 @@ def _known_length(layout: Layout) -> int | None:
 
 
 def believed(layout: Layout) -> Iterator[RunResult]:
-    """Finished runs, last first; without lines behind the length in the ledger that an unsettled run may have forged."""
+    """Finished runs, last first, without lines beyond the length in the ledger, which an unsettled run may have forged."""
     died = any(runs.is_dead(layout, name) for name in runs.open_runs(layout))
     return runs.finished(layout, _known_length(layout) if died else None)
 
 
 def unbooked(layout: Layout) -> list[str]:
-    """Ids of the runs that have a result in their folder and no line in the run log."""
+    """Ids of the runs with a result in their folder but no line in the run log."""
     known = _logged(layout)
     state = State(layout)
     finished = [name for name in state.list(names.RUNS) if state.exists(names.of_run(name, names.RESULT))]
@@ -92,8 +92,8 @@ def books_short(layout: Layout) -> bool:
 
 
 def needs_recovery(layout: Layout) -> bool:
-    """Whether a dead run is unsettled, lines of the run log or all objects are missing, the format is older, or a landing or a
-    restore was cut short."""
+    """Whether a dead run is unsettled, lines of the run log or all objects are missing, the format is older, or a
+    landing or restore was interrupted."""
     from harness.workplace import workplace  # git, which `next` does not load
 
     settled = not unsettled(layout) and not books_short(layout) and not objects_lost(layout)
@@ -102,24 +102,24 @@ def needs_recovery(layout: Layout) -> bool:
 
 
 def objects_lost(layout: Layout) -> bool:
-    """Whether the folder of objects is gone though runs have finished, or a process was killed while it restored them."""
+    """Whether the folder of objects is gone although runs have finished, or its restoration was interrupted."""
     return not objects.is_whole(layout) and State(layout).length(names.RUN_LOG) > 0
 
 
 def cut_short(layout: Layout) -> bool:
-    """Whether a write left files behind, with or without a run that died: temporary ones, or a journal's."""
+    """Whether an interrupted write left temporary or journal files, with or without a dead run."""
     return bool(abandoned(layout) or journal.staged(layout)) or os.path.exists(layout.journal + "/record")
 
 
 def abandoned(layout: Layout) -> list[str]:
-    """The temporary files of writers that are gone, in the few folders where one writes also without a run."""
+    """The temporary files of dead writers, in the folders that are also written outside runs."""
     folders = (layout.state, os.path.dirname(layout.raw), os.path.dirname(layout.shim), layout.cache, layout.objects)
     ours = (*folders, layout.git, layout.git_private, os.path.join(layout.git_private, "info"))
     return [path for folder in ours for path in files.abandoned(folder)]
 
 
 def require_books(layout: Layout) -> None:
-    """Raises BrokenFile where lines of the run log are missing, because the totals would then be too low."""
+    """Raise BrokenFile if lines of the run log are missing, because the totals would be too low."""
     if books_short(layout):
         fault = "it is shorter than the harness left it, so what was spent is unknown"
         raise BrokenFile(layout.run_log, fault, remedy="Start run.sh: it makes the file again, or says what to do.")

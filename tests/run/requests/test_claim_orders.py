@@ -91,7 +91,7 @@ def test_the_order_waits_for_the_run_that_works_on_the_feature(house: House) -> 
     role = house.begin_role("worker", "F-001")
     until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
     done = house.harness("claim", "set", "VAL-1", "--check", "test -s 1.txt")
-    assert "noted; it is applied when the run that is under way ends (" in done.out
+    assert "noted; it is applied when the current run ends (" in done.out
     assert contract_of(house).claim("VAL-1").checks[0].run == "test -f 1.txt"
     role.terminate()
     assert role.wait() == 143

@@ -143,7 +143,7 @@ def test_an_order_waits_for_the_run_that_is_under_way(house: House) -> None:
     role = lingering(house)
     assert place(house, "feature block", "F-002", "not now").startswith("F-002 is blocked")  # no run is about that one
     said = place(house, "feature block", "F-001", "not now")
-    assert said.startswith("noted; it is applied when the run that is under way ends (")
+    assert said.startswith("noted; it is applied when the current run ends (")
     assert "-worker-F-001)" in said
     assert house.feature().status == "in_progress"
     role.terminate()
