@@ -581,7 +581,7 @@ def test_the_page_of_paths_is_what_the_code_uses() -> None:
     assert first_column(text, "The mission") == mission
     files = {path.removeprefix("/r/") for name, path in vars(run).items() if name not in ("folder", "lock")}
     assert first_column(text, "A run") == files
-    modules = re.findall(r"(?:\w+/)?\w+\.py\b", text)
+    modules = re.findall(r"(?:\w+/)*\w+\.py\b", text)
     assert [
         name for name in modules if not any((HOME / f"harness{below}/{name}").exists() for below in ("", "/mission"))
     ] == []

@@ -40,7 +40,7 @@ def reply(layout: Layout, text: str, run_id: str = "") -> str:
 
 
 def issue(layout: Layout, value: dict[str, str], run_id: str = "") -> str:
-    """Append an issue; raises Refused if it is invalid. `run_id`: the run, where the caller knows it."""
+    """Append an issue; raises RequestRefused if it is invalid. `run_id`: the run, where the caller knows it."""
     run_id = run_id or run_detection.run_id(layout)
     if run_id:
         return "\n".join(inbox.ask(layout, run_id, "issue", json.dumps(value)))

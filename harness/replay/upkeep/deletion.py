@@ -35,8 +35,8 @@ class DeletionResult(Record):
 
 
 def forget(layout: Layout, wanted: list[str]) -> DeletionResult:
-    """Remove these runs, of the mission or of its archive; one that was removed before is completed. Raises UsageFault for one
-    that does not exist, or whose receipts count for a feature that has passed, Busy for one that lives: then none is removed."""
+    """Remove these runs from the mission or its archive, and finish an interrupted removal. Removes none and raises UsageFault
+    if a run does not exist or its receipts prove a passed feature, LockBusy if one is alive."""
     run_detection.refuse(layout, "forget")
     mission.check_format(layout)
     with mission_lock.take(layout):

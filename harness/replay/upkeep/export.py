@@ -65,7 +65,7 @@ def one(layout: Layout, where: Layout, run_id: str, target: str) -> ExportResult
 
 
 def every(layout: Layout, target: str) -> ExportResult:
-    """Export the mission with its archive: all of its state but what is made again. Raises Busy while a run opens or settles."""
+    """Export the mission with its archive, without state that can be rebuilt. Raises LockBusy while a run opens or settles."""
     run_detection.refuse(layout, "export")
     made_of = mission.load(layout)
     with mission_lock.take(layout), _Target(target) as made:

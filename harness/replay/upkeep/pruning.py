@@ -39,9 +39,9 @@ class PruneResult(Record):
 
 
 def prune(layout: Layout, days: int, *, dry_run: bool) -> PruneResult:
-    """Remove the files of PRUNED of runs that ended more than `days` days ago, archived missions included, and the trees besides
-    the first that were last used before that. After a kill in between the next call goes on. Raises UsageFault inside a run, Busy
-    while one opens or settles."""
+    """Remove the PRUNED files of runs that ended more than `days` days ago, also in archived missions, and all trees but the
+    first that were last used before then. Continues after a kill. Raises UsageFault inside a run, LockBusy while one opens
+    or settles."""
     run_detection.refuse(layout, "gc")
     mission.check_format(layout)
     done, before = PruneResult(dry_run=dry_run, days=days), clock.now() - days * DAY

@@ -36,8 +36,8 @@ class Restoration(Record):
 
 
 def restore(layout: Layout, snapshot_id: str) -> Restoration:
-    """Put the mission back to a snapshot. Raises Busy where a run lives or run.sh loops, UsageFault inside a run, BrokenFile with
-    nothing changed where a part of the snapshot is not there."""
+    """Restore the mission to a snapshot. Raises LockBusy while a run or run.sh is alive, UsageFault inside a run, and BrokenFile,
+    with nothing changed, if a part of the snapshot is missing."""
     run_detection.refuse(layout, "snapshot restore")
     mission.check_format(layout)
     with mission_lock.without_loops(layout), mission_lock.take(layout):

@@ -53,8 +53,8 @@ def note(run: OpenRun, tag: str, text: str) -> Iterable[str]:
 
 
 def reply(run: OpenRun, text: str) -> Iterable[str]:
-    """Check a reply while the agent can still correct it, and keep it; raises Refused with every fault, which is the reason of
-    the run where no better one follows."""
+    """Check a reply while the agent can still correct it, and keep it. Raises RequestRefused with every fault, which becomes the
+    run's reason if no better one follows."""
     state, fault_name = State(run.layout), names.of_run(run.id, names.REPLY_FAULT)
     try:
         value = _checked(run, text)
@@ -70,7 +70,7 @@ def reply(run: OpenRun, text: str) -> Iterable[str]:
 
 
 def _checked(run: OpenRun, text: str) -> dict[str, Any]:
-    """The reply in a text, as its role's settle would take it; raises Refused with every fault."""
+    """The reply in a text, as its role's settle would take it; raises RequestRefused with every fault."""
     blocks = documents.fenced_blocks(text, "json harness")
     value = replies.parse(run.capability, blocks[-1] if blocks else text)
     if run.role.plans:
@@ -80,12 +80,12 @@ def _checked(run: OpenRun, text: str) -> dict[str, Any]:
 
 
 def report(run: OpenRun, value: str) -> Iterable[str]:
-    """Append an issue, given as JSON; raises Refused if it is invalid."""
+    """Append an issue, given as JSON; raises RequestRefused if it is invalid."""
     return [issue(run.layout, json.loads(value), run.id)]
 
 
 def issue(layout: Layout, value: dict[str, str], by: str) -> str:
-    """Append an issue of a run or of a `person`; raises Refused if it is invalid. Returns a line for the screen."""
+    """Append an issue of a run or of a `person`; raises RequestRefused if it is invalid. Returns a line for the screen."""
     mission.check_format(layout)
     value = redaction.received_value(value)
     faults = schema.faults(value, "the issue", issues.IssueReport)
@@ -107,7 +107,7 @@ def check(run: OpenRun, name: str) -> Iterator[str]:
 
 
 def fired(layout: Layout, name: str, place: CheckEnvironment) -> Iterator[Receipt]:
-    """Run the checks as the validator will, with setup and services; raises Refused where the setup is red."""
+    """Run the checks as the validator will, with setup and services; raises RequestRefused where the setup is red."""
     known = contract.load(layout)
     claims = asked_claims(layout, known, name)
     if fault := check_runs.setup_fault(known, place):
