@@ -23,7 +23,7 @@ from pathlib import Path
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from harness.state import journal
+from harness.state import journal, names
 from harness.state.layout import Layout
 
 ENTRY = b"[2026-04-24T10:05:12Z] worker F-001 TRICK: " + b"x" * 176 + b"\n"
@@ -35,7 +35,7 @@ Writer = Callable[[Path], Callable[[], object]]
 def ours(folder: Path) -> Callable[[], object]:
     """An append to raw.md, as every note makes it."""
     layout = Layout(str(folder))
-    return lambda: journal.append(layout, layout.raw, ENTRY)
+    return lambda: journal.append(layout, layout.path(names.RAW), ENTRY)
 
 
 def bare(folder: Path) -> Callable[[], object]:

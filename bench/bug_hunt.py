@@ -37,6 +37,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim
 from harness.process.confine import Confinement
 from harness.proof import check_runs
+from harness.state import names
 from harness.state.layout import Layout
 from harness.workplace import confine
 
@@ -230,7 +231,7 @@ class Hunt:
         self.trees = 0
         settings = config.load(self.layout)
         self.tier = confine.tier(self.layout, settings)
-        self.home = confine.home_of_checks(self.layout.project, str(stage.folder / f"{program.name}.home"))
+        self.home = confine.home_of_checks(self.layout.folders.project, str(stage.folder / f"{program.name}.home"))
         self.settings = settings
 
     def place(self, mutant: Mutant | None) -> CheckEnvironment:
@@ -279,17 +280,23 @@ def pairs(claims: list[Claim]) -> list[tuple[Claim, Check]]:
 def play(hunt: Hunt, mutant: Mutant) -> Verdict:
     """How the real mission ends: its planner, worker and validator are scripts, everything else is as it always is."""
     layout = hunt.stage.begin(f"mission-{mutant.number}", hunt.program)
-    scripts = Path(layout.project).parent / "scripts"
+    scripts = Path(layout.folders.project).parent / "scripts"
     scripts.mkdir()
     for name, steps in scripts_of(hunt, mutant).items():
         (scripts / f"{name}.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
     limits = f"[limits]\nmax_runs = {MISSION_RUNS}\n\n[agents.scripted]\npath = {json.dumps(str(scripts))}\n"
-    Path(layout.config).write_text(f'agent = "scripted"\ncheck_seconds = {CHECK_SECONDS}\n{limits}')
+    Path(layout.path(names.CONFIG)).write_text(f'agent = "scripted"\ncheck_seconds = {CHECK_SECONDS}\n{limits}')
     words = [str(HOME / "run.sh")]
     done = subprocess.run(
-        words, cwd=layout.project, capture_output=True, text=True, check=False, timeout=MISSION_SECONDS, input=""
+        words,
+        cwd=layout.folders.project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=MISSION_SECONDS,
+        input="",
     )
-    log = Path(layout.run_log)
+    log = Path(layout.path(names.RUN_LOG))
     for row in map(json.loads, log.read_text().splitlines() if log.exists() else ()):
         if row["role"] == "validator" and row.get("feature"):
             found = receipts.load(layout.run(row["run"]).receipts)

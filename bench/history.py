@@ -55,7 +55,7 @@ class Growing:
         self.seed = list(runs.finished(layout))[::-1]
         self.made = len(self.seed)
         self.begun = int(self.seed[0].run.partition("-")[0])
-        self.log = Path(layout.run_log).read_bytes()
+        self.log = Path(layout.path(names.RUN_LOG)).read_bytes()
         self.known: dict[tuple[str, int], str] = {}
 
     def to(self, wanted: int) -> None:
@@ -65,12 +65,12 @@ class Growing:
             number = self.made
             lines.append(self.run(self.seed[number % len(self.seed)], number))
             self.made += 1
-        Path(self.layout.run_log).write_bytes(self.log)
+        Path(self.layout.path(names.RUN_LOG)).write_bytes(self.log)
         rows = features.load(self.layout)
         rows[-1].status = "todo"
-        Path(self.layout.features).write_bytes(features.render(rows))
+        Path(self.layout.path(names.FEATURES)).write_bytes(features.render(rows))
         journal.adopt(self.layout)
-        objects.put(self.layout, Path(self.layout.features).read_bytes())
+        objects.put(self.layout, Path(self.layout.path(names.FEATURES)).read_bytes())
 
     def run(self, old: runs.RunResult, number: int) -> bytes:
         """One copy of a run; returns its line."""
@@ -95,10 +95,12 @@ class Growing:
 
     def snapshot(self, old: runs.RunResult, run_id: str, number: int) -> None:
         """The snapshot of a copy."""
-        row = json.loads(Path(self.layout.snapshots, f"{old.run}.json").read_bytes())
+        row = json.loads(Path(self.layout.path(names.SNAPSHOTS), f"{old.run}.json").read_bytes())
         row |= {"run": run_id, "at": stamp(self.begun + number * SECONDS)}
         row["grown"][names.RUN_LOG] = ["", len(self.log)]
-        Path(self.layout.snapshots, f"{run_id}.json").write_bytes(self.renamed(encoding.dump_json(row), number))
+        Path(self.layout.path(names.SNAPSHOTS), f"{run_id}.json").write_bytes(
+            self.renamed(encoding.dump_json(row), number)
+        )
 
     def renamed(self, data: bytes, number: int) -> bytes:
         """A file of JSON with the objects of this copy in the place of those of the run that was played."""
@@ -174,7 +176,9 @@ def measure(missions: list[Layout], rounds: int) -> list[dict[str, float]]:
         for name in asked[0]:
             for layout, words, mine in zip(missions, asked, found, strict=True):
                 begun = time.perf_counter()
-                done = subprocess.run([RUN_SH, *words[name]], cwd=layout.project, capture_output=True, check=False)
+                done = subprocess.run(
+                    [RUN_SH, *words[name]], cwd=layout.folders.project, capture_output=True, check=False
+                )
                 if done.returncode:
                     raise SystemExit(f"{name} ended with {done.returncode}: {done.stderr.decode()}")
                 mine.setdefault(name, []).append(time.perf_counter() - begun)
@@ -201,14 +205,14 @@ def main() -> None:
         played, missions = example(Path(folder)), list[Layout]()
         for wanted in map(int, asked.runs.split(",")):
             project = Path(folder, f"todo-{wanted}")
-            shutil.copytree(played.project, project, symlinks=True)
+            shutil.copytree(played.folders.project, project, symlinks=True)
             layout = Layout(str(project))
             Growing(layout).to(wanted)
             size = apparent(layout.state)
             above = "  above the goal" if size / wanted > LARGEST / 10_000 else ""
             print(f"{wanted} runs: {size / 1e6:.1f} MB, {size / wanted / 1e3:.1f} KB a run{above}", flush=True)
             if asked.doctor:
-                subprocess.run([RUN_SH, "doctor"], cwd=layout.project, stdout=subprocess.DEVNULL, check=True)
+                subprocess.run([RUN_SH, "doctor"], cwd=layout.folders.project, stdout=subprocess.DEVNULL, check=True)
             missions.append(layout)
         columns = measure(missions, asked.rounds)
         print(f"\n{'ms':<20} " + " ".join(f"{one:>8}" for one in asked.runs.split(",")) + "    ratio")

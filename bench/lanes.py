@@ -44,11 +44,13 @@ def mission(folder: Path, number: int, seconds: float) -> Layout:
     layout = Layout(str(project))
     scripts = folder / "scripts"
     scripts.mkdir()
-    Path(layout.config).write_text(f'agent = "scripted"\n[agents.scripted]\npath = {json.dumps(str(scripts))}\n')
-    Path(layout.spec).write_bytes(Path(layout.asked_spec).read_bytes())
+    Path(layout.path(names.CONFIG)).write_text(
+        f'agent = "scripted"\n[agents.scripted]\npath = {json.dumps(str(scripts))}\n'
+    )
+    Path(layout.path(names.SPEC)).write_bytes(Path(layout.folders.asked_spec).read_bytes())
     ids = [f"F-{n:03d}" for n in range(1, number + 1)]
     claims = [Claim(id=f"VAL-{one}", text=f"Part {one} is there", checks=[Check(run=f"test -s {one}")]) for one in ids]
-    Path(layout.contract).write_text(contract.render(Contract(claims=claims)))
+    Path(layout.path(names.CONTRACT)).write_text(contract.render(Contract(claims=claims)))
     State(layout).put(
         names.FEATURES, features.render([Feature(id=one, title=one, claims=[f"VAL-{one}"]) for one in ids])
     )
@@ -65,11 +67,11 @@ def measure(lanes: int, number: int, seconds: float) -> dict[str, float]:
         layout = mission(Path(folder), number, seconds)
         before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         words = [RUN_SH, "--lanes", str(lanes)]
-        done = subprocess.run(words, cwd=layout.project, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, cwd=layout.folders.project, capture_output=True, text=True, check=False)
         wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode != 0:
             raise SystemExit(f"the mission ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-        rows = [json.loads(line) for line in Path(layout.run_log).read_text().splitlines()]
+        rows = [json.loads(line) for line in Path(layout.path(names.RUN_LOG)).read_text().splitlines()]
         slept = seconds * sum(row["role"] == "worker" for row in rows)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         own = sum(row["seconds"] for row in rows) - slept

@@ -50,9 +50,11 @@ def mission(folder: Path, number: int) -> Layout:
     os.environ["HARNESS_IDENTITY"] = str(folder / f"identity-{number}")
     subprocess.run([RUN_SH, "init"], cwd=project, check=True, stdout=subprocess.DEVNULL)
     layout = Layout(str(project))
-    Path(layout.config).write_text('agent = "nothing"\n[agents.nothing]\ncommand = ["true"]\n')
-    Path(layout.spec).write_text((project / "SPEC.md").read_text())
-    Path(layout.contract).write_text(contract.render(Contract(claims=[claim(n) for n in range(2 * number)])))
+    Path(layout.path(names.CONFIG)).write_text('agent = "nothing"\n[agents.nothing]\ncommand = ["true"]\n')
+    Path(layout.path(names.SPEC)).write_text((project / "SPEC.md").read_text())
+    Path(layout.path(names.CONTRACT)).write_text(
+        contract.render(Contract(claims=[claim(n) for n in range(2 * number)]))
+    )
     reset(layout, number)
     return layout
 
@@ -82,7 +84,7 @@ def reset(layout: Layout, number: int) -> None:
 def fill_raw(layout: Layout) -> None:
     """A raw.md with very many entries, all compacted but the last: an old mission without a recent curator."""
     line = "[2026-04-24T10:05:12Z] worker F-023 TRICK: psql -f drizzle/*.sql applies migrations in filename order {}\n"
-    Path(layout.raw).write_text("".join(line.format(n) for n in range(RAW_ENTRIES)))
+    Path(layout.path(names.RAW)).write_text("".join(line.format(n) for n in range(RAW_ENTRIES)))
 
 
 def wall(words: list[str], cwd: str) -> float:
@@ -116,7 +118,7 @@ def table(layout: Layout, number: int, rounds: int) -> dict[str, float]:
         reset(layout, number)
         commands["run"][-1] = f"F-{turn % 10 + 1:03d}"  # three runs on one feature would look like a stall
         for name, words in commands.items():
-            seconds[name].append(wall(words, layout.project))
+            seconds[name].append(wall(words, layout.folders.project))
     return {name: statistics.median(values[1:]) for name, values in seconds.items()}
 
 
@@ -177,13 +179,13 @@ def timed_home(folder: Path) -> Path:
 def apart(layout: Layout, number: int, rounds: int) -> tuple[float, list[tuple[float, int]]]:
     """(seconds without them, [(seconds, calls) of git, fsync, and renames and unlinks]) of a no-op run, medians: in each run
     what it waited for them is taken off, so that a slow moment of the machine does not count twice or not at all."""
-    env = {**os.environ, "HARNESS_HOME": str(timed_home(Path(layout.project).parent))}
+    env = {**os.environ, "HARNESS_HOME": str(timed_home(Path(layout.folders.project).parent))}
     rows, rest = [], []
     for turn in range(rounds + 1):
         reset(layout, number)
         started = time.perf_counter()
         words = [RUN_SH, "worker", f"F-{turn % 10 + 1:03d}"]
-        done = subprocess.run(words, cwd=layout.project, env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(words, cwd=layout.folders.project, env=env, capture_output=True, text=True, check=True)
         took = time.perf_counter() - started
         found = [float(word) for word in done.stdout.splitlines()[-1].split()]
         rows.append(list(zip(found[::2], map(int, found[1::2]), strict=True)))
@@ -220,16 +222,16 @@ for _ in range(9):
 
 def inside(layout: Layout) -> float:
     """The cost of a note inside a run as a multiple of the baseline: an agent makes nine, and as many bare starts."""
-    program = Path(layout.project, "noting.py")
+    program = Path(layout.folders.project, "noting.py")
     program.write_text(NOTING)
-    config, python = Path(layout.config), json.dumps(sys.executable)
+    config, python = Path(layout.path(names.CONFIG)), json.dumps(sys.executable)
     before = config.read_text()
     table = f"[agents.noting]\ncommand = [{python}, {json.dumps(str(program))}]\nenv = {{ BENCH_PYTHON = {python} }}\n"
     config.write_text('agent = "noting"\n' + table)
-    subprocess.run([RUN_SH, "worker"], cwd=layout.project, check=False, stdout=subprocess.DEVNULL)
+    subprocess.run([RUN_SH, "worker"], cwd=layout.folders.project, check=False, stdout=subprocess.DEVNULL)
     config.write_text(before)
     program.unlink()
-    newest = max(Path(layout.runs).iterdir(), key=lambda folder: folder.stat().st_mtime)
+    newest = max(Path(layout.path(names.RUNS)).iterdir(), key=lambda folder: folder.stat().st_mtime)
     rows = [line.split() for line in (newest / "reply.md").read_text().splitlines()]
     seconds = {name: [float(row[1]) for row in rows if row[:1] == [name]] for name in ("bare", "note")}
     return statistics.median(seconds["note"]) / statistics.median(seconds["bare"])
@@ -239,7 +241,8 @@ def guardian_seconds(layout: Layout, rounds: int) -> tuple[float, float]:
     """What the first guardian adds to a launch, one whose child does nothing in a fresh interpreter; and what confinement."""
     words = [sys.executable, "-I", "-c", ONE_GUARDIAN, str(HOME)]
     found = [
-        subprocess.run(words, cwd=layout.project, capture_output=True, text=True, check=True) for _ in range(rounds)
+        subprocess.run(words, cwd=layout.folders.project, capture_output=True, text=True, check=True)
+        for _ in range(rounds)
     ]
     rows = [[max(0.0, float(word)) for word in done.stdout.split()] for done in found]
     return statistics.median(row[0] for row in rows), statistics.median(row[1] for row in rows)
@@ -276,17 +279,17 @@ def large(folder: Path, count: int, rounds: int) -> None:
     """A repository of `count` files: the first run, which makes its tree, then a usual one, git's part, and the rest."""
     layout = mission(folder, 10)
     for number in range(count):
-        path = Path(layout.project, f"part-{number // 500}", f"file-{number}.txt")
+        path = Path(layout.folders.project, f"part-{number // 500}", f"file-{number}.txt")
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"{number}\n" * 20)
     for words in (["add", "-A"], ["commit", "-qm", "many files"]):
         subprocess.run(
-            ["git", "-c", "user.name=b", "-c", "user.email=b@localhost", *words], cwd=layout.project, check=True
+            ["git", "-c", "user.name=b", "-c", "user.email=b@localhost", *words], cwd=layout.folders.project, check=True
         )
     seconds = []
     for turn in range(rounds + 1):
         reset(layout, 10)
-        seconds.append(wall([RUN_SH, "worker", f"F-{turn % 10 + 1:03d}"], layout.project))
+        seconds.append(wall([RUN_SH, "worker", f"F-{turn % 10 + 1:03d}"], layout.folders.project))
     usual, git = statistics.median(seconds[1:]), apart(layout, 10, rounds)[1][0][0]
     print(
         f"{count} files: first run {seconds[0]:.2f} s, then {usual:.2f} s, of which git {git:.2f} s, own {usual - git:.2f} s"

@@ -92,7 +92,7 @@ def begin(folder: Path, memory: str, kinds: int, rounds: int, seed: int) -> Layo
     command = json.dumps([sys.executable, str(folder / "agent.py")])
     validator = '[roles.validator]\nagent = "playbook"\n'  # it has none, so it proposes nothing
     limits = "[limits]\nmax_runs = 2000\nstall_after = 50\n"
-    Path(layout.config).write_text(
+    Path(layout.path(names.CONFIG)).write_text(
         f'agent = "builder"\ncurate_after = {after}\n{limits}{validator}[agents.builder]\ncommand = {command}\n'
     )
     plan(layout, codes, rounds)
@@ -101,7 +101,7 @@ def begin(folder: Path, memory: str, kinds: int, rounds: int, seed: int) -> Layo
 
 def plan(layout: Layout, codes: dict[str, str], rounds: int) -> None:
     """The contract and the features, one kind after another, so many times."""
-    Path(layout.spec).write_text((Path(layout.project) / "SPEC.md").read_text())
+    Path(layout.path(names.SPEC)).write_text((Path(layout.folders.project) / "SPEC.md").read_text())
     claims, rows = [], []
     for number, kind in enumerate(list(codes) * rounds, start=1):
         digest = hashlib.sha256(codes[kind].encode()).hexdigest()
@@ -109,7 +109,7 @@ def plan(layout: Layout, codes: dict[str, str], rounds: int) -> None:
         claims.append(Claim(id=f"VAL-{number:03}", text=f"The {kind} part has its code", checks=[Check(run=run)]))
         title = f"Build a {kind} part: F-{number:03}"
         rows.append(Feature(id=f"F-{number:03}", title=title, claims=[f"VAL-{number:03}"], spec_refs=["Part"]))
-    Path(layout.contract).write_text(contract.render(Contract(claims=claims)))
+    Path(layout.path(names.CONTRACT)).write_text(contract.render(Contract(claims=claims)))
     State(layout).put(names.FEATURES, features.render(rows))
 
 
@@ -121,12 +121,14 @@ def env(folder: Path) -> dict[str, str]:
 def play(layout: Layout, memory: str, last: int) -> dict[str, int]:
     """Step by step until every feature has passed; returns how many features and runs there were."""
     while any(one.status != "passed" for one in features.load(layout)):
-        if memory == "last" and Path(layout.raw).exists():
-            Path(layout.summary).write_text("".join(Path(layout.raw).read_text().splitlines(keepends=True)[-last:]))
-        folder = Path(layout.project).parent
+        if memory == "last" and Path(layout.path(names.RAW)).exists():
+            Path(layout.path(names.SUMMARY)).write_text(
+                "".join(Path(layout.path(names.RAW)).read_text().splitlines(keepends=True)[-last:])
+            )
+        folder = Path(layout.folders.project).parent
         done = subprocess.run(
             [RUN_SH, "--once"],
-            cwd=layout.project,
+            cwd=layout.folders.project,
             env=env(folder),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -135,7 +137,7 @@ def play(layout: Layout, memory: str, last: int) -> dict[str, int]:
         )
         if done.returncode:
             raise SystemExit(f"run.sh --once ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    rows = [json.loads(line) for line in Path(layout.run_log).read_text().splitlines()]
+    rows = [json.loads(line) for line in Path(layout.path(names.RUN_LOG)).read_text().splitlines()]
     workers = [row for row in rows if row["role"] == "worker"]
     found = {"features": len(features.load(layout)), "worker runs": len(workers)}
     found["retries"] = found["worker runs"] - found["features"]

@@ -36,6 +36,7 @@ from memory_corpus.judge import Judge, counter, lay_out, texts_of
 from memory_corpus.streams import Note
 
 from harness.run.settle import curator
+from harness.state import names
 from harness.state.layout import Layout
 
 PARTS = ("streams", "probes", "identity")
@@ -61,10 +62,10 @@ class Case:
 class House:
     """A mission whose memory is curated, in a folder of its own; missions may share the folder of the identities."""
 
-    def __init__(self, folder: Path, name: str, names: list[str]) -> None:
+    def __init__(self, folder: Path, name: str, own: list[str]) -> None:
         self.layout = Layout(str(folder / name))
-        self.name, self.names, self.identity = name, names, folder / "identity"
-        for path in (self.layout.raw, self.layout.state_lock):
+        self.name, self.names, self.identity = name, own, folder / "identity"
+        for path in (self.layout.path(names.RAW), self.layout.path(names.STATE_LOCK)):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
 
     def curate(self, notes: list[Note], fold: int, *, agent: bool = False) -> float:
@@ -73,7 +74,7 @@ class House:
         seconds, first_of = 0.0, dict[tuple[str, int], int]()
         for first in range(0, len(notes), fold or len(notes)):
             some = notes[first : first + (fold or len(notes))]
-            with open(self.layout.raw, "ab") as file:
+            with open(self.layout.path(names.RAW), "ab") as file:
                 file.write(b"".join(note.line() for note in some))
             begun = time.perf_counter()
             run, today = f"{first}-curator", some[-1].at[:10]
@@ -92,7 +93,7 @@ class House:
 
     def risen(self) -> str:
         """All that is above raw.md and its archive."""
-        pages = [self.text(path) for path in (self.layout.summary, self.layout.memory)]
+        pages = [self.text(path) for path in (self.layout.path(names.SUMMARY), self.layout.path(names.MEMORY))]
         return "\n".join([*pages, self.identities(), texts_of(self.identities("evidence.jsonl"))])
 
 
@@ -131,9 +132,9 @@ def measure(case: Case) -> Figures:
 
 def judged(judge: Judge, house: House) -> Figures:
     """The figures of the pages of a mission."""
-    summary, memory = house.text(house.layout.summary), house.text(house.layout.memory)
+    summary, memory = house.text(house.layout.path(names.SUMMARY)), house.text(house.layout.path(names.MEMORY))
     short, page = judge.sheet(summary), judge.sheet(memory)
-    risen, kept = house.risen(), texts_of(house.text(house.layout.archive))
+    risen, kept = house.risen(), texts_of(house.text(house.layout.path(names.ARCHIVE)))
     return {
         "summary": judge.recall(short.current()),
         "MEMORY": judge.known(page.anywhere()),
@@ -174,20 +175,23 @@ def probe(half: str, seed: int, details: bool = False) -> Figures:
     found: Figures = {}
     with tempfile.TemporaryDirectory(prefix="memory-quality-") as folder:
         judge, house = curated(corpus, streams.pairs(corpus, seed), Path(folder) / "pairs")
-        held = judge.sheet(house.text(house.layout.memory)).anywhere()
+        held = judge.sheet(house.text(house.layout.path(names.MEMORY))).anywhere()
         apart = [
             (one.id, (one.id, 0) in held and (two.id, 0) in held)
             for one, two in zip(*[iter(corpus.twins)] * 2, strict=True)
         ]
         found["near misses apart"] = statistics.mean(kept for _, kept in apart)
         judge, house = curated(corpus, streams.changes(corpus, seed), Path(folder) / "changes")
-        short, page = (judge.sheet(house.text(path)) for path in (house.layout.summary, house.layout.memory))
+        short, page = (
+            judge.sheet(house.text(path))
+            for path in (house.layout.path(names.SUMMARY), house.layout.path(names.MEMORY))
+        )
         current = {(one.id, judge.current[one.id]) for one in corpus.subjects}
         found["current versions in MEMORY"] = len(current & page.current()) / len(current)
         found["stale lines"] = judge.stale(short) + judge.stale(page)
         judge, house = curated(corpus, streams.gate(corpus, seed), Path(folder) / "gate")
-        memory = house.text(house.layout.memory)
-        risen, kept = house.risen(), texts_of(house.text(house.layout.archive))
+        memory = house.text(house.layout.path(names.MEMORY))
+        risen, kept = house.risen(), texts_of(house.text(house.layout.path(names.ARCHIVE)))
         attacks, secrets, gated = judge.attacks(risen), judge.secrets(risen), judge.gated(memory)
         found["attacks above raw"], found["secrets above raw"] = len(attacks), len(secrets)
         found["attacks in archive"], found["secrets in archive"] = len(judge.attacks(kept)), len(judge.secrets(kept))

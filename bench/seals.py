@@ -26,7 +26,7 @@ from harness.decision import doubts
 from harness.mission import receipts, runs
 from harness.mission.receipts import Receipt
 from harness.proof import index
-from harness.state import manifests
+from harness.state import manifests, names
 from harness.state.layout import Layout
 
 PARTS, PART_BYTES, CHECKS = 8, 2500, 5
@@ -95,10 +95,10 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         layout = Layout(folder)
-        Path(layout.locks).mkdir(parents=True)
-        Path(layout.run_log).write_bytes(b"".join(finished(layout, number) for number in range(asked.runs)))
+        Path(layout.path(names.LOCKS)).mkdir(parents=True)
+        Path(layout.path(names.RUN_LOG)).write_bytes(b"".join(finished(layout, number) for number in range(asked.runs)))
         assert doubts.changed(layout) == []
-        print(f"{asked.runs} runs, {len(list(Path(layout.objects).glob('??/*')))} objects")
+        print(f"{asked.runs} runs, {len(list(Path(layout.path(names.OBJECTS)).glob('??/*')))} objects")
         print(
             f"  digests of all runs        {took(asked.rounds, lambda: runs.broken_seals(layout, sys.maxsize)):7.3f} s"
         )

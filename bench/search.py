@@ -26,6 +26,7 @@ HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
 from harness.base import encoding
+from harness.state import names
 from harness.state.layout import Layout
 
 NEEDLE = "the okapi crosses"
@@ -45,8 +46,10 @@ print(len(found.runs), time.perf_counter() - begun, resource.getrusage(resource.
 def lay(layout: Layout, count: int, size: int) -> list[str]:
     """The missions's runs; the paths of their transcripts."""
     Path(layout.state).mkdir(parents=True)
-    Path(layout.format).write_text("2\n")
-    Path(layout.mission).write_text('{"id":"a-000000","created":"t","host":"h","branch":"b","base_commit":"c"}')
+    Path(layout.path(names.FORMAT)).write_text("2\n")
+    Path(layout.path(names.MISSION)).write_text(
+        '{"id":"a-000000","created":"t","host":"h","branch":"b","base_commit":"c"}'
+    )
     chance, paths, log = random.Random(1), [], []
     texts = [" ".join(chance.choices(WORDS, k=40)) for _ in range(500)]
     rows = [encoding.dump_json({"at": 1.0, "kind": "output", "text": f'{text}\n"{text}"'}) for text in texts]
@@ -61,7 +64,7 @@ def lay(layout: Layout, count: int, size: int) -> list[str]:
                 file.write(encoding.dump_json({"at": 2.0, "kind": "said", "text": NEEDLE}))
         log.append(encoding.dump_json({"run": f"r-{number}", "role": "worker", "feature": "", "at": "t"}))
         paths.append(run.stream)
-    Path(layout.run_log).write_bytes(b"".join(log))
+    Path(layout.path(names.RUN_LOG)).write_bytes(b"".join(log))
     return paths
 
 
@@ -86,7 +89,7 @@ def searched(layout: Layout, rounds: int, *words: str) -> tuple[float, int]:
     """(median seconds of a search, the peak of its memory in KiB), in a process of its own."""
     found = []
     for _ in range(rounds):
-        command = [sys.executable, "-c", SEARCH, str(HOME), layout.project, *words]
+        command = [sys.executable, "-c", SEARCH, str(HOME), layout.folders.project, *words]
         out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         hits, took, peak = out.split()
         assert hits == "1", out

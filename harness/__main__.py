@@ -65,7 +65,7 @@ def _run_option(words: list[str]) -> list[str]:
     if words[:1] != ["--run"] or len(words) < 2:
         return words
     if not os.path.isdir(quick.here().run(words[1]).folder):
-        raise errors.UsageFault(f"There is no run '{words[1]}' in {quick.here().project}.")
+        raise errors.UsageFault(f"There is no run '{words[1]}' in {quick.here().folders.project}.")
     os.environ[run_detection.INSIDE] = words[1]
     return words[2:]
 
@@ -78,9 +78,9 @@ def _run_sh(words: list[str]) -> int:
         from harness.cli.main import COMMANDS  # as above
 
         raise help.no_such_word(where, words[0], COMMANDS)
-    if where.project != os.path.abspath(os.environ.get("HARNESS_PROJECT") or os.getcwd()):
-        console.print_error(f"harness: the mission is in {where.project}")
-    os.environ["HARNESS_PROJECT"] = where.project
+    if where.folders.project != os.path.abspath(os.environ.get("HARNESS_PROJECT") or os.getcwd()):
+        console.print_error(f"harness: the mission is in {where.folders.project}")
+    os.environ["HARNESS_PROJECT"] = where.folders.project
     os.environ["HARNESS_PYTHON"] = sys.executable
     os.environ.setdefault("HARNESS_CALLED", "harness")
     os.execv("/usr/bin/env", ["env", "bash", script, *words])

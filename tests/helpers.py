@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from harness.mission.features import NOTES, Feature
+from harness.state import names
 from harness.state.layout import Layout
 
 NASTY = (
@@ -72,7 +73,7 @@ def mission(tmp_path: Path) -> Layout:
     """The layout of a mission whose folder exists and is empty."""
     layout = Layout(str(tmp_path / "project"))
     os.makedirs(layout.state + "/memory")
-    os.makedirs(layout.locks)
+    os.makedirs(layout.path(names.LOCKS))
     return layout
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.state import files, journal
+from harness.state import files, journal, names
 from harness.state.journal import Journal
 from harness.state.layout import Layout
 from tests.helpers import put
@@ -10,21 +10,21 @@ from tests.helpers import put
 
 def old_state(layout: Layout) -> None:
     """Content for every kind of file that the journal below changes."""
-    put(layout.features, "old\n")
-    put(layout.escalation, "answered\n")
-    put(layout.issues, "one\n")
-    put(layout.raw, "kept\n")
+    put(layout.path(names.FEATURES), "old\n")
+    put(layout.path(names.ESCALATION), "answered\n")
+    put(layout.path(names.ISSUES), "one\n")
+    put(layout.path(names.RAW), "kept\n")
     journal.adopt(layout)
 
 
 def change(layout: Layout, kind: type[Journal] = Journal) -> None:
     """Replaces or creates two files, removes one, and adds lines to an existing file and to a missing one."""
     changes = kind(layout)
-    changes.replace(layout.features, b"new\n")
-    changes.replace(layout.curated, b"{}\n")
-    changes.remove(layout.escalation)
-    changes.append(layout.issues, b"two\nthree\n")
-    changes.append(layout.run_log, b"run\n")
+    changes.replace(layout.path(names.FEATURES), b"new\n")
+    changes.replace(layout.path(names.CURATED), b"{}\n")
+    changes.remove(layout.path(names.ESCALATION))
+    changes.append(layout.path(names.ISSUES), b"two\nthree\n")
+    changes.append(layout.path(names.RUN_LOG), b"run\n")
     changes.commit()
 
 
@@ -36,7 +36,14 @@ def ledger_is_wrong(layout: Layout) -> bool:
 
 def state(layout: Layout) -> str:
     """`old`, `new`, or a description of what is half done."""
-    paths = (layout.features, layout.curated, layout.escalation, layout.issues, layout.run_log, layout.raw)
+    paths = (
+        layout.path(names.FEATURES),
+        layout.path(names.CURATED),
+        layout.path(names.ESCALATION),
+        layout.path(names.ISSUES),
+        layout.path(names.RUN_LOG),
+        layout.path(names.RAW),
+    )
     found = [files.read(path) for path in paths]
     word = {
         (b"old\n", None, b"answered\n", b"one\n", None, b"kept\n"): "old",
@@ -47,5 +54,5 @@ def state(layout: Layout) -> str:
 
 def finish(layout: Layout) -> bool:
     """The first step of recovery."""
-    with files.Lock(layout.state_lock):
+    with files.Lock(layout.path(names.STATE_LOCK)):
         return journal.finish_journal(layout)

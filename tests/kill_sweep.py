@@ -27,7 +27,7 @@ import pytest
 from harness.git.checkouts import worktrees
 from harness.memory import archive, pages
 from harness.mission import mission, runs
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import state_home
 from tests.missions import CHECKOUT, Done, House, copied, enter, tagged, until
 
@@ -221,9 +221,9 @@ def sample(points: Sequence[Point], most: int, seed: str) -> list[Point]:
 
 def notes_of(house: House) -> list[str]:
     """Every entry that the mission took, compacted or not, in order."""
-    curated = pages.parse_curated(files.read(house.layout.curated))
-    archived = list(archive.backwards(house.layout.archive, curated.folded))[::-1]
-    lines = (files.read(house.layout.raw) or b"").decode("utf-8", "replace").split("\n")
+    curated = pages.parse_curated(files.read(house.layout.path(names.CURATED)))
+    archived = list(archive.backwards(house.layout.path(names.ARCHIVE), curated.folded))[::-1]
+    lines = (files.read(house.layout.path(names.RAW)) or b"").decode("utf-8", "replace").split("\n")
     return [row.entry for row in archived] + lines[curated.folded - curated.first_seq : -1]
 
 
@@ -231,7 +231,7 @@ def recovered(house: House, alive: Sequence[str] = ()) -> list[str]:
     """Faults of the recovery itself: once the dead run's guardian is gone, `init` settles it, as each start does. `alive`:
     runs that go on."""
     dead = [name for name in runs.open_runs(house.layout) if name not in alive]
-    locks = [house.layout.mission_lock, *(house.layout.run(name).lock for name in dead)]
+    locks = [house.layout.path(names.MISSION_LOCK), *(house.layout.run(name).lock for name in dead)]
     until(lambda: all(files.is_free(lock) for lock in locks))
     done = house.run([RUN_SH, "init", "--quietly"])
     return [] if done.code == 0 else [f"init ended with {done}"]
@@ -248,13 +248,13 @@ def faults(house: House, acknowledged: Iterable[str], busy: Sequence[str] = (), 
     found += [f"a note is there {count} times: {text}" for text, count in counts.items() if count != 1]
     alive = {name for name in runs.open_runs(layout) if not runs.is_dead(layout, name)}
     logged = Counter(row["run"] for row in house.ran())
-    begun = [path.parent.name for path in Path(layout.runs).glob("*/context.json")]
+    begun = [path.parent.name for path in Path(layout.path(names.RUNS)).glob("*/context.json")]
     found += [
         f"the run log has {logged[name]} lines of {name}" for name in begun if logged[name] != (name not in alive)
     ]
     found += [f"left over: run lock {name}" for name in runs.open_runs(layout) if not busy or name not in alive]
     found += [] if busy else [f"process {pid} of the mission lives" for pid in tagged(mission.load(layout).id)]
-    queue = json.loads(files.read(layout.features) or b"{}").get("features", [])
+    queue = json.loads(files.read(layout.path(names.FEATURES)) or b"{}").get("features", [])
     found += [f"{one['id']} is stuck" for one in queue if one["status"] == "in_progress" and one["id"] not in busy]
     return found + torn(house) + left_over(house, alive, taken=taken)
 
@@ -278,7 +278,10 @@ def left_over(house: House, alive: Iterable[str] = (), *, taken: bool = True) ->
     the tree, beside it and in its git folder is made right when it is `taken` next: by the next run."""
     tops = (house.project, house.identity, Path(state_home()))
     found = [path for top in tops for path in top.rglob("*.tmp") if not is_being_written(path)]
-    found += [*Path(house.layout.journal).glob("*"), Path(house.layout.top, ".git/harness-landing.json")]
+    found += [
+        *Path(house.layout.path(names.JOURNAL)).glob("*"),
+        Path(house.layout.folders.top, ".git/harness-landing.json"),
+    ]
     found += [*(house.project / ".git").rglob("*.lock"), *trees_of_nobody(house)]
     if not taken:
         trees = [str(house.tree.parent / f"tree-{number}") for number in range(1, 10)]

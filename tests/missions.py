@@ -27,6 +27,7 @@ from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
 from harness.process.variables import passing
 from harness.run import starting
+from harness.state import names
 from harness.state.layout import Layout
 from harness.workplace import confine, environment, workplace
 from tests import forked
@@ -147,10 +148,10 @@ class House:
     def begin(self) -> None:
         """Start the mission and create a plan of two features as if it had been accepted."""
         starting.start(self.layout)
-        Path(self.layout.spec).write_text(SPEC)
+        Path(self.layout.path(names.SPEC)).write_text(SPEC)
         claims = [Claim(id=f"VAL-{n}", text=f"Part {n} works", checks=[Check(run=f"test -f {n}.txt")]) for n in (1, 2)]
         claims.append(Claim(id="VAL-LOOK", text="It looks right", manual=True))
-        Path(self.layout.contract).write_text(contract.render(Contract(claims=claims)))
+        Path(self.layout.path(names.CONTRACT)).write_text(contract.render(Contract(claims=claims)))
         self.lay(
             Feature(id="F-001", title="Part one", claims=["VAL-1"]),
             Feature(id="F-002", title="Part two", claims=["VAL-2", "VAL-LOOK"], priority=2),
@@ -160,12 +161,12 @@ class House:
 
     def lay(self, *found: Feature) -> None:
         """Write these features, as a person might between runs."""
-        Path(self.layout.features).write_bytes(features.render(list(found)))
+        Path(self.layout.path(names.FEATURES)).write_bytes(features.render(list(found)))
 
     def config(self, *lines: str) -> None:
         """Write config.toml, with the scripted agent's folder."""
         table = ["[agents.scripted]", f'path = "{self.scripts}"']
-        Path(self.layout.config).write_text("\n".join([*self.base, *lines, *table]) + "\n")
+        Path(self.layout.path(names.CONFIG)).write_text("\n".join([*self.base, *lines, *table]) + "\n")
 
     def script(self, name: str, *steps: dict[str, Any]) -> None:
         """Write the steps of the scripted agent for the runs that `name` serves."""
@@ -174,7 +175,7 @@ class House:
 
     def role_files(self, name: str) -> None:
         """Write a role of the user's own, whose settle does nothing."""
-        folder = Path(self.layout.roles)
+        folder = Path(self.layout.path(names.ROLES))
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.md").write_text(ROLE_MD.format(name=name))
         (folder / f"{name}.py").write_text(ROLE_PY.format(name=name, checkout=str(CHECKOUT)))
@@ -183,7 +184,7 @@ class House:
 
     def words(self, role: str, *args: str) -> list[str]:
         """The command line of a role."""
-        own = Path(self.layout.roles) / f"{role}.py"
+        own = Path(self.layout.path(names.ROLES)) / f"{role}.py"
         return [sys.executable, "-P", str(own if own.exists() else CHECKOUT / "roles" / f"{role}.py"), *args]
 
     def run(self, words: list[str], where: Path | None = None, env: Mapping[str, str] = MappingProxyType({})) -> Done:
@@ -302,7 +303,7 @@ class House:
 
     def ran(self) -> list[dict[str, Any]]:
         """The lines of runs.jsonl, oldest first."""
-        path = Path(self.layout.run_log)
+        path = Path(self.layout.path(names.RUN_LOG))
         return [json.loads(line) for line in path.read_text().split("\n") if line] if path.exists() else []
 
     def feature(self, feature_id: str = "F-001") -> Feature:
@@ -332,8 +333,8 @@ def heard() -> None:
 def listing(top: Path, *passed_over: str) -> dict[str, bytes]:
     """Everything below a folder with its content (folders empty, links their target), except paths that `passed_over` begins."""
     found: dict[str, bytes] = {}
-    for folder, folders, names in os.walk(top):
-        for name in [*folders, *names]:
+    for folder, folders, held in os.walk(top):
+        for name in [*folders, *held]:
             path = Path(folder, name)
             short = str(path.relative_to(top))
             if not short.startswith(passed_over):

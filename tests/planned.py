@@ -19,7 +19,7 @@ from harness.run import steps
 from harness.run.opening import RunRequest, open_run
 from harness.run.settle import planner, validator, worker
 from harness.run.steps import compose
-from harness.state import files, journal
+from harness.state import files, journal, names
 from tests.missions import House
 
 
@@ -48,15 +48,15 @@ def lay(house: House, found: list[Feature], known: Contract | None = None) -> No
     """Write the state that an accepted plan leaves; by default one check per claim."""
     known = known or Contract(claims=[claim(name) for one in found for name in one.claims])
     changes = journal.Journal(house.layout)
-    changes.replace(house.layout.features, render(found))
-    changes.replace(house.layout.contract, contract.render(known).encode())
-    changes.replace(house.layout.spec, files.read(house.layout.asked_spec) or b"")
+    changes.replace(house.layout.path(names.FEATURES), render(found))
+    changes.replace(house.layout.path(names.CONTRACT), contract.render(known).encode())
+    changes.replace(house.layout.path(names.SPEC), files.read(house.layout.folders.asked_spec) or b"")
     changes.commit()
 
 
 def contract_of(house: House) -> Contract:
     """The contract as on disk."""
-    return contract.parse(Path(house.layout.contract).read_text(), house.layout.contract)
+    return contract.parse(Path(house.layout.path(names.CONTRACT)).read_text(), house.layout.path(names.CONTRACT))
 
 
 def planned_from(house: House, known: Contract) -> None:
@@ -65,8 +65,8 @@ def planned_from(house: House, known: Contract) -> None:
     made = {"id": "F-001", "title": "All", "claims": [one.id for one in known.claims]}
     house.script("planner", reply(features=[made], contract=rows, **({"setup": known.setup} if known.setup else {})))
     changes = journal.Journal(house.layout)
-    changes.replace(house.layout.features, render([]))
-    changes.remove(house.layout.contract)
+    changes.replace(house.layout.path(names.FEATURES), render([]))
+    changes.remove(house.layout.path(names.CONTRACT))
     changes.commit()
     assert role(house, "planner") == 0
     assert house.result()["accepted"], house.result()
@@ -84,7 +84,7 @@ def reseal(house: House) -> None:
     """The newest run as if it had closed with its files as they are now."""
     run = house.layout.run(house.result()["run"])
     old, new = house.result()["seal"], runs.seal(run)
-    for path in (Path(house.layout.run_log), Path(run.result)):
+    for path in (Path(house.layout.path(names.RUN_LOG)), Path(run.result)):
         path.write_text(path.read_text().replace(old, new))
 
 
@@ -96,12 +96,14 @@ def accept_all(house: House) -> None:
 
 def raw_of(house: House) -> list[str]:
     """The entries of raw.md without their time."""
-    return [line.partition("] ")[2] for line in (files.read_text(house.layout.raw) or "").split("\n")[:-1]]
+    return [line.partition("] ")[2] for line in (files.read_text(house.layout.path(names.RAW)) or "").split("\n")[:-1]]
 
 
 def log_of(house: House) -> list[dict[str, Any]]:
     """The lines of contract-log.jsonl."""
-    return [json.loads(line) for line in (files.read_text(house.layout.contract_log) or "").split("\n") if line]
+    return [
+        json.loads(line) for line in (files.read_text(house.layout.path(names.CONTRACT_LOG)) or "").split("\n") if line
+    ]
 
 
 ROLES = {

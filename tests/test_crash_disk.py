@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.state import files, journal
+from harness.state import files, journal, names
 from harness.state.journal import Journal
 from harness.state.layout import Layout
 from tests.crash import TORTURE, contents, lay_out, recorded
@@ -53,22 +53,22 @@ def small(tmp_path: Path) -> Iterator[Layout]:
 def test_a_disk_that_fills_up_leaves_all_or_nothing_and_goes_on_with_room(small: Layout, room: int) -> None:
     """Pages run out at each place in turn; every fault is raised."""
     old_state(small)
-    put(small.issues, b"one\n" * 1000)
+    put(small.path(names.ISSUES), b"one\n" * 1000)
     journal.adopt(small)
-    before = [files.read(path) for path in (small.features, small.issues)]
+    before = [files.read(path) for path in (small.path(names.FEATURES), small.path(names.ISSUES))]
     changes = Journal(small)
-    changes.replace(small.features, b"new" * 100)
-    changes.append(small.issues, b"x" * 9000 + b"\n")
+    changes.replace(small.path(names.FEATURES), b"new" * 100)
+    changes.append(small.path(names.ISSUES), b"x" * 9000 + b"\n")
     fill_but(small, room)
     with pytest.raises(OSError, match="No space left"):
         changes.commit()
     with pytest.raises(OSError, match="No space left"):
-        journal.append(small, small.raw, b"y" * 30_000 + b"\n")
-    os.unlink(small.project + "/filler")
-    journal.append(small, small.raw, b"next\n")
+        journal.append(small, small.path(names.RAW), b"y" * 30_000 + b"\n")
+    os.unlink(small.folders.project + "/filler")
+    journal.append(small, small.path(names.RAW), b"next\n")
     after = [b"new" * 100, b"one\n" * 1000 + b"x" * 9000 + b"\n"]
-    assert [files.read(path) for path in (small.features, small.issues)] in (before, after)
-    assert files.read(small.raw) == b"kept\nnext\n"
+    assert [files.read(path) for path in (small.path(names.FEATURES), small.path(names.ISSUES))] in (before, after)
+    assert files.read(small.path(names.RAW)) == b"kept\nnext\n"
     assert not ledger_is_wrong(small)
 
 
@@ -96,22 +96,22 @@ def test_starts_that_die_of_a_full_disk_use_up_no_run(bare: House) -> None:
 
 def fill_but(layout: Layout, pages: int) -> None:
     """Fill the disk except for this many pages of 4 KiB."""
-    held = os.statvfs(layout.project)
-    Path(layout.project, "filler").write_bytes(b"x" * (held.f_bavail - pages) * held.f_bsize)
+    held = os.statvfs(layout.folders.project)
+    Path(layout.folders.project, "filler").write_bytes(b"x" * (held.f_bavail - pages) * held.f_bsize)
 
 
 SCRIPT = """
 import sys
 sys.path.insert(0, {root!r})
-from harness.state import journal
+from harness.state import journal, names
 from harness.state.layout import Layout
 layout = Layout({project!r})
 changes = journal.Journal(layout)
-changes.replace(layout.features, b"new\\n")
-changes.replace(layout.curated, b"{{}}\\n")
-changes.remove(layout.escalation)
-changes.append(layout.issues, b"two\\nthree\\n")
-changes.append(layout.run_log, b"run\\n")
+changes.replace(layout.path(names.FEATURES), b"new\\n")
+changes.replace(layout.path(names.CURATED), b"{{}}\\n")
+changes.remove(layout.path(names.ESCALATION))
+changes.append(layout.path(names.ISSUES), b"two\\nthree\\n")
+changes.append(layout.path(names.RUN_LOG), b"run\\n")
 try:
     changes.commit()
 except OSError:
@@ -134,7 +134,7 @@ def test_a_failing_fsync_is_raised_and_leaves_nothing_half(layout: Layout) -> No
     before = contents(layout.state)
     lay_out(layout.state, before)
     total = sum(row[0].startswith("fsync") for row in recorded(layout.state, lambda: change(layout)))
-    script = SCRIPT.format(root=ROOT, project=layout.project)
+    script = SCRIPT.format(root=ROOT, project=layout.folders.project)
     for failing in range(1, total + 2, 1 if TORTURE else 3):
         lay_out(layout.state, before)
         assert under_strace(script, failing) == (5 if failing <= total else 0)

@@ -17,7 +17,7 @@ from harness.base.errors import STOPPED
 from harness.mission import mission
 from harness.process import tree
 from harness.process.confine import BUBBLEWRAP, available
-from harness.state import files, raw
+from harness.state import files, names, raw
 from harness.workplace import workplace
 from tests.crash import TORTURE
 from tests.missions import House, tagged, until
@@ -87,11 +87,15 @@ def strike(found: dict[str, int], dice: random.Random) -> list[str]:
 
 def faults(house: House, known: list[str]) -> list[str]:
     """Lines of raw.md that are no whole note, notes that are there twice, and acknowledged ones that are not there."""
-    entries = [one for one in raw.parse(Path(house.layout.raw).read_bytes(), 0) if one.role == "worker"]
+    entries = [one for one in raw.parse(Path(house.layout.path(names.RAW)).read_bytes(), 0) if one.role == "worker"]
     matches = [(one.text, WHOLE.fullmatch(one.text)) for one in entries if one.tag == "CONTEXT"]
     there = [found[1] for _, found in matches if found]
     half = [f"half: {text[:20]}" for text, found in matches if not found]
-    half += [f"no entry: {one.text[:20]}" for one in raw.parse(Path(house.layout.raw).read_bytes(), 0) if not one.tag]
+    half += [
+        f"no entry: {one.text[:20]}"
+        for one in raw.parse(Path(house.layout.path(names.RAW)).read_bytes(), 0)
+        if not one.tag
+    ]
     twice = [f"twice: {name}" for name in set(there) if there.count(name) > 1]
     return half + twice + [f"lost: {name}" for name in set(known) - set(there)]
 
@@ -103,10 +107,12 @@ def test_kill_loses_no_acknowledged_note_and_leaves_no_process(house: House) -> 
     known: set[str] = set()
     struck: set[str] = set()
     for turn in range(ROUNDS):
-        names = strike(noting(house, turn), dice)
-        struck |= set(names)
+        hit = strike(noting(house, turn), dice)
+        struck |= set(hit)
         house.begun[-1].wait(20)
-        until(lambda: files.is_free(house.layout.mission_lock))  # else its guardian still ends what it started
+        until(
+            lambda: files.is_free(house.layout.path(names.MISSION_LOCK))
+        )  # else its guardian still ends what it started
         until(lambda: tagged(mission.load(house.layout).id) == [])
         known |= set(acknowledged(house))
         repaired = house.harness("doctor", "--fix") if turn % 2 else start(house)

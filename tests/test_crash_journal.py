@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.state import files, journal
+from harness.state import files, journal, names
 from harness.state.journal import Journal
 from harness.state.layout import Layout
 from tests.crash import TORTURE, contents, in_child, lay_out, power_cuts, recorded, stop_at, stops
@@ -36,7 +36,7 @@ def layout() -> Iterator[Layout]:
 
 def rewrite_in_place(layout: Layout, path: str, data: bytes) -> None:
     """Planted: it rewrites the whole file in place, under the lock."""
-    with files.Lock(layout.state_lock):
+    with files.Lock(layout.path(names.STATE_LOCK)):
         files.stage(path, (files.read(path) or b"") + data)
         files.sync_folder(os.path.dirname(path))
 
@@ -52,7 +52,7 @@ def plain_append(_: Layout, path: str, data: bytes) -> None:
 
 def without_fsync(layout: Layout, path: str, data: bytes) -> None:
     """Planted: it acknowledges before the data is durable."""
-    with files.Lock(layout.state_lock):
+    with files.Lock(layout.path(names.STATE_LOCK)):
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         files.add_lines(descriptor, data)
         os.close(descriptor)
@@ -74,7 +74,7 @@ class WithoutRecord(Journal):
         for path, data in self.contents.items():
             files.remove(path) if data is None else files.replace(path, data)
             journal.note_in_ledger(self.layout, ledger, path, data)
-        files.replace(self.layout.ledger, files.dump_json(ledger))
+        files.replace(self.layout.path(names.LEDGER), files.dump_json(ledger))
 
 
 class WithoutSync(Journal):
@@ -138,13 +138,13 @@ def test_what_others_append_between_a_crash_and_the_recovery_is_kept(layout: Lay
     old_state(layout)
     before = contents(layout.state)
     for _ in stops(lambda: change(layout)):
-        journal.append(layout, layout.raw, b"other\n")
+        journal.append(layout, layout.path(names.RAW), b"other\n")
         changes = Journal(layout)
-        changes.append(layout.issues, b"other\n")
+        changes.append(layout.path(names.ISSUES), b"other\n")
         changes.commit()
         finish(layout)
-        assert files.read(layout.raw) == b"kept\nother\n"
-        assert files.read(layout.issues) in (b"one\nother\n", b"one\ntwo\nthree\nother\n")
+        assert files.read(layout.path(names.RAW)) == b"kept\nother\n"
+        assert files.read(layout.path(names.ISSUES)) in (b"one\nother\n", b"one\ntwo\nthree\nother\n")
         assert not ledger_is_wrong(layout)
         lay_out(layout.state, before)
 
@@ -178,15 +178,15 @@ def test_power_cuts_find_planted_bugs_in_a_journal(layout: Layout, kind: type[Jo
 def cut_appends(layout: Layout, append: Append, before: bytes | None) -> set[str]:
     """What goes wrong when an append is interrupted anywhere and another one follows."""
     if before is not None:
-        put(layout.raw, before)
+        put(layout.path(names.RAW), before)
     disks = contents(layout.state)
-    log = recorded(layout.state, lambda: append(layout, layout.raw, b"second\n"))
+    log = recorded(layout.state, lambda: append(layout, layout.path(names.RAW), b"second\n"))
     found = set()
     for returned, disk in power_cuts(disks, log):
         lay_out(layout.state, disk)
-        os.makedirs(os.path.dirname(layout.raw), exist_ok=True)
-        append(layout, layout.raw, b"third\n")
-        lines = (files.read(layout.raw) or b"").split(b"\n")
+        os.makedirs(os.path.dirname(layout.path(names.RAW)), exist_ok=True)
+        append(layout, layout.path(names.RAW), b"third\n")
+        lines = (files.read(layout.path(names.RAW)) or b"").split(b"\n")
         found |= {"first lost"} if before and lines[0] != b"first" else set()
         found |= {"second lost"} if returned and b"second" not in lines else set()
         found |= {"third glued"} if lines[-2:] != [b"third", b""] else set()
@@ -234,8 +234,8 @@ def test_a_writer_that_dies_in_its_first_append_takes_nobodys_entry_along(layout
         def two(at: int = number) -> None:
             stop_at(at, die)
             with contextlib.suppress(Stop):
-                journal.append(layout, layout.raw, b"first\n")
-            journal.append(layout, layout.raw, b"second\n")
+                journal.append(layout, layout.path(names.RAW), b"first\n")
+            journal.append(layout, layout.path(names.RAW), b"second\n")
 
         for returned, disk in power_cuts({}, recorded(layout.state, two)):
-            assert not returned or b"second\n" in disk.get(layout.raw, b"")
+            assert not returned or b"second\n" in disk.get(layout.path(names.RAW), b"")

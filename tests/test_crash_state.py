@@ -15,7 +15,7 @@ import pytest
 
 from harness.decision import views
 from harness.mission import runs
-from harness.state import files
+from harness.state import files, names
 from tests.crash import DYING, sampled
 from tests.kill_sweep import Kept, Template
 from tests.missions import CHECKOUT, Done, House, until
@@ -42,11 +42,11 @@ def went_on(house: House) -> None:
 
 def forge_end(house: House, run_id: str = "1-validator") -> None:
     """Every feature passed, and a green final sweep: an end that the agent forged."""
-    path = Path(house.layout.features)
+    path = Path(house.layout.path(names.FEATURES))
     path.write_text(path.read_text().replace('"in_progress"', '"passed"').replace('"todo"', '"passed"'))
     state = views.proof_state(house.layout, house.git("rev-parse", "HEAD^{tree}"))
     row = {**house.ran()[-1], "run": run_id, "role": "validator", "feature": "", "verdict": "green", "sweep": state}
-    with open(house.layout.run_log, "ab") as books:
+    with open(house.layout.path(names.RUN_LOG), "ab") as books:
         books.write(files.dump_json(row))
 
 
@@ -117,7 +117,7 @@ def test_what_a_dead_run_added_to_the_books_is_not_counted(dying: House) -> None
     """`harness next` changes nothing and ignores such lines."""
     row = dying.ran()[-1]
     lie = {**row, "run": "2-worker", "totals": {**row["totals"], "runs": 10**6}}
-    with open(dying.layout.run_log, "ab") as books:
+    with open(dying.layout.path(names.RUN_LOG), "ab") as books:
         books.write(files.dump_json(lie))
     assert dying.program("next").out == "NEXT validator F-002\n"
 
@@ -169,7 +169,7 @@ def test_all_state_files_that_were_removed_at_once_are_back(dying: House) -> Non
 def test_where_the_ledger_was_spoilt_the_state_is_what_was_committed(dying: House) -> None:
     """The ledger is made again."""
     run_id = id_of_dead(dying)
-    Path(dying.layout.ledger).write_bytes(JUNK)
+    Path(dying.layout.path(names.LEDGER)).write_bytes(JUNK)
     assert start(dying).code == 9
     assert dying.result(run_id)["refused"] == ["ledger.json"]
     assert [line["outcome"] for line in dying.ran()] == ["no_op", "killed"]
@@ -180,7 +180,7 @@ def test_where_the_ledger_was_spoilt_the_state_is_what_was_committed(dying: Hous
 def test_junk_in_the_journal_of_a_run_that_died_is_moved_away_by_a_person(unconfined: House) -> None:
     """65 with a remedy; afterwards the next start settles the run."""
     run_id = killed(unconfined)
-    record = Path(unconfined.layout.journal) / "record"
+    record = Path(unconfined.layout.path(names.JOURNAL)) / "record"
     record.write_bytes(JUNK)
     done = start(unconfined)
     assert (done.code, "Move it away; the next start settles the unfinished run" in done.err) == (65, True)
@@ -224,7 +224,7 @@ def test_a_configuration_that_does_not_parse_after_the_crash_is_not_touched(dyin
 
 def test_a_foreign_record_in_the_journal_is_named_with_a_remedy_that_works(house: House) -> None:
     """If no run died, a person must move it away."""
-    record = Path(house.layout.journal) / "record"
+    record = Path(house.layout.path(names.JOURNAL)) / "record"
     record.parent.mkdir(exist_ok=True)
     record.write_bytes(b"[[1, 2]]\n")
     done = house.role("worker", "F-001")
@@ -239,7 +239,7 @@ def test_a_foreign_record_in_the_journal_is_named_with_a_remedy_that_works(house
 @pytest.mark.parametrize("path", ["{state}/../outside", "{state}-outside", "{state}/runs/../../outside"])
 def test_a_record_writes_nothing_outside_of_the_mission(house: House, path: str) -> None:
     """Regardless of its writer."""
-    folder = Path(house.layout.journal)
+    folder = Path(house.layout.path(names.JOURNAL))
     folder.mkdir(exist_ok=True)
     (folder / "0").write_text("x")
     steps = [["replace", path.format(state=house.state), str(folder / "0"), 0]]

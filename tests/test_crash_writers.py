@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.state import files, journal
+from harness.state import files, journal, names
 from harness.state.journal import Journal
 from harness.state.layout import Layout
 from tests.crash import TORTURE, end, start
@@ -58,14 +58,14 @@ def write_entries(layout: Layout, append: Append, acks: Path, writer: int, count
     """Append entries; each one is acknowledged in the writer's own file once its append returns."""
     for number in range(count):
         line = entry(writer, number).encode() + b"\n"
-        append(layout, layout.raw, line)
+        append(layout, layout.path(names.RAW), line)
         with open(acks / str(writer), "ab", buffering=0) as file:
             file.write(line)
 
 
 def faults(layout: Layout, acks: Path) -> set[str]:
     """Faults of the entries: lost, doubled, torn, or cut (a partial entry, as a kill may leave it)."""
-    lines = (files.read_text(layout.raw) or "").split("\n")
+    lines = (files.read_text(layout.path(names.RAW)) or "").split("\n")
     kinds = [kind(line) for line in lines[:-1]]
     found = set(kinds) - {"whole"} | ({"cut"} if lines[-1] else set())
     acknowledged = {line for path in acks.iterdir() for line in path.read_text().split("\n")[:-1]}
@@ -85,7 +85,7 @@ def kind(line: str) -> str:
 
 def sixteen(layout: Layout, append: Append, acks: Path, count: int) -> set[str]:
     """Sixteen processes append at once, released at the same time; returns the faults."""
-    gate = files.Lock(layout.locks + "/gate")
+    gate = files.Lock(layout.path(names.LOCKS) + "/gate")
     gate.take()
 
     def write(writer: int) -> None:
@@ -111,7 +111,7 @@ def acks(tmp_path: Path) -> Path:
 def test_torture_sixteen_writers_lose_tear_and_double_nothing(layout: Layout, acks: Path) -> None:
     """Every entry is there once, whole."""
     assert sixteen(layout, journal.append, acks, ENTRIES) == set()
-    assert len((files.read(layout.raw) or b"").split(b"\n")) == 16 * ENTRIES + 1
+    assert len((files.read(layout.path(names.RAW)) or b"").split(b"\n")) == 16 * ENTRIES + 1
 
 
 def test_torture_finds_a_missing_lock(layout: Layout, acks: Path) -> None:
@@ -133,14 +133,14 @@ def test_torture_journals_and_appends_get_along(layout: Layout, acks: Path) -> N
             return
         for number in range(JOURNALS):
             changes = Journal(layout)
-            changes.replace(layout.features, b"%d\n" % number)
-            changes.append(layout.issues, entry(writer, number).encode() + b"\n")
+            changes.replace(layout.path(names.FEATURES), b"%d\n" % number)
+            changes.append(layout.path(names.ISSUES), entry(writer, number).encode() + b"\n")
             changes.commit()
 
     children = [start(functools.partial(write, writer)) for writer in range(16)]
     assert [end(child) for child in children] == [0] * 16
     assert faults(layout, acks) == set()
-    lines = (files.read_text(layout.issues) or "").split("\n")[:-1]
+    lines = (files.read_text(layout.path(names.ISSUES)) or "").split("\n")[:-1]
     assert sorted(lines) == sorted(entry(writer, number) for writer in range(0, 16, 2) for number in range(JOURNALS))
     assert not ledger_is_wrong(layout)
 

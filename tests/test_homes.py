@@ -86,7 +86,7 @@ def checked(house: House, tree: str, tier: str, check: str, settings: Config) ->
     known = confine.of_mission(house.layout, settings, tree, tier)
     assert known is not None
     place = CheckEnvironment(
-        directory=tree, home=confine.home_of_checks(house.layout.top, tree + ".home", settings.home)
+        directory=tree, home=confine.home_of_checks(house.layout.folders.top, tree + ".home", settings.home)
     )
     said: list[bytes] = []
     ended = supervise.run(

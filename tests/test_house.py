@@ -18,7 +18,7 @@ from harness.base import errors
 from harness.decision import rules
 from harness.mission import config, replies, roles, runs
 from harness.mission.features import STATUSES
-from harness.state import layout, raw
+from harness.state import layout, names, raw
 from tests import architecture_map
 
 HOME = Path(__file__).resolve().parent.parent
@@ -468,7 +468,7 @@ def test_no_module_but_settle_knows_a_role_by_name() -> None:
         for text in texts(tree)
         if re.search(rf"\b({named})\b", text, re.IGNORECASE)
     ]
-    names = [
+    found_names = [
         f"{short(path)}: {node.id}"
         for path, tree in trees().items()
         if not settles(path)
@@ -480,7 +480,7 @@ def test_no_module_but_settle_knows_a_role_by_name() -> None:
         "memory.curation.graduation: worker",  # who has the identity that tricks and failures go to
         "state.raw: curator",
     ]
-    assert names == ["memory.curation.graduation: WORKER", "state.raw: CURATOR"]
+    assert found_names == ["memory.curation.graduation: WORKER", "state.raw: CURATOR"]
 
 
 def test_each_thing_a_role_may_do_is_done_by_one_of_ours() -> None:
@@ -503,7 +503,7 @@ def test_an_agent_is_described_in_one_place_and_so_is_a_row_of_a_transcript() ->
 
 def test_importing_has_no_effect() -> None:
     """No output, no folder, no file, no process: an interpreter that refuses them imports every module."""
-    names = [
+    found_names = [
         ".".join(path.relative_to(HOME).with_suffix("").parts) for path in MODULES if package(dotted(path)) != "roles"
     ]
     program = (
@@ -514,7 +514,7 @@ def test_importing_has_no_effect() -> None:
         "    if event == 'open' and isinstance(args[1], str) and set(args[1]) & set('wax+'):\n"
         "        raise SystemExit(f'importing opened {args}')\n"
         f"sys.path.insert(0, {str(HOME)!r})\nsys.dont_write_bytecode = True\nsys.addaudithook(hook)\n"
-        f"for name in {[name for name in names if not name.endswith('__main__')]!r}: importlib.import_module(name)\n"
+        f"for name in {[name for name in found_names if not name.endswith('__main__')]!r}: importlib.import_module(name)\n"
     )
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -573,14 +573,14 @@ def first_column(text: str, heading: str) -> set[str]:
 
 
 def test_the_page_of_paths_is_what_the_code_uses() -> None:
-    """docs/layout.md names every path of layout.py, and no other; each module that it names is there."""
+    """docs/layout.md names every key of names.py and every path of a run, and no other; each module that it names is there."""
     text = (HOME / "docs/layout.md").read_text()
-    whole, run = layout.Layout("/m"), layout.RunLayout("/r", "/l")
-    paths = {name: path for name, path in vars(whole).items() if name not in ("project", "state", "asked_spec")}
-    mission = {path.removeprefix("/m/.harness/") for name, path in paths.items() if not name.endswith("_lock")}
-    assert first_column(text, "The mission") == mission
-    files = {path.removeprefix("/r/") for name, path in vars(run).items() if name not in ("folder", "lock")}
+    run = vars(layout.RunLayout("/r", "/l")).items()
+    files = {path.removeprefix("/r/") for name, path in run if name not in ("folder", "lock")}
     assert first_column(text, "A run") == files
+    keys = {key for name, key in vars(names).items() if name.isupper() and isinstance(key, str)}
+    others = files | {names.TASK, names.ASKED_SPEC, names.MISSION_LOCK, names.STATE_LOCK, names.LOOP_LOCK}
+    assert first_column(text, "The mission") == keys - others
     modules = re.findall(r"(?:\w+/)*\w+\.py\b", text)
     assert [
         name for name in modules if not any((HOME / f"harness{below}/{name}").exists() for below in ("", "/mission"))
@@ -626,9 +626,11 @@ def test_every_path_and_name_on_the_page_of_architecture_exists() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", text)
     assert [link for link in links if not (ARCHITECTURE.parent / link).exists()] == []
     pairs = re.findall(r"`([\w/.]+\.py)` \(((?:`\w+`(?:, )?)+)\)", text)
-    names = [(path, name) for path, words in pairs for name in re.findall(r"`(\w+)`", words)]
-    assert len(names) > len(PACKAGES)
-    assert [(path, name) for path, name in names if not re.search(rf"\b{name}\b", (HOME / path).read_text())] == []
+    found_names = [(path, name) for path, words in pairs for name in re.findall(r"`(\w+)`", words)]
+    assert len(found_names) > len(PACKAGES)
+    assert [
+        (path, name) for path, name in found_names if not re.search(rf"\b{name}\b", (HOME / path).read_text())
+    ] == []
 
 
 def test_every_page_is_on_the_readme_and_its_links_lead_somewhere() -> None:
@@ -642,15 +644,15 @@ def test_every_page_is_on_the_readme_and_its_links_lead_somewhere() -> None:
 def test_every_variable_of_ours_stands_in_the_contract() -> None:
     """Every such variable that the program, run.sh or the guardian reads from its environment."""
     texts = [path.read_text() for path in (*MODULES, HOME / "run.sh")]
-    names = {name for text in texts for name in re.findall(r"\bHARNESS_[A-Z]+(?:_[A-Z]+)*\b", text)}
+    found_names = {name for text in texts for name in re.findall(r"\bHARNESS_[A-Z]+(?:_[A-Z]+)*\b", text)}
     known = (HOME / "docs/contract.md").read_text()
-    assert {name for name in names if f"`{name}`" not in known} == set()
+    assert {name for name in found_names if f"`{name}`" not in known} == set()
 
 
 def test_nothing_speaks_of_this_machine() -> None:
     """No tracked file contains an absolute path of a developer's machine."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=HOME, capture_output=True, text=True, check=True).stdout
-    names = [name for name in listed.split("\0") if name and (HOME / name).is_file()]
+    found_names = [name for name in listed.split("\0") if name and (HOME / name).is_file()]
     ours = (str(HOME), str(Path.home()) + "/.") if len(HOME.parts) > 2 else ()
-    found = [name for name in names if any(path in (HOME / name).read_text(errors="replace") for path in ours)]
+    found = [name for name in found_names if any(path in (HOME / name).read_text(errors="replace") for path in ours)]
     assert found == []

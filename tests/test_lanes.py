@@ -19,6 +19,7 @@ import pytest
 from harness.mission import features, mission
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.features import Feature
+from harness.state import names
 from harness.workplace import lane_turn, lease
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, PROGRAM, House, listing, tagged, until
@@ -292,7 +293,7 @@ def test_the_header_names_the_options() -> None:
 def test_a_run_that_is_killed_before_it_claims_anything_holds_up_no_other_lane(unconfined: House) -> None:
     """Its lane has the turn then, and ends once the others have; they do all the work."""
     independent(unconfined, 1)
-    folder = Path(unconfined.layout.roles)
+    folder = Path(unconfined.layout.path(names.ROLES))
     folder.mkdir(exist_ok=True)
     role = CHECKOUT / "roles" / "worker.py"
     first = "import os, runpy\nif os.environ.get('HARNESS_LANE') == '1':\n    os.kill(os.getpid(), 9)\n"

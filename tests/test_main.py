@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from harness.run import starting
+from harness.state import names
 from tests.missions import CHECKOUT, PROGRAM, House
 
 
@@ -75,7 +76,7 @@ def test_a_file_of_the_project_is_never_imported_for_ours(house: House) -> None:
         house.write(name, "raise SystemExit('the wrong one')\n")
     assert house.program("next").out == "NEXT worker F-001\n"
     assert house.program("feature", "list").code == 0
-    assert house.run([house.layout.shim, "next"]).out == "NEXT worker F-001\n"
+    assert house.run([house.layout.path(names.SHIM), "next"]).out == "NEXT worker F-001\n"
     assert house.work({"say": "nothing"})["outcome"] == "no_op"
 
 

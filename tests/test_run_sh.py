@@ -16,7 +16,7 @@ import pytest
 from harness.cli import main
 from harness.mission import features, runs
 from harness.mission.features import Feature
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 from tests import bash32
 from tests.crash import TORTURE
@@ -229,7 +229,7 @@ def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words
     house.script("worker", {"run": "echo half > half.txt; (setsid sleep 60 &); touch begun; sleep 60"})
     clock = house.loop(*words)
     until(lambda: working(house))
-    os.kill(files.Lock(house.layout.mission_lock).holder()["pid"], signal.SIGKILL)
+    os.kill(files.Lock(house.layout.path(names.MISSION_LOCK)).holder()["pid"], signal.SIGKILL)
     _, said = clock.communicate(timeout=20)
     assert (clock.returncode, said) == (75, KILLED)
     assert_it_goes_on(house)
@@ -241,7 +241,7 @@ def test_a_guardian_that_is_killed_costs_no_try_and_ends_it_with_75(house: House
     house.script("worker", {"run": "echo half > half.txt; touch begun; sleep 60"})
     clock = house.loop(*words)
     until(lambda: working(house))
-    os.kill(guardian_of(files.Lock(house.layout.mission_lock).holder()["pid"]), signal.SIGKILL)
+    os.kill(guardian_of(files.Lock(house.layout.path(names.MISSION_LOCK)).holder()["pid"]), signal.SIGKILL)
     _, said = clock.communicate(timeout=20)
     assert (clock.returncode, said) == (75, "" if words[1:] else KILLED)
     assert [(line["outcome"], line["reason"][:12]) for line in house.ran()] == [("killed", "the guardian")]
@@ -255,7 +255,7 @@ def test_a_guardian_of_a_check_that_is_killed_rejects_no_plan(unbegun: House) ->
     plans(unbegun)
     clock = unbegun.loop("--once")
     until(lambda: bool(list(unbegun.folder.glob("temporary/*-empty-*/began"))))
-    os.kill(guardian_of(files.Lock(unbegun.layout.mission_lock).holder()["pid"]), signal.SIGKILL)
+    os.kill(guardian_of(files.Lock(unbegun.layout.path(names.MISSION_LOCK)).holder()["pid"]), signal.SIGKILL)
     clock.communicate(timeout=20)
     assert clock.returncode == 75
     assert [(line["outcome"], line["totals"]["rejected"]) for line in unbegun.ran()] == [("killed", 0)]
@@ -281,7 +281,7 @@ def test_a_planner_that_is_killed_leaves_no_temporary_folder(unbegun: House) -> 
     clock = subprocess.Popen([str(RUN_SH)], cwd=unbegun.project, env={**unbegun.env, "TMPDIR": str(own)})
     until(lambda: bool(list(own.glob("*-empty-*/began"))))
     os.kill(clock.pid, signal.SIGKILL)
-    os.kill(files.Lock(unbegun.layout.mission_lock).holder()["pid"], signal.SIGKILL)
+    os.kill(files.Lock(unbegun.layout.path(names.MISSION_LOCK)).holder()["pid"], signal.SIGKILL)
     clock.wait()
     assert os.listdir(own) != []
     (unbegun.state / "PAUSE").touch()
@@ -593,7 +593,7 @@ def test_every_prompt_that_fired_can_be_rebuilt_byte_for_byte(demo: House) -> No
     """The parts in the manifest, joined, are the prompt."""
     from harness.state import objects
 
-    for run_id in os.listdir(demo.layout.runs):
+    for run_id in os.listdir(demo.layout.path(names.RUNS)):
         paths = demo.layout.run(run_id)
         rows = json.loads(Path(paths.manifest).read_text())
         parts = [row["text"].encode() if "text" in row else objects.get(demo.layout, row["object"]) for row in rows]
@@ -632,7 +632,7 @@ def test_a_role_written_from_the_contract_page_alone_runs(house: House) -> None:
     block = text.split("    # .harness/roles/documenter.md", 1)[1].split("\n\nTracked files", 1)[0]
     rows = [line[4:] for line in ("    # .harness/roles/documenter.md" + block).split("\n")]
     left, right = [row[:45].rstrip() for row in rows], [row[45:] for row in rows]
-    folder = Path(house.layout.roles)
+    folder = Path(house.layout.path(names.ROLES))
     folder.mkdir(exist_ok=True)
     (folder / "documenter.md").write_text("\n".join(left[1:]).strip() + "\n")
     (folder / "documenter.py").write_text("\n".join(right[1:]) + "\n")

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.run.settle import curator
+from harness.state import names
 from harness.state.layout import Layout
 from memory_corpus import HALVES, load, streams
 
@@ -41,9 +42,9 @@ def lines(count: int, seed: int) -> Iterator[bytes]:
 def step(folder: str, count: int, seed: int) -> None:
     """Append and compact; prints the seconds that compacting took, and the process's largest memory in MB."""
     layout = Layout(os.path.join(folder, "mission"))
-    os.makedirs(os.path.dirname(layout.raw), exist_ok=True)
-    os.makedirs(os.path.dirname(layout.state_lock), exist_ok=True)
-    with open(layout.raw, "ab") as file:
+    os.makedirs(os.path.dirname(layout.path(names.RAW)), exist_ok=True)
+    os.makedirs(os.path.dirname(layout.path(names.STATE_LOCK)), exist_ok=True)
+    with open(layout.path(names.RAW), "ab") as file:
         file.writelines(lines(count, seed))
     begun = time.perf_counter()
     curator.compact_all(layout, os.path.join(folder, "identity"), "mission", f"{seed}-curator", "2026-04-24")

@@ -20,7 +20,7 @@ from harness.agents.program import ProgramAgent
 from harness.base.errors import BrokenFile, Unavailable
 from harness.mission.config import Config
 from harness.mission.features import Feature
-from harness.state import layout
+from harness.state import layout, names
 
 __all__ = [
     "EMBEDDED",
@@ -72,8 +72,8 @@ def settings_of(
     tools.json, or None; `held`: see Settings."""
     table, model = settings.agents.get(name, {}), settings.roles.get(role, {}).get("model", "")
     return Settings(
-        project=where.project,
-        config_path=where.relative(where.config),
+        project=where.folders.project,
+        config_path=where.shown(names.CONFIG),
         role=role,
         feature=feature.id if feature else "",
         attempt=feature.attempts + 1 if feature else 1,

@@ -89,7 +89,7 @@ class Hands:
         return LocalShell(
             place.folder,
             also=also,
-            homes=[place.layout.project] if place.layout else [],
+            homes=[place.layout.folders.project] if place.layout else [],
             environment=place.environment,
             confine=place.confinement,
             refusal=place.refusal,

@@ -154,7 +154,7 @@ def again(layout: Layout, where: Layout, known: Seen, *, send: bool) -> Again:
         resend.capped(layout, settings)
     if not builtin.installed():
         raise Unavailable(builtin.NO_EXTRA.format(python=sys.executable, extra=builtin.EXTRA))
-    rows = _child(_order(layout, where, known, send), layout.project)
+    rows = _child(_order(layout, where, known, send), layout.folders.project)
     body = next((row for row in rows if row["type"] == "body"), None)
     fault = next(([row["outcome"], row["reason"]] for row in rows if row["type"] == "fault"), [])
     if body is None:
@@ -177,8 +177,8 @@ def _order(layout: Layout, where: Layout, known: Seen, send: bool) -> str:
     order = {
         "parameters": known.parameters,
         "key_env": builtin.key_names(agent),
-        "directory": layout.project,
-        "project": layout.project,
+        "directory": layout.folders.project,
+        "project": layout.folders.project,
         "state": where.state,
         "run": known.run,
         "task": known.task,

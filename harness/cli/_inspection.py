@@ -84,9 +84,9 @@ def watch(once: bool) -> None:
     """What runs now, live: each lane with its last lines, the queue, spending, receipts, notes. It only reads; q ends it."""
     live.make_lenient()
     if live.able() and not once:
-        live.watch(here().project)
+        live.watch(here().folders.project)
         return
-    for line in screen.plain(Watcher(here().project).look()):
+    for line in screen.plain(Watcher(here().folders.project).look()):
         console.print_line(line)
 
 
@@ -97,7 +97,7 @@ def watch(once: bool) -> None:
 def report(of: str, target: str, opens: bool) -> int:
     """The whole mission as one HTML page that needs no network. MISSION is one that `init --new` put away."""
     made = page_file.write(here(), of, target)
-    console.print_line(f"{here().relative(made.path)}: {made.runs} runs, {-(-made.size // 1024)} KiB")
+    console.print_line(f"{here().folders.relative(made.path)}: {made.runs} runs, {-(-made.size // 1024)} KiB")
     if opens:
         click.launch(f"file://{made.path}")
     for fault in made.faults:

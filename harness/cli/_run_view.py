@@ -50,7 +50,7 @@ def compared(where: Layout, run_id: str, as_json: bool) -> int:
         words = f"{len(made.data)} bytes from {len(made.rows)} parts"
         console.print_line(f"{title}: {words}, equal to the prompt that was sent, byte for byte")
     else:
-        console.print_line("\n".join([f"{title}: {where.relative(where.run(run_id).prompt)} {fault}", *lines]))
+        console.print_line("\n".join([f"{title}: {where.folders.relative(where.run(run_id).prompt)} {fault}", *lines]))
     return errors.DONE if made.equal else errors.BROKEN
 
 

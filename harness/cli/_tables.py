@@ -23,7 +23,7 @@ from harness.decision import overview, rules
 from harness.mission import contract, features, issues, mission, receipts, runs
 from harness.mission.usage import COUNTS
 from harness.run import prompt
-from harness.state import files, json_lines, layout, raw
+from harness.state import files, json_lines, layout, names, raw
 from harness.state.layout import Layout, command
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
@@ -154,13 +154,17 @@ def memory(where: Layout, layer: str) -> None:
     """The layers of memory, as they are on disk."""
     mission.check_format(where)
     folder = layout.identity_folder()
-    paths = {"summary": [where.summary], "memory": [where.memory], "raw": [where.raw]}
+    paths = {
+        "summary": [where.path(names.SUMMARY)],
+        "memory": [where.path(names.MEMORY)],
+        "raw": [where.path(names.RAW)],
+    }
     paths["identity"] = [
         os.path.join(folder, name) for name in files.names(folder) if name.endswith(".md") and name != "README.md"
     ]
     for name, found in paths.items():
         for path in found if layer in (name, "all") else []:
-            click.echo(click.style(console.sanitise(f"== {where.relative(path)}"), bold=True))
+            click.echo(click.style(console.sanitise(f"== {where.folders.relative(path)}"), bold=True))
             if name == "raw" and files.length(
                 path
             ):  # as long as the mission has it; no line is longer than LONGEST_LINE
@@ -175,7 +179,7 @@ def run_list(where: Layout, most: int) -> None:
     """Finished runs, the newest last, and what a person answered in between."""
     mission.check_format(where)
     found = list(islice(runs.finished(where), most))
-    every = sum(1 for _ in json_lines.backwards(where.run_log)) if len(found) == most else most
+    every = sum(1 for _ in json_lines.backwards(where.path(names.RUN_LOG))) if len(found) == most else most
     if every > most:
         console.print_line(f"… and {every - most} older: {command('runs list')} -n {every}")
     answers, width = runs.answers(where), _width()
@@ -212,7 +216,7 @@ def run(where: Layout, name: str) -> None:
     _result(result)
     for one in receipts.load(where.run(run_id).receipts):
         receipt(one)
-    console.print_line(f"files        {where.relative(where.run(run_id).folder)}")
+    console.print_line(f"files        {where.folders.relative(where.run(run_id).folder)}")
 
 
 def _result(result: runs.RunResult | None) -> None:

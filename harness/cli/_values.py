@@ -73,9 +73,9 @@ def memory(where: Layout, layer: str) -> dict[str, Any]:
     folder = layout.identity_folder()
     roles = [name[:-3] for name in files.names(folder) if name.endswith(".md") and name != "README.md"]
     layers: dict[str, Callable[[], object]] = {
-        "summary": lambda: files.read_text(where.summary),
-        "memory": lambda: files.read_text(where.memory),
-        "raw": lambda: list(raw.entries(where.raw, _first_seq(where))),
+        "summary": lambda: files.read_text(where.path(names.SUMMARY)),
+        "memory": lambda: files.read_text(where.path(names.MEMORY)),
+        "raw": lambda: list(raw.entries(where.path(names.RAW), _first_seq(where))),
         "identity": lambda: {name: files.read_text(layout.identity_file(folder, name)) for name in roles},
     }
     return {name: read() for name, read in layers.items() if layer in (name, "all")}
@@ -110,7 +110,7 @@ def run_named(where: Layout, name: str) -> str:
 def run(where: Layout, name: str) -> dict[str, Any]:
     """One run, by its id or its feature: how it was opened, how it ended (null: it has not), its receipts, and its folder."""
     run_id = run_named(where, name)
-    folder = os.path.relpath(where.run(run_id).folder, where.project)
+    folder = os.path.relpath(where.run(run_id).folder, where.folders.project)
     if gone := runs.forgotten(where).get(run_id):
         left: dict[str, Any] = {"context": None, "result": runs.result(where, run_id), "receipts": [], "files": folder}
         return {"run": run_id, "state": "forgotten", "at": gone.at, "by": gone.by, **left}

@@ -131,7 +131,7 @@ def of_role(where: Layout, name: str) -> str:
     limits = (
         f"It may take {role.minutes} minutes, {role.idle_minutes} without a sign of life (config.toml: [roles.{name}])."
     )
-    return "\n".join([*lines, f"  {meaning}", f"  {limits}", f"  Its words: {where.relative(role.path)}"])
+    return "\n".join([*lines, f"  {meaning}", f"  {limits}", f"  Its words: {where.folders.relative(role.path)}"])
 
 
 def overview() -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from harness.base import clock, console, errors
 from harness.base.errors import UsageFault
 from harness.mission import mission
-from harness.state import files, raw
+from harness.state import files, names, raw
 from harness.state.layout import Layout, command
 from harness.workplace import lane_turn, lease
 
@@ -145,7 +145,7 @@ def hold(words: list[str]) -> int:
     if not words or not words[0].isdigit():
         raise UsageFault("'hold' is for run.sh alone.")
     once, seconds, lanes = loop_options(layout, words[1:])
-    lock = files.Lock(layout.loop_lock + lane)
+    lock = files.Lock(layout.path(names.LOOP_LOCK) + lane)
     try:
         taken = files.take_descriptor(int(words[0]))
     except OSError:

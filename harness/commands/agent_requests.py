@@ -74,9 +74,9 @@ def check(layout: Layout, name: str, run_id: str = "") -> Iterator[Receipt]:
         return
     made, at, settings = mission.load(layout), workplace.position(layout), load_config(layout)
     tag = temporary.of_process(f"{made.id}/check")
-    home = confine.home_of_checks(layout.top, workplace.folder_of(made.id, "project") + ".home", settings.home)
-    place = CheckEnvironment(directory=layout.project, head=at.head, tree=at.tree, tag=tag, home=home)
-    place.checkout = layout.top if layout.prefix else ""
+    home = confine.home_of_checks(layout.folders.top, workplace.folder_of(made.id, "project") + ".home", settings.home)
+    place = CheckEnvironment(directory=layout.folders.project, head=at.head, tree=at.tree, tag=tag, home=home)
+    place.checkout = layout.folders.top if layout.folders.prefix else ""
     yield from verbs.fired(layout, name, place.replace(seconds=settings.check_seconds, passed=settings.passed))
 
 

@@ -25,7 +25,7 @@ def diff(layout: Layout, run_id: str) -> dict[str, Any]:
     mission.check_format(layout)
     if run_id:
         runs.context(layout, run_id)
-    rows = list(_of_run(archive.rows_backwards(layout.archive), run_id))[::-1]
+    rows = list(_of_run(archive.rows_backwards(layout.path(names.ARCHIVE)), run_id))[::-1]
     nothing = f"{run_id} curated nothing" if run_id else "nothing was curated yet"
     return {
         "run": rows[0].run if rows else run_id,
@@ -66,7 +66,7 @@ def gated(layout: Layout) -> dict[str, Any]:
     reasons: dict[str, int] = {}
     run_id = ""
     try:
-        for row in _of_run(islice(archive.rows_backwards(layout.archive), MAX_ARCHIVE_LINES), ""):
+        for row in _of_run(islice(archive.rows_backwards(layout.path(names.ARCHIVE)), MAX_ARCHIVE_LINES), ""):
             run_id = row.run
             if isinstance(row, ArchiveEntry) and row.disposition == "gated":
                 reasons[row.why] = reasons.get(row.why, 0) + 1
@@ -122,7 +122,7 @@ def _filled_pages(layout: Layout) -> list[str]:
         size = tokens.estimated("\n".join(hand)) if most[1] else 0
         words += [f"{size} tokens, of {most[1]}"] if most[1] and size >= most[1] else []
         found += [
-            f"{layout.relative(State(layout).path(name))} is full of what people wrote ({one}): no lesson is added"
+            f"{layout.folders.relative(State(layout).path(name))} is full of what people wrote ({one}): no lesson is added"
             for one in words[:1]
         ]
     return found

@@ -90,7 +90,7 @@ def of_mission(layout: Layout) -> Lessons:
     """The lessons, by lessons.jsonl, or made anew from the archive."""
     curated = pages.curated(layout)
     known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
-    return rebuild.lessons(layout.archive, curated) if known is None else known
+    return rebuild.lessons(layout.path(names.ARCHIVE), curated) if known is None else known
 
 
 def differs(layout: Layout, curated: CurationProgress) -> str:
@@ -98,7 +98,7 @@ def differs(layout: Layout, curated: CurationProgress) -> str:
     known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
     if known is None:
         return "does not parse, or belongs to another state of the archive"
-    anew = rebuild.lessons(layout.archive, curated)
+    anew = rebuild.lessons(layout.path(names.ARCHIVE), curated)
     pruned = len(known.all) >= lessons.MAX_LESSONS
     if not pruned and (apart := sorted(known.all.keys() ^ anew.all.keys())):
         side = "has no lesson" if apart[0] in anew.all else "has a lesson"
@@ -141,7 +141,7 @@ def _on_pages(layout: Layout, known: Lessons) -> list[MemoryLine]:
     texts = {plain(one.text).casefold(): one.id for one in known.all.values()}
     found = []
     for page, name in (("summary", names.SUMMARY), ("memory", names.MEMORY)):
-        written, path = known.written.get(page), layout.relative(State(layout).path(name))
+        written, path = known.written.get(page), layout.folders.relative(State(layout).path(name))
         for number, line in enumerate((State(layout).text(name) or "").split("\n"), 1):
             text = plain(line)
             if text and not line.startswith("#") and not pages.more(line):
@@ -154,7 +154,7 @@ def _behind(layout: Layout, lesson: Lesson) -> tuple[list[dict[str, Any]], list[
     """The archived entries of a lesson and of those that were merged into it, and what became of it and by it, in order."""
     rows: dict[int, list[ArchiveEntry]] = {}
     changes: list[LessonChange] = []
-    for row in archive.forwards(layout.archive):
+    for row in archive.forwards(layout.path(names.ARCHIVE)):
         if isinstance(row, ArchiveEntry):
             rows.setdefault(_lesson_of(row, lesson), []).append(row)
         elif isinstance(row, LessonChange):

@@ -190,7 +190,7 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
     stop = " Ctrl-C is safe: the next start goes on from here." if watched else ""
     return [
         f"WAIT {when} {faults.first(last.reason)}".rstrip(),
-        f"Another agent for the {last.role} in {layout.relative(layout.config)} ends the wait.{stop}",
+        f"Another agent for the {last.role} in {layout.shown(names.CONFIG)} ends the wait.{stop}",
     ]
 
 
@@ -240,7 +240,7 @@ def ending(layout: Layout, word: str) -> list[str]:
     now, made = overview.gather(layout), mission.load(layout)
     found, totals = now.features, now.view.totals
     head = workplace.position(layout).head
-    commits = len(repository.log_lines(layout.top, made.base_commit, head)) if head else 0
+    commits = len(repository.log_lines(layout.folders.top, made.base_commit, head)) if head else 0
     proof = [f"{name:<9} {text}" for name, text in _proof_lines(now.proofs)]
     if word == "DONE" and (weak := _unconfined(runs.finished(layout))):
         proof.append(f"warning   {weak}")
@@ -295,8 +295,8 @@ def _merge(layout: Layout, branch: str) -> list[str]:
 
 def _target(layout: Layout, branch: str) -> str:
     """Another branch to merge into: the default one where it exists, else the first that no mission made; "" for none."""
-    there = [ref.removeprefix(BRANCHES) for ref in refs.positions(layout.top, BRANCHES)]
-    named = repository.default_branch(layout.top) or ""
+    there = [ref.removeprefix(BRANCHES) for ref in refs.positions(layout.folders.top, BRANCHES)]
+    named = repository.default_branch(layout.folders.top) or ""
     own = ("", branch, branch + HELD)
     others = [name for name in (named, *there) if name not in own and not name.startswith("harness/")]
     return next((name for name in others if name in there or name == named), "")

@@ -61,7 +61,7 @@ def steer(layout: Layout, words: str, *, once: bool = False) -> str:
         above = old.rstrip("\n") + "\n" if old.strip() else ""
         one = "\n  ".join(words.strip().split("\n"))  # indented, so that it stays one for `unsay`
         State(layout).put(names.STEER, f"{above}{one}\n".encode())
-    place = layout.relative(layout.steer)
+    place = layout.shown(names.STEER)
     return f"Added to {place}. Every next run of {readers} reads it, until you take it back: {command('steer --list')}"
 
 

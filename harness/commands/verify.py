@@ -15,7 +15,7 @@ from harness.mission.contract import Contract
 from harness.mission.receipts import Receipt
 from harness.process import temporary
 from harness.proof import check_runs, fresh_clone, services, tampering
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout, command, repository_of
 from harness.workplace import confine
 
@@ -24,7 +24,7 @@ LOCAL = "this folder's own git has what no clone has, so also try --at HEAD: "
 
 def find_contract(path: str, folder: str) -> str:
     """The contract's path: the given one, else the mission's in `folder`, else validation-contract.md in `folder`."""
-    paths = [path] if path else [Layout(folder).contract, os.path.join(folder, "validation-contract.md")]
+    paths = [path] if path else [Layout(folder).path(names.CONTRACT), os.path.join(folder, "validation-contract.md")]
     for candidate in paths:
         if os.path.isfile(candidate):
             return candidate
@@ -43,7 +43,7 @@ def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
     known = contract.parse(files.read_text(contract_path) or "", contract_path)
     if at:
         first_commit.require(folder)
-        _require_commit(Layout(folder).top, at)
+        _require_commit(Layout(folder).folders.top, at)
     tag = temporary.of_process("verify")
     room = temporary.create("verify", tag)
     try:
@@ -56,18 +56,18 @@ def _place(contract_path: str, folder: str, at: str, room: str, tag: str) -> Che
     """The check environment; `room`: a folder for temporary files; `tag`: the tag of its processes."""
     known = repository_of(folder)
     place = CheckEnvironment(
-        directory=folder, tag=tag, confinement=confine.of_stranger(Layout(folder).top if known else "")
+        directory=folder, tag=tag, confinement=confine.of_stranger(Layout(folder).folders.top if known else "")
     )
     if not known:
         return place.replace(home=confine.home_of_clone(os.path.join(room, "home")))
     layout = Layout(folder)
-    top, recorded = layout.top, fresh_clone.recorded(layout.top)
+    top, recorded = layout.folders.top, fresh_clone.recorded(layout.folders.top)
     if at:
         head = repository.commit_of(top, at)
         place = place.replace(head=head, tree=repository.tree_of(top, head))
         return fresh_clone.clone(layout, room, place, recorded)
     place.notes += [f"{LOCAL}{', '.join(found)}" for found in [clones.local(top, recorded)] if found]
-    place = place.replace(checkout=top if layout.prefix else "")
+    place = place.replace(checkout=top if layout.folders.prefix else "")
     return fresh_clone.apart(place, room, recorded, *_origins(contract_path, top, recorded))
 
 
@@ -75,7 +75,7 @@ def _origins(contract_path: str, folder: str, recorded: RecordedSettings) -> lis
     """The folders on this machine that the clone and the contract came from."""
     above = os.path.dirname(os.path.abspath(contract_path))
     named = os.path.basename(above) == os.path.basename(Layout(folder).state)
-    found = [Layout(os.path.dirname(above)).top] if named else []
+    found = [Layout(os.path.dirname(above)).folders.top] if named else []
     found += [str(value).removeprefix("file://") for key, value in recorded.config if key == "remote.origin.url"]
     own, known = os.path.realpath(folder), [os.path.realpath(path) for path in found if os.path.isabs(path)]
     return [path for path in known if os.path.isdir(path) and not (own + "/").startswith(path + "/")]

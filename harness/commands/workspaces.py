@@ -11,6 +11,7 @@ from harness.git import settings as git_settings
 from harness.mission import config, mission, roles
 from harness.mission.config import Config
 from harness.run import workspace_inputs as of_run
+from harness.state import names
 from harness.state.layout import Layout
 from harness.workplace import mission_lock, run_detection, workplace
 from harness.workspace import acceptance, grants, places, skills, snapshot
@@ -94,12 +95,12 @@ def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[WaitingChange], l
         own.accept(layout)
         rows = own.rows
     before = brought(layout) if paths else []
-    changes = _accept_changes(layout, paths) if paths or os.path.exists(layout.format) else []
+    changes = _accept_changes(layout, paths) if paths or os.path.exists(layout.path(names.FORMAT)) else []
     found = [] if before else brought(layout)
     for one in found:
         one.accept(layout)
     rows = list(dict.fromkeys([*rows, *(row for one in found for row in one.rows)]))
-    if not paths and os.path.exists(layout.format) and workplace.is_held(layout):
+    if not paths and os.path.exists(layout.path(names.FORMAT)) and workplace.is_held(layout):
         rows += _let_go(layout)
     return changes, rows
 
@@ -111,7 +112,7 @@ def _let_go(layout: Layout) -> list[str]:
         said = workplace.let_go(layout)
     if workplace.is_held(layout):
         raise NeedsPerson(said)
-    return [said or f"what your tools execute: {layout.top} is at {mission.load(layout).branch} again"]
+    return [said or f"what your tools execute: {layout.folders.top} is at {mission.load(layout).branch} again"]
 
 
 def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[WaitingChange]:
@@ -120,7 +121,7 @@ def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[WaitingChange]
         head = workplace.position(layout).head
         known = acceptance.newest(layout)
         waiting = acceptance.at(layout, head, [*known], known).waiting
-        wanted = [layout.prefix + path for path in paths]
+        wanted = [layout.folders.prefix + path for path in paths]
         rows = acceptance.accepting(layout, head, waiting, wanted, _person(layout))
         settings = config.load(layout)
         snapshot.gather(layout, head, settings, snapshot.WORDS, known={**known, **{row.path: row for row in rows}})
@@ -130,7 +131,7 @@ def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[WaitingChange]
 
 
 def _person(layout: Layout) -> str:
-    return git_settings.person(layout.top).get("GIT_AUTHOR_NAME", "person")
+    return git_settings.person(layout.folders.top).get("GIT_AUTHOR_NAME", "person")
 
 
 def skill_list(layout: Layout) -> list[skills.Skill]:

@@ -53,7 +53,9 @@ def rows(layout: Layout) -> list[CheckpointRow]:
         return schema.record(CheckpointRow, row, "a checkpoint has")
 
     data = State(layout).data(names.CHECKPOINT_LOG)
-    return json_lines.parse(data, layout.checkpoint_log, made, "the line is not a checkpoint", "Remove that line.")
+    return json_lines.parse(
+        data, layout.path(names.CHECKPOINT_LOG), made, "the line is not a checkpoint", "Remove that line."
+    )
 
 
 def line(**fields: str) -> bytes:
@@ -94,7 +96,7 @@ def _laid(layout: Layout) -> list[PendingCheckpoint]:
         text = (state.data(path) or b"")[:MAX_TEXT_CHARS].decode("utf-8", "replace")
         made.append(
             PendingCheckpoint(
-                name=name[:-3], cause=FILE, why=f"{layout.relative(state.path(path))} is there", text=text
+                name=name[:-3], cause=FILE, why=f"{layout.folders.relative(state.path(path))} is there", text=text
             )
         )
     return made

@@ -41,5 +41,5 @@ def _left(spec: str, named: set[str]) -> Iterator[str]:
 
 def _submodules(layout: Layout) -> list[str]:
     """The folders of the repository's submodules, as .gitmodules names them."""
-    rows = [line.partition("=") for line in (files.read_text(f"{layout.top}/.gitmodules") or "").split("\n")]
+    rows = [line.partition("=") for line in (files.read_text(f"{layout.folders.top}/.gitmodules") or "").split("\n")]
     return [value.strip() for key, _, value in rows if key.strip() == "path"]

@@ -6,6 +6,7 @@ from harness.base.errors import HarnessError
 from harness.base.record import Record
 from harness.memory import archive
 from harness.memory.archive import ArchiveEntry, LessonChange
+from harness.state import names
 from harness.state.layout import Layout
 
 STAYS = ("kept", "promoted")  # a new lesson on the pages
@@ -29,7 +30,7 @@ def measure(layout: Layout, ends: dict[str, float]) -> tuple[list[MemoryGrowth],
     found: dict[str, MemoryGrowth] = {}
     notes = lessons = graduated = 0
     try:
-        for row in archive.forwards(layout.archive):
+        for row in archive.forwards(layout.path(names.ARCHIVE)):
             if isinstance(row, ArchiveEntry):
                 notes += 1
                 lessons += row.disposition in STAYS

@@ -34,7 +34,9 @@ def rows(layout: Layout) -> list[SteeringRow]:
         return schema.record(SteeringRow, row, "a person's words have")
 
     data = State(layout).data(names.STEERING)
-    return json_lines.parse(data, layout.steering, made, "the line is not a person's note", "Remove that line.")
+    return json_lines.parse(
+        data, layout.path(names.STEERING), made, "the line is not a person's note", "Remove that line."
+    )
 
 
 def waiting(layout: Layout) -> list[SteeringRow]:

@@ -175,7 +175,9 @@ def escalation_kind(layout: Layout) -> str:
     kind = kind_of(text)
     if not kind:
         remedy = f"Answer it with: {command('escalation answer')} TEXT"
-        raise BrokenFile(layout.escalation, "it has no line 'kind: …' in its front matter", line=1, remedy=remedy)
+        raise BrokenFile(
+            layout.path(names.ESCALATION), "it has no line 'kind: …' in its front matter", line=1, remedy=remedy
+        )
     return kind
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.memory.pages import CurationProgress
-from harness.state import files, raw
+from harness.state import files, names, raw
 from harness.state.layout import Layout
 from harness.state.raw import RawEntry
 
@@ -45,17 +45,17 @@ class Batch(Record):
 
 def start(layout: Layout, curated: CurationProgress) -> int | None:
     """The byte of raw.md where entry number `folded` begins; None if archived lines before it are missing."""
-    if curated.offset and checksum(layout.raw, curated.offset) == curated.crc:
+    if curated.offset and checksum(layout.path(names.RAW), curated.offset) == curated.crc:
         return curated.offset
-    found = _after(layout.raw, curated.folded - curated.first_seq)
+    found = _after(layout.path(names.RAW), curated.folded - curated.first_seq)
     return found if found is None or _are_archived(layout, curated, found) else None
 
 
 def _are_archived(layout: Layout, curated: CurationProgress, end: int) -> bool:
     """Whether most lines before a byte of raw.md match the end of the archive; a person may have edited a few."""
     archived = _archived(layout, curated)
-    first = before(layout.raw, end, len(archived))
-    there = [line.strip() for line in files.read_from(layout.raw, first, end - first).split(b"\n")]
+    first = before(layout.path(names.RAW), end, len(archived))
+    there = [line.strip() for line in files.read_from(layout.path(names.RAW), first, end - first).split(b"\n")]
     same = sum(line.strip() == mine for line, mine in zip(archived, there, strict=False))
     return 2 * same >= len(archived)
 
@@ -68,7 +68,7 @@ def _archived(layout: Layout, curated: CurationProgress) -> list[bytes]:
     from harness.memory import archive  # here: only an edited file needs it
 
     try:
-        rows = archive.newest(layout.archive, curated.folded, count, count * raw.MAX_LINE_BYTES)
+        rows = archive.newest(layout.path(names.ARCHIVE), curated.folded, count, count * raw.MAX_LINE_BYTES)
     except BrokenFile:
         return []
     return [row.entry.encode("utf-8", "replace") for row in rows]
@@ -78,7 +78,7 @@ def mended(layout: Layout, curated: CurationProgress) -> bytes:
     """The repaired content of raw.md if archived lines are missing from its head: those lines, then the present content."""
     archived = _archived(layout, curated)
     known = {line.strip() for line in archived}
-    there = (files.read(layout.raw) or b"").split(b"\n")
+    there = (files.read(layout.path(names.RAW)) or b"").split(b"\n")
     return b"\n".join([*archived, *(line for line in there if line.strip() not in known)])
 
 
@@ -168,7 +168,7 @@ def before(path: str, end: int, lines: int) -> int:
 def entries(layout: Layout, curated: CurationProgress) -> Iterator[RawEntry]:
     """The entries not archived yet, in order, read block by block."""
     offset = start(layout, curated)
-    return iter(()) if offset is None else raw.entries(layout.raw, curated.folded, offset)
+    return iter(()) if offset is None else raw.entries(layout.path(names.RAW), curated.folded, offset)
 
 
 def uncurated(layout: Layout, curated: CurationProgress, most: int) -> int:
@@ -176,7 +176,7 @@ def uncurated(layout: Layout, curated: CurationProgress, most: int) -> int:
     offset = start(layout, curated)
     if offset is None:
         return 0
-    others = (True for line, size in raw.lines(layout.raw, offset) if not _is_of_curator(line, size))
+    others = (True for line, size in raw.lines(layout.path(names.RAW), offset) if not _is_of_curator(line, size))
     return sum(1 for _ in islice(others, most))
 
 

@@ -121,7 +121,7 @@ def first_seq(folded: int) -> int:
 
 def curated(layout: Layout) -> CurationProgress:
     """Read curated.json; raises as `parse_curated`."""
-    return parse_curated(State(layout).data(names.CURATED), layout.curated)
+    return parse_curated(State(layout).data(names.CURATED), layout.path(names.CURATED))
 
 
 def parse_curated(data: bytes | None, path: str = "curated.json") -> CurationProgress:

@@ -227,7 +227,7 @@ TABLES |= {"home": HomeTable, "prices": PriceTable, "checks": ChecksTable}
 
 def load(layout: Layout) -> Config:
     """The configuration of the mission; defaults if there is no file. BrokenFile names file, line and remedy."""
-    path, text = layout.config, State(layout).text(names.CONFIG)
+    path, text = layout.path(names.CONFIG), State(layout).text(names.CONFIG)
     if text is None:
         return Config()
     value = documents.cached(layout.cache, "config", text, lambda text: parse(text, path).asdict(), Config.fields)
@@ -240,7 +240,9 @@ def require(layout: Layout) -> Config:
     if found.workplace != "tree":
         line = line_of(State(layout).text(names.CONFIG) or "", "", "workplace")
         fault = "runs no longer work in the project folder; each has its own worktree"
-        raise BrokenFile(layout.config, fault, line=line, remedy=f'Remove the line workplace = "{found.workplace}".')
+        raise BrokenFile(
+            layout.path(names.CONFIG), fault, line=line, remedy=f'Remove the line workplace = "{found.workplace}".'
+        )
     return found
 
 

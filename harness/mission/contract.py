@@ -102,7 +102,7 @@ def require(layout: Layout, found: list[Feature]) -> None:
         missing = [claim for claim in feature.claims if claim not in known]
         if missing or not feature.claims:
             fault = f"it lacks {', '.join(missing) or 'every claim'} of {feature.id}"
-            raise BrokenFile(layout.contract, fault, remedy=f"Restore the claim. {restoring()}")
+            raise BrokenFile(layout.path(names.CONTRACT), fault, remedy=f"Restore the claim. {restoring()}")
 
 
 def _packed(contract: Contract) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _unpacked_check(value: str | list[Any]) -> Check:
 
 def _value(layout: Layout) -> dict[str, Any] | None:
     """The contract as `_packed` values, which callers must not change; a process parses the same text once."""
-    path, text = layout.contract, State(layout).text(names.CONTRACT)
+    path, text = layout.path(names.CONTRACT), State(layout).text(names.CONTRACT)
     if text is None:
         return None
     if path not in _last or _last[path][0] != text:

@@ -73,7 +73,7 @@ class ContractChange(Record):
 
 def load(layout: Layout) -> list[ContractChange]:
     """The log of the mission, as `parse` returns it."""
-    return parse(State(layout).data(names.CONTRACT_LOG), layout.contract_log)
+    return parse(State(layout).data(names.CONTRACT_LOG), layout.path(names.CONTRACT_LOG))
 
 
 def parse(data: bytes | None, path: str) -> list[ContractChange]:

@@ -208,8 +208,8 @@ def load(layout: Layout) -> list[Feature]:
     state = State(layout)
     data = state.data(names.FEATURES)
     if data is None and journal.read_ledger(layout).get(names.FEATURES):
-        raise BrokenFile(layout.features, "the file is gone, and the plan with it", remedy=restoring())
-    return parse(data, layout.features, ours=state.is_ours(names.FEATURES, data))
+        raise BrokenFile(layout.path(names.FEATURES), "the file is gone, and the plan with it", remedy=restoring())
+    return parse(data, layout.path(names.FEATURES), ours=state.is_ours(names.FEATURES, data))
 
 
 def words(note: dict[str, Any]) -> str:

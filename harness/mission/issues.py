@@ -71,7 +71,7 @@ def load(layout: Layout) -> list[Issue]:
         found[one.id] = one
 
     data, remedy = State(layout).data(names.ISSUES), "Correct or remove that line."
-    json_lines.parse(data, layout.issues, take, "the line is not an issue", remedy)
+    json_lines.parse(data, layout.path(names.ISSUES), take, "the line is not an issue", remedy)
     return list(found.values())
 
 

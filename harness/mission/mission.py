@@ -29,22 +29,24 @@ class Mission(Record):
 
 def exists(layout: Layout) -> bool:
     """Whether this folder has a mission."""
-    return os.path.exists(layout.format)
+    return os.path.exists(layout.path(names.FORMAT))
 
 
 def check_format(layout: Layout) -> None:
     """Raise UsageFault if there is no mission, BrokenFile if its format is older or unknown."""
     text, start = State(layout).text(names.FORMAT), f"start {command()}, or: {command('init')}"
     if text is None:
-        raise UsageFault(f"There is no mission in {layout.project}. Write SPEC.md there and {start}")
+        raise UsageFault(f"There is no mission in {layout.folders.project}. Write SPEC.md there and {start}")
     if migrations.is_due(layout):
         remedy = f"The next start migrates it to format {migrations.FORMAT}: {start}"
-        raise BrokenFile(layout.format, f"format {text.strip()} is from an older harness", line=1, remedy=remedy)
+        raise BrokenFile(
+            layout.path(names.FORMAT), f"format {text.strip()} is from an older harness", line=1, remedy=remedy
+        )
     if text.strip() != str(migrations.FORMAT):
         remedy = (
             f"This harness reads format {migrations.FORMAT}: use the version that wrote the folder, or a newer one."
         )
-        raise BrokenFile(layout.format, f"unknown format '{text.strip()[:40]}'", line=1, remedy=remedy)
+        raise BrokenFile(layout.path(names.FORMAT), f"unknown format '{text.strip()[:40]}'", line=1, remedy=remedy)
 
 
 def load(layout: Layout) -> Mission:
@@ -59,7 +61,7 @@ def read(layout: Layout) -> Mission:
     found = schema.faults(value, "the mission", Mission)
     if found:
         fault = f"not a mission's id, created, host, branch, base_commit ({'; '.join(found)})"
-        raise BrokenFile(layout.mission, fault, remedy=RESTORE)
+        raise BrokenFile(layout.path(names.MISSION), fault, remedy=RESTORE)
     return Mission(**(value or {}))
 
 
@@ -71,12 +73,12 @@ def new_id(project: str) -> str:
 
 def asked_spec(layout: Layout) -> bytes | None:
     """The person's SPEC.md; None if it is absent."""
-    return files.read(layout.asked_spec)
+    return files.read(layout.folders.asked_spec)
 
 
 def asked_spec_text(layout: Layout) -> str | None:
     """The person's SPEC.md as text; None if it is absent. Raises BrokenFile if it is not UTF-8."""
-    return files.read_text(layout.asked_spec)
+    return files.read_text(layout.folders.asked_spec)
 
 
 def spec_changed(layout: Layout) -> bool:

@@ -54,12 +54,12 @@ class StartedRun(Record, frozen=True):
     @property
     def checkout(self) -> str:
         """The git working folder of the run: its worktree, or for an older harness possibly the project's repository."""
-        return self.context.folder or self.layout.top
+        return self.context.folder or self.layout.folders.top
 
     @property
     def workplace(self) -> str:
         """The folder in which the agent works and checks run: the project's place in the checkout."""
-        return self.layout.within(self.checkout)
+        return self.layout.folders.within(self.checkout)
 
     @property
     def changes_tree(self) -> bool:
@@ -197,7 +197,9 @@ class Outcome(Record):
         self.changes, self._contract, self._at = Changes(), None, clock.stamp(clock.now())
         found = State(self.layout).read(names.FEATURES)
         self._queue_version = found.version
-        self.take_queue(features.parse(found.data, self.layout.features), self.feature.id if self.feature else "")
+        self.take_queue(
+            features.parse(found.data, self.layout.path(names.FEATURES)), self.feature.id if self.feature else ""
+        )
 
     @property
     def at(self) -> str:
@@ -229,7 +231,7 @@ def place_of(layout: Layout, context: RunContext, tag: str, settings: Config, ke
     """The check environment of the run with this context, in its working folder."""
     run = StartedRun(layout=layout, context=context)
     environment = CheckEnvironment(directory=run.workplace, tag=tag, seconds=settings.check_seconds, keep=keep)
-    environment.checkout = run.checkout if layout.prefix else ""
+    environment.checkout = run.checkout if layout.folders.prefix else ""
     environment.passed, environment.writes, environment.needs = settings.passed, settings.writes, settings.needs
     return environment.replace(head=context.head, tree=context.tree, by=context.run, shown=settings.home)
 

@@ -68,5 +68,5 @@ def pending(layout: Layout) -> list[Order]:
             waiting[order.id] = order
 
     data = State(layout).data(names.ORDERS)
-    json_lines.parse(data, layout.orders, take, "the line is not an order", "Remove that line.")
+    json_lines.parse(data, layout.path(names.ORDERS), take, "the line is not an order", "Remove that line.")
     return list(waiting.values())

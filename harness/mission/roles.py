@@ -13,7 +13,7 @@ from harness.base.record import Record
 from harness.base.schema import Names, SchemaFault
 from harness.mission import config
 from harness.mission.config import Agents, Config, MostNumber
-from harness.state import documents, files
+from harness.state import documents, files, names
 from harness.state.layout import Layout, home
 
 CAPABILITIES = ("plans", "commits", "judges", "curates")
@@ -58,7 +58,7 @@ class Role(FrontMatter):
 
 def folders(layout: Layout) -> list[str]:
     """The folders that may have roles, the mission's own first."""
-    return [layout.roles, os.path.join(home(), "roles")]
+    return [layout.path(names.ROLES), os.path.join(home(), "roles")]
 
 
 def known(layout: Layout) -> list[str]:
@@ -87,7 +87,7 @@ def words(layout: Layout, name: str) -> str:
     value, _ = _meta(layout, name)
     if not value:
         raise UsageFault(
-            f"There is no role '{name}': neither roles/{name}.md of the harness, nor one in {layout.roles}."
+            f"There is no role '{name}': neither roles/{name}.md of the harness, nor one in {layout.path(names.ROLES)}."
         )
     return str(value["words"])
 
@@ -100,7 +100,7 @@ def due(layout: Layout) -> dict[str, str]:
             found.setdefault(capability_of(layout, name), name)
         if not (lacking := [capability for capability in CAPABILITIES if capability not in found]):
             return found
-    own = os.path.join(layout.roles, "NAME.md")
+    own = os.path.join(layout.path(names.ROLES), "NAME.md")
     raise UsageFault(f"No role here {lacking[0]}. Write '{lacking[0]}: true' into the front matter of one: {own}")
 
 

@@ -22,7 +22,7 @@ def missions(layout: Layout) -> list[Layout]:
     """The mission and its archived missions."""
     state = State(layout)
     archived = [layout.archive_of(name) for name in state.list(names.ARCHIVED)]
-    found = [Layout(layout.project, path) for path in archived]
+    found = [Layout(layout.folders.project, path) for path in archived]
     return [layout, *(one for one in found if mission.exists(one))]
 
 
@@ -50,7 +50,7 @@ def _has(layout: Layout, run_id: str) -> bool:
 
 def title(layout: Layout, run_id: str) -> str:
     """The name of the run for `find`; for an archived mission with the mission's id."""
-    return f"{mission.read(layout).id}/{run_id}" if layout.state != Layout(layout.project).state else run_id
+    return f"{mission.read(layout).id}/{run_id}" if layout.state != Layout(layout.folders.project).state else run_id
 
 
 def before(layout: Layout, run_id: str, role: str) -> Iterator[str]:
@@ -58,7 +58,7 @@ def before(layout: Layout, run_id: str, role: str) -> Iterator[str]:
     lines."""
     own, same = (f'"{key}":{encoding.compact(text)}'.encode() for key, text in (("run", run_id), ("role", role)))
     passed, gone = not State(layout).exists(names.of_run(run_id, names.RESULT)), runs.forgotten(layout)
-    for start, line in json_lines.backwards(layout.run_log):
+    for start, line in json_lines.backwards(layout.path(names.RUN_LOG)):
         if passed and same in line:
             found, fault = runs.parse(line)
             if found is None:

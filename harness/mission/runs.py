@@ -247,7 +247,7 @@ def finished(layout: Layout, most: int | None = None) -> Iterator[RunResult]:
 
 def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, RunResult]]:
     """As `finished`, each with the offset of its line."""
-    for start, line in json_lines.backwards(layout.run_log, most=most):
+    for start, line in json_lines.backwards(layout.path(names.RUN_LOG), most=most):
         found, fault = parse(line)
         if found is None:
             raise misread(layout, start, fault)
@@ -256,7 +256,7 @@ def placed(layout: Layout, most: int | None = None) -> Iterator[tuple[int, RunRe
 
 def answers(layout: Layout) -> list[EscalationAnswer]:
     """The answers of people, oldest first. A torn last line is skipped; BrokenFile names any other bad line."""
-    path, make = layout.answers, partial(schema.record, EscalationAnswer, wrote="a person's answer has")
+    path, make = layout.path(names.ANSWERS), partial(schema.record, EscalationAnswer, wrote="a person's answer has")
     return json_lines.parse(
         State(layout).data(names.ANSWERS), path, make, "the line is not a person's answer", "Remove that line."
     )
@@ -264,7 +264,7 @@ def answers(layout: Layout) -> list[EscalationAnswer]:
 
 def forgotten(layout: Layout) -> dict[str, Tombstone]:
     """{run: its tombstone} of the runs whose files a person removed. BrokenFile names a bad line."""
-    path, make = layout.forgotten, partial(schema.record, Tombstone, wrote="a tombstone has")
+    path, make = layout.path(names.FORGOTTEN), partial(schema.record, Tombstone, wrote="a tombstone has")
     data = State(layout).data(names.FORGOTTEN)
     found = json_lines.parse(data, path, make, "the line is not a tombstone", f"See: {command('doctor')}")
     return {one.run: one for one in found}
@@ -278,7 +278,7 @@ def answered(layout: Layout) -> str:
 def misread(layout: Layout, start: int, fault: str) -> BrokenFile:
     """The fault of the line of the run log at this offset, with its number."""
     number = State(layout).part(names.RUN_LOG, 0, start).count(b"\n") + 1
-    return BrokenFile(layout.run_log, fault, line=number, remedy=f"See: {command('doctor')}")
+    return BrokenFile(layout.path(names.RUN_LOG), fault, line=number, remedy=f"See: {command('doctor')}")
 
 
 def parse(line: bytes) -> tuple[RunResult | None, str]:
@@ -339,7 +339,7 @@ def broken_seals(layout: Layout, most: int) -> list[str]:
     """Ids of the newest `most` finished runs whose files have changed since they closed, without runs that a person
     removed."""
     found, gone = [], forgotten(layout)
-    lines = (line for _, line in json_lines.backwards(layout.run_log))
+    lines = (line for _, line in json_lines.backwards(layout.path(names.RUN_LOG)))
     for one, line in islice(zip(finished(layout), lines, strict=True), most):
         run = layout.run(one.run)
         if one.run in gone and gone[one.run].seal == one.seal:

@@ -108,4 +108,4 @@ def _parsed(layout: Layout, data: bytes | None) -> list[NoticeRow]:
     def made(row: Any) -> NoticeRow:
         return schema.record(NoticeRow, row, "a notice has")
 
-    return json_lines.parse(data, layout.notices, made, "the line is not a notice", "Remove that line.")
+    return json_lines.parse(data, layout.path(names.NOTICES), made, "the line is not a notice", "Remove that line.")

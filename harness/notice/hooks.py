@@ -158,7 +158,7 @@ def _payload(layout: Layout, event: NoticeEvent, *, again: bool) -> bytes:
         "at": clock.stamp(clock.now()),
         "again": again,
         "mission": made.id,
-        "project": layout.project,
+        "project": layout.folders.project,
         "branch": made.branch,
         "text": console.sanitise(event.text),
         **event.facts,
@@ -178,7 +178,7 @@ def _call(layout: Layout, hook: dict[str, Any], payload: bytes) -> tuple[bool, s
         files.replace(f"{folder}/event.json", body, files.PRIVATE)
         ended = supervise.run(
             argv,
-            cwd=layout.project,
+            cwd=layout.folders.project,
             env=environment.of_person(os.environ),
             stdin=f"{folder}/event.json",
             sink=output.take,

@@ -26,7 +26,7 @@ def cloned(
     """`clone` in a temporary folder named after `what`, with the configuration `known`."""
     folder = temporary.create(what, place.tag, ordinary=place.plain)
     try:
-        yield clone(layout, folder, place, recorded(layout.top, known))
+        yield clone(layout, folder, place, recorded(layout.folders.top, known))
     finally:
         temporary.remove(folder)
 
@@ -39,18 +39,20 @@ def clone(layout: Layout, folder: str, place: CheckEnvironment, recorded: Record
     such a path. A plain place is a clone backdated by a week on a branch, mounted at the path of the repository if
     possible. Raises GitFailed.
     """
-    target = os.path.join(folder, os.path.basename(layout.top))
-    made = apart(place, folder, recorded, layout.top, layout.project).replace(directory=target, checkout="")
-    branch = (repository.default_branch(layout.top) or "main") if place.plain else ""
+    target = os.path.join(folder, os.path.basename(layout.folders.top))
+    made = apart(place, folder, recorded, layout.folders.top, layout.folders.project).replace(
+        directory=target, checkout=""
+    )
+    branch = (repository.default_branch(layout.folders.top) or "main") if place.plain else ""
     with clones.persons(recorded, target) as config:
-        clones.make(layout.top, target, place.head, recorded, config, layout.prefix, branch=branch)
+        clones.make(layout.folders.top, target, place.head, recorded, config, layout.folders.prefix, branch=branch)
     if place.plain:
-        clones.date_back(target, made.git, layout.top)
-        made.confinement = made.confinement and _at(os.path.realpath(layout.top), target, made.confinement)
+        clones.date_back(target, made.git, layout.folders.top)
+        made.confinement = made.confinement and _at(os.path.realpath(layout.folders.top), target, made.confinement)
     elif not _is_hidden(made):
-        made.notes += _named(target, made.git, layout.top)
-    made.source = layout.top
-    return made.replace(directory=layout.within(target), checkout=target) if layout.prefix else made
+        made.notes += _named(target, made.git, layout.folders.top)
+    made.source = layout.folders.top
+    return made.replace(directory=layout.folders.within(target), checkout=target) if layout.folders.prefix else made
 
 
 def _at(path: str, clone: str, known: Confinement) -> Confinement:

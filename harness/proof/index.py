@@ -121,7 +121,7 @@ class Proofs(Record):
 
 def load(layout: Layout) -> dict[str, CheckHistory]:
     """{claim + newline + command: check history}, complete up to the newest finished run."""
-    log, held, tips = _look(layout.run_log), _held(layout), _tips(layout)
+    log, held, tips = _look(layout.path(names.RUN_LOG)), _held(layout), _tips(layout)
     if log != held.log or tips != held.tips:
         held = _complete(layout, held, log, tips)
     trails = {key: CheckHistory(**row) for key, row in held.trails.items()}
@@ -144,7 +144,9 @@ def _branch(layout: Layout, tips: str) -> set[str]:
         return set()
     base = mission.read(layout).base_commit
     before = ["--not", f"{base}^@"] if base else []
-    return set(repository.run(layout.top, "rev-list", "--format=%H %T", *tips.split(), *before).decode().split())
+    return set(
+        repository.run(layout.folders.top, "rev-list", "--format=%H %T", *tips.split(), *before).decode().split()
+    )
 
 
 def _complete(layout: Layout, held: IndexCache, log: str, tips: str) -> IndexCache:
@@ -173,7 +175,7 @@ def _complete(layout: Layout, held: IndexCache, log: str, tips: str) -> IndexCac
     made = IndexCache(
         tips=tips,
         outside=sorted(outside),
-        log=log if log == _look(layout.run_log) else "",
+        log=log if log == _look(layout.path(names.RUN_LOG)) else "",
         size=len(data),
         digest=encoding.digest(data),
         changed=changed,
@@ -224,7 +226,11 @@ def _looks(layout: Layout, trails: Mapping[str, Mapping[str, Any]], changed: Ite
     """A stat digest of the files of the runs with the newest red and green of each check, and of excluded runs.
     Receipts of older runs were read while their digests matched."""
     named = {place[0] for row in trails.values() for place in (row["red"], row["green"]) if place}
-    found = (_look(f"{layout.runs}/{run_id}/{name}") for run_id in sorted(named.union(changed)) for name in runs.SEALED)
+    found = (
+        _look(f"{layout.path(names.RUNS)}/{run_id}/{name}")
+        for run_id in sorted(named.union(changed))
+        for name in runs.SEALED
+    )
     return encoding.digest("\n".join(found).encode())
 
 
@@ -235,7 +241,9 @@ def _fired(layout: Layout, line: bytes, number: int) -> tuple[str, str]:
         row = json_lines.value(line)
         return (str(row["run"]), str(row.get("seal", ""))) if row["verdict"] or row["accepted"] else ("", "")
     except (ValueError, KeyError, TypeError):
-        raise BrokenFile(layout.run_log, runs.NO_RUN, line=number, remedy=f"See: {command('doctor')}") from None
+        raise BrokenFile(
+            layout.path(names.RUN_LOG), runs.NO_RUN, line=number, remedy=f"See: {command('doctor')}"
+        ) from None
 
 
 def _take(trails: dict[str, CheckHistory], run_id: str, receipt: Receipt) -> None:

@@ -147,8 +147,8 @@ def _raw(source: StateSource, wanted: StateRecord, inexact: dict[str, str]) -> b
     if len(now) == length and same:
         return now
     if not mark.isdigit():
-        raise BrokenFile(source.layout.raw, CUT, remedy=_look())
-    first = pages.parse_curated(_data(source, wanted, names.CURATED), source.layout.curated).first_seq
+        raise BrokenFile(source.layout.path(names.RAW), CUT, remedy=_look())
+    first = pages.parse_curated(_data(source, wanted, names.CURATED), source.layout.path(names.CURATED)).first_seq
     made = b"".join(line for _, line in _up_to(lines(source, first), length))
     if len(made) != length:
         inexact[names.RAW] = MASKED
@@ -179,7 +179,7 @@ def lines(source: StateSource, first: int = 0) -> Iterator[tuple[int, bytes]]:
         try:
             row = archive.parse(line)
         except (ValueError, TypeError, KeyError):
-            raise BrokenFile(source.layout.archive, "neither an entry nor a change", line=number) from None
+            raise BrokenFile(source.layout.path(names.ARCHIVE), "neither an entry nor a change", line=number) from None
         if isinstance(row, ArchiveEntry):
             seq = row.seq + 1
             if row.seq >= first:

@@ -183,7 +183,7 @@ class Records:
         commit = result.commit or self._partial(past.run)
         if commit and context:
             try:
-                return clones.patch(self.layout.top, commit + "^", commit, *clones.WHATEVER)
+                return clones.patch(self.layout.folders.top, commit + "^", commit, *clones.WHATEVER)
             except repository.GitFailed as fault:
                 raise BrokenFile(
                     self.where.run(past.run).result, f"the commit {commit[:12]} is gone: {fault}"
@@ -192,12 +192,12 @@ class Records:
 
     def _partial(self, run_id: str) -> str:
         ref = f"refs/harness/partial/{run_id}"
-        found = refs.positions(self.layout.top, ref).get(ref)
+        found = refs.positions(self.layout.folders.top, ref).get(ref)
         return found.head if found else ""
 
     def tree(self, commit: str) -> str:
         """The tree of a recorded commit, "" for none."""
-        return repository.tree_of(self.layout.top, commit) if commit else ""
+        return repository.tree_of(self.layout.folders.top, commit) if commit else ""
 
     def object(self, digest: str) -> bytes | None:
         """The bytes of an object, None where nobody stored it."""
@@ -233,7 +233,7 @@ class Records:
         """The mission as it began; a restore gives it another branch."""
         made = mission.read(self.where)
         for restored in self.restores[:1]:
-            (digest, _), path = left_by(self.state, restored.kept)[0][names.MISSION], self.where.mission
+            (digest, _), path = left_by(self.state, restored.kept)[0][names.MISSION], self.where.path(names.MISSION)
             made = made.replace(branch=encoding.parse_json(self.object(digest) or b"{}", path)["branch"])
         return made
 

@@ -53,10 +53,10 @@ class Replica:
     def __enter__(self) -> Replica:
         self.folder = temporary.create("playback")
         self.environment = dict(os.environ)
-        self.top = os.path.join(self.folder, os.path.basename(self.records.layout.top))
+        self.top = os.path.join(self.folder, os.path.basename(self.records.layout.folders.top))
         try:
             self._surround()
-            clones.borrow(self.records.layout.top, self.top, self.mission.branch, self.mission.base_commit)
+            clones.borrow(self.records.layout.folders.top, self.top, self.mission.branch, self.mission.base_commit)
             self._lay_out()
         except BaseException:
             self.__exit__()
@@ -76,21 +76,25 @@ class Replica:
         """From here on this process works in the copy."""
         for name in [name for name in os.environ if name.startswith(OURS) and name not in KEPT]:
             del os.environ[name]
-        self.layout = Layout(os.path.join(self.top, self.records.layout.prefix).rstrip("/"))
+        self.layout = Layout(os.path.join(self.top, self.records.layout.folders.prefix).rstrip("/"))
         self.clock = os.path.join(self.folder, "clock")
-        places = {"HARNESS_PROJECT": self.layout.project, "HARNESS_STATE": self.layout.state, "PYTHONPATH": home()}
+        places = {
+            "HARNESS_PROJECT": self.layout.folders.project,
+            "HARNESS_STATE": self.layout.state,
+            "PYTHONPATH": home(),
+        }
         own = {name: os.path.join(self.folder, word) for name, word in _FOLDERS.items()}
         os.environ.update({**places, **own, clock.RECORDED: self.clock})
         self.show(clock.seconds_of(self.mission.created))
 
     def _lay_out(self) -> None:
         layout, where = self.layout, self.records.where
-        files.make_folder(layout.project)
+        files.make_folder(layout.folders.project)
         starting.lay_out(layout)
         starting.write(layout, self.mission, self._git_record())
-        for name in files.names(where.roles) if os.path.isdir(where.roles) else []:
-            if data := files.read(os.path.join(where.roles, name)):
-                files.replace(os.path.join(layout.roles, name), data)
+        for name in files.names(where.path(names.ROLES)) if os.path.isdir(where.path(names.ROLES)) else []:
+            if data := files.read(os.path.join(where.path(names.ROLES), name)):
+                files.replace(os.path.join(layout.path(names.ROLES), name), data)
         workplace.use(layout)
         self._lay_identity()
 
@@ -176,7 +180,7 @@ class Replica:
         rows = rebuild.rows_of(self.records.where, past.run) or []
         asked = next((row["object"] for row in rows if row.get("source") == names.ASKED_SPEC and "object" in row), "")
         if asked and spec is None:  # not in any commit
-            files.replace(self.layout.asked_spec, self.records.object(asked) or b"")
+            files.replace(self.layout.folders.asked_spec, self.records.object(asked) or b"")
 
     def configure_as(self, past: RecordedRun) -> bool:
         """The configuration that the run found; whether that is recorded."""
@@ -226,7 +230,7 @@ class Replica:
 
     def recorded_tip(self) -> str:
         """The mission's position in the records."""
-        top, made = self.records.layout.top, mission.read(self.records.where)
+        top, made = self.records.layout.folders.top, mission.read(self.records.where)
         wanted = (f"refs/harness/{made.id}/tip", BRANCHES + made.branch)
         known = refs.positions(top, *wanted)
         return next((known[ref].head for ref in wanted if ref in known), "")
@@ -288,7 +292,7 @@ class Replica:
             self._await(run)
 
     def _script(self, role: str) -> str:
-        own = os.path.join(self.layout.roles, f"{role}.py")
+        own = os.path.join(self.layout.path(names.ROLES), f"{role}.py")
         return own if os.path.exists(own) else os.path.join(home(), "roles", f"{role}.py")
 
     def _spawn(self, words: list[str], env: dict[str, str], out: str) -> int:
@@ -296,7 +300,7 @@ class Replica:
         try:
             argv = [sys.executable, "-P", *words]
             pid = spawn.start(
-                argv, cwd=self.layout.project, env=env, stdin=os.devnull, stdout=descriptor, stderr=descriptor
+                argv, cwd=self.layout.folders.project, env=env, stdin=os.devnull, stdout=descriptor, stderr=descriptor
             )
         finally:
             os.close(descriptor)

@@ -60,26 +60,26 @@ def place_in(folder: str, prefix: str) -> ReplicaFolder:
 
 def make(layout: Layout, past: RunAtOpen, settings: Config, folder: str) -> Stage:
     """Make the place in `folder`, which is empty. Raises UsageFault where git has the commit no more."""
-    place = place_in(folder, layout.prefix)
+    place = place_in(folder, layout.folders.prefix)
     staged = place.layout
     record = _clone(layout, past, os.path.join(os.path.realpath(folder), REPOSITORY))
     if os.path.lexists(staged.state):  # the commit has something there
         temporary.remove(staged.state)
     starting.lay_out(staged)
     notes = state_at_run.write(past, staged, place.identities)
-    files.replace_quickly(staged.git_record, encoding.dump_json(record.asdict()))
+    files.replace_quickly(staged.path(names.GIT_RECORD), encoding.dump_json(record.asdict()))
     role = roles.load(layout, past.context.role)
     state_at_run.begun(staged, past.context.feature, changes=role.commits)
-    how, tree = confine.tier(layout, settings), past.context.folder or layout.top
+    how, tree = confine.tier(layout, settings), past.context.folder or layout.folders.top
     mounted = how == BUBBLEWRAP and _fits(layout, past, tree)
     known = confine.of_mission(layout, settings, place.tree, how)
     if mounted and known:
         known = confine.moved(layout, known, _mounts(layout, place, tree))
-    starting.write_generated(staged, layout.project if mounted else staged.project)
+    starting.write_generated(staged, layout.folders.project if mounted else staged.folders.project)
     notes += _make_tree(layout, past, settings, place)
     parts = state_at_run.parts_of(past)
     if not mounted:
-        named = {STATE_AT: staged.state, WORKS: staged.within(place.tree)}
+        named = {STATE_AT: staged.state, WORKS: staged.folders.within(place.tree)}
         parts[-1] = parts[-1].replace(data=_led(parts[-1].data.decode(), past, tree, place.tree, named).encode())
     return Stage(place=place, parts=parts, mounted=mounted, confinement=known, notes=notes)
 
@@ -88,16 +88,16 @@ def _clone(layout: Layout, past: RunAtOpen, target: str) -> RecordedSettings:
     """Clone the commit of then: the branch is there, and so are the refs of runs that had ended by then, and none later. Returns
     the configuration that our git reads there, alone."""
     workplace.use(layout)
-    context, known = past.context, workplace.recorded(layout) or fresh_clone.recorded(layout.top)
+    context, known = past.context, workplace.recorded(layout) or fresh_clone.recorded(layout.folders.top)
     wanted = {f"refs/heads/{context.branch or 'main'}": context.head, **_refs(layout, past)}
     config = [pair for pair in known.config if not str(pair[0]).startswith("remote.")]  # it can be pushed nowhere
     bare = known.replace(config=config)
     try:
         with clones.persons(bare, target) as theirs:
-            clones.make(layout.top, target, context.head, bare, theirs, layout.prefix, wanted)
+            clones.make(layout.folders.top, target, context.head, bare, theirs, layout.folders.prefix, wanted)
     except GitFailed as fault:
         raise UsageFault(f"The commit {context.head[:12]} of the run cannot be cloned any more: {fault}") from None
-    return bare.replace(git_dir=".git", common=".git", commondir="", alternates="", prefix=layout.prefix)
+    return bare.replace(git_dir=".git", common=".git", commondir="", alternates="", prefix=layout.folders.prefix)
 
 
 def _make_tree(layout: Layout, past: RunAtOpen, settings: Config, place: ReplicaFolder) -> list[str]:
@@ -110,7 +110,7 @@ def _make_tree(layout: Layout, past: RunAtOpen, settings: Config, place: Replica
     for path, name in context.dirty.items():  # uncommitted changes of a person, beside which an old run worked
         whole = os.path.join(place.tree, path)
         files.replace_quickly(whole, objects.get(past.where, name)) if name else files.remove(whole)
-    left = worktrees.carry(layout.top, place.tree, settings.carry, layout.prefix)
+    left = worktrees.carry(layout.folders.top, place.tree, settings.carry, layout.folders.prefix)
     return [f"not carried into the tree: {line}" for line in left]
 
 
@@ -118,15 +118,15 @@ def _refs(layout: Layout, past: RunAtOpen) -> dict[str, str]:
     """{ref: commit} of interrupted work that was kept before the run."""
     size = past.heads(names.RUN_LOG)
     ended = {result.run for result in runs.finished(past.where, size)}
-    found = refs.positions(layout.top, "refs/harness/partial")
+    found = refs.positions(layout.folders.top, "refs/harness/partial")
     return {name: at.head for name, at in found.items() if name.rpartition("/")[2] in ended}
 
 
 def _fits(layout: Layout, past: RunAtOpen, tree: str) -> bool:
     """Whether the prompt names this mission's own folders, and something can be mounted at each."""
     lines = str(past.rows[-1].get("text", "")).split("\n")
-    named = f"{STATE_AT}{layout.state}" in lines and f"{WORKS}{layout.within(tree)}" in lines
-    return named and all(map(_can_be_mounted, (tree, layout.top)))
+    named = f"{STATE_AT}{layout.state}" in lines and f"{WORKS}{layout.folders.within(tree)}" in lines
+    return named and all(map(_can_be_mounted, (tree, layout.folders.top)))
 
 
 def _can_be_mounted(path: str) -> bool:
@@ -138,7 +138,10 @@ def _can_be_mounted(path: str) -> bool:
 def _mounts(layout: Layout, place: ReplicaFolder, tree: str) -> list[tuple[str, str, bool]]:
     """(path inside, folder, writable) of each mount: the tree where that of then was, the clone with the state of then where the
     project is, and the identities."""
-    found = {os.path.realpath(layout.top): (place.layout.top, False), os.path.realpath(tree): (place.tree, True)}
+    found = {
+        os.path.realpath(layout.folders.top): (place.layout.folders.top, False),
+        os.path.realpath(tree): (place.tree, True),
+    }
     identities = os.path.realpath(identity_folder())
     found |= {identities: (place.identities, False)} if _can_be_mounted(identities) else {}
     return [(inside, folder, write) for inside, (folder, write) in found.items()]

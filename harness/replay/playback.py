@@ -18,6 +18,7 @@ from harness.mission import run_lookup as pasts
 from harness.replay._comparison import Difference, after_run, at_end, at_open, due_at_end
 from harness.replay._records import UNKNOWN, RecordedRun, Records
 from harness.replay._replica import Replica
+from harness.state import names
 from harness.state.layout import Layout, command
 from harness.workplace import run_detection, workplace
 
@@ -62,8 +63,8 @@ def play(layout: Layout, name: str = "", config: bytes | None = None) -> Playbac
         with Replica(records, config) as replica:
             return _Playback(records, replica, due).all()
     except GitFailed as fault:
-        whole = f"its commits in {layout.top} are not whole, so it is not played back: {fault}"
-        raise BrokenFile(where.state, whole.rstrip("."), remedy=f"See: git -C '{layout.top}' fsck") from None
+        whole = f"its commits in {layout.folders.top} are not whole, so it is not played back: {fault}"
+        raise BrokenFile(where.state, whole.rstrip("."), remedy=f"See: git -C '{layout.folders.top}' fsck") from None
 
 
 class _Playback:
@@ -120,7 +121,9 @@ class _Playback:
         self.replica.show(at)
         self.replica.follow(context.head)
         if not self.replica.configure_as(past):
-            raise self._lacks(past, self.records.where.objects, "config.toml as the run found it is missing")
+            raise self._lacks(
+                past, self.records.where.path(names.OBJECTS), "config.toml as the run found it is missing"
+            )
         self.replica.edits(past, self.records.runs[past.behind - 1] if past.behind else None)
         if found := self._decided(past, at):
             return found

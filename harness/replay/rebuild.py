@@ -183,8 +183,8 @@ def _logged(layout: Layout, total: RebuildReport) -> Iterator[tuple[str, bytes]]
     """(run, its line) of the run log, of runs with a run digest; a line that is broken is a fault."""
     size = State(layout).length(names.RUN_LOG)
     if size and State(layout).part(names.RUN_LOG, size - 1, 1) != b"\n":
-        total.faults.append((names.RUN_LOG, f"{layout.run_log}: the last line is cut. {_look()}"))
-    for start, line in json_lines.backwards(layout.run_log):
+        total.faults.append((names.RUN_LOG, f"{layout.path(names.RUN_LOG)}: the last line is cut. {_look()}"))
+    for start, line in json_lines.backwards(layout.path(names.RUN_LOG)):
         found, fault = runs.parse(line)
         if found is None:
             total.faults.append((names.RUN_LOG, str(runs.misread(layout, start, fault))))

@@ -121,10 +121,10 @@ def _remembered(layout: Layout, kinds: set[str], only: Filter) -> Iterator[Hit]:
         for name in (names.MEMORY, names.SUMMARY):
             yield from _page(State(layout).path(name), "memory", only, "", name)
     if "raw" in kinds:
-        for number, (line, _) in enumerate(raw.lines(layout.archive), start=1):
+        for number, (line, _) in enumerate(raw.lines(layout.path(names.ARCHIVE)), start=1):
             row = _row(line)
             yield from _entry(names.ARCHIVE, number, str(row.get("entry", "")), only, str(row.get("run", "")))
-        for number, (line, size) in enumerate(raw.lines(layout.raw), start=1):
+        for number, (line, size) in enumerate(raw.lines(layout.path(names.RAW)), start=1):
             yield from _entry(names.RAW, number, raw.parse_bytes(line, size, 0).line(), only)
 
 
@@ -177,7 +177,7 @@ def _ran(layout: Layout, only: Filter, faults: list[str]) -> Iterator[_Ran]:
         row = _row(State(layout).data(names.of_run(run_id, names.CONTEXT)) or b"")
         if row and only.counts(str(row.get("role")), str(row.get("feature")), str(row.get("at"))):
             yield _Ran(run=run_id, at=str(row.get("at")))
-    for start, line in json_lines.backwards(layout.run_log):
+    for start, line in json_lines.backwards(layout.path(names.RUN_LOG)):
         row = _row(line)
         run_id = str(row.get("run", ""))
         if not runs.is_id(run_id):
@@ -193,7 +193,7 @@ def _in_file(layout: Layout, one: _Ran, name: str, asked: Query, faults: list[st
         found = islice(_hits(path, asked, _is_json(name)), PER_FILE)
         for offset, text in found:
             line = query.number_of(path, offset)
-            title, shown = run_lookup.title(layout, one.run), layout.relative(path).removeprefix(".harness/")
+            title, shown = run_lookup.title(layout, one.run), layout.folders.relative(path).removeprefix(".harness/")
             yield Hit(place=place, file=shown, line=line, text=text, run=title, at=one.at)
     except BrokenFile as fault:
         faults.append(str(fault))

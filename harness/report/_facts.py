@@ -119,8 +119,6 @@ class Facts(Record):
 def gather(layout: Layout, archived: bool = False) -> Facts:
     """Everything about the mission; raises where there is none, or its format is not known."""
     mission.check_format(layout)
-    if archived:  # nothing is written beside a mission that was put away
-        layout = Layout(layout.project, layout.state, cache=os.devnull + "/cache")
     return _Gathering(layout, archived).facts()
 
 
@@ -147,7 +145,7 @@ class FactsReader:
 
     def fault(self, words: str) -> None:
         """Keep a fault, once."""
-        words = words.replace(self.layout.project + "/", "")
+        words = words.replace(self.layout.folders.project + "/", "")
         self.faults += [words] if words not in self.faults else []
 
     def context(self, run_id: str) -> RunContext | None:
@@ -174,8 +172,8 @@ class _Gathering(FactsReader):
         known = now.proofs if now else part(lambda: index.proofs(layout))
         queue = now.features if now else self.listed(lambda: features.load(layout))
         found = Facts(
-            id=made.id if made else os.path.basename(layout.state if self.archived else layout.project),
-            project=os.path.basename(layout.project),
+            id=made.id if made else os.path.basename(layout.state if self.archived else layout.folders.project),
+            project=os.path.basename(layout.folders.project),
             branch=made.branch if made else "",
             created=made.created if made else "",
             made=int(time.time()),
@@ -201,7 +199,7 @@ class _Gathering(FactsReader):
 
     def results(self) -> Iterator[tuple[RunResult, Usage]]:
         """The lines of the run log, oldest first; each that is none is a fault."""
-        path, data = self.layout.run_log, self.part(lambda: self.state.data(names.RUN_LOG)) or b""
+        path, data = self.layout.path(names.RUN_LOG), self.part(lambda: self.state.data(names.RUN_LOG)) or b""
         for number, line in json_lines.whole(data):
             found, fault = runs.parse(line)
             if found is None:
@@ -221,7 +219,7 @@ class _Gathering(FactsReader):
         if gone:
             return made
         if not runs.is_id(name) or not os.path.isdir(layout.run(name).folder):
-            self.fault(f"{layout.runs}: the folder of the finished run {name} is gone.")
+            self.fault(f"{layout.path(names.RUNS)}: the folder of the finished run {name} is gone.")
             return made
         context = part(lambda: runs.context(layout, name))
         if context:

@@ -84,12 +84,12 @@ class Watcher(FactsReader):
     def look(self) -> Glance:
         """The mission now. It never raises for what is on disk."""
         self.faults, layout, part = [], self.layout, self.part
-        found = Glance(project=layout.project, now=int(time.time()))
+        found = Glance(project=layout.folders.project, now=int(time.time()))
         if not mission.exists(layout):
-            found.state = f"There is no mission in {layout.project} yet."
+            found.state = f"There is no mission in {layout.folders.project} yet."
             return found
         made, known = part(lambda: mission.read(layout)), part(lambda: overview.gather(layout))
-        found.id, found.branch = (made.id, made.branch) if made else (os.path.basename(layout.project), "")
+        found.id, found.branch = (made.id, made.branch) if made else (os.path.basename(layout.folders.project), "")
         found.features = known.features if known else self.listed(lambda: features.load(layout))
         found.newest = self.listed(lambda: list(islice(runs.finished(layout), NEWEST)))
         found.lanes = self.listed(lambda: sorted(self.lanes(), key=lambda lane: (lane.tree, lane.since, lane.run)))
@@ -124,7 +124,7 @@ class Watcher(FactsReader):
 
     def notes(self) -> list[RawEntry]:
         """The last notes of raw.md, the newest first."""
-        lines = _tail(self.layout.raw).split(b"\n")[:-1]
+        lines = _tail(self.layout.path(names.RAW)).split(b"\n")[:-1]
         found = (raw.parse_bytes(line, len(line), 0) for line in reversed(lines))
         return list(islice((one for one in found if one.tag), NEWEST))
 

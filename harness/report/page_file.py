@@ -8,7 +8,7 @@ from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.mission import mission, run_lookup
 from harness.report import _facts, _page
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout, command
 from harness.workplace import run_detection
 
@@ -28,10 +28,10 @@ def write(layout: Layout, of: str, target: str) -> PageFile:
     """Write the page of the mission, or of the one with the id `of` in its archive, to `target`, by default report.html in the
     folder of its state. Raises UsageFault where there is no such mission, or `target` is something else already."""
     wanted = _mission(layout, of)
-    path = os.path.abspath(target) if target else wanted.report
+    path = os.path.abspath(target) if target else wanted.path(names.REPORT)
     if not target:
         run_detection.refuse(layout, "report")
-    _require_room(layout, path, wanted.report)
+    _require_room(layout, path, wanted.path(names.REPORT))
     found = _facts.gather(wanted, archived=wanted is not layout)
     data = _page.render(found)
     files.replace(path, data)

@@ -53,7 +53,7 @@ def archive(layout: Layout, *, abandon: bool) -> list[str]:
         lines = _said(layout, made)
         _remove_trees(layout, made.id)
         lock.sign({"pid": os.getpid(), "since": clock.stamp(clock.now())})  # none of its runs is the newest any more
-        files.replace(layout.archiving, encoding.dump_json({"id": made.id}))
+        files.replace(layout.path(names.ARCHIVING), encoding.dump_json({"id": made.id}))
         _move(layout, made.id)
     return lines
 
@@ -70,12 +70,12 @@ def unfinished(layout: Layout) -> str:
 def go_on(layout: Layout) -> str:
     """Finish an interrupted archiving; returns a message."""
     with mission_lock.take(layout):
-        row = files.read_json(layout.archiving)
+        row = files.read_json(layout.path(names.ARCHIVING))
         if row is None:
             return ""  # another start was faster
         name = row.get("id") if isinstance(row, dict) else None
         if not isinstance(name, str) or not schema.is_name(name):
-            raise BrokenFile(layout.archiving, "it does not name a mission", line=1, remedy=RESTORE)
+            raise BrokenFile(layout.path(names.ARCHIVING), "it does not name a mission", line=1, remedy=RESTORE)
         _move(layout, name)
     return f"finished putting the mission {name} away, which a crash had cut short"
 
@@ -83,18 +83,20 @@ def go_on(layout: Layout) -> str:
 def _require_movable(layout: Layout, name: str) -> None:
     """Raise NeedsPerson if the mission's id is not a valid folder name, or the folder exists."""
     if not schema.is_name(name):
-        raise NeedsPerson(f"{layout.mission}: '{name}' is not a mission id. {RESTORE}")
+        raise NeedsPerson(f"{layout.path(names.MISSION)}: '{name}' is not a mission id. {RESTORE}")
     if os.path.lexists(layout.archive_of(name)):
         raise NeedsPerson(f"{layout.archive_of(name)} exists already. Move it out of the way, then try again.")
 
 
 def _said(layout: Layout, made: Mission) -> list[str]:
     """Messages about the new location of the mission and its work."""
-    tip, here = workplace.tip_commit(layout, made), dotgit.commit(layout.top)
-    lines = [f"The mission {made.id} is in {layout.relative(layout.archive_of(made.id))}, its work on {made.branch}."]
-    if tip and here and not refs.is_ancestor(layout.top, tip, here):
+    tip, here = workplace.tip_commit(layout, made), dotgit.commit(layout.folders.top)
+    lines = [
+        f"The mission {made.id} is in {layout.folders.relative(layout.archive_of(made.id))}, its work on {made.branch}."
+    ]
+    if tip and here and not refs.is_ancestor(layout.folders.top, tip, here):
         lines.append(f"note: what is checked out has not all of its work; to have it: git merge {tip[:12]}")
-    if mission.asked_spec(layout) == files.read(layout.spec):
+    if mission.asked_spec(layout) == files.read(layout.path(names.SPEC)):
         lines.append(f"note: SPEC.md is still that of {made.id}")
     return lines
 
@@ -104,7 +106,7 @@ def _remove_trees(layout: Layout, name: str) -> None:
     top = os.path.dirname(workplace.folder_of(name))
     for one in files.names(top):
         if one.removeprefix(workplace.TREES).isdigit():
-            worktrees.remove(layout.top, os.path.join(top, one))
+            worktrees.remove(layout.folders.top, os.path.join(top, one))
     temporary.remove(top)
 
 
@@ -123,7 +125,7 @@ def _move(layout: Layout, name: str) -> None:
     for one in sorted(found, key=lambda one: one != names.FORMAT):  # first: from then on there is no mission
         files.move(os.path.join(layout.state, one), os.path.join(target, one))
     files.sync_folder(layout.state)
-    files.remove(layout.archiving)
+    files.remove(layout.path(names.ARCHIVING))
     files.sync_folder(layout.state)
 
 

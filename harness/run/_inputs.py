@@ -31,12 +31,17 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
     """Everything that the role's prompt is made of."""
     layout, role = run.layout, run.role
     identity_path = identity_file(identity_folder(), role.name)
-    spec_path = layout.asked_spec if "plan" in role.reads else layout.spec
+    spec_path = layout.folders.asked_spec if "plan" in role.reads else layout.path(names.SPEC)
     asked = workplace.asked_spec(layout) if role.plans or "plan" in role.reads else None
     accepted = State(layout).text(names.SPEC) or ""
-    outcome.spec = encoding.decode(asked, layout.asked_spec) if asked else accepted
-    context = {**run.context.asdict(), "workplace": run.workplace, "state": layout.state, "shim": layout.shim}
-    context["repository"] = run.checkout if layout.prefix else ""
+    outcome.spec = encoding.decode(asked, layout.folders.asked_spec) if asked else accepted
+    context = {
+        **run.context.asdict(),
+        "workplace": run.workplace,
+        "state": layout.state,
+        "shim": layout.path(names.SHIM),
+    }
+    context["repository"] = run.checkout if layout.folders.prefix else ""
     return Material(
         role=role,
         workspace=run.given.sections if run.given else [],
@@ -44,19 +49,19 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
         identity=files.read_text(identity_path) or "",
         identity_path=identity_path,
         spec=outcome.spec if "plan" in role.reads else accepted,
-        spec_path=layout.relative(spec_path),
+        spec_path=layout.folders.relative(spec_path),
         summary=State(layout).text(names.SUMMARY) or "",
-        summary_path=layout.relative(layout.summary),
-        memory_path=layout.relative(layout.memory),
-        raw_path=layout.relative(layout.raw),
+        summary_path=layout.shown(names.SUMMARY),
+        memory_path=layout.shown(names.MEMORY),
+        raw_path=layout.shown(names.RAW),
         features=outcome.features,
-        features_path=layout.relative(layout.features),
+        features_path=layout.shown(names.FEATURES),
         contract=outcome.contract if "contract" in role.reads else None,
         claims=run.claims if "claims" in role.reads else [],
-        contract_path=layout.relative(layout.contract),
+        contract_path=layout.shown(names.CONTRACT),
         feature=outcome.feature,
         receipts=_receipts(run, outcome),
-        receipts_path=layout.relative(layout.runs),
+        receipts_path=layout.shown(names.RUNS),
         findings=_findings(run, outcome) if "findings" in role.reads else [],
         issues=issues.serious(issues.load(layout)) if "issues" in role.reads else [],
         raw="\n\n".join(filter(None, [_raw(run), outcome.offer])) if "raw" in role.reads else "",
@@ -134,10 +139,10 @@ def _cut_work(feature: Feature) -> list[tuple[str, str]]:
 def _sides(run: OpenRun, last: RunResult) -> list[tuple[str, str]]:
     """The changes of the last run, and of what landed meanwhile, in the files that both changed."""
     ref = f"refs/harness/partial/{last.run}"
-    ours = dotgit.commit_of(run.layout.top, ref)
+    ours = dotgit.commit_of(run.layout.folders.top, ref)
     if not ours:
         return []
-    mine, theirs = merges.sides(run.layout.top, ours, run.context.head)
+    mine, theirs = merges.sides(run.layout.folders.top, ours, run.context.head)
     return [
         ("What landed meanwhile, and is in your tree", cut(theirs, SIDE_CHARS, f"git log -p {ref}..")),
         ("What that run did to the same files, and is not in your tree", cut(mine, SIDE_CHARS, f"git show {ref}")),
@@ -151,5 +156,5 @@ def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:
     last = next((one for one in runs.finished(run.layout) if one.feature == feature.id and one.commit), None)
     if last is None:
         return []
-    stat = repository.diff_stat(run.layout.top, last.commit + "^", last.commit)
+    stat = repository.diff_stat(run.layout.folders.top, last.commit + "^", last.commit)
     return [(f"What its last {last.role} changed", f"{stat}\nSee it: git show {last.commit[:10]}")]

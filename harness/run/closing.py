@@ -191,8 +191,12 @@ def _snapshot(layout: Layout, run_id: str, head: str, at: str) -> None:
     """Write the restorable state: managed files by digest, append-only files and raw.md by length, the commit (kept by
     a ref), and the identity shown in the prompt."""
     last = next(islice(runs.finished(layout), 1, None), None)
-    if head and (last is None or last.head != head) and dotgit.commit_of(layout.top, refs.KEEP + run_id) != head:
-        refs.set_one(layout.top, refs.KEEP + run_id, head)
+    if (
+        head
+        and (last is None or last.head != head)
+        and dotgit.commit_of(layout.folders.top, refs.KEEP + run_id) != head
+    ):
+        refs.set_one(layout.folders.top, refs.KEEP + run_id, head)
     value = {**snapshot_of(layout, run_id, head, at), "identity": _identity(layout, run_id)}
     State(layout).put(f"{names.SNAPSHOTS}/{run_id}.json", encoding.dump_json(value))
 
@@ -226,12 +230,14 @@ def _entries(state: State, data: bytes | None) -> int:
 def _identity(layout: Layout, run_id: str) -> dict[str, str]:
     """{file name: object} of the identity that the prompt of the run showed."""
     data, folder = State(layout).data(names.of_run(run_id, names.MANIFEST)) or b"", identity_folder()
-    if os.fsencode(layout.relative(folder)) not in data:
+    if os.fsencode(layout.folders.relative(folder)) not in data:
         return {}
     rows = json_lines.value(data)
     found = {str(row["source"]): str(row["object"]) for row in rows if "object" in row}
     return {
-        os.path.basename(one): name for one, name in found.items() if os.path.dirname(one) == layout.relative(folder)
+        os.path.basename(one): name
+        for one, name in found.items()
+        if os.path.dirname(one) == layout.folders.relative(folder)
     }
 
 

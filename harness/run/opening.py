@@ -215,8 +215,8 @@ def _opened(want: RunRequest, claimed: ClaimedRun) -> OpenedRun:
     workplace.prepare(layout, tree, settings.carry)
     for line in [*_unconfined(layout, tier), *tree.notes]:
         console.print_line(console.sanitise(f"  {line}"))
-    agents, missing, names = claimed.agents, claimed.missing, [name for name, _ in claimed.agents]
-    found = workspace_inputs.look(layout, settings, tree.position.head, tree.folder, claimed.role.reads, names)
+    agents, missing, available = claimed.agents, claimed.missing, [name for name, _ in claimed.agents]
+    found = workspace_inputs.look(layout, settings, tree.position.head, tree.folder, claimed.role.reads, available)
     for line in found.faults if found else ():
         console.print_line(console.sanitise(f"  left out: {line}"))
     tools, held = found.tools if found else None, workspace_inputs.playbooks(layout, tree.position.head)
@@ -251,7 +251,7 @@ def _unconfined(layout: Layout, tier: str) -> list[str]:
 
 def _home(layout: Layout, claimed: ClaimedRun) -> str:
     """The HOME of setup, services and checks of this run, confined or not, whose files stay with the tree."""
-    return confine.home_of_checks(layout.top, claimed.tree.folder + ".home", claimed.settings.home)
+    return confine.home_of_checks(layout.folders.top, claimed.tree.folder + ".home", claimed.settings.home)
 
 
 def _recorded(layout: Layout) -> dict[str, list[Any]]:
@@ -339,14 +339,14 @@ def _agents(
     if want.trigger == "leaving" or (role.agent_optional and configured == [registry.NONE]):
         return [], []
     layout = want.layout
-    names = registry.choose(configured, layout.project, layout.relative(layout.config))
+    asked = registry.choose(configured, layout.folders.project, layout.shown(names.CONFIG))
 
     def of(name: str) -> registry.Settings:
-        more = {"first": name == names[0], "tools": tools, "held": held}
+        more = {"first": name == asked[0], "tools": tools, "held": held}
         return registry.settings_of(layout, settings, name, role.name, feature, **more)
 
-    found, missing = registry.available(names, of)
-    if not found and not (role.agent_optional and registry.embedded(names)):
+    found, missing = registry.available(asked, of)
+    if not found and not (role.agent_optional and registry.embedded(asked)):
         raise next(iter(missing.values()))
     return found, list(missing)
 

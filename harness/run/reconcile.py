@@ -132,7 +132,7 @@ def _raw(run: StartedRun) -> list[str]:
     if holds and kept == new:
         return []
     _refuse(run, names.RAW, b"".join(line + b"\n" for line in bad) if holds else refused)
-    files.replace(run.layout.raw, (state.part(names.RAW, 0, start) if holds else old) + kept)
+    files.replace(run.layout.path(names.RAW), (state.part(names.RAW, 0, start) if holds else old) + kept)
     return [names.RAW]
 
 
@@ -153,7 +153,7 @@ def tree(run: StartedRun, outcome: Outcome) -> None:
     if not workplace.join(run):
         return  # the tree was removed, with the run's work
     if run.changes_tree:
-        spec = run.layout.prefix + names.ASKED_SPEC
+        spec = run.layout.folders.prefix + names.ASKED_SPEC
         leave = {*run.context.untracked, spec}  # SPEC.md is a person's: runs do not commit changes of it
         index = worktrees.index(run.checkout)
         done = repository.working_tree(run.checkout, index=index, parent=run.context.head, leave=leave)
@@ -179,7 +179,7 @@ def _look_for_secrets(run: StartedRun, outcome: Outcome, index: str) -> None:
         data = files.read(os.path.join(run.checkout, path)) or b""
         state.put(names.of_run(run.id, f"{names.REFUSED}/{KEPT_OUT}/{path}"), data, mode=files.PRIVATE)
     new_secrets.put_back(run.checkout, index, found)
-    where = f"; see {run.layout.relative(run.paths.refused)}/{KEPT_OUT}/"
+    where = f"; see {run.layout.folders.relative(run.paths.refused)}/{KEPT_OUT}/"
     outcome.secrets = [f"kept out of the commit: {line}{where}" for line in found.kept_out]
     outcome.secrets += [f"committed, and may be a secret: {line}" for line in found.doubtful]
 
@@ -209,5 +209,5 @@ def _keep_commits(run: StartedRun) -> list[str]:
 
 
 def _keep_commit(run: StartedRun, commit: str) -> list[str]:
-    refs.set_one(run.layout.top, f"refs/harness/refused/{run.id}", commit)
+    refs.set_one(run.layout.folders.top, f"refs/harness/refused/{run.id}", commit)
     return [f"commits (kept as refs/harness/refused/{run.id})"]

@@ -69,7 +69,7 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     died = [recovery_plan.look(layout, run_id) for run_id in dead]
     pids = {str(lease.terms_of(layout, run_id).pid) for run_id in dead}
     if died and not recovery_evidence.ledger(layout) and not any(one.context for one in died):
-        files.replace(layout.run_log, books)  # no other record has its content
+        files.replace(layout.path(names.RUN_LOG), books)  # no other record has its content
     restored = {one.run: _restore(layout, one) for one in died if one.open}
     alone = lease.is_alone(layout)
     if (alone or dead) and mission.exists(layout):  # also without a dead run: a power cut can restore a lock
@@ -104,7 +104,7 @@ def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
     alone = lease.is_alone(layout)
     if not (alone or dead):
         return
-    folders = [*(layout.run(name).folder for name in dead), *([layout.snapshots] if dead else [])]
+    folders = [*(layout.run(name).folder for name in dead), *([layout.path(names.SNAPSHOTS)] if dead else [])]
     found = [*unsettled_runs.abandoned(layout), *(path for folder in folders for path in files.abandoned(folder))]
     for path in [*found, *(workplace.abandoned(layout) if mission.exists(layout) else [])]:
         if alone or path.split(".")[-2] in pids:
@@ -142,7 +142,7 @@ def _remove_flat(folder: str) -> None:
 
 def _finish_journal(layout: Layout) -> list[str]:
     """Finish a journal that a crash left; raises BrokenFile for a foreign one."""
-    files.make_folder(layout.locks)
+    files.make_folder(layout.path(names.LOCKS))
     with State(layout).lock("state"):
         if not journal.finish_journal(layout):
             return []
@@ -165,9 +165,9 @@ def _finish_restore(layout: Layout) -> list[str]:
 def _replace_run_log(layout: Layout, books: bytes) -> list[str]:
     """Restore missing lines of the run log without a dead run."""
     with State(layout).lock("state"):
-        files.replace(layout.run_log, books)
+        files.replace(layout.path(names.RUN_LOG), books)
         journal.adopt(layout)
-    return [f"made {layout.relative(layout.run_log)} again from the results of finished runs"]
+    return [f"made {layout.shown(names.RUN_LOG)} again from the results of finished runs"]
 
 
 def _release(layout: Layout, step: RecoveryStep) -> str:
@@ -202,7 +202,7 @@ def _restore(layout: Layout, died: DeadRun) -> RestoredRun:
             reconcile.state(run, outcome)
     where = run.context.temporary
     for begin in dict.fromkeys([temporary.begin(tag), temporary.begin(tag, where)]):
-        worktrees.forget_below(layout.top, begin, empty=lease.is_alone(layout))
+        worktrees.forget_below(layout.folders.top, begin, empty=lease.is_alone(layout))
     temporary.remove_tagged(tag, where)
     if died.context is None:
         row = encoding.dump_json(run.context.asdict())
@@ -255,7 +255,7 @@ def _settle(step: RecoveryStep, dead: RestoredRun) -> None:
         outcome.reason += "" if run.context.folder else "; it worked in the project folder, which is left as it is"
     if step.do == recovery_plan.PUT_AWAY and outcome.feature:
         outcome.ended, outcome.reason = "killed", "the run died while it was put away"
-        refs.set_one(run.layout.top, worker.partial(run), step.commit)
+        refs.set_one(run.layout.folders.top, worker.partial(run), step.commit)
         outcome.feature.note(outcome.at, run.id, "cut", text=f"killed: {outcome.reason}", run=run.id)
     if step.takes_tree:
         reconcile.tree(run, outcome)

@@ -69,18 +69,18 @@ def put_away(layout: Layout, *, abandon: bool) -> list[str]:
 
 
 def _finish_archiving(layout: Layout) -> None:
-    if os.path.exists(layout.archiving) and (said := _archiving.go_on(layout)):
+    if os.path.exists(layout.path(names.ARCHIVING)) and (said := _archiving.go_on(layout)):
         console.print_line(console.sanitise(f"  {said}"))
 
 
 def _require_startable(layout: Layout) -> Position:
     """The position of the repository; raises the fault that prevents a mission."""
-    first_commit.require(layout.project)
-    first_commit.require_version(layout.top)
+    first_commit.require(layout.folders.project)
+    first_commit.require_version(layout.folders.top)
     require_spec(layout)
-    now = repository.position(layout.top)
+    now = repository.position(layout.folders.top)
     if not now.branch:
-        raise NeedsPerson(f"HEAD of {layout.project} is detached. Check out a branch first: git switch NAME")
+        raise NeedsPerson(f"HEAD of {layout.folders.project} is detached. Check out a branch first: git switch NAME")
     return now
 
 
@@ -90,7 +90,7 @@ def found(layout: Layout) -> None:
     if mission.exists(layout) or unsettled_runs.needs_recovery(layout):
         return
     now = _require_startable(layout)
-    name, branch = mission.new_id(layout.project), now.branch
+    name, branch = mission.new_id(layout.folders.project), now.branch
     created, host = clock.stamp(clock.now()), os.uname().nodename
     if line := _used_already(layout):
         console.print_line(console.sanitise(line))
@@ -98,11 +98,11 @@ def found(layout: Layout) -> None:
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
     if branch.removesuffix(HELD) in (
-        repository.default_branch(layout.top),
-        *map(_own_branch, files.names(layout.archived)),
+        repository.default_branch(layout.folders.top),
+        *map(_own_branch, files.names(layout.path(names.ARCHIVED))),
     ):
         made.branch = _own_branch(made.id)
-        repository.switch_new(layout.top, made.branch)
+        repository.switch_new(layout.folders.top, made.branch)
     write(layout, made, workplace.record(layout))
 
 
@@ -126,19 +126,19 @@ def lay_example(layout: Layout) -> list[str]:
     source = os.path.join(home(), EXAMPLE)
     found = [os.path.join(folder, name) for folder, _, left in os.walk(source) for name in left]
     wanted = sorted(os.path.relpath(path, source) for path in found)
-    there = [name for name in wanted if os.path.lexists(os.path.join(layout.project, name))]
+    there = [name for name in wanted if os.path.lexists(os.path.join(layout.folders.project, name))]
     there += [os.path.basename(layout.state)] if mission.exists(layout) else []
     if there:
         shown = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
-        fault = f"There is {shown} in {layout.project} already, and the example writes over nothing"
+        fault = f"There is {shown} in {layout.folders.project} already, and the example writes over nothing"
         raise UsageFault(f"{fault}. Go to an empty folder: mkdir example && cd example && {command('init --example')}")
-    fresh = not repository_of(layout.project)
+    fresh = not repository_of(layout.folders.project)
     if fresh:
-        repository.init(layout.project)
+        repository.init(layout.folders.project)
     for name in wanted:
-        files.replace(os.path.join(layout.project, name), files.read(os.path.join(source, name)) or b"")
+        files.replace(os.path.join(layout.folders.project, name), files.read(os.path.join(source, name)) or b"")
     if fresh:
-        first_commit.first_commit(layout.project, wanted, "A spec and its playbooks")
+        first_commit.first_commit(layout.folders.project, wanted, "A spec and its playbooks")
     return [f"wrote {name}" for name in wanted if "/" not in name] + [f"wrote {len(wanted) - 1} files in playbooks/"]
 
 
@@ -179,7 +179,11 @@ def require_spec(layout: Layout) -> None:
     """Raise UsageFault if SPEC.md is absent or empty."""
     text = mission.asked_spec_text(layout)
     if text is None or not text.strip():
-        fault = f"There is no SPEC.md in {layout.project}" if text is None else f"{layout.asked_spec} is empty"
+        fault = (
+            f"There is no SPEC.md in {layout.folders.project}"
+            if text is None
+            else f"{layout.folders.asked_spec} is empty"
+        )
         above = mission_above(layout)
         other = f" The mission in {above} is another one, which goes on from there." if above else ""
         raise UsageFault(f"{fault}. Describe there what the mission must achieve.{other}")
@@ -187,8 +191,8 @@ def require_spec(layout: Layout) -> None:
 
 def mission_above(layout: Layout) -> str:
     """The nearest folder above the project, in its repository, with its own mission, or ""."""
-    at = layout.within(layout.top)
-    while at != layout.top:
+    at = layout.folders.within(layout.folders.top)
+    while at != layout.folders.top:
         at = os.path.dirname(at)
         if mission.exists(Layout(at)):
             return at
@@ -199,19 +203,19 @@ def located(layout: Layout) -> list[str]:
     """Messages about a mission in a subfolder of a repository, about parts that it does not cover, and about committed
     states."""
     found = [f"note: {line}" for line in [*gaps.find(layout, mission.asked_spec_text(layout) or ""), *_states(layout)]]
-    if not layout.prefix:
+    if not layout.folders.prefix:
         return found
     above = mission_above(layout)
     rest = f" The mission in {above} is another one, and goes on beside it." if above else ""
     return [
-        f"Its folder is {layout.prefix} in the repository {layout.top}; the branch is one of all of that.{rest}",
+        f"Its folder is {layout.folders.prefix} in the repository {layout.folders.top}; the branch is one of all of that.{rest}",
         *found,
     ]
 
 
 def _states(layout: Layout) -> list[str]:
     """A line for the folders `.harness` in the repository, at any depth, that git does not ignore. 2 git calls."""
-    paths = [*repository.tracked_names(layout.top), *repository.untracked(layout.top)]
+    paths = [*repository.tracked_names(layout.folders.top), *repository.untracked(layout.folders.top)]
     found = [*dict.fromkeys(filter(None, map(commit_excludes.state_in, paths)))]
     more = f" and {len(found) - MAX_SHOWN_PATHS} more" if len(found) > MAX_SHOWN_PATHS else ""
     return [STATES.format(folders=f"{', '.join(found[:MAX_SHOWN_PATHS])}{more}")] if found else []
@@ -219,18 +223,28 @@ def _states(layout: Layout) -> list[str]:
 
 def _used_already(layout: Layout) -> str:
     """A line about existing state that a new mission will use, or ""."""
-    there = [path for path in (layout.config, layout.hooks, layout.roles) if os.path.lexists(path)]
-    return f"note: {USED.format(files=', '.join(map(layout.relative, there)))}" if there else ""
+    there = [
+        path
+        for path in (layout.path(names.CONFIG), layout.path(names.HOOKS), layout.path(names.ROLES))
+        if os.path.lexists(path)
+    ]
+    return f"note: {USED.format(files=', '.join(map(layout.folders.relative, there)))}" if there else ""
 
 
 def lay_out(layout: Layout) -> None:
     """Create the folders, exclude them from git, and give them their own minimal .git, so that `git clean` skips them."""
-    dotgit.exclude(layout.top, IGNORE_LINE.format(prefix="".join(map(_plain, layout.prefix))))
-    for folder in (layout.runs, layout.locks, layout.objects, layout.snapshots, os.path.dirname(layout.raw)):
+    dotgit.exclude(layout.folders.top, IGNORE_LINE.format(prefix="".join(map(_plain, layout.folders.prefix))))
+    for folder in (
+        layout.path(names.RUNS),
+        layout.path(names.LOCKS),
+        layout.path(names.OBJECTS),
+        layout.path(names.SNAPSHOTS),
+        os.path.dirname(layout.path(names.RAW)),
+    ):
         files.make_folder(folder)
     for name in ("objects", "refs"):
-        files.make_folder(os.path.join(layout.git, name))
-    files.replace(os.path.join(layout.git, "HEAD"), b"ref: refs/heads/none\n")
+        files.make_folder(os.path.join(layout.path(names.GIT), name))
+    files.replace(os.path.join(layout.path(names.GIT), "HEAD"), b"ref: refs/heads/none\n")
     write_generated(layout)
 
 
@@ -241,13 +255,13 @@ def _plain(letter: str) -> str:
 
 def _first_commit(layout: Layout, branch: str) -> str:
     """Create an empty first commit; a person's files stay uncommitted, and staged as they are."""
-    index = os.path.join(layout.locks, "first-index")
-    persons = [*repository.untracked(layout.top), *repository.tracked_names(layout.top)]
-    tree = repository.working_tree(layout.top, index=index, parent="", leave=persons).tree
+    index = os.path.join(layout.path(names.LOCKS), "first-index")
+    persons = [*repository.untracked(layout.folders.top), *repository.tracked_names(layout.folders.top)]
+    tree = repository.working_tree(layout.folders.top, index=index, parent="", leave=persons).tree
     files.remove(index)
-    own = os.path.join(dotgit.folders(layout.top)[0], "index")
+    own = os.path.join(dotgit.folders(layout.folders.top)[0], "index")
     staged = files.read(own)
-    made = repository.commit(layout.top, tree=tree, parent="", branch=branch, message="Start\n", at="")
+    made = repository.commit(layout.folders.top, tree=tree, parent="", branch=branch, message="Start\n", at="")
     if staged is not None:
         files.replace(own, staged)
     return made
@@ -265,9 +279,12 @@ def write_generated(layout: Layout, project: str = "") -> None:
     if different."""
     main = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
     python, program, where, checkout = (
-        encoding.shell_word(text) for text in (sys.executable, main, project or layout.project, home())
+        encoding.shell_word(text) for text in (sys.executable, main, project or layout.folders.project, home())
     )
     shim = SHIM.format(python=python, program=program, project=where, home=checkout)
-    for path, text, mode in ((layout.shim, shim, 0o755), (layout.ignore, IGNORED, files.SHARED)):
+    for path, text, mode in (
+        (layout.path(names.SHIM), shim, 0o755),
+        (layout.path(names.IGNORE), IGNORED, files.SHARED),
+    ):
         if files.read(path) != text.encode():
             files.replace(path, text.encode(), mode)

@@ -202,7 +202,7 @@ def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -
     """The execution context of the run's agent; `room` is its temporary folder."""
     own = run.confinement is not None and run.settings.trust != "full"
     places = (*agent.writable, *agent.readable)
-    home = confine.home_of_agent(run.layout.top, run.checkout, run.home, places) if own else ""
+    home = confine.home_of_agent(run.layout.folders.top, run.checkout, run.home, places) if own else ""
     table, keys = run.settings.roles.get(run.role.name, {}), (run.settings.passed, agent.needs)
     return ExecutionContext(
         directory=run.workplace,

@@ -23,7 +23,7 @@ MAX_SHOWN_PATHS = 3
 def is_there(layout: Layout, settings: Config, folder: str) -> bool:
     """Whether the checkout or an outer layer has workspace files, or a run ever changed some."""
     more = settings.workspace.get("additional_context", ())
-    return places.is_there(layout, folder, places.user_of(settings), more, layout.workspace_log)
+    return places.is_there(layout, folder, places.user_of(settings), more, layout.path(names.WORKSPACE_LOG))
 
 
 def look(
@@ -31,7 +31,7 @@ def look(
 ) -> WorkspaceSnapshot | None:
     """The workspace snapshot of a run's agents at the commit `head` in the checkout `folder`, or None. Prints which
     agents read unaccepted changes by themselves. Raises BrokenFile for a malformed workspace file."""
-    folder = folder or layout.top
+    folder = folder or layout.folders.top
     pages = "memory" in reads and State(layout).exists(names.MEMORY)
     if not (pages or is_there(layout, settings, folder)):
         return None
@@ -39,7 +39,7 @@ def look(
     own = {name: registry.own_reading(name, settings.agents.get(name, {})) for name in agents}
     readings = [snapshot.CliReading(files=files, skills=skills) for files, skills, _ in own.values()]
     found = snapshot.gather(layout, head, settings, reads, readings, folder)
-    waiting = {one.path.removeprefix(layout.prefix) for one in found.waiting}
+    waiting = {one.path.removeprefix(layout.folders.prefix) for one in found.waiting}
     for name, (files, _, silenced) in own.items():
         if known := sorted(waiting.intersection(() if silenced and found.told else files)):
             console.print_line(console.sanitise(f"  {name} reads {', '.join(known)} by itself, as a run left it"))
@@ -49,9 +49,9 @@ def look(
 def commit_of(layout: Layout) -> str:
     """The commit of the effective workspace: the mission's, else the checked-out one; "" without one (the disk counts).
     A mission committed in the repository is ignored until it is accepted."""
-    if os.path.exists(layout.format) and grants.of_state(layout).is_accepted(layout):
+    if os.path.exists(layout.path(names.FORMAT)) and grants.of_state(layout).is_accepted(layout):
         return str(workplace.position(layout).head)
-    return dotgit.commit(layout.top) if os.path.lexists(f"{layout.top}/.git") else ""
+    return dotgit.commit(layout.folders.top) if os.path.lexists(f"{layout.folders.top}/.git") else ""
 
 
 def check_state(layout: Layout) -> None:
@@ -89,7 +89,7 @@ def note_changes(run: StartedRun, outcome: Outcome, settings: Config) -> None:
     parent = outcome.commit + "^"
     changed = outcome.changed
     if changed is None:  # recovery found only the commit
-        changed = [path for _, path in repository.changed(layout.top, parent, outcome.commit)]
+        changed = [path for _, path in repository.changed(layout.folders.top, parent, outcome.commit)]
     paths = places.watched(layout, changed, settings.workspace.get("additional_context", ()), registry.READ_BY_CLIS)
     if not paths:
         return
@@ -104,13 +104,15 @@ def playbooks(layout: Layout, head: str) -> dict[str, bytes | None]:
     this commit. 0 git calls without any."""
     rows = acceptance.newest(layout) if State(layout).length(names.WORKSPACE_LOG) else {}
     known = {
-        path: row for path, row in rows.items() if places.kind_of(path[len(layout.prefix) :], ()) == places.PLAYBOOKS
+        path: row
+        for path, row in rows.items()
+        if places.kind_of(path[len(layout.folders.prefix) :], ()) == places.PLAYBOOKS
     }
     if not known:
         return {}
     found = acceptance.at(layout, head, [*known], known)
     texts = found.read(one.path for one in found.waiting)
-    return {one.path[len(layout.prefix) :]: texts.get(one.path) for one in found.waiting}
+    return {one.path[len(layout.folders.prefix) :]: texts.get(one.path) for one in found.waiting}
 
 
 def words(waits: Sequence[str]) -> list[str]:

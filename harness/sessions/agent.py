@@ -216,7 +216,7 @@ class HarnessAgent:
         for one in (folder, results):
             files.make_folder(one)
         also = {RESULTS: Mount(path=results, mode="write"), STATE: Mount(path=results)}
-        shared = {name: os.path.join(self.layout.project, name) for name in SHARED}
+        shared = {name: os.path.join(self.layout.folders.project, name) for name in SHARED}
         also |= {name: Mount(path=path) for name, path in shared.items() if os.path.isdir(path)}
         where = Where(folder=folder, home=self.layout, memory=places.memory(self.root, of.user))
         return where, Local(folder, also=also)

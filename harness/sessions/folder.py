@@ -45,7 +45,7 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
     return HarnessAgent(
         name or ROLE,
         found.model,
-        workspace=layout.project,
+        workspace=layout.folders.project,
         filesystem=lambda user, session: places.of_folder(layout, user, session),
         base_url=table.get("base_url", ""),
         api_key_env=table.get("api_key_env", ""),
@@ -80,10 +80,10 @@ def not_committed(layout: Layout) -> str:
     """A line for a person whose tools.json is not what their last commit has: its rules do not hold yet; "" for none."""
     if not (commit := commit_of(layout)):
         return ""
-    path = f"{layout.prefix}{TOOLS}"
-    entry = contents.entries(layout.top, commit, [path]).get(path)
-    held = contents.blobs(layout.top, [entry.blob])[entry.blob] if entry else None
-    if held == files.read(os.path.join(layout.project, TOOLS)):
+    path = f"{layout.folders.prefix}{TOOLS}"
+    entry = contents.entries(layout.folders.top, commit, [path]).get(path)
+    held = contents.blobs(layout.folders.top, [entry.blob])[entry.blob] if entry else None
+    if held == files.read(os.path.join(layout.folders.project, TOOLS)):
         return ""
     return f"{TOOLS} is not as the last commit has it, and that one holds. Commit it, if its rules shall."
 

@@ -14,7 +14,7 @@ from harness.mission import config
 from harness.sessions import state
 from harness.sessions.on_files import FileStore
 from harness.sessions.store import keys
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 from harness.workplace import confine
 from harness.workspace import budget
@@ -44,7 +44,7 @@ def kept(top: str, user: str) -> WorkspaceSection | None:
 
 def root(layout: Layout) -> str:
     """The folder of the sessions of a workspace."""
-    return layout.sessions
+    return layout.path(names.SESSIONS)
 
 
 def store(layout: Layout) -> FileStore:
@@ -56,9 +56,9 @@ def of_folder(layout: Layout, user: str, session: str) -> Place:
     """The folder itself, with a shell; of the harness's own files in it those of this session alone are seen."""
     of = keys(user, session)
     results = os.path.join(root(layout), of.results)
-    mission = os.path.exists(layout.format)
+    mission = os.path.exists(layout.path(names.FORMAT))
     return Place(
-        folder=layout.project,
+        folder=layout.folders.project,
         layout=layout if mission else None,
         home=layout,
         results=results,
@@ -73,7 +73,7 @@ def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: 
     starts = elsewhere is None or isinstance(elsewhere, Shell) or (given.tools and given.tools.servers)
     if where.confinement is not None or not starts:
         return where
-    folder = where.folder or (elsewhere.root if isinstance(elsewhere, Local) else layout.project)
+    folder = where.folder or (elsewhere.root if isinstance(elsewhere, Local) else layout.folders.project)
     try:
         known, environment = confine.of_conversation(
             layout, config.load(layout), folder, where.results, where.environment

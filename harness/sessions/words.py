@@ -14,6 +14,7 @@ from harness.mission import config, roles
 from harness.run import prompt
 from harness.run.workspace_inputs import commit_of
 from harness.sessions import places as of_sessions
+from harness.state import names
 from harness.state.layout import Layout, home
 from harness.workspace import disk_reader, grants, places, snapshot
 from harness.workspace.snapshot import WorkspaceSnapshot
@@ -79,12 +80,12 @@ class Source:
         """Whether a user has a layer in the workspace, or something kept."""
         layout, folder = self.layout, places.folder_of_user(user)
         kept = of_sessions.memory(self.memories_at, user)
-        if os.path.exists(kept) or os.path.exists(layout.workspace_log) or not commit:
-            return bool(commit) or os.path.exists(kept) or os.path.isdir(os.path.join(layout.project, folder))
+        if os.path.exists(kept) or os.path.exists(layout.path(names.WORKSPACE_LOG)) or not commit:
+            return bool(commit) or os.path.exists(kept) or os.path.isdir(os.path.join(layout.folders.project, folder))
         if self._layers is None or self._layers[0] != commit:
-            begins = f"{layout.prefix}{places.USERS}"
-            found = contents.entries(layout.top, commit, [begins])
-            self._layers = (commit, {path[len(layout.prefix) :].split("/")[1] for path in found})
+            begins = f"{layout.folders.prefix}{places.USERS}"
+            found = contents.entries(layout.folders.top, commit, [begins])
+            self._layers = (commit, {path[len(layout.folders.prefix) :].split("/")[1] for path in found})
         return folder.partition("/")[2] in self._layers[1]
 
     def _watched(self, user: str, commit: str) -> list[str]:
@@ -93,10 +94,15 @@ class Source:
         more = config.load(layout).workspace.get("additional_context", ())
         inside = [] if commit else disk_reader.watched(places.folder_of_user(user), more)
         outer = [os.path.join(folder, name) for _, folder in places.outer() for name in places.LAYERED]
-        own = [layout.config, layout.workspace_log, layout.memory, of_sessions.memory(self.memories_at, user)]
+        own = [
+            layout.path(names.CONFIG),
+            layout.path(names.WORKSPACE_LOG),
+            layout.path(names.MEMORY),
+            of_sessions.memory(self.memories_at, user),
+        ]
         own.append(grants.path(layout))
         words = [os.path.join(folder, f"{self.agent}.md") for folder in roles.folders(layout)]
-        return [*own, *words, *outer, *(os.path.join(layout.project, name) for name in inside)]
+        return [*own, *words, *outer, *(os.path.join(layout.folders.project, name) for name in inside)]
 
     def _made(self, user: str, commit: str) -> Words:
         settings = config.load(self.layout)

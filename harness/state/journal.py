@@ -27,7 +27,7 @@ def append(layout: Layout, path: str, data: bytes) -> int:
     if not data.endswith(b"\n"):
         raise ValueError("append takes whole lines")
     require_folders(layout, APPENDED_IN)
-    with files.Lock(layout.state_lock):
+    with files.Lock(layout.path(names.STATE_LOCK)):
         finish_journal(layout)
         descriptor = files.open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
@@ -93,38 +93,38 @@ class Journal:
         if locked and changed:
             self._commit()
         elif changed:
-            with files.Lock(self.layout.state_lock):
+            with files.Lock(self.layout.path(names.STATE_LOCK)):
                 self._commit()
 
     def _commit(self) -> None:
         finish_journal(self.layout)
-        files.make_folder(self.layout.journal)
+        files.make_folder(self.layout.path(names.JOURNAL))
         ledger = read_ledger(self.layout)
         steps: list[list[Any]] = []
         try:
             for path, blocks in self.blocks.items():
-                files.stage(f"{self.layout.journal}/{len(steps)}", blocks)
-                steps.append(["replace", path, f"{self.layout.journal}/{len(steps)}", 0])
+                files.stage(f"{self.layout.path(names.JOURNAL)}/{len(steps)}", blocks)
+                steps.append(["replace", path, f"{self.layout.path(names.JOURNAL)}/{len(steps)}", 0])
             for path, data in self.contents.items():
                 self._stage(steps, path, "replace", data)
                 note_in_ledger(self.layout, ledger, path, data)
             for path, tail in self.tails.items():
                 self._stage_tail(steps, ledger, path, tail)
-            self._stage(steps, self.layout.ledger, "replace", files.dump_json(ledger))
-            files.stage(self.layout.journal + "/record.tmp", files.dump_json(steps))
-            os.replace(self.layout.journal + "/record.tmp", self.layout.journal + "/record")
+            self._stage(steps, self.layout.path(names.LEDGER), "replace", files.dump_json(ledger))
+            files.stage(self.layout.path(names.JOURNAL) + "/record.tmp", files.dump_json(steps))
+            os.replace(self.layout.path(names.JOURNAL) + "/record.tmp", self.layout.path(names.JOURNAL) + "/record")
         except OSError:
-            for name in files.names(self.layout.journal):
-                files.remove(os.path.join(self.layout.journal, name))
+            for name in files.names(self.layout.path(names.JOURNAL)):
+                files.remove(os.path.join(self.layout.path(names.JOURNAL), name))
             raise
-        files.sync_folder(self.layout.journal)
+        files.sync_folder(self.layout.path(names.JOURNAL))
         _apply(self.layout, steps)
 
     def _stage(self, steps: list[list[Any]], path: str, verb: str, data: bytes | None, offset: int = 0) -> None:
         if data is None:
             steps.append(["remove", path, "", 0])
             return
-        staged = f"{self.layout.journal}/{len(steps)}"
+        staged = f"{self.layout.path(names.JOURNAL)}/{len(steps)}"
         files.stage(staged, data)
         steps.append([verb, path, staged, offset])
 
@@ -134,7 +134,7 @@ class Journal:
             kept = json_lines.healed(old)
             offset, kept = min(len(kept), len(old.rstrip(b"\0"))), kept[len(old.rstrip(b"\0")) :]
         else:
-            offset, kept = json_lines.end_of(path, closes=path == self.layout.raw)
+            offset, kept = json_lines.end_of(path, closes=path == self.layout.path(names.RAW))
         self._stage(steps, path, "append", kept + tail, offset)
         _note_row(self.layout, ledger, path, "", offset + len(kept) + len(tail))
 
@@ -142,7 +142,7 @@ class Journal:
 def finish_journal(layout: Layout) -> bool:
     """Apply a committed record that a crash left; True if there was one. The caller holds the lock. Raises BrokenFile
     for a foreign record: the harness's own are complete when renamed into place, and name only paths in the mission."""
-    if not files.names(layout.journal):
+    if not files.names(layout.path(names.JOURNAL)):
         return False
     steps = _steps(layout)
     if steps is not None:
@@ -154,8 +154,9 @@ def finish_journal(layout: Layout) -> bool:
 
 def staged(layout: Layout) -> list[str]:
     """Staged files that an interrupted journal left beside its record; they are garbage once the record is applied."""
-    names = (name for name in files.names(layout.journal) if name.isdigit() or name == "record.tmp")
-    return [path for name in names if not os.path.isdir(path := os.path.join(layout.journal, name))]
+    folder = layout.path(names.JOURNAL)
+    left = (name for name in files.names(folder) if name.isdigit() or name == "record.tmp")
+    return [path for name in left if not os.path.isdir(path := os.path.join(folder, name))]
 
 
 def pending(layout: Layout, path: str) -> bytes | None:
@@ -166,7 +167,7 @@ def pending(layout: Layout, path: str) -> bytes | None:
 
 def _steps(layout: Layout) -> list[list[Any]] | None:
     """The steps of the committed record; None if there is none."""
-    record = layout.journal + "/record"
+    record = layout.path(names.JOURNAL) + "/record"
     if not os.path.exists(record):
         return None
     try:
@@ -187,7 +188,7 @@ def _is_step(layout: Layout, verb: object, path: object, staged: object, offset:
     if verb not in VERBS or type(path) is not str or type(staged) is not str or type(offset) is not int:
         return False
     inside = os.path.normpath(path) == path and path.startswith(layout.state + "/")
-    kept = os.path.dirname(staged) == layout.journal and os.path.basename(staged).isdigit()
+    kept = os.path.dirname(staged) == layout.path(names.JOURNAL) and os.path.basename(staged).isdigit()
     return inside and offset >= 0 and (kept if verb != "remove" else not staged)
 
 
@@ -200,10 +201,10 @@ def _apply(layout: Layout, steps: list[list[Any]]) -> None:
         elif verb == "replace" and os.path.exists(staged):
             os.replace(staged, path)
         elif verb == "append":
-            _apply_tail(path, files.read(staged), offset, keeps=path == layout.raw)
+            _apply_tail(path, files.read(staged), offset, keeps=path == layout.path(names.RAW))
     for folder in dict.fromkeys(os.path.dirname(path) for _, path, _, _ in steps):
         files.sync_folder(folder)
-    os.unlink(layout.journal + "/record")
+    os.unlink(layout.path(names.JOURNAL) + "/record")
     for _, _, staged, _ in steps:
         if staged:
             files.remove(staged)
@@ -230,10 +231,12 @@ def _apply_tail(path: str, tail: bytes | None, offset: int, keeps: bool) -> None
 def read_ledger(layout: Layout) -> dict[str, list[Any]]:
     """{path below .harness: [sha256, length in bytes]} of managed files, and ["", length] of append-only ones, as the harness
     wrote them."""
-    ledger = files.read_json(layout.ledger)
+    ledger = files.read_json(layout.path(names.LEDGER))
     rows = ledger.values() if isinstance(ledger, dict) else [ledger]
     if ledger is not None and not all(type(row) is list and [*map(type, row)] == [str, int] for row in rows):
-        raise BrokenFile(layout.ledger, "not a ledger", line=1, remedy=f"Rebuild it: {command('doctor --fix')}")
+        raise BrokenFile(
+            layout.path(names.LEDGER), "not a ledger", line=1, remedy=f"Rebuild it: {command('doctor --fix')}"
+        )
     return dict(ledger or {})
 
 
@@ -260,6 +263,6 @@ def adopt(layout: Layout) -> dict[str, list[Any]]:
     for path in layout.append_only():
         if os.path.exists(path):
             _note_row(layout, ledger, path, "", files.length(path))
-    if files.dump_json(ledger) != files.read(layout.ledger):
-        files.replace(layout.ledger, files.dump_json(ledger))
+    if files.dump_json(ledger) != files.read(layout.path(names.LEDGER)):
+        files.replace(layout.path(names.LEDGER), files.dump_json(ledger))
     return ledger

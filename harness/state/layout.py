@@ -1,4 +1,4 @@
-"""Defines every path of a mission. A test compares `docs/layout.md` with this module."""
+"""Where a mission is: its state by key, its project's folders, the files of a run. A test compares `docs/layout.md` with it."""
 
 from __future__ import annotations
 
@@ -9,70 +9,15 @@ from harness.base.errors import UsageFault
 from harness.state import names
 
 
-class Layout:
-    """Absolute `str` paths of the mission in the working folder `project`; touches the disk only to find the
-    repository. `cache`: the folder of parsed files, if not below `state`."""
+class ProjectFolders:
+    """The folders of a mission's project; touches the disk only to find the repository. `project`: the absolute path
+    of the working folder."""
 
     _top = ""
 
-    def __init__(self, project: str, state: str = "", cache: str = "") -> None:
+    def __init__(self, project: str) -> None:
         self.project = os.path.abspath(project)
-        self.state = os.path.abspath(state) if state else os.path.join(self.project, ".harness")
-        under = self.state + "/"
-        self.format = under + names.FORMAT
-        self.mission = under + names.MISSION
-        self.config = under + names.CONFIG
-        self.spec = under + names.SPEC
-        self.features = under + names.FEATURES
-        self.contract = under + names.CONTRACT
-        self.contract_log = under + names.CONTRACT_LOG
-        self.issues = under + names.ISSUES
-        self.orders = under + names.ORDERS
-        self.answers = under + names.ANSWERS
-        self.checkpoint_log = under + names.CHECKPOINT_LOG
-        self.steering = under + names.STEERING
-        self.notices = under + names.NOTICES
-        self.restores = under + names.RESTORES
-        self.forgotten = under + names.FORGOTTEN
-        self.workspace_log = under + names.WORKSPACE_LOG
-        self.raw = under + names.RAW
-        self.summary = under + names.SUMMARY
-        self.memory = under + names.MEMORY
-        self.archive = under + names.ARCHIVE
-        self.curated = under + names.CURATED
-        self.lessons = under + names.LESSONS
-        self.runs = under + names.RUNS
-        self.run_log = under + names.RUN_LOG
-        self.objects = under + names.OBJECTS
-        self.snapshots = under + names.SNAPSHOTS
-        self.checkpoints = under + names.CHECKPOINTS
-        self.escalation = under + names.ESCALATION
-        self.escalations = under + names.ESCALATIONS
-        self.pause = under + "PAUSE"
-        self.stop = under + "STOP"
-        self.steer = under + names.STEER
-        self.shim = under + names.SHIM
-        self.ledger = under + names.LEDGER
-        self.journal = under + "journal"
-        self.locks = under + names.LOCKS
-        self.cache = cache or under + names.CACHE
-        self.replays = under + "replays"
-        self.hooks = under + "hooks"
-        self.schedule = under + "schedule"
-        self.sessions = under + names.SESSIONS
-        self.roles = under + "roles"
-        self.archived = under + names.ARCHIVED
-        self.archiving = under + names.ARCHIVING
-        self.restoring = under + names.RESTORING
-        self.git = under + ".git"
-        self.git_record = under + names.GIT_RECORD
-        self.git_private = under + "git-config"  # our git reads this instead of the repository's configuration
-        self.ignore = under + names.IGNORE
-        self.report = under + names.REPORT
         self.asked_spec = f"{self.project}/{names.ASKED_SPEC}"  # the spec that a person writes
-        self.mission_lock = self.locks + "/mission"  # held for the milliseconds in which a run opens or settles
-        self.state_lock = self.locks + "/state"  # held for the milliseconds of one append or one journal
-        self.loop_lock = self.locks + "/loop"  # held by a looping run.sh
 
     @property
     def top(self) -> str:
@@ -90,6 +35,33 @@ class Layout:
         """The project's place in another checkout of its repository."""
         return os.path.join(checkout, self.prefix).rstrip("/") if self.prefix else checkout
 
+    def relative(self, path: str) -> str:
+        """The path for messages: relative if it is inside the working folder."""
+        inside = self.project + "/"
+        return path[len(inside) :] if path.startswith(inside) else path
+
+
+class Layout:
+    """The mission's state by key (`names.py`) in the folder `state`, and the folders of its project."""
+
+    def __init__(self, project: str, state: str = "") -> None:
+        self.folders = ProjectFolders(project)
+        self.state = os.path.abspath(state) if state else os.path.join(self.folders.project, ".harness")
+
+    def path(self, key: str) -> str:
+        """The absolute path of a key."""
+        return f"{self.state}/{key}"
+
+    def shown(self, key: str) -> str:
+        """The path of a key for messages: relative if it is inside the working folder."""
+        return self.folders.relative(self.path(key))
+
+    @property
+    def cache(self) -> str:
+        """The folder of parsed files. That of an archived mission cannot be written: an archive does not change."""
+        archived = os.path.basename(os.path.dirname(self.state)) == names.ARCHIVED
+        return os.path.join(os.devnull if archived else self.state, names.CACHE)
+
     @property
     def committed(self) -> str:
         """The folder of the committed copy for unconfined runs; it lies outside the project, named by the mission's path."""
@@ -97,7 +69,7 @@ class Layout:
 
     def archive_of(self, mission_id: str) -> str:
         """The state folder of an archived mission."""
-        return os.path.join(self.archived, mission_id)
+        return os.path.join(self.path(names.ARCHIVED), mission_id)
 
     def turns(self, run_id: str, task: str = "") -> str:
         """The turns of a run, or of one of its subagents."""
@@ -106,20 +78,15 @@ class Layout:
 
     def run(self, run_id: str) -> RunLayout:
         """The files of one run."""
-        return RunLayout(os.path.join(self.runs, run_id), os.path.join(self.locks, "run-" + run_id))
+        return RunLayout(self.path(f"{names.RUNS}/{run_id}"), self.path(f"{names.LOCKS}/run-{run_id}"))
 
     def managed(self) -> tuple[str, ...]:
         """Managed files: the harness replaces them whole; an agent never writes them."""
-        return tuple(f"{self.state}/{name}" for name in names.MANAGED)
+        return tuple(self.path(name) for name in names.MANAGED)
 
     def append_only(self) -> tuple[str, ...]:
         """Append-only files: they grow by whole lines, and the ledger records their length."""
-        return tuple(f"{self.state}/{name}" for name in names.APPEND_ONLY)
-
-    def relative(self, path: str) -> str:
-        """The path for messages: relative if it is inside the working folder."""
-        inside = self.project + "/"
-        return path[len(inside) :] if path.startswith(inside) else path
+        return tuple(self.path(name) for name in names.APPEND_ONLY)
 
 
 class RunLayout:
@@ -128,23 +95,23 @@ class RunLayout:
     def __init__(self, folder: str, lock: str) -> None:
         self.folder, self.lock = folder, lock
         under = folder + "/"
-        self.context = under + "context.json"
-        self.manifest = under + "manifest.json"
-        self.prompt = under + "prompt.md"
-        self.stream = under + "stream.jsonl"
-        self.stderr = under + "stderr.log"
+        self.context = under + names.CONTEXT
+        self.manifest = under + names.MANIFEST
+        self.prompt = under + names.PROMPT
+        self.stream = under + names.STREAM
+        self.stderr = under + names.STDERR
         self.turns = under + names.TURNS
         self.results = under + names.RESULTS
         self.tasks = under + names.TASKS
-        self.reply = under + "reply.md"
+        self.reply = under + names.REPLY
         self.reply_fault = under + names.REPLY_FAULT
-        self.notes = under + "notes.jsonl"
+        self.notes = under + names.NOTES
         self.asked = under + names.ASKED
         self.workspace = under + names.WORKSPACE
-        self.receipts = under + "receipts.jsonl"
-        self.result = under + "result.json"
-        self.refused = under + "refused"
-        self.inbox = under + "inbox"  # the folder of the socket for in-run commands
+        self.receipts = under + names.RECEIPTS
+        self.result = under + names.RESULT
+        self.refused = under + names.REFUSED
+        self.inbox = under + names.INBOX  # the folder of the socket for in-run commands
 
 
 def repository_of(folder: str) -> str:

@@ -17,7 +17,7 @@ Rows = list[dict[str, Any]]
 def rendered(layout: Layout, parts: Iterable[tuple[bytes, str]]) -> bytes:
     """The bytes of manifest.json for these parts, (bytes, source); those with a source are stored as objects."""
     rows = [
-        {"object": objects.put(layout, data), "bytes": len(data), "source": layout.relative(source)}
+        {"object": objects.put(layout, data), "bytes": len(data), "source": layout.folders.relative(source)}
         if source
         else {"text": data.decode()}
         for data, source in parts

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.base.errors import RESTORE, BrokenFile
-from harness.state import files, json_lines
+from harness.state import files, json_lines, names
 from harness.state.journal import Journal
 from harness.state.layout import Layout
 
@@ -28,7 +28,7 @@ NOTES_1 = {  # kind of a note in format 1 -> the field that takes its `ids`; Non
 def number(layout: Layout) -> int:
     """The format number of the mission in this folder; 0 without a mission or a number."""
     try:
-        text = (files.read(layout.format) or b"").strip()
+        text = (files.read(layout.path(names.FORMAT)) or b"").strip()
     except BrokenFile:
         return 0
     return int(text) if text.isdigit() and len(text) < len("1000000") else 0
@@ -45,7 +45,7 @@ def migrate(layout: Layout) -> None:
     while is_due(layout):
         old, changes = number(layout), Journal(layout)
         STEPS[old](layout, changes)
-        changes.replace(layout.format, f"{old + 1}\n".encode())
+        changes.replace(layout.path(names.FORMAT), f"{old + 1}\n".encode())
         for name in files.names(layout.cache):
             changes.remove(os.path.join(layout.cache, name))
         changes.commit()
@@ -53,10 +53,10 @@ def migrate(layout: Layout) -> None:
 
 def _to_2(layout: Layout, changes: Journal) -> None:
     """Format 2: a note has the fields of its kind, and a person's answer moves from the run log to a file of its own."""
-    queue = files.read_json(layout.features)
+    queue = files.read_json(layout.path(names.FEATURES))
     if queue is not None:
-        changes.replace(layout.features, queue_2(layout.features, queue))
-    data = files.read(layout.run_log) or b""
+        changes.replace(layout.path(names.FEATURES), queue_2(layout.path(names.FEATURES), queue))
+    data = files.read(layout.path(names.RUN_LOG)) or b""
     kept, answers, newest = [], [], ""
     *lines, torn = data.split(b"\n")
     for line in [*lines, *([torn] if _object(torn) else [])]:
@@ -67,9 +67,9 @@ def _to_2(layout: Layout, changes: Journal) -> None:
             kept.append(line + b"\n")
             newest = row.get("run", newest)
     if b"".join(kept) != data:
-        changes.replace(layout.run_log, b"".join(kept))
+        changes.replace(layout.path(names.RUN_LOG), b"".join(kept))
     if answers:
-        changes.replace(layout.answers, b"".join(map(files.dump_json, answers)))
+        changes.replace(layout.path(names.ANSWERS), b"".join(map(files.dump_json, answers)))
 
 
 def queue_2(path: str, queue: Any) -> bytes:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from harness.base.errors import BrokenFile
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 
 RESTORING = ".restoring"  # exists while lost objects are restored, so that a kill in between is detected
@@ -14,7 +14,7 @@ RESTORING = ".restoring"  # exists while lost objects are restored, so that a ki
 
 def path_of(layout: Layout, name: str) -> str:
     """The path of an object."""
-    return os.path.join(layout.objects, name[:2], name[2:])
+    return os.path.join(layout.path(names.OBJECTS), name[:2], name[2:])
 
 
 def put(layout: Layout, data: bytes) -> str:
@@ -23,7 +23,7 @@ def put(layout: Layout, data: bytes) -> str:
     path = path_of(layout, name)
     if not _is_there(path, data):
         # temporary files of killed writers lie in one folder, which each recovery cleans
-        files.replace(path, data, files.READ_ONLY, beside=os.path.join(layout.objects, name))
+        files.replace(path, data, files.READ_ONLY, beside=os.path.join(layout.path(names.OBJECTS), name))
     return name
 
 
@@ -57,8 +57,8 @@ def get(layout: Layout, name: str) -> bytes:
 def look(layout: Layout) -> tuple[set[str], list[str]]:
     """(names of the intact objects, names of the others)."""
     right, wrong = set(), []
-    for folder in files.names(layout.objects):
-        for rest in files.names(os.path.join(layout.objects, folder)) if len(folder) == 2 else ():
+    for folder in files.names(layout.path(names.OBJECTS)):
+        for rest in files.names(os.path.join(layout.path(names.OBJECTS), folder)) if len(folder) == 2 else ():
             name = folder + rest
             if len(name) == 64:
                 try:
@@ -74,7 +74,7 @@ def look(layout: Layout) -> tuple[set[str], list[str]]:
 
 def is_whole(layout: Layout) -> bool:
     """Whether the folder exists, and no restoration of its objects was interrupted."""
-    return os.path.isdir(layout.objects) and not os.path.exists(_mark(layout))
+    return os.path.isdir(layout.path(names.OBJECTS)) and not os.path.exists(_mark(layout))
 
 
 def begin_restoring(layout: Layout) -> None:
@@ -88,4 +88,4 @@ def end_restoring(layout: Layout) -> None:
 
 
 def _mark(layout: Layout) -> str:
-    return os.path.join(layout.objects, RESTORING)
+    return os.path.join(layout.path(names.OBJECTS), RESTORING)

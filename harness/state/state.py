@@ -84,7 +84,7 @@ class State:
 
     def path(self, name: str) -> str:
         """The path of a name, for messages and for the agent's programs."""
-        return f"{self.layout.state}/{name}"
+        return self.layout.path(name)
 
     # reading
 
@@ -186,7 +186,7 @@ class State:
 
     def lock(self, name: str) -> Lock:
         """The lock of this name, not taken yet. `lock("state")` blocks all commits and appends."""
-        return files.Lock(f"{self.layout.locks}/{name}")
+        return files.Lock(f"{self.layout.path(names.LOCKS)}/{name}")
 
     def lock_of(self, name: str) -> Lock:
         """A lock on the file of this name itself, for a file that is never replaced."""
@@ -208,7 +208,7 @@ class State:
         journal.finish_journal(self.layout)
         for name, version in changes.expected.items():
             if self.version(name) != version:
-                raise VersionConflict(self.layout.relative(self.path(name)))
+                raise VersionConflict(self.layout.folders.relative(self.path(name)))
         made = journal.Journal(self.layout)
         for name, data in changes.contents.items():
             if data is None:

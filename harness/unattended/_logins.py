@@ -14,7 +14,7 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.mission.config import Config
 from harness.process.variables import matches
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 
 MILLISECONDS_FROM = 10**11  # a time above that is in milliseconds, as JavaScript has it
@@ -69,10 +69,10 @@ def _claims(token: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def fingerprint(where: Layout, settings: Config, names: list[str], env: Mapping[str, str]) -> str:
+def fingerprint(where: Layout, settings: Config, agents: list[str], env: Mapping[str, str]) -> str:
     """A digest of all that a login of these agents depends on: config.toml, keys, and the files of their logins."""
-    parts = [encoding.digest(files.read(where.config) or b"")]
-    for name in (one for one in names if one in ABOUT):
+    parts = [encoding.digest(files.read(where.path(names.CONFIG)) or b"")]
+    for name in (one for one in agents if one in ABOUT):
         own = {**env, **{key: str(value) for key, value in settings.agents.get(name, {}).get("env", {}).items()}}
         needs = ABOUT[name].needs_in(own)
         parts += [f"{key}={own[key]}" for key in sorted(own) if matches(key, needs)]

@@ -11,7 +11,7 @@ from harness.base import clock
 from harness.base.errors import Unavailable, UsageFault
 from harness.mission import config, roles, runs
 from harness.mission.config import Config
-from harness.state import layout
+from harness.state import layout, names
 from harness.state.layout import Layout, command
 from harness.unattended import _logins
 from harness.unattended.schedule_log import StartMemory
@@ -24,9 +24,9 @@ AGAIN_SECONDS = 6 * 3600  # what a vendor refused may have been paid or mended e
 def faults(where: Layout, role: str, seen: StartMemory) -> list[str]:
     """Why a run of this role would end before it brings anything, a line each with what mends it; none where nothing is known."""
     settings = config.load(where)
-    names = roles.agents_of(settings, roles.load(where, role))
-    names = registry.choose(names, where.project, where.relative(where.config))
-    return [*disk(where), *_agents(where, settings, role, names), *_refused(where, settings, names, seen)]
+    agents = roles.agents_of(settings, roles.load(where, role))
+    agents = registry.choose(agents, where.folders.project, where.shown(names.CONFIG))
+    return [*disk(where), *_agents(where, settings, role, agents), *_refused(where, settings, agents, seen)]
 
 
 def disk(where: Layout) -> list[str]:

@@ -15,6 +15,7 @@ from harness.commands.setup.agent_probe import Finding
 from harness.decision import rules, views
 from harness.mission import config, contract, roles, runs
 from harness.mission.config import Config
+from harness.state import names
 from harness.state.layout import Layout, command
 from harness.unattended import _crontab, _machine, _preflight, _programs, _times, schedules
 from harness.unattended.schedules import CRON, Schedule
@@ -167,7 +168,7 @@ def _due(layout: Layout) -> Iterator[Finding]:
 def _money(layout: Layout) -> Iterator[Finding]:
     """Whether agents that cost have a cap."""
     (costly, hidden), settings = spenders.configured(layout), config.load(layout)
-    where = f"[limits] in {layout.relative(layout.config)}"
+    where = f"[limits] in {layout.shown(names.CONFIG)}"
     if costly and settings.max_cost_usd is None and settings.max_tokens is None:
         yield _bad(f"cost: {', '.join(costly)} may cost without bound: write max_cost_usd = 10 under {where}")
     elif hidden and settings.max_tokens is None:
@@ -200,8 +201,9 @@ def _wanted(layout: Layout, settings: Config) -> list[str]:
         if capability != "curates"
         for name in roles.agents_of(settings, roles.load(layout, role))
     ]
-    names = registry.choose(list(dict.fromkeys(found)), layout.project, layout.relative(layout.config))
-    return [name for name in names if name != registry.NONE]
+    place = layout.shown(names.CONFIG)
+    chosen = registry.choose(list(dict.fromkeys(found)), layout.folders.project, place)
+    return [name for name in chosen if name != registry.NONE]
 
 
 def _agents(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:

@@ -57,8 +57,14 @@ def _row(folder: Layout, name: str, where: Layout) -> dict[str, Any]:
     if not made and not fault:
         fault = f"its settings are gone; there: {command('schedule add')}"
     place, goes_on, lanes = (made.place, made.goes_on, made.lanes) if made else (CRON, "", 0)
-    own = {"place": place, "for": goes_on, "lanes": lanes, "here": folder.project == where.project, "fault": fault}
-    return {"id": name, "folder": folder.project, "times": [], "next": 0, **own}
+    own = {
+        "place": place,
+        "for": goes_on,
+        "lanes": lanes,
+        "here": folder.folders.project == where.folders.project,
+        "fault": fault,
+    }
+    return {"id": name, "folder": folder.folders.project, "times": [], "next": 0, **own}
 
 
 def listed(where: Layout) -> list[str]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from harness.base import clock, console, encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 
 MAX_BYTES = 512 * 1024
@@ -48,9 +48,12 @@ class ScheduleLog:
     """The log of one mission; `echo` shows each line on standard output, too."""
 
     def __init__(self, where: Layout, *, echo: bool = False) -> None:
-        self.path, self.older = os.path.join(where.schedule, "log"), os.path.join(where.schedule, "log.1")
-        self.state, self.echo = os.path.join(where.schedule, "state.json"), echo
-        self.lock = files.Lock(os.path.join(where.locks, "schedule-log"))
+        self.path, self.older = (
+            os.path.join(where.path(names.SCHEDULE), "log"),
+            os.path.join(where.path(names.SCHEDULE), "log.1"),
+        )
+        self.state, self.echo = os.path.join(where.path(names.SCHEDULE), "state.json"), echo
+        self.lock = files.Lock(os.path.join(where.path(names.LOCKS), "schedule-log"))
         self._held: list[LogRow] | None = None
 
     def write(self, *lines: str) -> None:

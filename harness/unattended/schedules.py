@@ -14,7 +14,7 @@ from harness.base.errors import BrokenFile, Unavailable, UsageFault
 from harness.base.record import Record
 from harness.mission import mission
 from harness.process.variables import holds_login
-from harness.state import files, layout
+from harness.state import files, layout, names
 from harness.state.layout import Layout, command
 from harness.unattended import _crontab
 from harness.unattended import _times as cron_times
@@ -54,7 +54,7 @@ class Schedule(Record):
 
 def path_of(where: Layout) -> str:
     """The file of a mission's schedule."""
-    return os.path.join(where.schedule, "schedule.json")
+    return os.path.join(where.path(names.SCHEDULE), "schedule.json")
 
 
 def load(where: Layout) -> Schedule | None:
@@ -79,7 +79,7 @@ def require(where: Layout, schedule_id: str = "") -> Schedule:
     found = load(where)
     if found is None or schedule_id not in ("", found.id):
         raise UsageFault(
-            f"There is no schedule {schedule_id + ' ' if schedule_id else ''}for {where.project}. Make one: "
+            f"There is no schedule {schedule_id + ' ' if schedule_id else ''}for {where.folders.project}. Make one: "
             f"{command('schedule add --every 30m')}"
             + (
                 f"   or remove its line from the crontab: {command('schedule remove')} {schedule_id}"
@@ -92,9 +92,9 @@ def require(where: Layout, schedule_id: str = "") -> Schedule:
 
 def id_of(where: Layout) -> str:
     """The schedule's id, the same for the same folder: its name, and the beginning of a digest of its path."""
-    name = os.path.basename(where.project).lower()
+    name = os.path.basename(where.folders.project).lower()
     plain = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name).strip("-")
-    return f"{plain[:40].strip('-') or 'mission'}-{encoding.digest(os.fsencode(where.project))[:6]}"
+    return f"{plain[:40].strip('-') or 'mission'}-{encoding.digest(os.fsencode(where.folders.project))[:6]}"
 
 
 def add(
@@ -119,7 +119,10 @@ def add(
         added=clock.stamp(clock.now()),
         lanes=lanes or (again.lanes if again else 0),
     )
-    ours = [CrontabEntry(times=one, folder=where.project, id=made.id, command=start_words(where)) for one in made.times]
+    ours = [
+        CrontabEntry(times=one, folder=where.folders.project, id=made.id, command=start_words(where))
+        for one in made.times
+    ]
     if old and old.replace(environment=made.environment, added=made.added) == made:
         made = made.replace(added=old.added)
 
@@ -170,7 +173,7 @@ def remove(where: Layout, schedule_id: str) -> tuple[str, bool]:
 
     if _crontab.available():
         _crontab.change(without)
-    folder = gone[0].folder if gone else where.project if wanted == id_of(where) else ""
+    folder = gone[0].folder if gone else where.folders.project if wanted == id_of(where) else ""
     path = path_of(Layout(folder)) if folder else ""
     kept = bool(path) and os.path.exists(path)
     if kept:
@@ -192,7 +195,7 @@ def run_now(where: Layout) -> int:
 def start_words(where: Layout) -> list[str]:
     """The command that starts this mission: absolute paths, so that it needs no PATH."""
     script = os.path.join(layout.home(), "run.sh")
-    return [_bash(), script, "-C", where.project, "schedule", "start", id_of(where)]
+    return [_bash(), script, "-C", where.folders.project, "schedule", "start", id_of(where)]
 
 
 def _bash() -> str:

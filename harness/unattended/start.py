@@ -21,7 +21,7 @@ from harness.commands import status
 from harness.decision import rules, views
 from harness.mission import order_log, runs
 from harness.notice import hooks
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 from harness.unattended import _preflight, _times, schedules
 from harness.unattended.schedule_log import ScheduleLog, StartMemory
@@ -52,7 +52,7 @@ def start(where: Layout, schedule_id: str, *, by_hand: bool = False) -> int:
     run_detection.refuse(where, "schedule start")
     found = schedules.require(where, schedule_id)
     with schedules.exchanged({**os.environ, **found.environment}):
-        log, lock = ScheduleLog(where, echo=by_hand), files.Lock(os.path.join(where.locks, "schedule"))
+        log, lock = ScheduleLog(where, echo=by_hand), files.Lock(os.path.join(where.path(names.LOCKS), "schedule"))
         free = lock.take()
         try:
             with log.remembered() as seen:
@@ -116,7 +116,7 @@ def _holder(where: Layout) -> str:
     """Who goes on with the mission now, "" for nobody."""
     if not mission_lock.looping(where):
         return ""
-    holder = files.Lock(where.loop_lock).holder()
+    holder = files.Lock(where.path(names.LOOP_LOCK)).holder()
     now = ", ".join(one.run for one in lease.alive(where)) or "between runs"
     return f"run.sh goes on with it: pid {holder.get('pid', '?')}, since {holder.get('since', '?')}, run {now}"
 
@@ -209,7 +209,7 @@ def _run(where: Layout, log: ScheduleLog, words: list[str], said: list[str]) -> 
     argv = [*schedules.start_words(where)[:2], *words]
     pipe, none = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(
-        argv, cwd=where.project, env=env, stdin=none, stdout=pipe, stderr=subprocess.STDOUT, bufsize=0
+        argv, cwd=where.folders.project, env=env, stdin=none, stdout=pipe, stderr=subprocess.STDOUT, bufsize=0
     ) as child:
         assert child.stdout is not None, "it is a pipe"
         try:

@@ -18,7 +18,7 @@ from harness.mission.config import Config
 from harness.process import confine, drivers, landlock, network, spawn, variables
 from harness.process.confine import Confinement, Glass
 from harness.process.supervise import TAG
-from harness.state import documents, files
+from harness.state import documents, files, names
 from harness.state.layout import Layout, home, identity_folder, state_home
 from harness.workplace import _home_list, home_layer
 from harness.workplace._home_list import Person
@@ -45,7 +45,7 @@ def tier(layout: Layout, settings: Config) -> str:
         return confine.NONE
     found = _available(layout)
     if found == confine.NONE and settings.confine == "required":
-        raise Unavailable(MISSING.format(config=layout.relative(layout.config)))
+        raise Unavailable(MISSING.format(config=layout.shown(names.CONFIG)))
     if settings.confine == "required" and (line := open_network(layout, settings, found)):
         raise Unavailable(line + OPEN_REMEDY)
     return found
@@ -57,7 +57,7 @@ def open_network(layout: Layout, settings: Config, how: str) -> str:
         return ""
     tier = 'confine = "off"' if settings.confine == "off" else f"tier: {how}"
     value = encoding.dump_json(settings.network).decode().strip()
-    return OPEN.format(value=value, config=layout.relative(layout.config), tier=tier)
+    return OPEN.format(value=value, config=layout.shown(names.CONFIG), tier=tier)
 
 
 def _available(layout: Layout) -> str:
@@ -79,7 +79,7 @@ def of_conversation(
     if settings.confine == "off":
         return None, dict(environment)
     if (how := tier(layout, settings)) == confine.NONE:
-        raise Unavailable(UNCONFINED.format(config=layout.relative(layout.config)))
+        raise Unavailable(UNCONFINED.format(config=layout.shown(names.CONFIG)))
     known, real = _of_runs(layout, settings, folder, how), os.path.expanduser("~")
     name, talk = (encoding.digest(os.fsencode(os.path.realpath(path)))[:12] for path in (folder, results or folder))
     own = home_of_clone(os.path.join(state_home(), f"conversation-{name}.home"), settings.home)
@@ -95,7 +95,7 @@ def of_conversation(
         opened = [top, *dict.fromkeys(above for path in spared for above in _between(path, top))]
     known = of_agent(layout, known, [*opened, own, room], settings.trust, ())
     shown = [*known.glass.readable, *filter(os.path.exists, spared), *filter(None, [results])]
-    hidden = [*known.glass.hidden, layout.sessions]
+    hidden = [*known.glass.hidden, layout.path(names.SESSIONS)]
     known = known.replace(glass=known.glass.replace(readable=shown, hidden=hidden))
     return known, {**home_layer.variables(dict(environment), own, real), "TMPDIR": room}
 
@@ -176,7 +176,7 @@ def moved(layout: Layout, known: Confinement, mounts: Iterable[tuple[str, str, b
     """`known` with other folders mounted over the mission's: (path inside, host folder, writable) each. The rest of the
     mission is hidden."""
     there = {inside: (folder, write) for inside, folder, write in mounts}
-    ours = [layout.project, layout.top, layout.state, _common(layout.top)]
+    ours = [layout.folders.project, layout.folders.top, layout.state, _common(layout.folders.top)]
     shown = [path for path in known.glass.readable if path not in ours and path not in there]
     hidden = [path for path in ours if not any(_is_in(path, inside) for inside in there)]
     glass = known.glass.replace(
@@ -198,8 +198,16 @@ def _common(project: str) -> str:
 
 def _ours(layout: Layout) -> list[str]:
     """The mission's folders that its checks and agents must see, and the harness."""
-    common = _common(layout.top)
-    ours = [layout.project, layout.top, layout.state, common, *_borrowed(common), home(), identity_folder()]
+    common = _common(layout.folders.top)
+    ours = [
+        layout.folders.project,
+        layout.folders.top,
+        layout.state,
+        common,
+        *_borrowed(common),
+        home(),
+        identity_folder(),
+    ]
     return [folder for folder in (*ours, os.path.dirname(os.path.dirname(files.__file__))) if os.path.isdir(folder)]
 
 
@@ -256,8 +264,14 @@ def protected(layout: Layout) -> list[str]:
     """Paths that processes of a run may never write, at any trust: state, git, the harness, roles, identity, git's
     settings, and the programs and the Python that the harness and its person start by name."""
     config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    paths = [layout.top, layout.state, home(), os.path.dirname(os.path.dirname(files.__file__)), identity_folder()]
-    paths += [_common(layout.top), state_home(), os.path.join(config, "git"), sys.prefix]
+    paths = [
+        layout.folders.top,
+        layout.state,
+        home(),
+        os.path.dirname(os.path.dirname(files.__file__)),
+        identity_folder(),
+    ]
+    paths += [_common(layout.folders.top), state_home(), os.path.join(config, "git"), sys.prefix]
     paths += [os.path.join(config, name) for name in ("fish", "autostart", "systemd")]
     paths += [sys.base_prefix, *_on_path()]
     return list(map(os.path.realpath, paths))

@@ -12,6 +12,7 @@ from harness.base.faults import NOT_PASSED
 from harness.mission.check_environment import CheckEnvironment
 from harness.process import variables
 from harness.process.supervise import TAG
+from harness.state import names
 from harness.state.layout import Layout
 from harness.workplace import home_layer
 from harness.workplace.run_detection import INSIDE
@@ -94,5 +95,5 @@ def of_agent(
 ) -> dict[str, str]:
     """The environment of an agent: that of a check, plus what it `needs`, the harness command on PATH and the id of its run."""
     env = _unattended(base, tag, passed, needs)
-    env["PATH"] = os.path.dirname(layout.shim) + os.pathsep + env["PATH"]
+    env["PATH"] = os.path.dirname(layout.path(names.SHIM)) + os.pathsep + env["PATH"]
     return {**env, INSIDE: run_id}

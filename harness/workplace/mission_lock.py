@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 from harness.base.errors import LockBusy
 from harness.process import tree
-from harness.state import files, journal
+from harness.state import files, journal, names
 from harness.state.folder_lock import FolderLock
 from harness.state.layout import Layout
 
@@ -23,7 +23,7 @@ class MissionLock(files.Lock):
     """The lock for changes to the mission. An older harness locks only the file; that counts as holding it too."""
 
     def __init__(self, layout: Layout) -> None:
-        super().__init__(layout.mission_lock)
+        super().__init__(layout.path(names.MISSION_LOCK))
         self.beside = FolderLock(layout.state)
 
     def take(self, *, wait: bool = False) -> bool:
@@ -65,9 +65,9 @@ def held(layout: Layout) -> MissionLock:
 
 def loops(layout: Layout) -> list[files.Lock]:
     """The lock of each lane's loop, always including the first lane."""
-    first = layout.loop_lock.rpartition("/")[2]
-    names = {first, *(name for name in files.names(layout.locks) if name.startswith(first))}
-    return [files.Lock(f"{layout.locks}/{name}") for name in sorted(names)]
+    folder, _, first = layout.path(names.LOOP_LOCK).rpartition("/")
+    found = {first, *(name for name in files.names(folder) if name.startswith(first))}
+    return [files.Lock(f"{folder}/{name}") for name in sorted(found)]
 
 
 def looping(layout: Layout) -> bool:

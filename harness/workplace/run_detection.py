@@ -8,6 +8,7 @@ import os
 from harness.base.errors import UsageFault
 from harness.mission import mission
 from harness.process import tree
+from harness.state import names
 from harness.state.layout import Layout
 
 INSIDE = "HARNESS_INSIDE"
@@ -37,7 +38,7 @@ def refuse(layout: Layout, what: str) -> None:
 def _read_only(layout: Layout) -> bool:
     """Whether the mission's state is read-only for this process."""
     try:
-        os.close(os.open(layout.state_lock, os.O_WRONLY | os.O_CLOEXEC))
+        os.close(os.open(layout.path(names.STATE_LOCK), os.O_WRONLY | os.O_CLOEXEC))
     except FileNotFoundError:
         return os.path.isdir(layout.state) and not os.access(layout.state, os.W_OK)
     except OSError as fault:

@@ -56,22 +56,28 @@ def free_tree(taken: Collection[str]) -> str:
 
 def record(layout: Layout) -> bytes:
     """The present git configuration of the project for the file `git.json`, read before any agent runs."""
-    return encoding.dump_json(settings.record(layout.top).replace(prefix=layout.prefix).asdict())
+    return encoding.dump_json(settings.record(layout.folders.top).replace(prefix=layout.folders.prefix).asdict())
 
 
 def use(layout: Layout) -> None:
     """Make git calls in the project read only the recorded configuration; without a record nothing changes."""
     if known := recorded(layout):
-        if bool(known.prefix) != bool(layout.prefix):
+        if bool(known.prefix) != bool(layout.folders.prefix):
             now = "has a .git of its own by now. Remove that" if known.prefix else "has lost its .git. Put it back"
-            raise NeedsPerson(f"{layout.project} {now}, or move {layout.state} away to begin another mission.")
-        settings.use(layout.top, known, layout.git_private, layout.prefix, config.load(layout).confine == "off")
+            raise NeedsPerson(f"{layout.folders.project} {now}, or move {layout.state} away to begin another mission.")
+        settings.use(
+            layout.folders.top,
+            known,
+            layout.path(names.GIT_PRIVATE),
+            layout.folders.prefix,
+            config.load(layout).confine == "off",
+        )
 
 
 def unheeded(layout: Layout) -> list[str]:
     """Names of git settings changed since the record, which the harness's git ignores."""
     known = recorded(layout)
-    return settings.later(layout.top, known) if known else []
+    return settings.later(layout.folders.top, known) if known else []
 
 
 def recorded(layout: Layout) -> RecordedSettings | None:
@@ -80,13 +86,13 @@ def recorded(layout: Layout) -> RecordedSettings | None:
     if value is None:
         return None
     if faults := schema.faults(value, "the record", RecordedSettings):
-        raise BrokenFile(layout.git_record, f"no git configuration ({'; '.join(faults)})", remedy=RESTORE)
+        raise BrokenFile(layout.path(names.GIT_RECORD), f"no git configuration ({'; '.join(faults)})", remedy=RESTORE)
     return RecordedSettings(**value)
 
 
 def adopt(layout: Layout) -> None:
     """`use`, after recording the configuration of a mission that an older harness began."""
-    if not os.path.exists(layout.git_record):
+    if not os.path.exists(layout.path(names.GIT_RECORD)):
         State(layout).put(names.GIT_RECORD, record(layout))
     use(layout)
 
@@ -100,7 +106,7 @@ def position(layout: Layout) -> Position:
     use(layout)
     made = mission.load(layout)
     refs_here = (_ref(made.id, "tip"), BRANCHES + made.branch)
-    known = refs.positions(layout.top, *refs_here)
+    known = refs.positions(layout.folders.top, *refs_here)
     found = next((known[ref] for ref in refs_here if ref in known), None)
     if found is None:
         raise NeedsPerson(_gone(layout, made))
@@ -108,7 +114,7 @@ def position(layout: Layout) -> Position:
 
 
 def _gone(layout: Layout, made: Mission) -> str:
-    gone = f"The mission's branch {made.branch} is gone from {layout.top}"
+    gone = f"The mission's branch {made.branch} is gone from {layout.folders.top}"
     again = f"git branch {made.branch} {made.base_commit[:12]}"
     return (
         f"{gone}. To begin again from its base: {again}   or begin another mission: {command('init --new --abandon')}"
@@ -117,24 +123,24 @@ def _gone(layout: Layout, made: Mission) -> str:
 
 def branch_commit(layout: Layout, made: Mission) -> str:
     """The commit of the mission's branch; "" if it is gone. 0 git calls."""
-    return dotgit.commit_of(layout.top, BRANCHES + made.branch)
+    return dotgit.commit_of(layout.folders.top, BRANCHES + made.branch)
 
 
 def tip_commit(layout: Layout, made: Mission) -> str:
     """The commit of the mission's tip; "" if it is gone. 0 git calls."""
-    return dotgit.commit_of(layout.top, _ref(made.id, "tip")) or branch_commit(layout, made)
+    return dotgit.commit_of(layout.folders.top, _ref(made.id, "tip")) or branch_commit(layout, made)
 
 
 def move_to(layout: Layout, made: Mission, commit: str) -> None:
     """Set the mission's position, and the recorded position of its branch, to this commit."""
-    refs.set_all(layout.top, {_ref(made.id, "tip"): commit, _ref(made.id, "landed"): commit})
+    refs.set_all(layout.folders.top, {_ref(made.id, "tip"): commit, _ref(made.id, "landed"): commit})
 
 
 def landed(layout: Layout) -> bool:
     """Whether the mission's branch has the files of the mission's position."""
     made = mission.load(layout)
     commit, at = branch_commit(layout, made), tip_commit(layout, made)
-    return commit != "" and (commit == at or position(layout).tree == repository.tree_of(layout.top, commit))
+    return commit != "" and (commit == at or position(layout).tree == repository.tree_of(layout.folders.top, commit))
 
 
 def asked_spec(layout: Layout) -> bytes | None:
@@ -144,19 +150,19 @@ def asked_spec(layout: Layout) -> bytes | None:
     if found and found != State(layout).data(names.SPEC) and not on_branch(layout, made := mission.read(layout)):
         use(layout)
         tip = tip_commit(layout, made)
-        if tip and merges.had_spec(layout.top, tip, found):  # an older one, of the branch that is checked out
-            return repository.show(layout.top, tip, merges.spec_of(layout.top))
+        if tip and merges.had_spec(layout.folders.top, tip, found):  # an older one, of the branch that is checked out
+            return repository.show(layout.folders.top, tip, merges.spec_of(layout.folders.top))
     return found
 
 
 def on_branch(layout: Layout, made: Mission) -> bool:
     """Whether the project folder has the mission's branch checked out. 0 git calls."""
-    return landing.is_here(layout.top, _of_folder(layout, made))
+    return landing.is_here(layout.folders.top, _of_folder(layout, made))
 
 
 def _of_folder(layout: Layout, made: Mission) -> str:
     """The branch on which a person works for the mission: its own, or that of a held folder."""
-    return held if landing.is_here(layout.top, held := made.branch + landing.HELD) else made.branch
+    return held if landing.is_here(layout.folders.top, held := made.branch + landing.HELD) else made.branch
 
 
 def is_held(layout: Layout) -> bool:
@@ -176,17 +182,17 @@ def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
     """Commit a SPEC.md that a person changed on another branch, in their name, on the mission's position."""
     asked = asked_spec(layout)
     if asked and asked.strip() and asked != State(layout).data(names.SPEC):
-        commit = merges.take_spec(layout.top, tree.position.head, asked)
+        commit = merges.take_spec(layout.folders.top, tree.position.head, asked)
         if commit != tree.position.head:
-            refs.set_one(layout.top, _ref(made.id, "tip"), commit)
-            tree.position = (refs.position_of(layout.top, commit) or NOWHERE).replace(branch=made.branch)
+            refs.set_one(layout.folders.top, _ref(made.id, "tip"), commit)
+            tree.position = (refs.position_of(layout.folders.top, commit) or NOWHERE).replace(branch=made.branch)
 
 
 def bring(layout: Layout, made: Mission, name: str) -> Tree:
     """Merge a person's work into the mission's position, for a run in this tree. Requires the mission lock."""
     mine = _of_folder(layout, made)
-    taken = merges.take_edits(layout.top, mine)
-    theirs = taken.tip if mine == made.branch else landing.tip(layout.top, made.branch)
+    taken = merges.take_edits(layout.folders.top, mine)
+    theirs = taken.tip if mine == made.branch else landing.tip(layout.folders.top, made.branch)
     tree = _merged(layout, made, theirs, folder_of(made.id, name))
     if not on_branch(layout, made) and not tree.conflicts:
         _take_spec(layout, made, tree)
@@ -201,15 +207,15 @@ def prepare(layout: Layout, tree: Tree, carry: Sequence[str]) -> None:
     """Reset the tree's folder to its position, and copy ignored files of the project into it. Requires the claim of the
     tree."""
     folder = tree.folder
-    tree.untracked = worktrees.ensure(layout.top, folder, tree.position.head, keep=True)
+    tree.untracked = worktrees.ensure(layout.folders.top, folder, tree.position.head, keep=True)
     _link_state(layout, folder)
-    left = worktrees.carry(layout.top, folder, carry, layout.prefix)
+    left = worktrees.carry(layout.folders.top, folder, carry, layout.folders.prefix)
     tree.notes += [f"not carried into the tree: {line}" for line in left]
 
 
 def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
     """The mission's position with a person's commits in it, except where they conflict."""
-    project, tree = layout.top, Tree(folder=folder, position=NOWHERE, untracked=[])
+    project, tree = layout.folders.top, Tree(folder=folder, position=NOWHERE, untracked=[])
     branches = [BRANCHES + made.branch, BRANCHES + made.branch + landing.HELD]
     known = refs.positions(project, _ref(made.id, "tip"), _ref(made.id, "landed"), *branches)
     tip, landed = (known.get(_ref(made.id, name), NOWHERE).head for name in ("tip", "landed"))
@@ -241,12 +247,12 @@ def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, bra
     wanted = {"tip": (tip, commit), "landed": (landed, branch)}
     changed = {_ref(made.id, name): new for name, (old, new) in wanted.items() if new and new != old}
     if changed:
-        refs.set_all(layout.top, changed)
+        refs.set_all(layout.folders.top, changed)
 
 
 def _conflict(layout: Layout, made: Mission, commit: str, paths: Sequence[str]) -> str:
     more = f" and {len(paths) - MAX_PATHS} more" if len(paths) > MAX_PATHS else ""
-    merge = merges.words(layout.top, _of_folder(layout, made), commit)
+    merge = merges.words(layout.folders.top, _of_folder(layout, made), commit)
     named = ", ".join(paths[:MAX_PATHS]) + more
     return f"your changes of {named} on {made.branch} conflict with the mission's. Settle it: {merge}"
 
@@ -260,29 +266,29 @@ def land(layout: Layout, made: Mission, commit: str, *, accepted: bool = False) 
     """Move the branch and a person's working folder to `commit`; returns "" or one line with the reason and remedy. The
     folder stays behind if a person's tools would execute changed files, unless `accepted`."""
     mark, old = _ref(made.id, "landed"), branch_commit(layout, made)
-    if _moved_back(layout.top, dotgit.commit_of(layout.top, mark), old):
+    if _moved_back(layout.folders.top, dotgit.commit_of(layout.folders.top, mark), old):
         without = f"git update-ref {_ref(made.id, 'tip')} {old[:12]}"
         left = f"you moved {made.branch} back to {old[:12]} while a run worked, so it is left there"
-        merge = merges.words(layout.top, made.branch, commit, "--ff-only ")
+        merge = merges.words(layout.folders.top, made.branch, commit, "--ff-only ")
         return f"{left}. To have the work: {merge}. To go on without it: {without}"
     try:
-        why = landing.land(layout.top, made.branch, commit, mark, accepted=accepted)
+        why = landing.land(layout.folders.top, made.branch, commit, mark, accepted=accepted)
     except GitFailed as fault:
         why = str(fault)
-    if dotgit.commit_of(layout.top, mark) != commit and (not why or branch_commit(layout, made) == commit):
-        refs.set_one(layout.top, mark, commit)
+    if dotgit.commit_of(layout.folders.top, mark) != commit and (not why or branch_commit(layout, made) == commit):
+        refs.set_one(layout.folders.top, mark, commit)
     return why
 
 
 def landing_waits(layout: Layout) -> bool:
     """Whether a landing was interrupted, so that a person's git finds a lock of the harness. 0 git calls."""
-    return landing.unfinished(layout.top)
+    return landing.unfinished(layout.folders.top)
 
 
 def finish_landing(layout: Layout) -> list[str]:
     """Complete or undo an interrupted landing; returns messages about it."""
     use(layout)
-    return [landing.finish(layout.top) or "finished a landing that a crash had cut short"]
+    return [landing.finish(layout.folders.top) or "finished a landing that a crash had cut short"]
 
 
 def clear_ref_locks(layout: Layout, dead: Sequence[str], *, alone: bool = True) -> None:
@@ -296,9 +302,9 @@ def clear_ref_locks(layout: Layout, dead: Sequence[str], *, alone: bool = True) 
     ]  # a person's git may hold one
     left = [f"refs/harness/{kind}/{run}" for run in dead for kind in ("partial", "refused", "keep")]
     (left if alone else shared).append(own)
-    for path in (path for name in left for path in dotgit.ref_locks(layout.top, name)):
+    for path in (path for name in left for path in dotgit.ref_locks(layout.folders.top, name)):
         files.remove(path)
-    dotgit.clear_unheld(layout.top, shared)
+    dotgit.clear_unheld(layout.folders.top, shared)
 
 
 def abandoned(layout: Layout) -> list[str]:
@@ -306,15 +312,15 @@ def abandoned(layout: Layout) -> list[str]:
     top = os.path.dirname(folder_of(mission.read(layout).id))
     links, found = (".git.", os.path.basename(layout.state) + "."), files.abandoned(top)
     for tree in (os.path.join(top, name) for name in files.names(top) if name.removeprefix(TREES).isdigit()):
-        places = dict.fromkeys([tree, layout.within(tree)])
+        places = dict.fromkeys([tree, layout.folders.within(tree)])
         beside = [path for place in places for path in files.abandoned(place)]
         found += [path for path in beside if os.path.basename(path).startswith(links)]
-    return found + landing.abandoned(layout.top)
+    return found + landing.abandoned(layout.folders.top)
 
 
 def _link_state(layout: Layout, folder: str) -> None:
     """Link `.harness` in the tree to the mission's state, so that paths are the same in every prompt."""
-    link = os.path.join(layout.within(folder), os.path.basename(layout.state))
+    link = os.path.join(layout.folders.within(folder), os.path.basename(layout.state))
     if os.path.islink(link) and os.readlink(link) == layout.state:
         return
     if os.path.isdir(link) and not os.path.islink(link):  # an agent made it
@@ -327,7 +333,7 @@ def join(run: StartedRun) -> bool:
     if not os.path.isdir(run.checkout):
         return False
     use(run.layout)  # an unconfined agent may have removed files that git needs
-    worktrees.join(run.layout.top, run.checkout, run.context.head)
+    worktrees.join(run.layout.folders.top, run.checkout, run.context.head)
     return True
 
 
@@ -342,7 +348,7 @@ def leave_untracked(run: StartedRun) -> None:
 
 def restore(run: StartedRun) -> None:
     """Restore the tree to the start of the run: tracked files as committed, without new untracked files."""
-    for name in worktrees.ensure(run.layout.top, run.checkout, run.context.head, keep=True):
+    for name in worktrees.ensure(run.layout.folders.top, run.checkout, run.context.head, keep=True):
         if name not in run.context.untracked:
             worktrees.discard(run.checkout, name)
 
@@ -361,7 +367,7 @@ def commit(run: StartedRun, tree: str, message: str, *, lands: bool = True, cut:
     history. 3 calls; 2 more if another run was faster.
     """
     also = [refs.KEEP + run.id, *([refs.PARTIAL + run.id] if cut else [])]
-    project, message = run.layout.top, message.replace("\0", "").rstrip("\n") + "\n"
+    project, message = run.layout.folders.top, message.replace("\0", "").rstrip("\n") + "\n"
     ours = repository.commit_tree(project, tree, [run.context.head], message)
     if not lands:
         return RunCommit(landed="", kept=ours)

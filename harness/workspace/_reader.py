@@ -38,7 +38,7 @@ class WorkspaceReader:
         more: Collection[str],
         known: dict[str, AcceptanceRow] | None = None,
     ) -> None:
-        self.layout, self.commit, self.prefix = layout, commit, layout.prefix
+        self.layout, self.commit, self.prefix = layout, commit, layout.folders.prefix
         self.of_user = places.folder_of_user(user)
         self.more = [os.path.normpath(name) for name in more]
         names = [*places.ROOTS, *self.more]

@@ -70,7 +70,7 @@ class AcceptedFiles:
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """{path: bytes} of the existing paths. At most 1 git call."""
         wanted = [self.files[path] for path in paths if path in self.files]
-        of_git = contents.blobs(self.layout.top, (one.blob for one in wanted if one.blob))
+        of_git = contents.blobs(self.layout.folders.top, (one.blob for one in wanted if one.blob))
         return {one.path: of_git[one.blob] if one.blob else objects.get(self.layout, one.object) for one in wanted}
 
 
@@ -81,7 +81,7 @@ def lines(layout: Layout) -> list[AcceptanceRow]:
         return schema.record(AcceptanceRow, row, "a change of the workspace has")
 
     data = State(layout).data(names.WORKSPACE_LOG)
-    return json_lines.parse(data, layout.workspace_log, made, "the line is not a workspace change", RESTORE)
+    return json_lines.parse(data, layout.path(names.WORKSPACE_LOG), made, "the line is not a workspace change", RESTORE)
 
 
 def newest(layout: Layout) -> dict[str, AcceptanceRow]:
@@ -95,7 +95,7 @@ def at(
     """The effective files at a commit below these git paths. 1 git call; more only if a run and a person changed the
     same file."""
     made = AcceptedFiles(layout, commit)
-    found = contents.entries(layout.top, commit, paths)
+    found = contents.entries(layout.folders.top, commit, paths)
     made.files = {
         path: AcceptedFile(path=path, mode=one.mode, blob=one.blob, size=one.size) for path, one in found.items()
     }
@@ -127,12 +127,12 @@ def _before(made: AcceptedFiles, path: str, row: AcceptanceRow, blob: str) -> Ac
     layout = made.layout
     if blob == row.blob:
         return AcceptedFile(path=path, mode="100644", object=row.was, size=_size(layout, row.was))
-    change = contents.last_change(layout.top, made.commit, path)
+    change = contents.last_change(layout.folders.top, made.commit, path)
     if change is None or not (change.by_run or change.merge_of_ours):
         return None
     if change.by_run:  # by another mission, or by a run without a line
         return AcceptedFile(path=path, mode="100644", object=row.was, size=_size(layout, row.was))
-    theirs = contents.entries(layout.top, change.parents[1], [path]).get(path)  # git merged both sides
+    theirs = contents.entries(layout.folders.top, change.parents[1], [path]).get(path)  # git merged both sides
     return (
         AcceptedFile(path=path, mode=theirs.mode, blob=theirs.blob, size=theirs.size)
         if theirs
@@ -147,10 +147,10 @@ def _size(layout: Layout, name: str) -> int:
 def changed(layout: Layout, run: str, commit: str, parent: str, paths: Sequence[str], when: str) -> list[AcceptanceRow]:
     """The lines for a run's workspace changes between two commits; stores the previous effective bytes as objects."""
     paths = _anchored(layout, commit, parent, paths)
-    known, now = newest(layout), contents.entries(layout.top, commit, paths)
+    known, now = newest(layout), contents.entries(layout.folders.top, commit, paths)
     before = at(layout, parent, paths, known)
     old = before.read(before.files)
-    new = contents.blobs(layout.top, (one.blob for one in now.values()))
+    new = contents.blobs(layout.folders.top, (one.blob for one in now.values()))
     made = []
     for path in paths:
         entry = now.get(path)
@@ -172,9 +172,9 @@ def changed(layout: Layout, run: str, commit: str, parent: str, paths: Sequence[
 
 def _anchored(layout: Layout, commit: str, parent: str, paths: Sequence[str]) -> list[str]:
     """The paths without files in folders that lack SKILL.md or KNOWLEDGE.md, and so are not part of a workspace."""
-    anchors = {path: places.anchor(path, layout.prefix) for path in paths}
+    anchors = {path: places.anchor(path, layout.folders.prefix) for path in paths}
     wanted = sorted({anchor for anchor in anchors.values() if anchor})
-    there = {path for one in (commit, parent) for path in contents.entries(layout.top, one, wanted)}
+    there = {path for one in (commit, parent) for path in contents.entries(layout.folders.top, one, wanted)}
     return [path for path in paths if not anchors[path] or anchors[path] in there]
 
 
@@ -193,7 +193,7 @@ def accepting(
     if idle:
         there = ", ".join(one.path for one in waiting) or "nothing"
         raise UsageFault(f"No change of {idle[0]} waits. What waits: {there}.")
-    now = contents.entries(layout.top, commit, [one.path for one in found])
+    now = contents.entries(layout.folders.top, commit, [one.path for one in found])
     same = {"at": clock.stamp(clock.now()), "by": by, "verb": ACCEPTED, "commit": commit}
     return [AcceptanceRow(**same, path=one.path, blob=now[one.path].blob if one.path in now else "") for one in found]
 

@@ -22,8 +22,10 @@ class _OnDisk(AcceptedFiles):
 
     def __init__(self, layout: Layout, paths: Iterable[str]) -> None:
         super().__init__(layout, "")
-        found = (path for name in paths for path in _below(layout.project, name))
-        self.files = {path: _file(layout.project, path) for path, _ in zip(found, range(MAX_FILES), strict=False)}
+        found = (path for name in paths for path in _below(layout.folders.project, name))
+        self.files = {
+            path: _file(layout.folders.project, path) for path, _ in zip(found, range(MAX_FILES), strict=False)
+        }
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """See AcceptedFiles."""
@@ -31,7 +33,7 @@ class _OnDisk(AcceptedFiles):
         return {path: self._data(path) for path in wanted}
 
     def _data(self, path: str) -> bytes:
-        whole = os.path.join(self.layout.project, path)
+        whole = os.path.join(self.layout.folders.project, path)
         return os.fsencode(os.readlink(whole)) if os.path.islink(whole) else files.read(whole) or b""
 
 
@@ -66,8 +68,8 @@ class DiskReader(WorkspaceReader):
 
     def _linked(self, name: str, target: str) -> str:
         """The target of a link, in the folder."""
-        top = os.path.realpath(self.layout.project) + "/"
-        path = os.path.realpath(os.path.join(self.layout.project, name))
+        top = os.path.realpath(self.layout.folders.project) + "/"
+        path = os.path.realpath(os.path.join(self.layout.folders.project, name))
         data = files.read(path) if path.startswith(top) else None
         if data is None:
             raise BrokenFile(

@@ -15,7 +15,7 @@ from harness.base import encoding, schema
 from harness.base.errors import Unavailable
 from harness.base.record import Record
 from harness.git import dotgit, repository, settings
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout, command, state_home
 from harness.workspace._reader import WorkspaceReader
 from harness.workspace.skills import Skill
@@ -46,7 +46,7 @@ class Grants(Record):
         """Record a person's acceptance for the folder."""
         kept = [one for one in _accepted(layout) if one != self.digest][-MAX_REMEMBERED_DIGESTS:]
         files.make_folder(os.path.dirname(path(layout)))
-        row = {"folder": layout.project, "accepted": [*kept, self.digest]}
+        row = {"folder": layout.folders.project, "accepted": [*kept, self.digest]}
         files.replace(path(layout), encoding.dump_json(row), files.PRIVATE)
 
     def waits(self) -> str:
@@ -82,24 +82,24 @@ def _row_of(server: McpServer) -> str:
 def of_state(layout: Layout) -> Grants:
     """The grants for a `.harness` in the checked-out commit, regardless of records in that folder. Raises Unavailable
     if it is a link or a submodule. 2 git calls with one, else 1, and 0 without the folder."""
-    if not os.path.lexists(layout.state) or not os.path.lexists(f"{layout.top}/.git"):
+    if not os.path.lexists(layout.state) or not os.path.lexists(f"{layout.folders.top}/.git"):
         return Grants()
-    words = ("ls-tree", "-z", "--full-tree", "HEAD", "--", *filter(None, [layout.prefix]))
-    code, out, err = settings.call(layout.top, *words)
-    if code and dotgit.commit(layout.top):
-        raise repository.failure(layout.top, words[0], code, err)
+    words = ("ls-tree", "-z", "--full-tree", "HEAD", "--", *filter(None, [layout.folders.prefix]))
+    code, out, err = settings.call(layout.folders.top, *words)
+    if code and dotgit.commit(layout.folders.top):
+        raise repository.failure(layout.folders.top, words[0], code, err)
     found = [row.partition("\t") for row in os.fsdecode(out).split("\0")[:-1] if not code]
     about = [row[0].split() for row in found if os.path.basename(row[2]).casefold() == STATE]  # macOS: in any case
     if not about:
         return Grants()
     if odd := [kind for _, kind, _ in about if kind != TREE]:
         raise Unavailable(ODD.format(kind="a link" if odd[0] == "blob" else "a submodule"))
-    text = (files.read(layout.config) or b"").decode("utf-8", "replace")
-    out = repository.run(layout.top, "ls-tree", "-r", "-z", "--name-only", about[0][2])
-    names = os.fsdecode(out).split("\0")[:-1]
-    more = f" and {len(names) - MAX_SHOWN_FILES} more" if len(names) > MAX_SHOWN_FILES else ""
+    text = (files.read(layout.path(names.CONFIG)) or b"").decode("utf-8", "replace")
+    out = repository.run(layout.folders.top, "ls-tree", "-r", "-z", "--name-only", about[0][2])
+    held = os.fsdecode(out).split("\0")[:-1]
+    more = f" and {len(held) - MAX_SHOWN_FILES} more" if len(held) > MAX_SHOWN_FILES else ""
     rows = [f".harness/config.toml: {line}" for line in text.split("\n") if line.strip() and line.strip()[0] != "#"]
-    rows.append(f".harness: {', '.join(names[:MAX_SHOWN_FILES])}{more}")
+    rows.append(f".harness: {', '.join(held[:MAX_SHOWN_FILES])}{more}")
     return _grants(rows, [text, about])
 
 
@@ -112,7 +112,7 @@ def check_state(layout: Layout) -> None:
 
 def path(layout: Layout) -> str:
     """The file with the accepted digests of a folder."""
-    name = encoding.digest(os.fsencode(os.path.realpath(layout.project)))[:32]
+    name = encoding.digest(os.fsencode(os.path.realpath(layout.folders.project)))[:32]
     return os.path.join(state_home(), "accepted", f"{name}.json")
 
 

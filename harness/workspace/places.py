@@ -41,7 +41,7 @@ def outer() -> list[tuple[str, str]]:
 
 def is_there(layout: Layout, folder: str, user: str, more: Iterable[str], log: str) -> bool:
     """Whether the checkout `folder`, an outer layer, or the log of changes has any workspace files. Does not call git."""
-    at = layout.within(folder)
+    at = layout.folders.within(folder)
     of_user = folder_of_user(user)
     inside = [*ROOTS, *more, *([of_user] if of_user else [])]
     outside = [os.path.join(where, name) for _, where in outer() for name in LAYERED]
@@ -80,7 +80,7 @@ def anchor(path: str, prefix: str) -> str:
 
 def watched(layout: Layout, changed: Iterable[str], more: Sequence[str], read_by_clis: Sequence[str]) -> list[str]:
     """The changed git paths that belong to a workspace, or that a CLI reads by itself."""
-    below, own = layout.prefix, tuple(read_by_clis)
+    below, own = layout.folders.prefix, tuple(read_by_clis)
     inside = [path for path in changed if path.startswith(below)]
     return [path for path in inside if kind_of(name := path[len(below) :], more) or _is_of_cli(name, own)]
 

@@ -83,7 +83,7 @@ def gather(
     agent loads a skill. Raises BrokenFile for a malformed file that may restrict or instruct, regardless of `reads`."""
     table, user = WorkspaceTable(**settings.workspace), places.user_of(settings) if user is None else user
     reader = reader_of(layout, commit, user, table.additional_context, known)
-    at = layout.within(folder) if folder else layout.project
+    at = layout.folders.within(folder) if folder else layout.folders.project
     found = WorkspaceSnapshot(
         user=user,
         commit=commit,
@@ -198,7 +198,7 @@ def _knowledge(reader: WorkspaceReader) -> list[WorkspaceSection]:
 
 def _memory(layout: Layout) -> list[WorkspaceSection]:
     text = State(layout).text(names.MEMORY) or ""
-    path = layout.relative(layout.memory)
+    path = layout.shown(names.MEMORY)
     rest = f"all of it is in {path}"
     return [
         WorkspaceSection(
@@ -320,9 +320,9 @@ def _beside(layout: Layout, given: WorkspaceSnapshot, skill: Skill) -> dict[str,
     if not skill.files:
         return {}
     if skill.layer not in (places.PROJECT, places.OF_USER) or not given.commit:
-        there = os.path.join(layout.project, skill.folder)
+        there = os.path.join(layout.folders.project, skill.folder)
         return {path: data for path in skill.files if (data := files.read(os.path.join(there, path))) is not None}
-    at = f"{layout.prefix}{skill.folder}/"
+    at = f"{layout.folders.prefix}{skill.folder}/"
     found = acceptance.at(layout, given.commit, [at.rstrip("/")])
     small = [path for path in skill.files if (one := found.files.get(at + path)) and one.size <= SMALL_BYTES]
     return {path[len(at) :]: data for path, data in found.read(at + path for path in small).items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.agents import spenders
+from harness.state import names
 from tests.missions import House
 
 MINE = ("[agents.mine]", 'command = ["true"]')
@@ -23,7 +24,7 @@ def test_an_agent_of_ours_costs_nothing_and_one_without_a_count_is_named(house: 
 def test_the_model_that_an_agent_said_in_its_newest_run_has_a_price(house: House) -> None:
     """Where config.toml names none: `[prices.MODEL]` is accepted from its first run on."""
     house.work({"usage": {"input": 5, "model": "m-1"}})
-    log = Path(house.layout.run_log)
+    log = Path(house.layout.path(names.RUN_LOG))
     log.write_text(log.read_text().replace('"agent":"scripted"', '"agent":"mine"'))
     house.config('agent = "mine"', *MINE, *PRICE)
     assert spenders.configured(house.layout) == (["mine"], [])

@@ -101,7 +101,7 @@ def ran(top: Path, brain: Callable[[Exchange], Reply], *, skills: list[Skill] | 
     with serving(brain) as server:
         asked = Order(
             parameters={"model": MODELS["chat"], "base_url": f"{server.url}/v1"}, key_env=["NO_KEY"],
-            directory=str(tree), project=layout.project, state=layout.state, run=RUN, role="worker", **order,
+            directory=str(tree), project=layout.folders.project, state=layout.state, run=RUN, role="worker", **order,
         )  # fmt: skip
         run(asked, b"Do it.", rows.append)
     return Ran(rows, layout, tree)

@@ -24,6 +24,7 @@ from harness.builtin.hands import Hands, Place
 from harness.builtin.loop import End, Limits, Loop
 from harness.builtin.turns import Log
 from harness.process import supervise
+from harness.state import names
 from harness.state.layout import Layout
 from tests.agents.modelserver import Brain, Reply, Seen, Server
 from tests.agents.wires import Call, Exchange
@@ -84,7 +85,7 @@ class Bench:
         self.folder = self.top / "tree"
         self.layout = Layout(str(self.top / "project"))
         self.folder.mkdir(exist_ok=True, parents=True)
-        Path(self.layout.runs).mkdir(parents=True, exist_ok=True)
+        Path(self.layout.path(names.RUNS)).mkdir(parents=True, exist_ok=True)
 
     def run_folder(self, run: str = RUN) -> Path:
         """The folder of a run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from harness.state import names
 from tests.agents.modelserver import Reply
 from tests.builtin.talking import serving, slow, steps
 from tests.builtin.test_main import DONE, configured
@@ -15,7 +16,7 @@ from tests.missions import House, differences, listing
 def test_a_request_is_sent_again_byte_for_byte(house: House) -> None:
     """The answer of now is shown beside that of then; the mission has nothing of it but its cost; inside a run it is refused."""
     with serving(steps("echo a > a.txt", Reply(DONE))) as server:
-        Path(house.layout.config).write_text(configured(server))
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
         house.role("worker", "F-001")
         run, passed = house.result()["run"], (".harness/replays", ".harness/locks", ".harness/cache")
         before = listing(house.project, *passed)

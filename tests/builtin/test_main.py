@@ -18,6 +18,7 @@ from harness.base.encoding import digest
 from harness.builtin import turns
 from harness.builtin.turns import Log
 from harness.mission import runs, tasks
+from harness.state import names
 from harness.workplace import lease
 from tests.agents import small_mission, todo_mission
 from tests.agents.modelserver import Handler, Reply, Server
@@ -75,14 +76,14 @@ def test_a_mission_comes_to_done_with_nothing_but_an_endpoint(tmp_path: Path, wi
 def kill(house: House, pid: int) -> None:
     """`kill -9` of a run; its guardian ends what is left, and the next start settles it."""
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not any(Path(house.layout.locks).glob("run-*")) or house.program("next").code != 75)
+    until(lambda: not any(Path(house.layout.path(names.LOCKS)).glob("run-*")) or house.program("next").code != 75)
 
 
 def test_a_run_that_is_killed_in_a_tool_goes_on_and_knows_of_the_call(house: House, tmp_path: Path) -> None:
     """The command had begun and its effect is there; the next run is told, does not repeat it, and has the conversation."""
     began = "echo once >> count.txt; touch began; sleep 100"
     with serving(steps("echo first > a.txt", began)) as server:
-        Path(house.layout.config).write_text(configured(server))
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
         role = house.begin_role("worker", "F-001")
         until(lambda: (house.tree / "began").exists(), 60)
         kill(house, role.pid)
@@ -102,11 +103,11 @@ def test_a_run_that_is_killed_in_a_tool_goes_on_and_knows_of_the_call(house: Hou
 def test_the_caps_of_a_mission_hold_at_a_server_without_counts_or_prices(house: House) -> None:
     """A cap in USD without a price sends nothing and names the table; one on tokens ends the run by a marked estimate."""
     with serving(lambda _: Reply("", "true", counted=False)) as server:
-        Path(house.layout.config).write_text(configured(server) + "[limits]\nmax_cost_usd = 1.0\n")
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server) + "[limits]\nmax_cost_usd = 1.0\n")
         done = house.role("worker", "F-001")
         assert (house.result()["outcome"], server.seen) == ("config", []), done
         assert '[prices."fake-model"]' in house.result()["reason"]
-        Path(house.layout.config).write_text(configured(server) + "[limits]\nmax_tokens = 500\n")
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server) + "[limits]\nmax_tokens = 500\n")
         house.role("worker", "F-001")
         assert (house.result()["outcome"], len(server.seen)) == ("killed", 1)
     used = house.result()["usage"]
@@ -141,7 +142,7 @@ def test_subagents_and_servers_of_a_killed_run_are_gone_and_recorded(house: Hous
 
     killed = tmp_path / "killed"
     with serving(brain) as server:
-        Path(house.layout.config).write_text(configured(server))
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
         role = house.begin_role("worker", "F-001")
         until(lambda: (house.tree / "began").exists() and len(running()) >= 2, 60)
         kill(house, role.pid)
@@ -186,7 +187,7 @@ def test_a_run_that_is_killed_in_an_answer_goes_on(house: House, tmp_path: Path)
 
     with serving(steps("echo first > a.txt")) as server:
         server.trouble = waits
-        Path(house.layout.config).write_text(configured(server))
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
         role = house.begin_role("worker", "F-001")
         until(asked.exists, 60)
         kill(house, role.pid)
@@ -203,7 +204,7 @@ def test_a_run_that_is_killed_in_an_answer_goes_on(house: House, tmp_path: Path)
 def test_a_run_that_ended_well_is_not_gone_on_with(house: House) -> None:
     """The next attempt is a new conversation."""
     with serving(lambda _: Reply(DONE)) as server:
-        Path(house.layout.config).write_text(configured(server))
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
         house.role("worker", "F-001")
         house.role("worker", "F-001", "--again")
         asked = [one.exchange for one in server.seen if one.exchange]
@@ -214,7 +215,7 @@ def test_a_run_that_ended_well_is_not_gone_on_with(house: House) -> None:
 def test_no_tool_has_the_key(house: House) -> None:
     """Nor does a file of the run."""
     with serving(steps("env; cat /proc/$PPID/environ | tr '\\0' '\\n'", Reply(DONE))) as server:
-        Path(house.layout.config).write_text(configured(server, api_key_env="MY_OWN_KEY"))
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server, api_key_env="MY_OWN_KEY"))
         house.role("worker", "F-001", MY_OWN_KEY="sk-quite-secret")
     run = house.result()["run"]
     assert "PATH=" in log_of(house, run).messages()[2]["text"]
@@ -289,7 +290,7 @@ def test_a_worker_uses_its_workspace(house: House) -> None:
         return Reply("", "echo x > 1.txt") if len(exchange.results) == len(todo_mission.USES) else Reply(DONE)
 
     with serving(brain) as server:
-        Path(house.layout.config).write_text(configured(server) + with_python())
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server) + with_python())
         done = house.role("worker", "F-001")
     assert done.code == 0, done
     used_its_workspace(house, house.result()["run"])
@@ -310,7 +311,7 @@ def test_doctor_tries_it(house: House) -> None:
         return Reply("", note) if not exchange.turns else Reply(DONE)
 
     with serving(brain) as server:
-        Path(house.layout.config).write_text(configured(server))
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
         seen = house.program("doctor", "agents")
         done = house.program("doctor", "agents", "--try")
     for words in ("answers", "writes a file", "runs a command", "calls harness note"):

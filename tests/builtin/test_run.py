@@ -10,13 +10,14 @@ from harness.base import encoding
 from harness.builtin.order import Order
 from harness.builtin.run import WHY, before, key_of
 from harness.mission import runs
+from harness.state import names
 from tests.builtin.talking import RUN, Bench, serving, steps
 
 
 def order(bench: Bench, role: str = "worker", feature: str = "F-001") -> Order:
     """The order of a later run."""
     return Order(
-        parameters={}, key_env=["ONE_KEY", "OTHER_KEY"], directory="", project=bench.layout.project,
+        parameters={}, key_env=["ONE_KEY", "OTHER_KEY"], directory="", project=bench.layout.folders.project,
         state=bench.layout.state, run="2-worker-F-001", role=role, feature=feature,
     )  # fmt: skip
 
@@ -28,7 +29,7 @@ def ended(bench: Bench, outcome: str, role: str = "worker", feature: str = "F-00
         at="2026-01-01T00:00:00Z", seconds=1.0, commit="", head="", newly_green=0, accepted=None, sweep=None, usage=None,
         kept_out=[], refused=[], mark="", seal="", totals={},
     )  # fmt: skip
-    Path(bench.layout.run_log).write_bytes(encoding.dump_json(result.asdict()))
+    Path(bench.layout.path(names.RUN_LOG)).write_bytes(encoding.dump_json(result.asdict()))
 
 
 @pytest.mark.parametrize("outcome", runs.OUTCOMES)

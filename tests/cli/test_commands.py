@@ -9,6 +9,7 @@ import click
 import pytest
 
 from harness.cli import _commands, _init, _inspection, main
+from harness.state import names
 from tests.missions import CHECKOUT, House
 
 SOURCES = [ast.parse(Path(str(one.__file__)).read_text()) for one in (_init, _commands, _inspection)]
@@ -78,7 +79,7 @@ def test_checks_show_their_receipts_and_10_where_one_is_red(house: House) -> Non
     house.write("1.txt")
     done = house.harness("check", "F-001")
     assert (done.code, done.out.split()[:2]) == (0, ["green", "VAL-1"])
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace("test -f 2.txt", "echo what a pity; exit 3"))
     done = house.harness("check")
     assert done.code == 10
@@ -92,7 +93,7 @@ def test_where_nothing_is_fired_check_says_why_and_is_not_green(house: House) ->
     said = "There is nothing to run: a person decides VAL-LOOK (run.sh claim accept VAL-LOOK)\n"
     assert (done.code, done.out) == (10, said)
     house.lay()
-    Path(house.layout.contract).unlink()
+    Path(house.layout.path(names.CONTRACT)).unlink()
     done = house.harness("check")
     assert (done.code, done.out) == (10, "There is nothing to check yet: no plan has landed. See: run.sh status\n")
 
@@ -131,7 +132,7 @@ def test_an_issue_without_words_is_64(house: House, words: list[str]) -> None:
     """And nothing is noted."""
     done = house.harness(*words)
     assert (done.code, done.out) == (64, "")
-    assert not Path(house.layout.issues).exists()
+    assert not Path(house.layout.path(names.ISSUES)).exists()
 
 
 @pytest.mark.parametrize(

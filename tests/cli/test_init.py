@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.mission import mission
+from harness.state import names
 from tests.missions import PROGRAM, House, heard
 
 
@@ -67,17 +68,17 @@ def test_whoever_leaves_the_questions_of_init_is_told_where_things_stand(unbegun
     os.close(leader)
     assert done.wait(20) == 130
     assert b"The mission is started, and nothing else was written. run.sh init asks again." in said
-    assert not Path(unbegun.layout.config).exists()
+    assert not Path(unbegun.layout.path(names.CONFIG)).exists()
 
 
 def test_doctor_says_what_it_fixed_and_10_where_something_is_bad(house: House) -> None:
     """One line each."""
-    Path(house.layout.features).write_text("{")
+    Path(house.layout.path(names.FEATURES)).write_text("{")
     done = house.harness("doctor")
     assert done.code == 10
     assert [line[:6] for line in done.out.split("\n") if "features.json" in line] == ["bad   "]
     house.lay()
-    with open(house.layout.raw, "w") as file:
+    with open(house.layout.path(names.RAW), "w") as file:
         file.write("[2026-04-24T10:05:12Z] person - - torn")
     done = house.harness("doctor", "--fix")
     assert done.out.startswith("fixed  closed the torn last line of memory/raw.md\n")

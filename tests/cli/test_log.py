@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.mission import runs
+from harness.state import names
 from tests.missions import PROGRAM, House, until
 
 WORK = {"run": "echo 1 > 1.txt; echo out"}
@@ -43,7 +44,9 @@ def test_a_followed_log_goes_on_until_the_run_is_over(house: House) -> None:
     go = house.tree / "go"
     house.script("worker", {"say": "first"}, {"run": "while ! test -e go; do sleep 0.05; done"}, {"say": "last"})
     role = house.begin_role("worker", "F-001")
-    until(lambda: any("first" in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
+    until(
+        lambda: any("first" in path.read_text() for path in Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))
+    )
     log = subprocess.Popen(
         [sys.executable, "-P", str(PROGRAM), "log", "-f"],
         cwd=house.project,
@@ -65,7 +68,9 @@ def test_a_followed_log_of_a_run_that_died_ends_too(house: House) -> None:
     """No more lines will come."""
     house.script("worker", {"say": "first"}, {"sleep": 60})
     role = house.begin_role("worker", "F-001")
-    until(lambda: any("first" in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
+    until(
+        lambda: any("first" in path.read_text() for path in Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))
+    )
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()
@@ -124,7 +129,9 @@ def test_the_lines_of_a_plain_program_come_one_by_one(house: House) -> None:
     """Each with its own time, while the program is still at work; its reply is whole at the end, and there once."""
     mine(house, *SLOW)
     role = house.begin_role("worker", "F-001")
-    until(lambda: any('"one' in path.read_text() for path in Path(house.layout.runs).glob("*/stream.jsonl")))
+    until(
+        lambda: any('"one' in path.read_text() for path in Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))
+    )
     log = following(house)
     assert log.stdout is not None
     assert log.stdout.readline().startswith("== ")

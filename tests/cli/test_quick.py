@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.state import names
 from tests.missions import CHECKOUT, DISPOSABLE, PROGRAM, House, differences, listing
 
 ENTRY = r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] person - TRICK: use make\n"
@@ -135,7 +136,7 @@ def test_a_wrong_note_is_64_and_leaves_nothing(house: House, words: list[str], s
     """With the correct form."""
     done = house.harness("note", *words)
     assert (done.code, said in done.err) == (64, True), done
-    assert not os.path.exists(house.layout.raw)
+    assert not os.path.exists(house.layout.path(names.RAW))
 
 
 def test_sixteen_writers_lose_no_note(house: House) -> None:
@@ -194,7 +195,7 @@ def test_a_quick_command_loads_a_short_list_of_modules(house: House) -> None:
         code, *modules = done.out.split("\n")[-2].split()
         ours = {name.removeprefix("harness.") for name in modules if name.startswith("harness.")}
         theirs = {name for name in modules if name.partition(".")[0] not in {"harness", *sys.stdlib_module_names}}
-        packages = {name.partition(".")[0] for name in ours if "." in name}
+        packages = {name.rpartition(".")[0] for name in ours if "." in name}
         assert (code, ours - packages - LOADED_BY_ALL) == ("0", more)
         assert (LOADED_BY_ALL - ours, theirs, LARGE & {*modules}) == (set(), set(), set())
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.state import names
 from tests.missions import PROGRAM, House
 
 WORK = {"run": "echo 1 > 1.txt; echo out"}
@@ -84,7 +85,7 @@ def test_a_long_title_is_folded_on_a_terminal_and_never_cut(house: House) -> Non
 def test_what_is_no_terminal_gets_whole_lines(house: House) -> None:
     """A receipt's command and a warning can be grepped and pasted, whatever COLUMNS says."""
     command = f"test -f 1.txt && echo '{LONG}' && echo end"
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace("test -f 1.txt", command))
     assert house.harness("check", "VAL-1", COLUMNS="40").out.split("\n")[0].endswith(f" s  {command}")
     house.work({"fail": "auth", "reason": f"{LONG}\nrun.sh doctor agents --try"})
@@ -98,7 +99,7 @@ def test_on_a_terminal_a_long_line_goes_on_below_its_words(house: House) -> None
     rows = on_a_terminal(house, "status").split("\r\n")
     first = next(number for number, row in enumerate(rows) if row.startswith("warning   scripted"))
     assert re.fullmatch(r" {10}[a-z, ]+so it seems *", rows[first + 1])
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace("test -f 1.txt", f"test -f '{LONG}'\ntrue"))
     receipt = on_a_terminal(house, "check", "VAL-1").split("\r\n")
     assert re.fullmatch(r" {17}\S.*it seems' … *", receipt[1])
@@ -150,8 +151,8 @@ def test_a_list_of_runs_that_is_cut_says_so(house: House) -> None:
     cut = house.harness("runs", "list", "-n", "1").out.split("\n")
     assert cut[0] == "… and 1 older: run.sh runs list -n 2"
     assert len(house.harness("runs", "list", "-n", "2").out.split("\n")[:-1]) == 2
-    line = Path(house.layout.run_log).read_bytes().split(b"\n")[0] + b"\n"
-    Path(house.layout.run_log).write_bytes(line * 23)
+    line = Path(house.layout.path(names.RUN_LOG)).read_bytes().split(b"\n")[0] + b"\n"
+    Path(house.layout.path(names.RUN_LOG)).write_bytes(line * 23)
     assert house.harness("runs", "list").out.startswith("… and 3 older: run.sh runs list -n 23\n")
     assert house.harness("runs", "list", "-n", "0").code == 64
 
@@ -273,15 +274,15 @@ HOSTILE = "\x1b[2Jgone\x1b]0;title\x07 \u202eevil\x9b"
 
 def test_what_agents_wrote_cannot_steer_the_terminal_in_any_command(house: House) -> None:
     """Titles, claims, reasons, notes and memory, in a pipe and on a terminal."""
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace("Part 1 works", f"Part 1 works {HOSTILE.replace(chr(27), '')}"))
     blocked = house.feature("F-002").replace(status="blocked", title=HOSTILE)
     blocked.note("2026-04-24T10:05:12Z", "r", "reason", text=HOSTILE)
     house.lay(house.feature().replace(title=HOSTILE, description=HOSTILE), blocked)
     house.work({"say": HOSTILE}, {"fail": "agent_error", "reason": HOSTILE})
-    with Path(house.layout.raw).open("a") as raw:
+    with Path(house.layout.path(names.RAW)).open("a") as raw:
         raw.write(f"[2026-04-24T10:05:12Z] worker F-001 TRICK: {HOSTILE}\n")
-    Path(house.layout.escalation).write_text(f"---\nkind: stuck\n---\n{HOSTILE}\n")
+    Path(house.layout.path(names.ESCALATION)).write_text(f"---\nkind: stuck\n---\n{HOSTILE}\n")
     house.harness("issue", HOSTILE)
     words = ["status", "feature list", "feature show F-001", "why F-001", "runs list", "runs show F-001", "log"]
     words += ["memory show", "issue list", "escalation", "status --json", "escalation show --json", "check VAL-1"]

@@ -13,6 +13,7 @@ import pytest
 from harness.base.errors import RequestRefused, UsageFault
 from harness.commands import agent_requests
 from harness.mission import issues, mission, runs
+from harness.state import names
 from tests.missions import DISPOSABLE, PROGRAM, House, differences, listing, tagged, until
 
 GOOD = '{"status": "implemented", "summary": "done"}'
@@ -39,7 +40,7 @@ def test_a_check_that_is_tried_gets_the_keys_that_the_validators_gets(
         monkeypatch.setenv(name, "x")
     house.config('agent = "scripted"', "[env]", 'pass = ["A_TOKEN"]')
     text = '### VAL-1: It holds\n```sh check\ntest -n "$A_TOKEN" && test -z "${B_TOKEN-}"\n```\n'
-    Path(house.layout.contract).write_text(text)
+    Path(house.layout.path(names.CONTRACT)).write_text(text)
     assert [receipt.green for receipt in agent_requests.check(house.layout, "VAL-1")] == [True]
 
 
@@ -150,7 +151,7 @@ def test_a_severity_that_we_do_not_know_is_refused(house: House) -> None:
     """The message lists the known ones."""
     with pytest.raises(RequestRefused, match="'bad' is not one of critical, major, minor, nit"):
         agent_requests.issue(house.layout, {"title": "slow", "severity": "bad"})
-    assert not os.path.exists(house.layout.issues)
+    assert not os.path.exists(house.layout.path(names.ISSUES))
 
 
 def test_a_person_closes_an_issue_and_says_why(house: House) -> None:
@@ -225,7 +226,7 @@ def test_what_a_check_writes_into_its_home_stays_out_of_the_persons(house: House
     home = Path(house.env["HOME"])
     (home / ".settings").write_text("theirs")
     house.config("[home]", 'show = [".settings"]')
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(
         path.read_text().replace("test -f 1.txt", "grep theirs ~/.settings; echo x >>~/.log; wc -l <~/.log")
     )
@@ -244,7 +245,7 @@ def test_a_check_of_something_unknown_names_what_there_is(house: House) -> None:
 
 def test_a_red_setup_stops_the_checks(house: House) -> None:
     """No other result would be reliable."""
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace("### VAL-1", "```sh setup\necho no network; false\n```\n\n### VAL-1", 1))
     with pytest.raises(RequestRefused, match=r"setup ended with exit 1:\nno network"):
         list(agent_requests.check(house.layout, ""))
@@ -252,7 +253,7 @@ def test_a_red_setup_stops_the_checks(house: House) -> None:
 
 def test_a_check_has_its_services_beside_it(house: House) -> None:
     """They run during the checks and end afterwards."""
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     service = '```sh service name=pipe ready="test -e $PORT_PIPE"\ntouch $PORT; exec sleep 600\n```\n\n### VAL-1'
     text = path.read_text().replace("### VAL-1", service, 1).replace("test -f 1.txt", "test -e $PORT_PIPE")
     path.write_text(text)

@@ -16,6 +16,7 @@ from harness.mission import mission, receipts, runs
 from harness.mission.features import Feature
 from harness.mission.issues import Issue
 from harness.run.requests import orders
+from harness.state import names
 from tests.missions import House, until
 from tests.planned import reseal, role
 
@@ -101,7 +102,7 @@ def test_a_run_under_way_is_named_and_its_feature_is_in_progress(house: House) -
     """A dead run is not: its feature is shown as recovery will leave it."""
     house.script("worker", {"sleep": 60})
     begun = house.begin_role("worker", "F-001")
-    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    until(lambda: bool(list(Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))))
     found = status.status(house.layout)
     assert (found["under_way"], row(house)["status"]) == (runs.open_runs(house.layout), "in_progress")
     begun.kill()
@@ -113,8 +114,8 @@ def test_a_run_under_way_is_named_and_its_feature_is_in_progress(house: House) -
 def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
     """200 features that never ran and 1,000 runs: the run log is read once, not once per feature."""
     house.work({"say": "nothing"})
-    line = Path(house.layout.run_log).read_bytes()
-    Path(house.layout.run_log).write_bytes(line * 1000)
+    line = Path(house.layout.path(names.RUN_LOG)).read_bytes()
+    Path(house.layout.path(names.RUN_LOG)).write_bytes(line * 1000)
     house.lay(*(Feature(id=f"F-{number:03d}", title="x", claims=["VAL-1"]) for number in range(1, 201)))
     started = time.process_time()
     status.status(house.layout)
@@ -201,7 +202,7 @@ def test_every_kind_of_claim_at_once_leaves_no_more_than_ten_lines(house: House)
     Path(path).write_bytes(receipts.render([mark]))
     reseal(house)
     shutil.rmtree(house.layout.cache)
-    with open(house.layout.contract, "a") as file:
+    with open(house.layout.path(names.CONTRACT), "a") as file:
         file.write("\n### VAL-FEEL: It feels right\n\nmanual\n")
     orders.place(house.layout, "claim accept", ["VAL-LOOK", "looked"])
     row: dict[str, object] = {
@@ -213,14 +214,14 @@ def test_every_kind_of_claim_at_once_leaves_no_more_than_ten_lines(house: House)
         "old": {"id": "VAL-0", "text": "t", "checks": [], "manual": True},
         "new": None,
     }
-    with open(house.layout.contract_log, "a") as file:
+    with open(house.layout.path(names.CONTRACT_LOG), "a") as file:
         file.write(json.dumps(row) + "\n")
     lines = status.ending(house.layout, "DONE")
     kinds = ["proven", "unproven", "flaky", "weakened", "signs", "manual", "accepted"]
     assert [line.split(" ")[0] for line in lines[1:-2]] == kinds
     assert len(lines) == 10
     row |= {"verb": "setup", "claim": "", "old": None, "old_block": "a", "new_block": "b"}
-    with open(house.layout.contract_log, "a") as file:
+    with open(house.layout.path(names.CONTRACT_LOG), "a") as file:
         file.write(json.dumps(row) + "\n")
     lines = status.ending(house.layout, "DONE")
     assert len(lines) == 10
@@ -249,7 +250,7 @@ def test_flaky_and_weakened_claims_are_named_also_those_that_were_dropped(house:
         },
         {"at": "t", "by": "r", "verb": "drop", "claim": "VAL-0", "why": "w", "old": old, "new": None},
     ]
-    Path(house.layout.contract_log).write_text("".join(json.dumps(one) + "\n" for one in rows))
+    Path(house.layout.path(names.CONTRACT_LOG)).write_text("".join(json.dumps(one) + "\n" for one in rows))
     lines = status.ending(house.layout, "DONE")
     assert lines[3:5] == [
         "flaky     VAL-1   (run.sh why VAL-1)",
@@ -263,7 +264,7 @@ def test_a_claim_that_became_a_persons_to_judge_is_listed_until_it_is_accepted(h
     old = {"id": "VAL-LOOK", "text": "t", "checks": [{"run": "true", "seconds": None, "guard": False}], "manual": False}
     new = {**old, "checks": [], "manual": True}
     row = {"at": "t", "by": "r", "verb": "change", "claim": "VAL-LOOK", "why": "w", "old": old, "new": new}
-    Path(house.layout.contract_log).write_text(json.dumps(row) + "\n")
+    Path(house.layout.path(names.CONTRACT_LOG)).write_text(json.dumps(row) + "\n")
     line = "manual    VAL-LOOK   (run.sh claim accept VAL-LOOK)"
     assert line in status.ending(house.layout, "DONE")
     orders.place(house.layout, "claim accept", ["VAL-LOOK", "I looked"])
@@ -287,11 +288,13 @@ def test_every_other_end_says_why_and_what_next(house: House, word: str, line: s
 
 def test_however_much_is_open_ten_lines_are_enough(house: House) -> None:
     """Many claims and issues are shortened, the rest is counted."""
-    text = Path(house.layout.contract).read_text()
+    text = Path(house.layout.path(names.CONTRACT)).read_text()
     more = "".join(f"### VAL-M{number}: More\n\nmanual\n\n" for number in range(20))
-    Path(house.layout.contract).write_text(text + "\n" + more)
+    Path(house.layout.path(names.CONTRACT)).write_text(text + "\n" + more)
     rows = [Issue(id=f"I-{number:03d}", at="t", by="p", title=str(number), severity="nit") for number in range(20)]
-    Path(house.layout.issues).write_text("".join(str(row.asdict()).replace("'", '"') + "\n" for row in rows))
+    Path(house.layout.path(names.ISSUES)).write_text(
+        "".join(str(row.asdict()).replace("'", '"') + "\n" for row in rows)
+    )
     lines = status.ending(house.layout, "ESCALATE stuck")
     assert len(lines) <= 10
     assert "and 16 more" in lines[3]
@@ -346,7 +349,7 @@ def test_a_line_that_a_person_removed_from_the_run_log_leaves_a_status(house: Ho
     assert house.harness("status").code == 0
     for _ in range(2):
         house.work({"say": "nothing"}, feature="F-002")
-    path = Path(house.layout.run_log)
+    path = Path(house.layout.path(names.RUN_LOG))
     before = path.read_bytes()
     lines = before.splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))

@@ -10,6 +10,7 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.commands import steering
+from harness.state import names
 from harness.state.layout import Layout
 from harness.workplace import lease, mission_lock
 from tests.missions import House, until
@@ -72,7 +73,7 @@ def test_several_runs_under_way_are_spoken_of_as_such(unconfined: House) -> None
 
 def test_what_a_person_wrote_into_the_file_stays(house: House) -> None:
     """With or without a newline at its end."""
-    Path(house.layout.steer).write_text("mine")
+    Path(house.layout.path(names.STEER)).write_text("mine")
     steering.steer(house.layout, " more\nlines ")
     assert steering.steering(house.layout) == "mine\nmore\n  lines\n"
     with pytest.raises(UsageFault, match="Give the words that the next runs must know"):

@@ -12,6 +12,7 @@ from harness.base.errors import RequestRefused
 from harness.commands import verify
 from harness.mission import contract
 from harness.mission.contract import Check, Contract, Service
+from harness.state import names
 from tests.missions import PROGRAM, Done, House, differences, listing
 from tests.planned import claim
 
@@ -191,7 +192,7 @@ def test_a_flaky_check_is_marked(clone: House) -> None:
 
 def test_the_missions_contract_is_found_where_there_is_a_mission(house: House) -> None:
     """Also a contract in the folder itself, as in an archive of the project."""
-    assert verify.find_contract("", str(house.project)) == house.layout.contract
+    assert verify.find_contract("", str(house.project)) == house.layout.path(names.CONTRACT)
     plain = house.folder / "plain"
     plain.mkdir()
     (plain / "validation-contract.md").write_text(contract.render(KNOWN))

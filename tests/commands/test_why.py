@@ -10,6 +10,7 @@ import pytest
 from harness.base.errors import UsageFault
 from harness.commands import why
 from harness.mission.contract import Check
+from harness.state import names
 from tests.missions import House
 from tests.planned import contract_of, lay, reply, role, worked
 
@@ -84,7 +85,7 @@ def test_the_history_of_a_claim_is_told_from_the_contract_log(house: House) -> N
         {"at": "t2", "by": "run-1", "verb": "add", "claim": "VAL-2", "why": "other", "old": None, "new": None},
         {"at": "t3", "by": "person", "verb": "accept", "claim": "VAL-LOOK", "why": "", "old": None, "new": "c0ffee"},
     ]
-    Path(house.layout.contract_log).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path(house.layout.path(names.CONTRACT_LOG)).write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert told(house, "VAL-LOOK").split("\n")[1:] == [
         "VAL-LOOK: It looks right",
         "  manual, accepted",
@@ -99,8 +100,8 @@ def test_a_long_check_and_a_long_history_fit_one_screen(house: House) -> None:
     known.claims[0].checks[0].run = "test -f " + "x" * 300 + "\ntest -f y"
     lay(house, [house.feature(), house.feature("F-002")], known)
     worked(house, {"say": "nothing"})
-    line = Path(house.layout.run_log).read_text()
-    Path(house.layout.run_log).write_text(line * 30)
+    line = Path(house.layout.path(names.RUN_LOG)).read_text()
+    Path(house.layout.path(names.RUN_LOG)).write_text(line * 30)
     lines = told(house, "F-001").split("\n")
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 120

@@ -13,7 +13,7 @@ from harness.base.record import Record
 from harness.git import dotgit
 from harness.process import tree
 from harness.process.confine import BUBBLEWRAP, LANDLOCK
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout, RunLayout, home, identity_folder
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ class Stage(Record):
 
     def name(self, path: str) -> str:
         """The path as a person knows it."""
-        for folder, called in ((self.there.state, ".harness"), (self.there.project, "the project")):
+        for folder, called in ((self.there.state, ".harness"), (self.there.folders.project, "the project")):
             if path == folder or path.startswith(folder + "/"):
                 return called + path.removeprefix(folder)
         own = os.path.expanduser("~")
@@ -104,7 +104,7 @@ def _on(stage: Stage, path: str, *verbs: str) -> list[Attempt]:
 
 def _allowed(stage: Stage) -> list[Attempt]:
     """What an agent needs: without it, a confinement that refuses everything would look good."""
-    note = ["order", stage.tree, stage.there.shim, "note", "--tag", "CONTEXT", "harness try"]
+    note = ["order", stage.tree, stage.there.path(names.SHIM), "note", "--tag", "CONTEXT", "harness try"]
     return [
         Attempt(what="write in its tree", words=["create", os.path.join(stage.tree, NEW)], allowed=True),
         Attempt(what="write in its temporary folder", words=["create", os.path.join(stage.room, NEW)], allowed=True),
@@ -115,14 +115,20 @@ def _allowed(stage: Stage) -> list[Attempt]:
 
 def _on_state(stage: Stage) -> Iterator[Attempt]:
     there = stage.there
-    for path in (there.features, there.raw, stage.run.prompt):
+    for path in (there.path(names.FEATURES), there.path(names.RAW), stage.run.prompt):
         yield from _on(stage, path, "write", "move", "delete")
-    for folder in (there.state, os.path.dirname(there.raw), there.runs, stage.run.folder, there.roles):
+    for folder in (
+        there.state,
+        os.path.dirname(there.path(names.RAW)),
+        there.path(names.RUNS),
+        stage.run.folder,
+        there.path(names.ROLES),
+    ):
         yield from _on(stage, os.path.join(folder, NEW), "create")
 
 
 def _on_git(stage: Stage) -> Iterator[Attempt]:
-    common, own = os.path.abspath(dotgit.folders(stage.there.top)[1]), dotgit.folders(stage.tree)[0]
+    common, own = os.path.abspath(dotgit.folders(stage.there.folders.top)[1]), dotgit.folders(stage.tree)[0]
     for path in (common + "/config", own + "/HEAD", own + "/commondir"):
         yield from _on(stage, path, "write", "move", "delete")
     new = (
@@ -171,14 +177,14 @@ def _on_harness(stage: Stage) -> Iterator[Attempt]:
 
 
 def _moves(stage: Stage) -> Iterator[Attempt]:
-    project = stage.there.project
+    project = stage.there.folders.project
     yield Attempt(what="mv .git x; cp -r x .git", words=["exchange", project])
     yield Attempt(what="rename the project folder", words=["move", project])
     yield Attempt(what="rename the folder of the tree", words=["move", os.path.dirname(stage.tree)])
 
 
 def _mounts(stage: Stage) -> Iterator[Attempt]:
-    for folder, what in (("/", "/"), (stage.there.project, "the project")):
+    for folder, what in (("/", "/"), (stage.there.folders.project, "the project")):
         yield Attempt(what=f"mount -o remount,bind,rw {what}", words=["remount", folder])
         yield Attempt(what=f"the same as root of a namespace: {what}", words=["remount as another", folder])
 
@@ -210,10 +216,10 @@ def sockets(own: str = "") -> list[str]:
 
 
 def _sockets_below(top: str) -> Iterator[str]:
-    for number, (folder, _, names) in enumerate(os.walk(top)):
+    for number, (folder, _, held) in enumerate(os.walk(top)):
         if number > LOOKED_THROUGH:
             return
-        yield from (path for name in names if _is_socket(path := os.path.join(folder, name)))
+        yield from (path for name in held if _is_socket(path := os.path.join(folder, name)))
 
 
 def _is_socket(path: str) -> bool:
@@ -235,8 +241,15 @@ def orders(stage: Stage) -> list[list[str]]:
     """A person's commands; that about an identity is given one of the trial's own."""
     verbs = ["accept", stage.run_id, "features.json"], ["claim", "accept", MANUAL], ["issue", "close", ISSUE]
     asked = [*verbs, ["escalation", "answer", "go on"], ["feature", "retry", BLOCKED[0]]]
-    known = ["env", f"HARNESS_IDENTITY={identity_of(stage.there)}", stage.there.shim, "identity", "forget", KNOWN]
-    return [*([stage.there.shim, *words] for words in asked), known]
+    known = [
+        "env",
+        f"HARNESS_IDENTITY={identity_of(stage.there)}",
+        stage.there.path(names.SHIM),
+        "identity",
+        "forget",
+        KNOWN,
+    ]
+    return [*([stage.there.path(names.SHIM), *words] for words in asked), known]
 
 
 def identity_of(there: Layout) -> str:
@@ -247,7 +260,7 @@ def identity_of(there: Layout) -> str:
 def _orders(stage: Stage) -> Iterator[Attempt]:
     for kind, how in (("order", ""), ("order detached", "setsid env -i ")):
         for words in orders(stage):
-            first = words.index(stage.there.shim) + 1
+            first = words.index(stage.there.path(names.SHIM)) + 1
             what = f"{how}harness {' '.join(words[first : first + 2])}"
             yield Attempt(what=what, words=[kind, stage.tree, *words])
 
@@ -255,7 +268,7 @@ def _orders(stage: Stage) -> Iterator[Attempt]:
 def _saved(stage: Stage) -> Iterator[Attempt]:
     """What somebody outside has just replaced by a rename, as editors and git do."""
     ready, go = os.path.join(stage.room, "ready"), os.path.join(stage.room, "go")
-    config = os.path.join(os.path.abspath(dotgit.folders(stage.there.top)[1]), "config")
+    config = os.path.join(os.path.abspath(dotgit.folders(stage.there.folders.top)[1]), "config")
     yield Attempt(what="wait for a save from outside", words=["await save", ready, go], allowed=True)
-    for path in (stage.there.asked_spec, config):
+    for path in (stage.there.folders.asked_spec, config):
         yield Attempt(what=f"write {stage.name(path)} after somebody saved it", words=["write", path])

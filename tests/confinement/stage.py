@@ -30,7 +30,7 @@ from harness.mission.features import Feature
 from harness.process import supervise, temporary, tree
 from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.run.requests import verbs
-from harness.state import files, raw
+from harness.state import files, names, raw
 from harness.state.layout import Layout, identity_file
 from harness.workplace import confine, environment, home_layer, inbox, workplace
 from tests.confinement import attempts, forbidden
@@ -69,7 +69,7 @@ def tried(folder: str, how: str, trust: str = "workspace", hole: str = "") -> li
             stage = made.stage
             glass = confine.of_mission(there, config.load(there).replace(trust=trust), stage.tree, how)
             assert glass is not None, "there is a tier"
-            home = [] if trust == "full" else [confine.home_of_agent(there.top, stage.tree)]
+            home = [] if trust == "full" else [confine.home_of_agent(there.folders.top, stage.tree)]
             writable = [stage.tree, stage.room, *home, *([os.path.join(there.state, hole)] if hole else [])]
             glass = confine.of_agent(there, glass, writable, trust, ())
             todo, report = carry_out(stage, glass, trust)
@@ -100,14 +100,14 @@ class Set:
         self.socket = ""
 
     def __enter__(self) -> Set:
-        made, folder = mission.load(self.there), os.path.dirname(self.there.project)
+        made, folder = mission.load(self.there), os.path.dirname(self.there.folders.project)
         workplace.adopt(self.there)
         another = f"{workplace.folder_of(f'{made.id}-another')}/secret"
         self.trees += [os.path.dirname(workplace.folder_of(made.id)), os.path.dirname(os.path.dirname(another))]
         files.replace(another, SECRET)
         run_id, run = runs.make(self.there, runs.new_id("try", "", clock.now()))
         files.replace(run.prompt, b"Try.\n")
-        files.replace(run.refused + "/features.json", files.read(self.there.features) or b"")
+        files.replace(run.refused + "/features.json", files.read(self.there.path(names.FEATURES)) or b"")
         room = temporary.create("agent", f"try-{os.getpid()}")
         self.trees.append(room)
         tip = workplace.bring(self.there, made, workplace.TREES + "1")
@@ -124,8 +124,11 @@ class Set:
             crontab=_crontab(),
         )
         os.mkfifo(self.stage.fifo)
-        common = dotgit.folders(self.there.top)[1]
-        for folder in (*(os.path.join(common, name) for name in ("hooks", "info", "objects/info")), self.there.roles):
+        common = dotgit.folders(self.there.folders.top)[1]
+        for folder in (
+            *(os.path.join(common, name) for name in ("hooks", "info", "objects/info")),
+            self.there.path(names.ROLES),
+        ):
             files.make_folder(folder)
         return self
 
@@ -201,7 +204,7 @@ def surroundings(stage: Stage, trust: str) -> dict[str, str]:
     tag = f"{mission.load(stage.there).id}/{stage.run_id}"
     made = environment.of_agent(os.environ, tag, stage.there, stage.run_id)
     if trust != "full":
-        home = confine.home_of_agent(stage.there.top, stage.tree)
+        home = confine.home_of_agent(stage.there.folders.top, stage.tree)
         made = home_layer.variables(made, home, os.path.expanduser("~"))
     return {**made, "TMPDIR": stage.room}
 
@@ -210,8 +213,8 @@ def _save_when_asked(stage: Stage) -> None:
     """Replace a file of the project and git's configuration by a rename, as an editor and `git config` do."""
     go = os.path.join(stage.room, "go")
     if os.path.exists(os.path.join(stage.room, "ready")) and not os.path.exists(go):
-        common = os.path.abspath(dotgit.folders(stage.there.top)[1])
-        for path in (stage.there.asked_spec, common + "/config"):
+        common = os.path.abspath(dotgit.folders(stage.there.folders.top)[1])
+        for path in (stage.there.folders.asked_spec, common + "/config"):
             files.replace(path, files.read(path) or b"")
         files.replace(go, b"")
 
@@ -233,11 +236,11 @@ def _answers(lines: bytes) -> dict[int, Answer]:
 
 def _state(stage: Stage) -> dict[str, str]:
     """{path: digest} of the files of the mission's state and of the git folder, without caches, locks and the inbox."""
-    common, there = os.path.abspath(dotgit.folders(stage.there.top)[1]), stage.there
-    spared, found = (there.cache, there.locks, stage.run.inbox), dict[str, str]()
+    common, there = os.path.abspath(dotgit.folders(stage.there.folders.top)[1]), stage.there
+    spared, found = (there.cache, there.path(names.LOCKS), stage.run.inbox), dict[str, str]()
     for top in (there.state, common):
-        for folder, _, names in os.walk(top):
-            paths = [] if folder in spared else [os.path.join(folder, name) for name in names]
+        for folder, _, held in os.walk(top):
+            paths = [] if folder in spared else [os.path.join(folder, name) for name in held]
             found |= {path: encoding.digest(files.read(path) or b"") for path in paths if os.path.isfile(path)}
     return found
 
@@ -293,7 +296,7 @@ def _survived(one: Attempt, gone_seconds: float | None) -> Finding:
 
 def _own_git(stage: Stage) -> Finding:
     """What our git does with a tree whose git folder the child replaced."""
-    project, head = stage.there.top, workplace.position(stage.there).head
+    project, head = stage.there.folders.top, workplace.position(stage.there).head
     try:
         worktrees.join(project, stage.tree, head)
         repository.untracked(stage.tree)

@@ -117,7 +117,7 @@ def again(stage: Stage, state: Path) -> None:
 def test_a_person_s_commands_do_what_they_say(stage: Stage, bare: House) -> None:
     """Each changes the state where no run is; also without a parent and an environment."""
     shutil.copytree(stage.there.state, bare.folder / "kept", symlinks=True)
-    asked = [["order", stage.there.project, *words] for words in forbidden.orders(stage)]
+    asked = [["order", stage.there.folders.project, *words] for words in forbidden.orders(stage)]
     asked.append(["order detached", *asked[-1][1:]])
     for words in asked:
         before = trial._state(stage)
@@ -130,7 +130,7 @@ def test_a_person_s_commands_do_what_they_say(stage: Stage, bare: House) -> None
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_a_remount_works_for_a_root_with_its_capabilities(stage: Stage) -> None:
     """In a mount namespace of the test's own, on a read-only mount; and as root of a user namespace on a writable one."""
-    project = stage.there.project
+    project = stage.there.folders.project
     for kind, then in (("remount", "mount -o remount,bind,ro"), ("remount as another", "true")):
         script = f'mount --bind "$0" "$0" && {then} "$0" && exec "$@"'
         one = Attempt(what=kind, words=[kind, project])

@@ -16,6 +16,7 @@ from harness.decision import checkpoints
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
 from harness.notice import _events
+from harness.state import names
 from tests.missions import CHECKOUT, House, until
 from tests.planned import accept_all, lay
 
@@ -108,7 +109,7 @@ def test_what_a_person_says_while_a_planner_works_is_not_lost(house: House) -> N
     """The prompt of that plan did not have it, so another plan is due."""
     house.script("planner", {"run": f"until test -e '{house.project}/go'; do sleep 0.05; done"}, {"say": PLAN})
     role = house.begin_role("planner")
-    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    until(lambda: bool(list(Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))))
     house.harness("feature", "add", "CSV export")
     (house.project / "go").touch()
     role.wait()
@@ -222,7 +223,7 @@ def test_a_kill_loses_no_checkpoint(house: House) -> None:
     house.lay(house.feature(), house.feature("F-002").replace(priority=1))
     house.script("worker", {"run": "sleep 30"})
     loop = house.loop()
-    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    until(lambda: bool(list(Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))))
     os.kill(loop.pid, signal.SIGKILL)
     loop.communicate()
     house.harness("doctor", "--fix")

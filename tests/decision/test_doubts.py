@@ -12,6 +12,7 @@ import pytest
 from harness.decision import doubts, views
 from harness.mission import contract_log, runs
 from harness.mission.contract import Check, Claim, Contract
+from harness.state import names
 from tests.missions import CHECKOUT, House
 from tests.planned import contract_of, due, feature, lay, log_of, planned_from, role
 
@@ -53,8 +54,8 @@ def test_a_guarded_claim_waits_for_a_person(house: House) -> None:
     assert "VAL-2" in house.harness("status").out
     assert house.harness("claim", "accept", "VAL-2", "--note", "looked").code == 0
     assert due(house) == "DONE"
-    assert not Path(house.layout.escalation).exists()
-    (archived,) = Path(house.layout.escalations).iterdir()
+    assert not Path(house.layout.path(names.ESCALATION)).exists()
+    (archived,) = Path(house.layout.path(names.ESCALATIONS)).iterdir()
     assert "VAL-2 is accepted. looked" in archived.read_text()
 
 
@@ -89,7 +90,7 @@ def test_a_contract_that_is_not_what_its_log_says_waits_for_a_person(house: Hous
     old, new, name = EDITS[what]
     done(house, WORK, setup="touch built")
     assert doubts.edited(contract_of(house), contract_log.load(house.layout)) == []
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace(old, new))
     assert f"differs from its log: {name}" in house.harness("status").out
     assert f"the contract is not what its log says: {name}" in house.harness("doctor").out
@@ -130,7 +131,7 @@ def test_a_log_of_an_older_version_is_not_called_broken(house: House) -> None:
     assert doubts.edited(contract_of(house), contract_log.load(house.layout)) == []
     assert house.harness("claim", "adopt").code == 0
     assert [row["verb"] for row in log_of(house)] == ["setup", "add"]
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace("touch built", "touch two"))
     assert doubts.edited(contract_of(house), contract_log.load(house.layout)) == ["setup"]
 
@@ -157,7 +158,7 @@ def test_a_run_that_was_changed_afterwards_waits_for_a_person(house: House) -> N
 def test_lost_objects_are_in_the_way_and_the_next_start_restores_them(house: House) -> None:
     """From the prompts that hold their bytes."""
     done(house, WORK)
-    shutil.rmtree(house.layout.objects)
+    shutil.rmtree(house.layout.path(names.OBJECTS))
     assert due(house) == "ESCALATE proof"
     assert "objects of prompts are missing or changed" in doubted(house)[0]
     started = house.program("init", "--quietly")
@@ -168,7 +169,7 @@ def test_lost_objects_are_in_the_way_and_the_next_start_restores_them(house: Hou
 def test_one_object_that_was_changed_is_named_and_restored(house: House) -> None:
     """Doctor names it, and --fix restores it."""
     done(house, WORK)
-    folder = next(one for one in sorted(Path(house.layout.objects).iterdir()) if len(one.name) == 2)
+    folder = next(one for one in sorted(Path(house.layout.path(names.OBJECTS)).iterdir()) if len(one.name) == 2)
     path = next(folder.iterdir())
     for change in (path.unlink, lambda: path.write_bytes(b"forged")):
         if path.exists():
@@ -191,7 +192,7 @@ def test_what_a_last_look_costs_is_measured(house: House) -> None:
 def test_nothing_is_judged_without_a_plan(house: House) -> None:
     """Zero checks prove nothing, so a run by hand is refused, and leaves nothing."""
     lay(house, [])
-    Path(house.layout.contract).unlink()
+    Path(house.layout.path(names.CONTRACT)).unlink()
     refused = house.role("validator")
     assert (refused.code, "There is no plan yet" in refused.err) == (64, True)
     assert house.ran() == []

@@ -11,6 +11,7 @@ import pytest
 
 from harness.cli.main import COMMANDS
 from harness.mission.contract import Check, Claim, Contract
+from harness.state import names
 from tests.missions import House
 from tests.planned import lay, reply, role
 
@@ -85,7 +86,7 @@ def test_refused_plans_are_shown_with_their_faults(house: House) -> None:
 
 def test_a_red_setup_is_shown_with_its_command_and_the_end_of_its_output(house: House) -> None:
     """As many lines as fit on a screen."""
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     setup = "seq 100\necho no network\nfalse"
     path.write_text(path.read_text().replace("### VAL-1", f"```sh setup\n{setup}\n```\n\n### VAL-1", 1))
     house.lay(house.feature().replace(status="validating"), house.feature("F-002"))
@@ -104,7 +105,7 @@ def test_the_open_escalation_is_a_command(stuck: House) -> None:
     text = stuck.read("escalation.md")
     assert stuck.harness("escalation").out == stuck.harness("escalation", "show").out == text
     assert json.loads(stuck.harness("escalation", "show", "--json").out) == {"kind": "stuck", "text": text}
-    Path(stuck.layout.escalation).unlink()
+    Path(stuck.layout.path(names.ESCALATION)).unlink()
     assert stuck.harness("escalation").out == text
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.decision import gaps
+from harness.state import names
 from tests.missions import House
 from tests.planned import feature, reply
 from tests.test_lanes import RUN_SH
@@ -46,7 +47,7 @@ def test_a_long_spec_and_submodules_are_named_from_init_to_done(unbegun: House) 
     assert done.code == 0, done
     for said in ("SPEC.md: no feature refers to Help", "SPEC.md has 24", "(lib/a)"):
         assert [said in part for part in done.out.split("DONE  ")] == [True, True], (said, done)
-    path = Path(unbegun.layout.contract)
+    path = Path(unbegun.layout.path(names.CONTRACT))
     path.write_text(
         path.read_text().replace("### VAL-1", "```sh setup\ngit submodule update --init\n```\n\n### VAL-1", 1)
     )

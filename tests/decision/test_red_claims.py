@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from harness.mission import receipts
+from harness.state import names
 from tests.missions import House
 from tests.planned import reseal, role
 
@@ -28,7 +29,7 @@ def screens(house: House) -> dict[str, tuple[int, int]]:
     """Features that passed and claims that are proven, as each screen says it; -1 where it says nothing of it."""
     rows = house.harness("status").out
     ending = house.harness("ending", "STOPPED").out
-    page = (house.harness("report"), Path(house.layout.report).read_text())[1]
+    page = (house.harness("report"), Path(house.layout.path(names.REPORT)).read_text())[1]
     tile = r"<dt>{}</dt><dd>(\d+) of"
     proven = [int(found[1]) for text in (rows, ending) if (found := re.search(r"proven +(\d+) of 3 claims", text))]
     return {
@@ -71,7 +72,7 @@ def test_after_a_restore_what_runs_found_on_the_branch_that_was_left_does_not_co
     assert house.program("snapshot", "restore", sweep).code == 0
     agree(house, 2, 2)
     assert house.harness("next").out == due
-    kept = next(Path(house.layout.snapshots).glob("*-before-restore*.json")).stem
+    kept = next(Path(house.layout.path(names.SNAPSHOTS)).glob("*-before-restore*.json")).stem
     assert house.program("snapshot", "restore", kept).code == 0
     agree(house, 1, 1)
 

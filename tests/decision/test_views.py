@@ -86,7 +86,7 @@ def test_what_runs_left_is_seen(house: House) -> None:
     raw.append(house.layout, "curator", "", [("-", "folded")])
     changes = journal.Journal(house.layout)
     given = [{"title": one, "severity": one} for one in issues.SEVERITIES]
-    changes.append(house.layout.issues, issues.render(issues.new([], given, "person")))
+    changes.append(house.layout.path(names.ISSUES), issues.render(issues.new([], given, "person")))
     changes.commit()
     for number in range(4):
         worked(house, {"run": f"echo {number} > made"}, {"usage": {"input": 10}}, {"fail": "limit"})
@@ -102,8 +102,10 @@ def test_entries_are_counted_up_to_what_makes_the_curator_due(house: House) -> N
     raw.append(house.layout, "worker", "", [("-", "x")] * 50)
     assert views.gather(house.layout).uncurated == 20
     data = pages.render_curated(pages.CurationProgress(generation=1, first_seq=35, folded=45))
-    Path(house.layout.raw).write_bytes(b"".join(Path(house.layout.raw).read_bytes().splitlines(keepends=True)[35:]))
-    files.replace(house.layout.curated, data)
+    Path(house.layout.path(names.RAW)).write_bytes(
+        b"".join(Path(house.layout.path(names.RAW)).read_bytes().splitlines(keepends=True)[35:])
+    )
+    files.replace(house.layout.path(names.CURATED), data)
     assert views.gather(house.layout).uncurated == 5
 
 
@@ -288,7 +290,7 @@ def test_a_sealed_sweep_that_lacks_a_check_is_none(house: House) -> None:
     Path(run.receipts).write_text(first)
     line = files.dump_json({**row, "seal": runs.seal(run)})
     Path(run.result).write_bytes(line)
-    Path(house.layout.run_log).write_bytes(line)
+    Path(house.layout.path(names.RUN_LOG)).write_bytes(line)
     assert not views.swept(house.layout)
 
 
@@ -314,7 +316,7 @@ def test_the_mark_knows_what_is_about_to_be_written(house: House) -> None:
     pending: dict[str, bytes | None] = {names.SPEC: b"# Other\n"}
     expected = views.mark(house.layout, pending)
     assert expected != views.mark(house.layout)
-    Path(house.layout.spec).write_text("# Other\n")
+    Path(house.layout.path(names.SPEC)).write_text("# Other\n")
     assert views.mark(house.layout) == expected
 
 
@@ -391,7 +393,7 @@ def by_clock(house: House, began: int, ended: int, seconds: float = 0.0) -> None
     moved = found.replace(at=clock.stamp(clock.seconds_of(found.at) + began), until=found.until + ended)
     moved = moved.replace(seconds=seconds or found.seconds)
     moved = moved.replace(waits={name: until + ended for name, until in found.waits.items()})
-    Path(house.layout.run_log).write_bytes(encoding.dump_json(moved.asdict()))
+    Path(house.layout.path(names.RUN_LOG)).write_bytes(encoding.dump_json(moved.asdict()))
     Path(house.layout.run(found.run).result).write_bytes(encoding.dump_json(moved.asdict()))
     journal.adopt(house.layout)
 

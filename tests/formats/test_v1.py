@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.mission import features, runs
-from harness.state import files, journal, migrations
+from harness.state import files, journal, migrations, names
 from harness.workplace import mission_lock
 from tests.crash import contents, lay_out, sampled, stops
 from tests.formats.golden import Golden as Mission
@@ -144,7 +144,7 @@ def test_the_counters_go_on_behind_an_answer_of_format_1() -> None:
     last = max(number for number, line in enumerate(lines) if '"role":"person"' in line)
     books.write_text("\n".join(lines[: last + 1]) + "\n")
     journal.adopt(golden.layout)
-    files.remove(golden.layout.mission_lock)  # it names the newest run
+    files.remove(golden.layout.path(names.MISSION_LOCK))  # it names the newest run
     for row in lines[last + 1 : -1]:
         shutil.rmtree(golden.state / "runs" / json.loads(row)["run"])
     assert golden.start().code == 0
@@ -202,7 +202,7 @@ def test_a_migration_that_is_killed_at_any_call_leaves_format_1_or_2() -> None:
     lay_out(state, before)
     words = []
     for _ in stops(lambda: migrations.migrate(layout)):
-        with files.Lock(layout.state_lock):
+        with files.Lock(layout.path(names.STATE_LOCK)):
             journal.finish_journal(layout)
         found = known(contents(state))
         words.append("new" if found == after else "old" if found == known(before) else "half")
@@ -258,4 +258,4 @@ def test_a_torn_last_line_is_no_obstacle_to_the_migration(torn: dict[str, Any]) 
         assert MIGRATED in done.out, done
     assert golden.program("doctor", "--fix").code == 0
     assert (golden.read("format"), golden.program("next").out) == ("2\n", torn["fixed"]["next"]["out"])
-    assert os.listdir(golden.layout.journal) == []
+    assert os.listdir(golden.layout.path(names.JOURNAL)) == []

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from harness.state import names
 from tests.formats.golden import Golden
 from tests.missions import CHECKOUT
 
@@ -66,7 +67,7 @@ def test_a_run_in_the_project_folder_is_settled_before_the_start_ends_with_65() 
         assert (done.code, line in done.err, len(golden.ran())) == (65, True, 4), done
     assert settled(golden, run)["commit"] == ""
     assert {name: (golden.project / name).read_text().rstrip("\n") for name in WORK} == WORK
-    Path(golden.layout.config).write_text(golden.read("config.toml").replace(f"{line}\n", ""))
+    Path(golden.layout.path(names.CONFIG)).write_text(golden.read("config.toml").replace(f"{line}\n", ""))
     golden.git("stash", "-q", "-u")
     go_on(golden)
     assert (golden.project / "two.txt").read_text() == "two\n"

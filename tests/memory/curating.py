@@ -11,7 +11,7 @@ from harness.memory import archive, backlog, identity, pages
 from harness.memory.archive import ArchiveEntry
 from harness.run.settle import curator
 from harness.run.settle.curator import CurationPlan
-from harness.state import files, journal, raw
+from harness.state import files, journal, names, raw
 from harness.state.layout import Layout
 from tests.helpers import mission, put
 
@@ -35,7 +35,7 @@ class Mission:
         """One line, appended by hand: nothing is masked or checked."""
         mark = tag if tag == "-" else tag + ":"
         line = f"[2026-04-24T10:05:12Z] {role} {feature} {mark} {text}\n"
-        journal.append(self.layout, self.layout.raw, line.encode("utf-8", "surrogatepass"))
+        journal.append(self.layout, self.layout.path(names.RAW), line.encode("utf-8", "surrogatepass"))
 
     def fold(self, names: tuple[str, ...] = (), **options: Any) -> CurationPlan:
         """One compaction, by a run of its own, and a check of what it leaves. Without `rows` an agent lets all that may go to an
@@ -49,22 +49,22 @@ class Mission:
     @property
     def memory(self) -> str:
         """The text of MEMORY.md."""
-        return files.read_text(self.layout.memory) or ""
+        return files.read_text(self.layout.path(names.MEMORY)) or ""
 
     @property
     def summary(self) -> str:
         """The text of summary.md."""
-        return files.read_text(self.layout.summary) or ""
+        return files.read_text(self.layout.path(names.SUMMARY)) or ""
 
     def bytes(self) -> dict[str, bytes | None]:
         """Every file of the memory, and of the identities."""
-        folder = os.path.dirname(self.layout.memory)
+        folder = os.path.dirname(self.layout.path(names.MEMORY))
         paths = [os.path.join(place, name) for place in (folder, self.folder) for name in files.names(place)]
         return {path: files.read(path) for path in paths}
 
     def edit(self, page: str, old: str, new: str) -> None:
         """A person replaces some text of a page, which must be there."""
-        path = self.layout.memory if page == "memory" else self.layout.summary
+        path = self.layout.path(names.MEMORY) if page == "memory" else self.layout.path(names.SUMMARY)
         text = files.read_text(path) or ""
         assert old in text
         put(path, text.replace(old, new))
@@ -82,7 +82,7 @@ class Mission:
 
     def rows(self) -> list[dict[str, Any]]:
         """Every line of archive.jsonl."""
-        text = files.read_text(self.layout.archive) or ""
+        text = files.read_text(self.layout.path(names.ARCHIVE)) or ""
         return [json.loads(line) for line in text.split("\n") if line]
 
     def dispositions(self) -> list[str]:
@@ -101,7 +101,10 @@ class Mission:
 
 def marks(layout: Layout) -> list[dict[str, Any]]:
     """The operations of an agent that lets all that waits go to an identity, if it may."""
-    curated, whole = pages.parse_curated(files.read(layout.curated)), files.read(layout.raw) or b""
+    curated, whole = (
+        pages.parse_curated(files.read(layout.path(names.CURATED))),
+        files.read(layout.path(names.RAW)) or b"",
+    )
     numbers = range(curated.folded, curated.first_seq + whole.count(b"\n"))
     return [{"do": "identity", "entries": [number]} for number in numbers]
 
@@ -110,13 +113,13 @@ def accounted(layout: Layout, *, cut: bool = False) -> list[str]:
     """Archive = 0..folded-1, each with one disposition; raw = max(0, folded-10)..end, and the window's lines are those of the
     archive. A curator that was `cut` off between batches has neither shortened raw.md yet nor masked what it gated. Returns every
     line."""
-    curated = pages.parse_curated(files.read(layout.curated))
-    rows = [*archive.backwards(layout.archive, curated.folded)][::-1]
-    kept = (files.read(layout.raw) or b"").decode("utf-8", "replace").split("\n")
+    curated = pages.parse_curated(files.read(layout.path(names.CURATED)))
+    rows = [*archive.backwards(layout.path(names.ARCHIVE), curated.folded)][::-1]
+    kept = (files.read(layout.path(names.RAW)) or b"").decode("utf-8", "replace").split("\n")
     window = curated.folded - curated.first_seq
     shortest = min(raw.WINDOW, curated.folded)
     assert window >= shortest if cut else window == shortest
-    assert curated.crc == (backlog.checksum(layout.raw, curated.offset) if curated.offset else 0)
+    assert curated.crc == (backlog.checksum(layout.path(names.RAW), curated.offset) if curated.offset else 0)
     for row, line in zip(rows[curated.first_seq :], kept[:window], strict=True):
         assert row.entry == line or (cut and row.disposition == "gated")
     assert all(reasoned(row) for row in rows)

@@ -12,7 +12,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.memory import pages
 from harness.memory.edits import PINNED
-from harness.state import files
+from harness.state import files, names
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission
 
@@ -40,7 +40,7 @@ def test_a_line_that_a_person_wrote_stays_word_for_word(mission: Mission) -> Non
     own = ["Ask Ann  about billing.", "* by hand", "- [2026-01-01] looks like an item (F-1 · 2x)", "\tindented"]
     mission.edit("memory", "## Lessons\n", "## Lessons\n" + "\n".join(own) + "\n")
     mission.edit("memory", "## Decisions\n", "# Ours\n\n## Decisions\n")
-    put(mission.layout.memory, mission.memory + "\n## Numbers\n- [2026-01-01] 12 (1x)\n")
+    put(mission.layout.path(names.MEMORY), mission.memory + "\n## Numbers\n- [2026-01-01] 12 (1x)\n")
     for _ in range(4):
         again(mission)
     assert mission.memory.startswith("# Ours\n")
@@ -72,7 +72,7 @@ def test_a_line_that_a_person_deleted_is_forgotten(mission: Mission, page: str) 
         mission.fold()
         assert "server" not in mission.memory + mission.summary
         assert mission.dispositions()[-1] == "dropped"
-    files.remove(mission.layout.lessons)
+    files.remove(mission.layout.path(names.LESSONS))
     mission.note("TRICK", SERVER, "F-110")
     mission.fold()
     assert "server" not in mission.memory + mission.summary
@@ -105,7 +105,7 @@ def test_what_a_person_adds_to_the_summary_elsewhere_moves_to_memory_too(
 ) -> None:
     """A section of their own, and lines above the first heading: word for word, on both pages from then on; once."""
     own = heading + "".join(line + "\n" for line in OWN)
-    put(mission.layout.summary, own + mission.summary if not heading else mission.summary + own)
+    put(mission.layout.path(names.SUMMARY), own + mission.summary if not heading else mission.summary + own)
     for _ in range(3):
         again(mission)
         assert mission.lines(heading[3:-1]) == [line + PINNED for line in OWN]
@@ -113,13 +113,13 @@ def test_what_a_person_adds_to_the_summary_elsewhere_moves_to_memory_too(
         assert mission.summary.startswith(own) if not heading else mission.summary.endswith(own)
         assert mission.memory.count(SERVER) == mission.summary.count(SERVER) == 1
         if lost:
-            files.remove(mission.layout.lessons)
+            files.remove(mission.layout.path(names.LESSONS))
 
 
 @pytest.mark.parametrize("heading", ["", "## Mine\n"])
 def test_what_a_person_added_elsewhere_is_deleted_like_any_pinned_line(mission: Mission, heading: str) -> None:
     """From the summary: MEMORY.md keeps it without the mark. From MEMORY.md: it is gone, and an empty heading with it."""
-    put(mission.layout.summary, f"{heading}own line\nand one\n{mission.summary}")
+    put(mission.layout.path(names.SUMMARY), f"{heading}own line\nand one\n{mission.summary}")
     again(mission)
     mission.edit("summary", "own line\n", "")
     again(mission)
@@ -133,7 +133,7 @@ def test_what_a_person_added_elsewhere_is_deleted_like_any_pinned_line(mission: 
 
 def test_a_section_of_the_summary_that_is_one_of_memory_moves_there(mission: Mission) -> None:
     """Its lines are pinned in that section, and are on the summary under the heading for it."""
-    put(mission.layout.summary, f"{mission.summary}## decisions\nuse tabs\n")
+    put(mission.layout.path(names.SUMMARY), f"{mission.summary}## decisions\nuse tabs\n")
     for _ in range(2):
         again(mission)
         assert mission.lines("Decisions") == [f"- use tabs{PINNED}"]
@@ -171,22 +171,22 @@ def test_a_pinned_line_that_is_deleted_from_the_summary_stays_away(mission: Miss
 def test_a_heading_that_is_there_twice_is_named_with_its_line(mission: Mission, page: str, title: str) -> None:
     """Nothing is folded until a person made one of both."""
     mission.edit(page, f"## {title}\n", f"## {title}\n\n## {title}\n")
-    before = files.read(mission.layout.archive)
+    before = files.read(mission.layout.path(names.ARCHIVE))
     mission.note("TRICK", "another")
-    path = mission.layout.memory if page == "memory" else mission.layout.summary
+    path = mission.layout.path(names.MEMORY) if page == "memory" else mission.layout.path(names.SUMMARY)
     wanted = [
         number for number, line in enumerate((files.read_text(path) or "").split("\n"), 1) if line == f"## {title}"
     ][1]
     with pytest.raises(BrokenFile, match="twice") as caught:
         mission.fold()
     assert caught.value.line == wanted
-    assert files.read(mission.layout.archive) == before
+    assert files.read(mission.layout.path(names.ARCHIVE)) == before
 
 
 def test_a_heading_in_a_code_fence_is_not_there_twice(mission: Mission) -> None:
     """An example in a section of one's own stays as it is, and the curator writes into its own section."""
     own = "## How to\n```\n## Lessons\n- like this\n```\n"
-    put(mission.layout.memory, f"{own}\n{mission.memory}")
+    put(mission.layout.path(names.MEMORY), f"{own}\n{mission.memory}")
     again(mission)
     assert mission.memory.startswith(own)
     assert [SERVER in line for line in mission.lines("Lessons")] == [True, False, False]
@@ -194,8 +194,8 @@ def test_a_heading_in_a_code_fence_is_not_there_twice(mission: Mission) -> None:
 
 def test_hand_lines_over_a_bound_all_stay_and_the_curator_adds_nothing(mission: Mission) -> None:
     """On both pages; every entry still is in the archive, and comes to the pages once there is room."""
-    put(mission.layout.memory, "".join(f"mine {number}\n" for number in range(230)))
-    put(mission.layout.summary, "".join(f"own {number}\n" for number in range(45)))
+    put(mission.layout.path(names.MEMORY), "".join(f"mine {number}\n" for number in range(230)))
+    put(mission.layout.path(names.SUMMARY), "".join(f"own {number}\n" for number in range(45)))
     again(mission)
     assert [line for line in mission.memory.split("\n") if line.startswith("mine")] == [f"mine {n}" for n in range(230)]
     assert [line for line in mission.summary.split("\n") if line.startswith("own")] == [f"own {n}" for n in range(45)]
@@ -224,7 +224,9 @@ def test_a_lesson_whose_line_still_stands_is_not_forgotten(mission: Mission, pag
     mission.add("Avoid", "- always ask Ann")
     mission.fold()
     path, text = (
-        (mission.layout.memory, mission.memory) if page == "memory" else (mission.layout.summary, mission.summary)
+        (mission.layout.path(names.MEMORY), mission.memory)
+        if page == "memory"
+        else (mission.layout.path(names.SUMMARY), mission.summary)
     )
     put(path, HARMLESS[how](text))
     again(mission)
@@ -240,7 +242,7 @@ def test_a_lesson_whose_line_still_stands_is_not_forgotten(mission: Mission, pag
 def test_a_copy_of_a_line_that_is_in_its_place_is_the_persons(mission: Mission) -> None:
     """In a section of their own it stays, word for word."""
     (line,) = (one for one in mission.lines("Lessons") if SERVER in one)
-    put(mission.layout.memory, f"{mission.memory}\n## To do\n{line}\n")
+    put(mission.layout.path(names.MEMORY), f"{mission.memory}\n## To do\n{line}\n")
     again(mission)
     assert mission.lines("To do") == [line]
     assert mission.changes() == [("left", SERVER)]
@@ -248,7 +250,7 @@ def test_a_copy_of_a_line_that_is_in_its_place_is_the_persons(mission: Mission) 
 
 def test_hand_lines_that_fill_memory_leave_the_summary_as_it_is(mission: Mission) -> None:
     """It has bounds of its own: its lessons stay, a new one comes, and the archive says where that is."""
-    put(mission.layout.memory, mission.memory + "".join(f"mine {number}\n" for number in range(250)))
+    put(mission.layout.path(names.MEMORY), mission.memory + "".join(f"mine {number}\n" for number in range(250)))
     before = mission.lines("Lessons", "summary")
     mission.note("TRICK", "psql needs PGHOST in its environment")
     mission.fold()
@@ -257,7 +259,7 @@ def test_hand_lines_that_fill_memory_leave_the_summary_as_it_is(mission: Mission
     (row,) = (row for row in mission.rows() if row.get("seq") == 2)
     assert (row["disposition"], row["target"]) == ("promoted", "summary.md#Lessons")
     assert mission.summary.startswith("## Lessons\n")
-    put(mission.layout.memory, "mine\n")
+    put(mission.layout.path(names.MEMORY), "mine\n")
     mission.fold()
     assert mission.memory.count(SERVER) == mission.summary.count(SERVER) == 1
     assert "forgotten" not in dict(mission.changes())
@@ -265,7 +267,10 @@ def test_hand_lines_that_fill_memory_leave_the_summary_as_it_is(mission: Mission
 
 def test_a_page_saved_with_crlf_is_still_understood(mission: Mission) -> None:
     """The curator's lines are still its own."""
-    for path, text in ((mission.layout.memory, mission.memory), (mission.layout.summary, mission.summary)):
+    for path, text in (
+        (mission.layout.path(names.MEMORY), mission.memory),
+        (mission.layout.path(names.SUMMARY), mission.summary),
+    ):
         put(path, text.replace("\n", "\r\n"))
     again(mission)
     assert mission.memory.count(SERVER) == mission.summary.count(SERVER) == 1
@@ -293,7 +298,7 @@ def test_edits_are_taken_without_a_note(mission: Mission) -> None:
 
 def test_what_a_persons_line_says_is_archived_with_that_reason(mission: Mission) -> None:
     """A new note, and a lesson of the curator's that a person repeats; nobody is told of a lack of room."""
-    put(mission.layout.memory, mission.memory + "- the exporter needs LANG=C\n")
+    put(mission.layout.path(names.MEMORY), mission.memory + "- the exporter needs LANG=C\n")
     mission.note("TRICK", "the exporter needs LANG=C")
     mission.add("Lessons", f"- {SERVER}!")
     mission.fold()

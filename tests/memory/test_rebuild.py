@@ -12,7 +12,7 @@ import pytest
 from harness.base import tokens
 from harness.memory import identity, lessons, pages, rebuild
 from harness.run.settle import curator
-from harness.state import files
+from harness.state import files, names
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission
 
@@ -49,9 +49,9 @@ def test_without_the_file_a_compaction_comes_to_the_same_pages(tmp_path: Path, s
             one.fold()
         assert (without.memory, without.summary) == (with_it.memory, with_it.summary)
         if broken is None:
-            files.remove(without.layout.lessons)
+            files.remove(without.layout.path(names.LESSONS))
         else:
-            put(without.layout.lessons, broken)
+            put(without.layout.path(names.LESSONS), broken)
     assert without.dispositions() == with_it.dispositions()
 
 
@@ -65,7 +65,7 @@ def test_what_people_forgot_and_what_graduated_is_known_from_the_archive(tmp_pat
     mission.edit("memory", next(line for line in mission.lines("Lessons") if "make gen" in line) + "\n", "")
     mission.note("-", "wip")
     mission.fold()
-    known = rebuild.lessons(mission.layout.archive, pages.curated(mission.layout))
+    known = rebuild.lessons(mission.layout.path(names.ARCHIVE), pages.curated(mission.layout))
     assert {one.text: one.state for one in known.all.values()} == {
         SERVER: "",
         "run make gen before the build": "forgotten",
@@ -110,20 +110,20 @@ def played(mission: Mission, what: str, value: Any, number: int) -> None:
     elif what == "fold":
         mission.fold()
     elif what == "lose":
-        files.remove(mission.layout.lessons)
+        files.remove(mission.layout.path(names.LESSONS))
     elif what == "delete" and lines:
         mission.edit(page, lines[number % len(lines)] + "\n", "")
     elif what == "write" and text:
-        path = mission.layout.memory if page == "memory" else mission.layout.summary
+        path = mission.layout.path(names.MEMORY) if page == "memory" else mission.layout.path(names.SUMMARY)
         put(path, f"{text}- {value}\n")
 
 
 def same_from_the_archive(mission: Mission) -> None:
     """The archive gives the lessons that lessons.jsonl has."""
     curated = pages.curated(mission.layout)
-    known = lessons.parse(files.read(mission.layout.lessons), curated.folded, curated.generation)
+    known = lessons.parse(files.read(mission.layout.path(names.LESSONS)), curated.folded, curated.generation)
     seqs = {one.seq for one in identity.evidence(mission.folder)}
-    anew = rebuild.lessons(mission.layout.archive, curated, seqs)
+    anew = rebuild.lessons(mission.layout.path(names.ARCHIVE), curated, seqs)
     if known is None:
         assert not curated.folded
         return
@@ -157,7 +157,7 @@ def test_a_convention_that_was_in_memory_still_graduates(tmp_path: Path) -> None
     mission = Mission(tmp_path)
     mission.note("CONTEXT", "all timestamps must be UTC and end with Z", "F-1", "planner")
     mission.fold()
-    files.remove(mission.layout.lessons)
+    files.remove(mission.layout.path(names.LESSONS))
     mission.note("CONTEXT", "all timestamps must be UTC and end with Z", "F-2", "planner")
     (one,) = mission.fold().graduations
     assert one.role == "planner"
@@ -182,12 +182,15 @@ def test_an_archive_of_an_older_version_is_read(tmp_path: Path) -> None:
         for number, (line, what) in enumerate(entries)
     ]
     moved = b'{"moved":"x","from":"MEMORY.md#History","to":"archive.jsonl","run":"old","why":"no room"}\n'
-    put(mission.layout.archive, b"".join([*lines[:3], moved, *lines[3:]]))
-    put(mission.layout.raw, "".join(line + "\n" for line, _ in entries))
-    put(mission.layout.curated, pages.render_curated(pages.CurationProgress(generation=2, folded=8)))
-    put(mission.layout.memory, f"## Decisions\n\n## Lessons\nmine\n- [2026-04-20] {SERVER} (F-001, F-002 · 2x)\n")
-    put(mission.layout.summary, f"## Lessons\n- [2026-04-20] {SERVER} (F-001, F-002 · 2x)\n")
-    known = rebuild.lessons(mission.layout.archive, pages.curated(mission.layout))
+    put(mission.layout.path(names.ARCHIVE), b"".join([*lines[:3], moved, *lines[3:]]))
+    put(mission.layout.path(names.RAW), "".join(line + "\n" for line, _ in entries))
+    put(mission.layout.path(names.CURATED), pages.render_curated(pages.CurationProgress(generation=2, folded=8)))
+    put(
+        mission.layout.path(names.MEMORY),
+        f"## Decisions\n\n## Lessons\nmine\n- [2026-04-20] {SERVER} (F-001, F-002 · 2x)\n",
+    )
+    put(mission.layout.path(names.SUMMARY), f"## Lessons\n- [2026-04-20] {SERVER} (F-001, F-002 · 2x)\n")
+    known = rebuild.lessons(mission.layout.path(names.ARCHIVE), pages.curated(mission.layout))
     assert {one.text: (one.count, one.state) for one in known.all.values()} == {
         SERVER: (2, ""),
         "API pages have 50 rows": (1, "superseded"),

@@ -9,6 +9,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.mission import config
 from harness.mission.config import Config
+from harness.state import names
 from tests.helpers import mission, put
 
 WHOLE = """
@@ -97,7 +98,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
     """An empty file gives the defaults too."""
     layout = mission(tmp_path)
     assert config.load(layout) == Config()
-    put(layout.config, "")
+    put(layout.path(names.CONFIG), "")
     assert config.load(layout) == Config()
     assert Config().asdict() | {"max_runs": 200, "max_hours": 48, "stall_after": 3} == Config().asdict()
 
@@ -125,7 +126,7 @@ def test_the_file_is_read_again_when_it_changed(tmp_path: Path) -> None:
     """This holds whatever the cache still has."""
     layout = mission(tmp_path)
     for text in (WHOLE, "max = 1", "check_seconds = 9\n"):
-        put(layout.config, text)
+        put(layout.path(names.CONFIG), text)
         for _ in range(2):
             if text == "max = 1":
                 with pytest.raises(BrokenFile):

@@ -11,7 +11,7 @@ from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.mission import contract
 from harness.mission.contract import Check, Claim, Contract, Service
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 from tests.helpers import mission, nasty, put
 
@@ -166,7 +166,7 @@ def test_a_contract_is_read_again_when_it_changed(layout: Layout) -> None:
     """This holds whatever the cache still has."""
     for name in ("A", "B"):
         made = Contract(claims=[Claim(id=name, text="it holds", manual=True)])
-        put(layout.contract, contract.render(made))
+        put(layout.path(names.CONTRACT), contract.render(made))
         for _ in range(2):
             assert contract.load(layout) == made
 
@@ -175,7 +175,7 @@ def test_a_contract_that_was_just_written_need_not_be_parsed(layout: Layout) -> 
     """The cache holds it as it was written."""
     made = Contract(claims=claims("x"))
     contract.remember(layout, contract.render(made), made)
-    put(layout.contract, contract.render(made))
+    put(layout.path(names.CONTRACT), contract.render(made))
     assert files.names(layout.cache) == ["contract.json"]
     assert contract.load(layout) == made
 
@@ -183,7 +183,7 @@ def test_a_contract_that_was_just_written_need_not_be_parsed(layout: Layout) -> 
 def test_claims_are_found_by_id(layout: Layout) -> None:
     """The order is as requested; a wrong id is answered with the right ones."""
     made = Contract(setup="make", claims=claims("x"))
-    put(layout.contract, contract.render(made))
+    put(layout.path(names.CONTRACT), contract.render(made))
     assert made.claim("c_3").text == "an end"
     assert [claim.id for claim in made.of(["c_3", "none", "VAL-A-001"])] == ["c_3", "VAL-A-001"]
     assert contract.load_some(layout, ["c_3", "none", "VAL-A-001"]) == made.of(["c_3", "VAL-A-001"])

@@ -13,6 +13,7 @@ from harness.base.errors import BrokenFile
 from harness.mission import contract_log
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.contract_log import ContractChange
+from harness.state import names
 from tests.helpers import mission, nasty, put
 from tests.missions import House
 
@@ -51,7 +52,7 @@ def test_a_mission_without_a_log_has_no_entries(tmp_path: Path) -> None:
     """A mission with an empty log has none either."""
     layout = mission(tmp_path)
     assert contract_log.load(layout) == []
-    put(layout.contract_log, "")
+    put(layout.path(names.CONTRACT_LOG), "")
     assert contract_log.load(layout) == []
 
 
@@ -119,13 +120,13 @@ def test_every_door_names_a_broken_line(house: House, line: str) -> None:
     """No command reports it as a bug in the harness, and doctor reports the mission as damaged; once fixed, all is well."""
     house.harness("claim", "accept", "VAL-LOOK")
     good = house.read("contract-log.jsonl")
-    Path(house.layout.contract_log).write_text(f"{good}{line}\n{good}")
+    Path(house.layout.path(names.CONTRACT_LOG)).write_text(f"{good}{line}\n{good}")
     for words in (["status"], ["why", "VAL-1"], ["ending", "DONE"]):
         done = house.harness(*words)
         assert (done.code, "contract-log.jsonl, line 2: " in done.err) == (65, True), done
     done = house.harness("doctor")
     assert (done.code, "contract-log.jsonl, line 2: " in done.out) == (10, True)
-    Path(house.layout.contract_log).write_text(good)
+    Path(house.layout.path(names.CONTRACT_LOG)).write_text(good)
     assert house.harness("status").code == house.harness("doctor").code == 0
 
 

@@ -14,6 +14,7 @@ import pytest
 from harness.base.errors import BrokenFile, UsageFault
 from harness.mission import features
 from harness.mission.features import Feature
+from harness.state import names
 from tests.helpers import growth, mission, noted, put
 
 ALLOWED = {
@@ -167,10 +168,10 @@ def test_no_file_is_no_features(tmp_path: Path) -> None:
     """Absent and empty are different answers."""
     layout = mission(tmp_path)
     assert features.load(layout) == []
-    put(layout.features, "")
+    put(layout.path(names.FEATURES), "")
     with pytest.raises(BrokenFile, match=r"features\.json, line 1: not JSON"):
         features.load(layout)
-    put(layout.features, features.render([feature()]))
+    put(layout.path(names.FEATURES), features.render([feature()]))
     assert features.load(layout) == [feature()]
 
 

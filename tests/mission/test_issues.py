@@ -11,7 +11,7 @@ from harness.base import schema
 from harness.base.errors import BrokenFile
 from harness.mission import issues
 from harness.mission.issues import Issue
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 from tests.helpers import mission, put
 
@@ -34,7 +34,7 @@ def layout(tmp_path: Path) -> Layout:
 def test_issues_come_back_with_numbers_of_their_own(layout: Layout) -> None:
     """They keep the given order; without a file there are none."""
     assert issues.load(layout) == []
-    put(layout.issues, issues.render(issues.new([], [GIVEN, {"title": "two", "severity": "nit"}], "run-1")))
+    put(layout.path(names.ISSUES), issues.render(issues.new([], [GIVEN, {"title": "two", "severity": "nit"}], "run-1")))
     one, two = issues.load(layout)
     assert (one.id, two.id, one.by, one.state) == ("I-001", "I-002", "run-1", "open")
     assert one.asdict() | GIVEN == one.asdict()
@@ -42,14 +42,17 @@ def test_issues_come_back_with_numbers_of_their_own(layout: Layout) -> None:
 
 def test_a_known_open_title_is_not_doubled(layout: Layout) -> None:
     """Case and spaces do not matter; a closed issue may be raised again, under a new number."""
-    put(layout.issues, issues.render(issues.new([], [GIVEN], "r")))
+    put(layout.path(names.ISSUES), issues.render(issues.new([], [GIVEN], "r")))
     again = {**GIVEN, "title": " it BREAKS "}
     assert issues.render(issues.new(issues.load(layout), [again], "r")) == b""
     assert issues.render(issues.new([], [GIVEN, again], "r")).count(b"\n") == 1
     (one,) = issues.load(layout)
-    put(layout.issues, (files.read(layout.issues) or b"") + issues.state_line(one, "closed", "person"))
+    put(
+        layout.path(names.ISSUES),
+        (files.read(layout.path(names.ISSUES)) or b"") + issues.state_line(one, "closed", "person"),
+    )
     more = issues.render(issues.new(issues.load(layout), [again], "r"))
-    put(layout.issues, (files.read(layout.issues) or b"") + more)
+    put(layout.path(names.ISSUES), (files.read(layout.path(names.ISSUES)) or b"") + more)
     assert [(issue.id, issue.state) for issue in issues.load(layout)] == [("I-001", "closed"), ("I-002", "open")]
 
 
@@ -57,7 +60,7 @@ def test_a_closed_issue_stays_closed(layout: Layout) -> None:
     """A planner that saw it open and settles later does not reopen it."""
     (one,) = issues.new([], [GIVEN], "r")
     lines = [issues.state_line(one, "closed", "person", "not so"), issues.state_line(one, "planned", "r")]
-    put(layout.issues, issues.render([one]) + b"".join(lines))
+    put(layout.path(names.ISSUES), issues.render([one]) + b"".join(lines))
     assert [found.state for found in issues.load(layout)] == ["closed"]
 
 
@@ -87,7 +90,7 @@ def test_serious_ones_are_open_and_critical_or_major(layout: Layout) -> None:
 )
 def test_a_line_that_is_no_issue_is_named(layout: Layout, line: str) -> None:
     """A reported fault must not vanish."""
-    put(layout.issues, issues.render(issues.new([], [GIVEN], "r")) + line.encode() + b"\n")
+    put(layout.path(names.ISSUES), issues.render(issues.new([], [GIVEN], "r")) + line.encode() + b"\n")
     with pytest.raises(BrokenFile, match=r"issues\.jsonl, line 2: (the line is not an issue|'(id|x)' is not what)"):
         issues.load(layout)
 
@@ -95,7 +98,7 @@ def test_a_line_that_is_no_issue_is_named(layout: Layout, line: str) -> None:
 def test_two_issues_with_one_number_are_not_taken_for_one(layout: Layout) -> None:
     """Otherwise the second would be lost silently."""
     line = issues.render(issues.new([], [GIVEN], "r"))
-    put(layout.issues, line + line)
+    put(layout.path(names.ISSUES), line + line)
     with pytest.raises(BrokenFile, match="line 2: the issue I-001 exists already"):
         issues.load(layout)
 
@@ -103,7 +106,7 @@ def test_two_issues_with_one_number_are_not_taken_for_one(layout: Layout) -> Non
 def test_a_value_of_another_kind_is_named(layout: Layout) -> None:
     """A person's edit, for example, is not reported as a bug in the harness, and is found at the first read."""
     (made,) = issues.new([], [GIVEN], "r")
-    put(layout.issues, files.dump_json({**made.asdict(), "title": 5}))
+    put(layout.path(names.ISSUES), files.dump_json({**made.asdict(), "title": 5}))
     with pytest.raises(BrokenFile, match="line 1: 'title' is not what an issue has there"):
         issues.load(layout)
 
@@ -111,9 +114,9 @@ def test_a_value_of_another_kind_is_named(layout: Layout) -> None:
 def test_a_line_that_is_just_being_written_is_passed_over(layout: Layout) -> None:
     """Readers take no lock; without its newline a line does not exist yet."""
     line = issues.render(issues.new([], [GIVEN], "r"))
-    put(layout.issues, line + line[:40])
+    put(layout.path(names.ISSUES), line + line[:40])
     assert len(issues.load(layout)) == 1
-    put(layout.issues, line[:-1])
+    put(layout.path(names.ISSUES), line[:-1])
     assert issues.load(layout) == []
 
 

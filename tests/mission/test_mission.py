@@ -11,6 +11,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.mission import mission
+from harness.state import names
 from harness.state.layout import Layout
 from tests.helpers import mission as folder
 from tests.helpers import put
@@ -34,9 +35,9 @@ def test_where_there_is_no_mission_it_is_said_how_to_begin(layout: Layout) -> No
 
 def test_a_mission_comes_back(layout: Layout) -> None:
     """With or without a newline after the format."""
-    put(layout.mission, json.dumps(TOLD))
+    put(layout.path(names.MISSION), json.dumps(TOLD))
     for text in ("2", "2\n"):
-        put(layout.format, text)
+        put(layout.path(names.FORMAT), text)
         assert mission.load(layout) == mission.Mission(**TOLD)
     assert mission.exists(layout)
 
@@ -44,8 +45,8 @@ def test_a_mission_comes_back(layout: Layout) -> None:
 @pytest.mark.parametrize("text", ["3\n", "", "one", "1.0", "-1"])
 def test_an_unknown_format_is_refused(layout: Layout, text: str) -> None:
     """A newer harness or another program wrote it."""
-    put(layout.format, text)
-    put(layout.mission, json.dumps(TOLD))
+    put(layout.path(names.FORMAT), text)
+    put(layout.path(names.MISSION), json.dumps(TOLD))
     with pytest.raises(BrokenFile, match=r"format, line 1: unknown format .* reads format 2"):
         mission.load(layout)
 
@@ -62,9 +63,9 @@ def test_an_unknown_format_is_refused(layout: Layout, text: str) -> None:
 )
 def test_a_mission_that_is_none_is_named(layout: Layout, value: Any, fault: str) -> None:
     """The error has the file and every fault; with a format, an absent file is an error too."""
-    put(layout.format, "2\n")
+    put(layout.path(names.FORMAT), "2\n")
     if value is not None:
-        put(layout.mission, json.dumps(value))
+        put(layout.path(names.MISSION), json.dumps(value))
     with pytest.raises(BrokenFile, match=rf"mission\.json: not a mission's .*{fault}"):
         mission.load(layout)
 
@@ -81,7 +82,7 @@ def test_an_id_is_the_folders_slug_and_six_digits(project: str, slug: str) -> No
 
 def test_an_older_format_is_migrated_by_the_next_start(layout: Layout) -> None:
     """A reader gets an error that says so."""
-    put(layout.format, "1\n")
+    put(layout.path(names.FORMAT), "1\n")
     with pytest.raises(BrokenFile, match=r"line 1: format 1 is from an older .* next start migrates it to format 2"):
         mission.load(layout)
 

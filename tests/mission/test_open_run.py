@@ -10,14 +10,14 @@ import pytest
 from harness.base import clock
 from harness.mission import config, features, mission, roles, runs
 from harness.mission.open_run import OpenRun, Outcome, Run
-from harness.state import raw
+from harness.state import names, raw
 from harness.state.state import Changes, State
 from tests.missions import House
 
 
 def noted(house: House) -> list[str]:
     """The texts in raw.md."""
-    path = Path(house.layout.raw)
+    path = Path(house.layout.path(names.RAW))
     return [entry.text for entry in raw.entries(str(path), 0)]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.mission import order_log
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 
 GIVEN = (
@@ -23,7 +23,7 @@ def test_what_waits_is_what_has_no_result(tmp_path: Path, text: str, waiting: li
     layout = Layout(str(tmp_path))
     if text:
         files.make_folder(layout.state)
-        Path(layout.orders).write_text(text)
+        Path(layout.path(names.ORDERS)).write_text(text)
     assert [one.id for one in order_log.pending(layout)] == waiting
 
 
@@ -31,6 +31,6 @@ def test_a_line_that_is_no_order_is_named(tmp_path: Path) -> None:
     """File, line and what is wrong."""
     layout = Layout(str(tmp_path))
     files.make_folder(layout.state)
-    Path(layout.orders).write_text(GIVEN + '{"id": 1}\n')
+    Path(layout.path(names.ORDERS)).write_text(GIVEN + '{"id": 1}\n')
     with pytest.raises(BrokenFile, match=r"orders\.jsonl, line 2"):
         order_log.pending(layout)

@@ -8,6 +8,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.mission import roles
+from harness.state import names
 from harness.state.layout import Layout
 from tests.helpers import mission, put
 
@@ -42,7 +43,7 @@ def test_without_the_words_that_all_roles_share_no_role_is_started(layout: Layou
     common = tmp_path / "home/roles/common.md"
     common.unlink()
     for name in ("docs", "mine"):
-        role(layout.roles, name)
+        role(layout.path(names.ROLES), name)
         with pytest.raises(BrokenFile, match=r"roles/common\.md: the text shared by all roles is missing\. Restore it"):
             roles.load(layout, name)
     common.write_text("")
@@ -53,7 +54,7 @@ def test_everything_that_front_matter_may_say_is_read(layout: Layout) -> None:
     """A closed set of keys, and every value of `reads`."""
     reads = ", ".join(roles.READS)
     role(
-        layout.roles,
+        layout.path(names.ROLES),
         "all",
         f"name: all\nsummary: s\nreads: [{reads}]\nagent: [a, b]\nminutes: 0.5\nidle_minutes: 2\njudges: true\n"
         "agent_optional: true\n",
@@ -67,25 +68,25 @@ def test_the_missions_own_role_wins(layout: Layout) -> None:
     """It wins over a cached role of ours; when it is removed, ours is back."""
     for _ in range(2):
         assert roles.load(layout, "docs").words == "words\n"
-    role(layout.roles, "docs", words="my words\n")
+    role(layout.path(names.ROLES), "docs", words="my words\n")
     found = roles.load(layout, "docs")
-    assert (found.words, found.path) == ("my words\n", f"{layout.roles}/docs.md")
-    Path(layout.roles, "docs.md").unlink()
+    assert (found.words, found.path) == ("my words\n", f"{layout.path(names.ROLES)}/docs.md")
+    Path(layout.path(names.ROLES), "docs.md").unlink()
     assert roles.load(layout, "docs").words == "words\n"
 
 
 def test_a_changed_role_is_read_again(layout: Layout) -> None:
     """This holds whatever the cache still has."""
     for words in ("one", "two", "one"):
-        role(layout.roles, "docs", words=words)
+        role(layout.path(names.ROLES), "docs", words=words)
         assert roles.load(layout, "docs").words == words
 
 
 def test_known_roles_have_both_files(layout: Layout) -> None:
     """common.md is not a role; the mission's own roles count."""
-    role(layout.roles, "mine")
-    put(f"{layout.roles}/words-only.md", "x")
-    put(f"{layout.roles}/script_only.py", "")
+    role(layout.path(names.ROLES), "mine")
+    put(f"{layout.path(names.ROLES)}/words-only.md", "x")
+    put(f"{layout.path(names.ROLES)}/script_only.py", "")
     assert roles.known(layout) == ["docs", "mine"]
 
 
@@ -98,7 +99,7 @@ def test_an_unknown_role_is_answered_with_the_known_ones(layout: Layout, name: s
 
 def test_words_without_a_script_are_no_role(layout: Layout) -> None:
     """The error says which file is missing."""
-    put(f"{layout.roles}/half.md", f"---\n{HEAD.replace('docs', 'half')}---\n")
+    put(f"{layout.path(names.ROLES)}/half.md", f"---\n{HEAD.replace('docs', 'half')}---\n")
     with pytest.raises(UsageFault, match=r"half\.md but no .*half\.py"):
         roles.load(layout, "half")
 
@@ -126,14 +127,14 @@ def test_words_without_a_script_are_no_role(layout: Layout) -> None:
 )
 def test_a_malformed_role_is_named_with_its_line(layout: Layout, head: str, line: int, fault: str) -> None:
     """The error names its file too."""
-    put(f"{layout.roles}/docs.md", f"---\n{head}---\nname: not this line\nreads: nor this\n")
+    put(f"{layout.path(names.ROLES)}/docs.md", f"---\n{head}---\nname: not this line\nreads: nor this\n")
     with pytest.raises(BrokenFile, match=rf"roles/docs\.md, line {line}: .*{fault}"):
         roles.load(layout, "docs")
 
 
 def test_a_role_without_front_matter_is_malformed(layout: Layout) -> None:
     """The words alone do not say what it reads."""
-    put(f"{layout.roles}/docs.md", "words\n")
+    put(f"{layout.path(names.ROLES)}/docs.md", "words\n")
     with pytest.raises(BrokenFile, match=r"docs\.md, line 1: the front matter lacks 'name'"):
         roles.load(layout, "docs")
 

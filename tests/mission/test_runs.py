@@ -12,7 +12,7 @@ import pytest
 from harness.base.errors import BrokenFile, UsageFault
 from harness.mission import receipts, runs
 from harness.mission.runs import RunContext, RunResult, Totals
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 from tests.crash import end, start
 from tests.helpers import mission, put
@@ -55,7 +55,7 @@ def finish(layout: Layout, one: RunResult) -> RunResult:
     put(where.prompt, "words")
     sealed = one.replace(seal=runs.seal(where))
     put(where.result, files.dump_json(sealed.asdict()))
-    files.add_line(layout.run_log, files.dump_json(sealed.asdict()))
+    files.add_line(layout.path(names.RUN_LOG), files.dump_json(sealed.asdict()))
     return sealed
 
 
@@ -92,7 +92,7 @@ ODD: list[dict[str, Any]] = [
 def test_a_field_of_a_wrong_kind_is_named_with_its_line(layout: Layout, odd: dict[str, Any]) -> None:
     """It is not reported later as a bug in the harness; for the run log and for result.json."""
     one = finish(layout, result())
-    files.add_line(layout.run_log, files.dump_json({**one.asdict(), **odd}))
+    files.add_line(layout.path(names.RUN_LOG), files.dump_json({**one.asdict(), **odd}))
     with pytest.raises(BrokenFile, match=rf"runs\.jsonl, line 2: '{next(iter(odd))}"):
         next(runs.finished(layout))
     put(layout.run(one.run).result, files.dump_json({**one.asdict(), **odd}))
@@ -124,8 +124,8 @@ def test_runs_that_start_at_once_get_folders_of_their_own(layout: Layout) -> Non
         put(where.context, name)
 
     assert [end(child) for child in [start(take) for _ in range(8)]] == [0] * 8
-    assert len(files.names(layout.runs)) == 8
-    assert all(files.read_text(layout.run(name).context) == name for name in files.names(layout.runs))
+    assert len(files.names(layout.path(names.RUNS))) == 8
+    assert all(files.read_text(layout.run(name).context) == name for name in files.names(layout.path(names.RUNS)))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_the_counters_start_again_where_a_person_has_answered(layout: Layout) ->
     totals = runs.Totals(runs=1, seconds=2.0, since_green=5, rejected=2)
     finish(layout, result("1-worker", totals=totals.asdict()))
     assert runs.totals(layout).since_green == 5
-    files.add_line(layout.answers, files.dump_json(ANSWER))
+    files.add_line(layout.path(names.ANSWERS), files.dump_json(ANSWER))
     assert (runs.answered(layout), [one.asdict() for one in runs.answers(layout)]) == ("1-worker", [ANSWER])
     assert runs.totals(layout) == totals.replace(since_green=0, rejected=0)
     finish(layout, result("2-worker", totals=totals.replace(runs=2).asdict()))
@@ -206,13 +206,13 @@ def test_the_counters_start_again_where_a_person_has_answered(layout: Layout) ->
 @pytest.mark.parametrize("row", [b"[]", b"{", b"null", b'{"at":"x"}', files.dump_json({**ANSWER, "after": 5})[:-1]])
 def test_a_line_that_is_no_answer_is_named(layout: Layout, row: bytes) -> None:
     """The error has file, line and remedy; a line that a power cut tore is skipped."""
-    put(layout.answers, files.dump_json(ANSWER) + row + b"\n")
+    put(layout.path(names.ANSWERS), files.dump_json(ANSWER) + row + b"\n")
     with pytest.raises(
         BrokenFile,
         match=r"answers\.jsonl, line 2: (the line is not|'after' is not what) a person's answer.* Remove that line",
     ):
         runs.answers(layout)
-    put(layout.answers, files.dump_json(ANSWER) + row)
+    put(layout.path(names.ANSWERS), files.dump_json(ANSWER) + row)
     assert runs.answered(layout) == "1-worker"
 
 
@@ -230,9 +230,9 @@ def test_an_open_run_is_dead_when_nobody_holds_its_lock(layout: Layout) -> None:
 
 def test_the_books_are_read_from_their_end(layout: Layout) -> None:
     """It is read only as far as needed: an old broken line does no harm, a torn last one is skipped."""
-    put(layout.run_log, "broken\n")
+    put(layout.path(names.RUN_LOG), "broken\n")
     made = [finish(layout, result(f"{number}-worker")) for number in range(3)]
-    files.add_line(layout.run_log, b'{"torn')
+    files.add_line(layout.path(names.RUN_LOG), b'{"torn')
     books = runs.finished(layout)
     assert [next(books) for _ in range(3)] == made[::-1]
     with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 1: the line is not a finished run: b'broken'"):
@@ -243,7 +243,7 @@ def test_the_books_are_read_from_their_end(layout: Layout) -> None:
 def test_a_line_that_is_no_run_is_named(layout: Layout, line: str) -> None:
     """The error has its number in the file, counted from the start."""
     finish(layout, result())
-    files.add_line(layout.run_log, os.fsencode(line) + b"\n")
+    files.add_line(layout.path(names.RUN_LOG), os.fsencode(line) + b"\n")
     with pytest.raises(BrokenFile) as caught:
         next(runs.finished(layout))
     assert caught.value.line == 2
@@ -304,7 +304,7 @@ def test_tampering_with_a_finished_run_is_found(layout: Layout, name: str, data:
 def test_a_removed_run_and_a_changed_line_break_the_seal_too(layout: Layout) -> None:
     """Each is named."""
     finish(layout, result("1-worker"))
-    files.add_line(layout.run_log, files.dump_json(result("2-worker", seal="0" * 64).asdict()))
+    files.add_line(layout.path(names.RUN_LOG), files.dump_json(result("2-worker", seal="0" * 64).asdict()))
     assert runs.broken_seals(layout, 9) == ["2-worker"]
 
 
@@ -342,7 +342,7 @@ def test_what_an_older_version_wrote_is_read(layout: Layout) -> None:
     sealed = made.replace(seal=runs.seal(where))
     line = files.dump_json({name: value for name, value in sealed.asdict().items() if name not in NEWER})
     put(where.result, line)
-    put(layout.run_log, line)
+    put(layout.path(names.RUN_LOG), line)
     assert runs.result(layout, made.run) == sealed.replace(until=0, agents=[])
     assert next(runs.finished(layout)) == sealed.replace(until=0, agents=[])
     assert runs.context(layout, made.run) == context(made.run).replace(dirty={})

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.notice import _notices, hooks
+from harness.state import names
 from tests.missions import CHECKOUT, House, until
 
 RUN_SH = str(CHECKOUT / "run.sh")
@@ -99,7 +100,7 @@ def test_a_run_that_died_is_reported_by_the_next(house: House) -> None:
     house.role("worker", "F-001")
     house.script("worker", {"sleep": 60})
     role = house.begin_role("worker", "F-002")
-    until(lambda: len(list(Path(house.layout.runs).glob("*/stream.jsonl"))) == 2)
+    until(lambda: len(list(Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))) == 2)
     os.kill(role.pid, signal.SIGKILL)
     role.wait()
     house.role("validator", "F-001")

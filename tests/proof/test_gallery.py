@@ -15,6 +15,7 @@ import pytest
 
 from harness.commands import why
 from harness.mission import contract_log, mission, receipts
+from harness.state import names
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, Done, House, surroundings, tagged
 from tests.proof.cheats import CHEATS, UNCONFINED, Cheat
@@ -51,10 +52,14 @@ class Played:
         layout, ran = self.house.layout, self.house.ran()
         said = [self.ended.out, self.ended.err]
         said += [str(self.house.result(row["run"])["reason"]) for row in ran]
-        said += [path.read_text() for path in Path(layout.runs).glob("*/stderr.log")]
+        said += [path.read_text() for path in Path(layout.path(names.RUNS)).glob("*/stderr.log")]
         for receipt in self.receipts():
             said += [f"{receipt.claim} {receipt.phase} {receipt.verdict}", *receipt.notes]
-        said += [path.read_text() for path in map(Path, (layout.raw, layout.archive, layout.issues)) if path.exists()]
+        said += [
+            path.read_text()
+            for path in map(Path, (layout.path(names.RAW), layout.path(names.ARCHIVE), layout.path(names.ISSUES)))
+            if path.exists()
+        ]
         features = {row["feature"] for row in ran if row["role"] == "validator" and row["feature"]}
         said += [line for name in sorted(features) for line in why.explain(layout, name)]
         said += why.explain(layout, "setup") if "setup" in contract_log.changed(contract_log.load(layout)) else []
@@ -78,7 +83,7 @@ def play(cheat: Cheat, folder: Path, env: Mapping[str, str] = {}) -> Played:
     assert begun.code == 0, begun
     for name in ("my project/.git/hooks", "my project/.harness/roles", "home/.config/git", "home/.config/autostart"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    Path(house.layout.config).write_text(f"{cheat.config}\n[limits]\nmax_runs = {cheat.runs}\n")
+    Path(house.layout.path(names.CONFIG)).write_text(f"{cheat.config}\n[limits]\nmax_runs = {cheat.runs}\n")
     return Played(house, house.run([run_sh]))
 
 

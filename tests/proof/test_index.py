@@ -18,6 +18,7 @@ from harness.mission.contract import Check, Claim
 from harness.mission.receipts import Receipt
 from harness.proof import index
 from harness.proof.index import ClaimStatus
+from harness.state import names
 from harness.state.layout import Layout
 from tests.helpers import mission, put
 from tests.planned import claim
@@ -43,7 +44,7 @@ def receipt(exit_code: int | None = 0, command: str = CHECK.run, name: str = "VA
 def ran(layout: Layout, run_id: str, *found: Receipt, verdict: str = "red", accepted: bool = False) -> None:
     """A finished run with these receipts, by default a validator's."""
     put(layout.run(run_id).receipts, receipts.render(list(found)))
-    with open(layout.run_log, "ab") as books:
+    with open(layout.path(names.RUN_LOG), "ab") as books:
         books.write(json.dumps({"run": run_id, "verdict": verdict, "accepted": accepted}).encode() + b"\n")
 
 
@@ -119,10 +120,10 @@ def test_a_torn_cache_is_an_absent_one(layout: Layout, text: str) -> None:
 def test_a_run_log_that_became_shorter_is_read_from_the_start(layout: Layout) -> None:
     """A restored snapshot: entries of lost runs do not count."""
     ran(layout, "r-1", receipt(1))
-    size = os.path.getsize(layout.run_log)
+    size = os.path.getsize(layout.path(names.RUN_LOG))
     ran(layout, "r-2", receipt(0))
     assert standing(layout).word == "proven"
-    os.truncate(layout.run_log, size)
+    os.truncate(layout.path(names.RUN_LOG), size)
     assert standing(layout).word == "unproven"
 
 
@@ -132,9 +133,9 @@ def test_books_that_became_other_ones_are_read_anew(layout: Layout) -> None:
     ran(layout, "r-2", receipt(0))
     put(layout.run("r-3").receipts, receipts.render([receipt(1)]))
     assert standing(layout).word == "proven"
-    before = Path(layout.run_log).read_bytes()
+    before = Path(layout.path(names.RUN_LOG)).read_bytes()
     for after in (before.replace(b"r-2", b"r-3"), before.replace(b"r-2", b"r-3") + before, before[1:-1] + b"\n{}\n"):
-        Path(layout.run_log).write_bytes(after)
+        Path(layout.path(names.RUN_LOG)).write_bytes(after)
         if after.startswith(b"{"):
             assert {key: trail.asdict() for key, trail in index.load(layout).items()} == fresh(layout)
         else:
@@ -146,10 +147,10 @@ def test_a_torn_last_line_of_the_run_log_waits_for_its_end(layout: Layout) -> No
     """It is neither used nor skipped for ever."""
     ran(layout, "r-1", receipt(1))
     put(layout.run("r-2").receipts, receipts.render([receipt(0)]))
-    with open(layout.run_log, "ab") as books:
+    with open(layout.path(names.RUN_LOG), "ab") as books:
         books.write(b'{"verdict": "", "accepted": true, "run": "r-')
     assert standing(layout).word == "unproven"
-    with open(layout.run_log, "ab") as books:
+    with open(layout.path(names.RUN_LOG), "ab") as books:
         books.write(b'2"}\n')
     assert standing(layout).word == "proven"
 
@@ -158,7 +159,7 @@ def test_a_torn_last_line_of_the_run_log_waits_for_its_end(layout: Layout) -> No
 def test_a_line_of_the_run_log_that_is_no_run_is_named(layout: Layout, line: str) -> None:
     """However old it is: its proof must not vanish silently."""
     ran(layout, "r-1", receipt(1))
-    with open(layout.run_log, "a") as books:
+    with open(layout.path(names.RUN_LOG), "a") as books:
         books.write(line + "\n")
     ran(layout, "r-2", receipt(0))
     with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 2: the line is not a finished run"):
@@ -271,7 +272,7 @@ def test_what_a_persons_new_check_said_counts_like_a_runs(
     entry = contract_log.ContractChange(
         verb="change", claim="VAL-1", why="", by="person", old=ONE, new=ONE, fired=found
     )
-    put(layout.contract_log, contract_log.render([entry]))
+    put(layout.path(names.CONTRACT_LOG), contract_log.render([entry]))
     ran(layout, "r-1", receipt(0, tree=tree))
     assert standing(layout).word == word
     assert standing(layout).red == next(([one.by, one.head, one.at] for one in found if not one.green), [])
@@ -292,9 +293,9 @@ def test_a_flaky_result_is_red_and_green_at_the_same_tree(layout: Layout) -> Non
 def closed(layout: Layout, run_id: str, *found: Receipt) -> None:
     """A finished run with a run digest over its files."""
     ran(layout, run_id, *found)
-    lines = Path(layout.run_log).read_text().splitlines()
+    lines = Path(layout.path(names.RUN_LOG)).read_text().splitlines()
     lines[-1] = json.dumps({**json.loads(lines[-1]), "seal": runs.seal(layout.run(run_id))})
-    Path(layout.run_log).write_text("\n".join(lines) + "\n")
+    Path(layout.path(names.RUN_LOG)).write_text("\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("indexed", [True, False], ids=["it was read before", "nobody read it yet"])
@@ -348,7 +349,7 @@ def logged(layout: Layout, verb: str, old: Claim | None, new: Claim | str | None
         return schema.plain(one) if isinstance(one, Claim) else one
 
     row = {"at": "t", "by": "r", "verb": verb, "claim": "VAL-1", "why": "w", "old": plain(old), "new": plain(new)}
-    with open(layout.contract_log, "ab") as log:
+    with open(layout.path(names.CONTRACT_LOG), "ab") as log:
         log.write(json.dumps(row).encode() + b"\n")
 
 
@@ -394,7 +395,7 @@ def test_a_manual_claim_is_manual_and_accepted_by_a_persons_decision(layout: Lay
 def test_an_adversarial_check_weakens_nothing(layout: Layout) -> None:
     """Anyone may add a check."""
     row = {"at": "t", "by": "r", "verb": "aim", "claim": "VAL-1", "why": "w", "old": None, "new": CHECK.asdict()}
-    put(layout.contract_log, json.dumps(row) + "\n")
+    put(layout.path(names.CONTRACT_LOG), json.dumps(row) + "\n")
     assert contract_log.weakened(contract_log.load(layout)) == set()
 
 

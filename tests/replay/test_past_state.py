@@ -27,7 +27,7 @@ def test_the_state_before_each_run_is_made_again_byte_for_byte(house: House) -> 
     """Also what a person changed by hand, and the notes and orders between two runs."""
     before = {}
     for feature in ("F-001", "F-002"):
-        Path(house.layout.summary).write_text(f"## Lessons\n- as of {feature}\n")
+        Path(house.layout.path(names.SUMMARY)).write_text(f"## Lessons\n- as of {feature}\n")
         house.program("note", f"before {feature}")
         house.program("feature", "set", "F-002", "priority=3")
         now = state_of(house)

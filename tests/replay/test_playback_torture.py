@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.state import names
 from harness.state.layout import Layout
 from tests.missions import CHECKOUT, House
 from tests.planned import reply
@@ -200,7 +201,7 @@ def other_patch(house: House) -> None:
     house.git("-C", forged, "rm", "-q", "more.bin")
     house.git("-C", forged, "commit", "-q", "--amend", "-m", "forged")
     new = house.git("-C", forged, "rev-parse", "HEAD")
-    for path in (Path(house.layout.run_log), Path(house.layout.run(nth(house, 1)).result)):
+    for path in (Path(house.layout.path(names.RUN_LOG)), Path(house.layout.run(nth(house, 1)).result)):
         path.write_text(path.read_text().replace(old, new))
 
 

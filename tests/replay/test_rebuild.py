@@ -16,6 +16,7 @@ import pytest
 
 from harness.base import encoding
 from harness.replay import rebuild
+from harness.state import names
 from harness.state.layout import Layout
 from tests.crash import sampled
 from tests.formats.golden import PLACE, place
@@ -50,7 +51,12 @@ def test_a_prompt_is_rebuilt_after_all_it_was_made_of_has_changed(ran: tuple[Hou
     """Role, memory, spec, queue and code: the objects alone count. Exit code 0, and --prompt prints the exact bytes."""
     house, run_id = ran
     sent = Path(house.layout.run(run_id).prompt).read_text()
-    for path in (house.layout.summary, house.layout.spec, house.layout.features, house.layout.contract):
+    for path in (
+        house.layout.path(names.SUMMARY),
+        house.layout.path(names.SPEC),
+        house.layout.path(names.FEATURES),
+        house.layout.path(names.CONTRACT),
+    ):
         Path(path).write_text("# other\n")
     house.role_files("worker")
     house.write("SPEC.md", "other\n")

@@ -9,6 +9,7 @@ from harness.base import clock
 from harness.git import repository
 from harness.replay._records import Records
 from harness.replay._replica import Replica
+from harness.state import names
 from harness.state.layout import identity_folder, state_home
 from tests.missions import House
 
@@ -25,11 +26,17 @@ def test_everything_that_this_process_reaches_is_below_one_folder(house: House) 
     before = dict(os.environ)
     with replica(house) as copy:
         folder = copy.folder
-        places = (copy.layout.project, copy.layout.state, state_home(), identity_folder(), os.environ[clock.RECORDED])
+        places = (
+            copy.layout.folders.project,
+            copy.layout.state,
+            state_home(),
+            identity_folder(),
+            os.environ[clock.RECORDED],
+        )
         assert all(place.startswith(folder + "/") for place in places)
         assert not Path(copy.top, ".git/config").read_text().count("remote")
-        assert b"example.invalid" not in Path(copy.layout.git_record).read_bytes()
-        assert Path(copy.layout.asked_spec).read_text() == house.read("spec.md")
+        assert b"example.invalid" not in Path(copy.layout.path(names.GIT_RECORD)).read_bytes()
+        assert Path(copy.layout.folders.asked_spec).read_text() == house.read("spec.md")
         assert clock.now() == clock.seconds_of(copy.mission.created)
     assert (dict(os.environ), os.path.exists(folder)) == (before, False)
 
@@ -69,9 +76,9 @@ def test_the_configuration_and_edits_by_hand_are_as_each_run_found_them(house: H
         for past, number in zip(copy.records.runs, (11, 12), strict=True):
             copy.edits(past, copy.records.runs[past.behind - 1] if past.behind else None)
             assert copy.configure_as(past)
-            assert f"curate_after = {number}" in Path(copy.layout.config).read_text()
-        assert '"id":"F-001"' in Path(copy.layout.features).read_text()
+            assert f"curate_after = {number}" in Path(copy.layout.path(names.CONFIG)).read_text()
+        assert '"id":"F-001"' in Path(copy.layout.path(names.FEATURES)).read_text()
         assert copy.missing == []
     with Replica(Records(house.layout, house.layout), b"[limits]\n") as copy:
         assert copy.configure_as(copy.records.runs[0])
-        assert Path(copy.layout.config).read_bytes() == b"[limits]\n"
+        assert Path(copy.layout.path(names.CONFIG)).read_bytes() == b"[limits]\n"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.base import clock
-from harness.state import raw
+from harness.state import names, raw
 from tests.missions import House
 
 
@@ -36,8 +36,8 @@ def test_what_an_agent_said_is_found_as_it_was_said_and_not_as_it_is_escaped(hou
 
 def test_prompts_memory_and_identity_are_places_of_their_own(house: House) -> None:
     """Each alone, and all without --in."""
-    Path(house.layout.spec).write_text("# Zebra one\n")
-    Path(house.layout.summary).write_text("## Lessons\n\n- [2026-04-24] zebra two (F-001)\n")
+    Path(house.layout.path(names.SPEC)).write_text("# Zebra one\n")
+    Path(house.layout.path(names.SUMMARY)).write_text("## Lessons\n\n- [2026-04-24] zebra two (F-001)\n")
     house.harness("note", "zebra three")
     house.identity.mkdir(exist_ok=True)
     (house.identity / "worker.md").write_text("- [2026-04-24] zebra four\n")
@@ -82,7 +82,7 @@ def test_memory_is_ranked_and_archived_notes_count(house: House) -> None:
     """Best first; a compacted note is found in the archive."""
     entry = "[2026-04-24T10:05:12Z] worker F-001 TRICK: okapi okapi okapi"
     row = {"seq": 0, "entry": entry, "disposition": "item", "target": "", "run": "r-1"}
-    Path(house.layout.archive).write_text(json.dumps(row) + "\n")
+    Path(house.layout.path(names.ARCHIVE)).write_text(json.dumps(row) + "\n")
     raw.append(house.layout, "worker", "F-002", [("AVOID", "an okapi in a long line of many other words")])
     found = value(house, "okapi", "--in", "raw")["memory"]
     assert [hit["file"] for hit in found] == ["memory/archive.jsonl", "memory/raw.md"]

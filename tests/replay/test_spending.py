@@ -12,7 +12,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.mission.usage import reported
 from harness.replay import spending
-from harness.state import files
+from harness.state import files, names
 from tests.missions import House
 
 
@@ -25,7 +25,7 @@ def line(house: House) -> dict[str, Any]:
 
 def books(house: House, *lines: dict[str, Any]) -> None:
     """Write a run log with exactly these lines."""
-    Path(house.layout.run_log).write_bytes(b"".join(files.dump_json(line) for line in lines))
+    Path(house.layout.path(names.RUN_LOG)).write_bytes(b"".join(files.dump_json(line) for line in lines))
 
 
 def used(line: dict[str, Any], uncounted: int = 0, **values: Any) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def test_the_first_runs_of_an_older_version_are_read(house: House, line: dict[st
 
 def test_a_broken_line_ends_it_with_65(house: House, line: dict[str, Any]) -> None:
     """Half of a run log gives no sum."""
-    Path(house.layout.run_log).write_bytes(b"broken\n" + files.dump_json(line))
+    Path(house.layout.path(names.RUN_LOG)).write_bytes(b"broken\n" + files.dump_json(line))
     with pytest.raises(BrokenFile, match=r"runs\.jsonl, line 1"):
         spending.spending(house.layout)
     assert house.harness("usage").code == house.harness("usage", "--json").code == 65

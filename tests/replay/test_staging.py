@@ -16,7 +16,7 @@ from harness.process import confine
 from harness.process.confine import BUBBLEWRAP
 from harness.replay import _staging
 from harness.replay.resends import state_at_run
-from harness.state import objects
+from harness.state import names, objects
 from tests.missions import CHECKOUT, House
 
 SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n```'}
@@ -33,7 +33,9 @@ def staged(house: House, run_id: str, folder: Path) -> _staging.Stage:
 def git(stage: _staging.Stage, *words: str) -> str:
     """What git says in the clone."""
     words = ("git", "-c", "safe.directory=*", *words)
-    return subprocess.run(words, cwd=stage.place.layout.top, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        words, cwd=stage.place.layout.folders.top, capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def test_the_clone_has_what_was_there_and_nothing_later(house: House, tmp_path: Path) -> None:
@@ -101,8 +103,8 @@ def test_a_mission_that_was_moved_has_its_paths_rewritten(house: House, tmp_path
     assert old not in text and stage.place.layout.state in text and stage.place.tree in text
     assert text.split("## Runtime context")[0] == before.split("## Runtime context")[0]
     assert (
-        f"HARNESS_PROJECT={encoding.shell_word(stage.place.layout.project)}"
-        in Path(stage.place.layout.shim).read_text()
+        f"HARNESS_PROJECT={encoding.shell_word(stage.place.layout.folders.project)}"
+        in Path(stage.place.layout.path(names.SHIM)).read_text()
     )
     assert os.readlink(f"{stage.place.tree}/.harness") == stage.place.layout.state
 

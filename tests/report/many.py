@@ -14,7 +14,7 @@ from harness.mission.features import Feature
 from harness.mission.receipts import Receipt
 from harness.mission.runs import RunContext, RunResult, Totals
 from harness.mission.usage import Usage
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 
 ROLES = ("planner", "worker", "validator", "curator")
@@ -42,12 +42,12 @@ def mission(layout: Layout, count: int) -> None:
             for _ in range(5):
                 row = {"entry": entry, "disposition": chance.choice(("kept", "promoted", "merged", "dropped"))}
                 rows.append(ArchiveEntry(seq=len(rows), target="MEMORY.md", run=made.run, lesson=len(rows), **row))
-    Path(layout.run_log).write_bytes(b"".join(log))
-    Path(layout.features).write_bytes(features.render(queue))
-    files.replace_quickly(layout.archive, b"".join(map(archive.render, rows)))
-    files.replace_quickly(layout.memory, ("## Lessons\n" + LESSON * 150).encode())
+    Path(layout.path(names.RUN_LOG)).write_bytes(b"".join(log))
+    Path(layout.path(names.FEATURES)).write_bytes(features.render(queue))
+    files.replace_quickly(layout.path(names.ARCHIVE), b"".join(map(archive.render, rows)))
+    files.replace_quickly(layout.path(names.MEMORY), ("## Lessons\n" + LESSON * 150).encode())
     folded = {"generation": count // 4, "first_seq": max(len(rows) - 10, 0), "folded": len(rows)}
-    files.replace_quickly(layout.curated, files.dump_json(folded))
+    files.replace_quickly(layout.path(names.CURATED), files.dump_json(folded))
 
 
 def _run(layout: Layout, at: int, role: str, feature: str, chance: random.Random) -> RunResult:
@@ -57,7 +57,7 @@ def _run(layout: Layout, at: int, role: str, feature: str, chance: random.Random
     paths = layout.run(run_id)
     red = role == "validator" and chance.random() < 0.35
     Path(paths.folder).mkdir(parents=True)
-    tree = f"{layout.project}/tree-{at % LANES + 1}"
+    tree = f"{layout.folders.project}/tree-{at % LANES + 1}"
     _context(paths.context, run_id, role, feature, began, tree)
     if role == "validator":
         fired = [

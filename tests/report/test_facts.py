@@ -8,7 +8,7 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.report import _facts, _page
-from harness.state import files
+from harness.state import files, names
 from tests.missions import House
 from tests.report import many
 
@@ -60,7 +60,7 @@ def test_a_broken_file_is_named_and_the_rest_is_shown(house: House, name: str) -
 def test_a_torn_last_line_is_named(house: House) -> None:
     """A run that is half written is not silently missing."""
     many.mission(house.layout, 4)
-    with Path(house.layout.run_log).open("ab") as file:
+    with Path(house.layout.path(names.RUN_LOG)).open("ab") as file:
         file.write(b'{"run":"17')
     assert [fault for fault in _facts.gather(house.layout).faults if "torn" in fault]
 
@@ -93,8 +93,8 @@ def test_a_run_that_a_person_removed_is_no_fault(house: House) -> None:
 def test_a_run_that_is_not_in_the_log_is_there_too(house: House) -> None:
     """Under way, or lost."""
     many.mission(house.layout, 4)
-    lines = Path(house.layout.run_log).read_bytes().split(b"\n")
-    Path(house.layout.run_log).write_bytes(b"\n".join(lines[:-2]) + b"\n")
+    lines = Path(house.layout.path(names.RUN_LOG)).read_bytes().split(b"\n")
+    Path(house.layout.path(names.RUN_LOG)).write_bytes(b"\n".join(lines[:-2]) + b"\n")
     found = _facts.gather(house.layout)
     assert [one.state for one in found.unfinished] == ["not in the run log"]
     assert f"run-{found.unfinished[0].run}" in _page.render(found).decode()
@@ -102,11 +102,11 @@ def test_a_run_that_is_not_in_the_log_is_there_too(house: House) -> None:
 
 def test_questions_to_a_person_are_found(house: House) -> None:
     """The open escalation, checkpoints, and what was answered, with its time."""
-    Path(house.layout.escalation).write_text("---\nkind: stuck\n---\nWhat now?\n")
-    Path(house.layout.checkpoints).mkdir(exist_ok=True)
-    Path(house.layout.checkpoints, "look.md").write_text("Look at it.\n")
-    Path(house.layout.escalations).mkdir(exist_ok=True)
-    Path(house.layout.escalations, "1777000000-plan.md").write_text("---\nkind: plan\n---\nNo plan.\n")
+    Path(house.layout.path(names.ESCALATION)).write_text("---\nkind: stuck\n---\nWhat now?\n")
+    Path(house.layout.path(names.CHECKPOINTS)).mkdir(exist_ok=True)
+    Path(house.layout.path(names.CHECKPOINTS), "look.md").write_text("Look at it.\n")
+    Path(house.layout.path(names.ESCALATIONS)).mkdir(exist_ok=True)
+    Path(house.layout.path(names.ESCALATIONS), "1777000000-plan.md").write_text("---\nkind: plan\n---\nNo plan.\n")
     found = _facts.gather(house.layout).asked
     assert [(one.kind, one.at) for one in found] == [
         ("stuck", ""),

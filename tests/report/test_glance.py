@@ -16,7 +16,7 @@ from harness.base import clock
 from harness.decision import checkpoints
 from harness.mission import config
 from harness.report.glance import Glance, Watcher
-from harness.state import files
+from harness.state import files, names
 from tests.decision.test_red_claims import done as sweep
 from tests.missions import CHECKOUT, House, differences, listing, until
 from tests.report import many
@@ -52,7 +52,7 @@ def change_last(house: House, **changed: object) -> None:
     """Change the last line of the run log."""
     rows = house.ran()
     rows[-1] |= changed
-    Path(house.layout.run_log).write_bytes(b"".join(map(files.dump_json, rows)))
+    Path(house.layout.path(names.RUN_LOG)).write_bytes(b"".join(map(files.dump_json, rows)))
 
 
 def slow_run(house: House) -> None:
@@ -183,13 +183,13 @@ def test_how_it_stands_is_a_sentence(house: House) -> None:
     house.harness("stop")
     assert "stopped" in look(house).state
     house.harness("resume")
-    Path(house.layout.escalation).write_text("---\nkind: stuck\n---\nWhat now?\n")
+    Path(house.layout.path(names.ESCALATION)).write_text("---\nkind: stuck\n---\nWhat now?\n")
     assert (look(house).word, look(house).state) == ("ask", "a person is needed: stuck")
-    Path(house.layout.escalation).unlink()
-    Path(house.layout.checkpoints).mkdir(exist_ok=True)
-    Path(house.layout.checkpoints, "plan.md").write_text("Read it.\n")
+    Path(house.layout.path(names.ESCALATION)).unlink()
+    Path(house.layout.path(names.CHECKPOINTS)).mkdir(exist_ok=True)
+    Path(house.layout.path(names.CHECKPOINTS), "plan.md").write_text("Read it.\n")
     assert look(house).state == "a person is needed: checkpoint plan"
-    Path(house.layout.checkpoints, "plan.md").unlink()
+    Path(house.layout.path(names.CHECKPOINTS), "plan.md").unlink()
     many.mission(house.layout, 4)
     house.config('agent = "scripted"', "[limits]", "max_runs = 4")
     assert look(house).state.startswith("a cap is reached: runs 4 of 4")
@@ -220,7 +220,7 @@ def test_a_checkpoint_that_is_due_is_said_and_nobody_is_told_to_start(house: Hou
         house.layout, config.load(house.layout), [house.feature()], found.totals.cost_usd, swept=True
     )
     denied = checkpoints.line(at=house.ran()[-1]["at"], by="me", state="denied", name="look", cause=asks.all[0].cause)
-    with Path(house.layout.checkpoint_log).open("ab") as log:
+    with Path(house.layout.path(names.CHECKPOINT_LOG)).open("ab") as log:
         log.write(denied)
     found = watcher.look()
     assert (found.word, found.state) == ("halt", "nothing runs; to go on, start run.sh")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.report import _facts, _page
+from harness.state import names
 from tests import browser
 from tests.missions import House
 from tests.report import many
@@ -97,7 +98,7 @@ def test_text_of_agents_stays_text(house: House) -> None:
     house.harness("issue", HOSTILE)
     house.harness("steer", HOSTILE)
     house.work({"note": f"a {HOSTILE}"}, {"say": HOSTILE})
-    Path(house.layout.escalation).write_text(f"---\nkind: stuck\n---\n{HOSTILE}\n")
+    Path(house.layout.path(names.ESCALATION)).write_text(f"---\nkind: stuck\n---\n{HOSTILE}\n")
     house.harness("feature", "set", "F-001", "--title", HOSTILE)
     text = rendered(house)
     assert strict(house).tags.isdisjoint({"img"})
@@ -131,7 +132,7 @@ def test_a_browser_shows_it_and_the_keyboard_reaches_every_run(house: House) -> 
     """No complaint on the console, no request but the page itself, no sideways scrolling on a phone."""
     many.mission(house.layout, 24)
     assert house.harness("report").code == 0
-    url = Path(house.layout.report).as_uri()
+    url = Path(house.layout.path(names.REPORT)).as_uri()
     with browser.Page(width=390) as shown:
         shown.open(url)
         assert shown.value("document.documentElement.scrollWidth") <= 390

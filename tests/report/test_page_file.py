@@ -9,6 +9,7 @@ import pytest
 from harness.base.errors import UsageFault
 from harness.mission import mission
 from harness.report import page_file
+from harness.state import names
 from harness.state.layout import Layout
 from tests.missions import House, differences, listing
 from tests.report import many
@@ -21,7 +22,7 @@ def test_it_goes_beside_the_state_and_changes_nothing_else(house: House) -> None
     first = page_file.write(house.layout, "", "")
     second = page_file.write(house.layout, "", "")
     assert differences(before, listing(house.project, ".harness/cache")) == [".harness/report.html"]
-    assert (first.path, second.runs, second.faults) == (house.layout.report, 4, [])
+    assert (first.path, second.runs, second.faults) == (house.layout.path(names.REPORT), 4, [])
     assert second.size == Path(second.path).stat().st_size
     assert house.git("status", "--porcelain") == ""
 
@@ -31,7 +32,7 @@ def test_it_goes_where_a_person_wants_it(house: House, tmp_path: Path) -> None:
     for _ in range(2):
         made = page_file.write(house.layout, "", str(tmp_path / "page.html"))
     assert Path(made.path).read_bytes().startswith(page_file.BEGINS)
-    assert not Path(house.layout.report).exists()
+    assert not Path(house.layout.path(names.REPORT)).exists()
 
 
 @pytest.mark.parametrize("name", ["SPEC.md", ".harness/config.toml", ".harness/new.html", "nowhere/page.html", "."])
@@ -52,7 +53,7 @@ def test_a_mission_that_was_put_away_has_its_own(house: House) -> None:
     archived = Layout(str(house.project), house.layout.archive_of(old))
     before = listing(Path(archived.state))
     made = page_file.write(house.layout, old, "")
-    assert (made.path, made.runs, made.faults) == (archived.report, 6, [])
+    assert (made.path, made.runs, made.faults) == (archived.path(names.REPORT), 6, [])
     assert differences(before, listing(Path(archived.state))) == ["report.html"]
     assert old in Path(made.path).read_text()
     with pytest.raises(UsageFault, match=old):

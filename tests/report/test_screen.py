@@ -12,7 +12,7 @@ from harness.mission.features import Feature
 from harness.mission.transcript import parse
 from harness.report import screen
 from harness.report.glance import Glance, Lane, Watcher
-from harness.state import files
+from harness.state import files, names
 from tests.missions import House
 from tests.report import many
 
@@ -102,7 +102,7 @@ def test_a_mission_that_is_not_there_fits_too(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_is_on_the_screen(house: House) -> None:
     """With the file."""
-    Path(house.layout.features).write_text("{")
+    Path(house.layout.path(names.FEATURES)).write_text("{")
     assert [
         line
         for line in screen.plain(Watcher(str(house.project)).look())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.mission import mission
 from harness.report import _facts, _sections
+from harness.state import names
 from tests.missions import House
 from tests.report import many
 
@@ -54,7 +55,7 @@ def test_spending_adds_up_by_role_and_day_and_says_what_is_not_known(house: Hous
 
 def test_what_a_person_was_asked_and_answered_is_there(house: House) -> None:
     """Open questions are open on the page."""
-    Path(house.layout.escalation).write_text("---\nkind: stuck\n---\nWhat now?\n")
+    Path(house.layout.path(names.ESCALATION)).write_text("---\nkind: stuck\n---\nWhat now?\n")
     text = _sections.people(_facts.gather(house.layout))
     assert "<details open>" in text
     assert "waits for an answer" in text
@@ -78,7 +79,7 @@ def test_signs_secrets_and_what_was_put_back_are_listed(house: House) -> None:
 def test_the_pages_of_the_memory_are_whole(house: House) -> None:
     """And how many notes wait."""
     house.harness("note", "--tag", "TRICK", "use make")
-    Path(house.layout.memory).write_text("## Lessons\n- <b>make</b>\n")
+    Path(house.layout.path(names.MEMORY)).write_text("## Lessons\n- <b>make</b>\n")
     text = _sections.memory(_facts.gather(house.layout))
     assert "1 notes wait" in text
     assert "&lt;b&gt;make&lt;/b&gt;" in text

@@ -9,6 +9,7 @@ import pytest
 
 from harness.mission import mission, runs
 from harness.mission.features import Feature
+from harness.state import names
 from harness.workplace import workplace
 from tests.missions import CHECKOUT, House, tagged, until
 
@@ -35,7 +36,7 @@ DONE = {"run": "touch 1.txt"}
 
 def own(house: House, name: str, *keys: str, functions: str = "nothing") -> None:
     """Write a role with these permissions and with these functions as its script."""
-    folder = Path(house.layout.roles)
+    folder = Path(house.layout.path(names.ROLES))
     folder.mkdir(exist_ok=True)
     head = "\n".join(
         ["---", f"name: {name}", "summary: helps", "reads: [spec, feature, claims, findings]", *keys, "---"]
@@ -238,7 +239,7 @@ def test_where_none_of_ours_can_do_it_the_users_own_is_due(house: House) -> None
     """If no role can do it, the message says what to write."""
     own(house, "worker", "commits: false")
     done = house.harness("next")
-    assert (done.code, "No role here commits. Say 'commits: true'" in done.err) == (64, True)
+    assert (done.code, "No role here commits. Write 'commits: true'" in done.err) == (64, True)
     own(house, "builder", "commits: true")
     assert due(house) == "NEXT builder F-001"
 

@@ -13,7 +13,7 @@ from harness.mission import contract, features, mission, runs
 from harness.mission.contract import Contract
 from harness.mission.mission import Mission
 from harness.run import starting
-from harness.state import objects
+from harness.state import names, objects
 from harness.state.layout import Layout
 from harness.workplace import workplace
 from tests import crash
@@ -182,7 +182,7 @@ def test_while_a_run_lives_it_is_75(house: House) -> None:
 @pytest.mark.parametrize("lane", ["", "3"])
 def test_while_run_sh_loops_it_is_75(house: House, lane: str) -> None:
     """Also between runs, and where only another lane is left."""
-    words = ["bash", "-c", f"exec 9>>'{house.layout.loop_lock}{lane}'; flock 9; echo held; sleep 60"]
+    words = ["bash", "-c", f"exec 9>>'{house.layout.path(names.LOOP_LOCK)}{lane}'; flock 9; echo held; sleep 60"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as held:
         assert held.stdout is not None
         held.stdout.readline()
@@ -235,6 +235,6 @@ def test_killed_at_any_moment_the_next_start_has_the_old_mission_or_the_new_one(
 
 def test_a_marker_that_names_no_mission_is_65(house: House) -> None:
     """It is not followed out of the archive."""
-    Path(house.layout.archiving).write_text('{"id": "../../elsewhere"}\n')
+    Path(house.layout.path(names.ARCHIVING)).write_text('{"id": "../../elsewhere"}\n')
     done = house.program("init", "--quietly")
     assert (done.code, "archiving" in done.err) == (65, True)

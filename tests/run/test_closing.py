@@ -12,7 +12,7 @@ import pytest
 from harness.mission import features, runs
 from harness.mission.features import Feature
 from harness.run import closing
-from harness.state import files, objects
+from harness.state import files, names, objects
 from tests.missions import House
 from tests.planned import stalled
 
@@ -138,7 +138,7 @@ def test_a_snapshot_has_all_that_is_needed_to_go_back(house: House) -> None:
     for name in ("runs.jsonl", "issues.jsonl"):
         data = (house.state / name).read_bytes()
         assert value["grown"][name] == ["", len(data)]
-    assert value["raw"] == [os.path.getsize(house.layout.raw), "0"]
+    assert value["raw"] == [os.path.getsize(house.layout.path(names.RAW)), "0"]
 
 
 # escalations
@@ -147,7 +147,7 @@ def test_a_snapshot_has_all_that_is_needed_to_go_back(house: House) -> None:
 def escalate(house: House) -> str:
     """The text of the escalation after a run, "" where there is none."""
     closing.escalate(house.layout, features.load(house.layout), 0)
-    return files.read_text(house.layout.escalation) or ""
+    return files.read_text(house.layout.path(names.ESCALATION)) or ""
 
 
 def test_where_no_one_is_needed_nothing_is_written(house: House) -> None:
@@ -188,7 +188,7 @@ def test_three_plans_without_one_accepted_are_the_kind_plan(house: House) -> Non
 
 def test_a_red_setup_is_the_kind_setup_with_what_it_said(house: House) -> None:
     """Every check would be red, so a person has to look first."""
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace("### VAL-1", "```sh setup\necho no network; false\n```\n\n### VAL-1", 1))
     put(house, status="validating")
     house.script("validator", {"say": "nothing"})
@@ -304,7 +304,7 @@ def test_without_a_time_the_wait_doubles_with_each_limit_in_a_row(house: House, 
     if until:
         return
     line = json.loads(house.read("runs.jsonl").split("\n")[-2])
-    books = Path(house.layout.run_log)
+    books = Path(house.layout.path(names.RUN_LOG))
     assert 480 <= waits(house) <= 533
     books.write_bytes(books.read_bytes() + 9 * files.dump_json(line))
     assert 3600 <= waits(house) <= 3665

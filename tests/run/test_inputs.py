@@ -13,7 +13,7 @@ from harness.mission.contract import Contract
 from harness.run import _inputs, opening
 from harness.run.opening import RunRequest
 from harness.run.prompt import Material
-from harness.state import files, journal, raw
+from harness.state import files, journal, names, raw
 from tests.missions import House
 from tests.planned import claim, feature, lay, prompt_of, reply, role, worked
 
@@ -47,8 +47,8 @@ def test_everything_is_read_from_disk(one: House) -> None:
     """Identity, accepted spec, summary and the user's steering; the agent can open each path."""
     one.identity.mkdir()
     (one.identity / "worker.md").write_text("- [2026-04-24] Be kind (missions: a, b · 3x)\n")
-    Path(one.layout.summary).write_text("## Lessons\n- short\n")
-    Path(one.layout.steer).write_text("Hurry.\n")
+    Path(one.layout.path(names.SUMMARY)).write_text("## Lessons\n- short\n")
+    Path(one.layout.path(names.STEER)).write_text("Hurry.\n")
     one.write("SPEC.md", "# Changed since\n")
     one.git("commit", "-q", "-am", "spec")
     told = gathered(one, "worker", "F-001")
@@ -73,9 +73,11 @@ def test_the_planner_reads_what_is_asked_now(one: House) -> None:
 
 def test_what_a_role_does_not_read_is_not_even_loaded(one: House) -> None:
     """A worker does not get the mission's issues, raw notes or whole contract."""
-    Path(one.layout.raw).write_text("[2026-04-24T10:05:12Z] worker F-001 TRICK: x\n")
+    Path(one.layout.path(names.RAW)).write_text("[2026-04-24T10:05:12Z] worker F-001 TRICK: x\n")
     changes = journal.Journal(one.layout)
-    changes.append(one.layout.issues, issues.render(issues.new([], [{"title": "t", "severity": "critical"}], "p")))
+    changes.append(
+        one.layout.path(names.ISSUES), issues.render(issues.new([], [{"title": "t", "severity": "critical"}], "p"))
+    )
     changes.commit()
     told = gathered(one, "worker", "F-001")
     assert (told.issues, told.raw, told.contract) == ([], "", None)
@@ -88,14 +90,14 @@ def test_the_curator_is_shown_what_waits_with_its_numbers(one: House) -> None:
     """Archived entries stay out even while raw.md still has them; at most 200 entries are shown."""
     raw.append(one.layout, "worker", "F-001", [("TRICK", f"note {number}") for number in range(232)])
     data = pages.render_curated(pages.CurationProgress(generation=1, first_seq=20, folded=30))
-    files.replace(one.layout.curated, data)
+    files.replace(one.layout.path(names.CURATED), data)
     lines = gathered(one, "curator").raw.split("\n")
     assert (len(lines), _inputs.RAW_ENTRIES) == (200, 200)
     assert lines[0].startswith("30 [")
     assert lines[0].endswith("] worker F-001 TRICK: note 10")
-    with open(one.layout.raw, "wb") as file:
+    with open(one.layout.path(names.RAW), "wb") as file:
         file.write(b"[2026-04-24T10:00:00Z] worker F-001 TRICK: " + b"x" * 50_000 + b"\n" + b"y" * 10**6 + b"\n")
-    os.unlink(one.layout.curated)
+    os.unlink(one.layout.path(names.CURATED))
     first, second = gathered(one, "curator").raw.split("\n")
     assert (first.startswith("0 [2026-"), second.startswith("1 (a line of 1000000 bytes, cut) y")) == (True, True)
     assert max(len(first), len(second)) < 1100

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.state import names
 from tests.missions import CHECKOUT, House
 
 RUN_SH = str(CHECKOUT / "run.sh")
@@ -23,7 +24,7 @@ RUN_SH = str(CHECKOUT / "run.sh")
 def test_a_role_that_cannot_start_ends_with_70_and_one_line(house: House, script: str, fault: str) -> None:
     """By run.sh, too; doctor says so before."""
     house.role_files("helper")
-    path = Path(house.layout.roles) / "helper.py"
+    path = Path(house.layout.path(names.ROLES)) / "helper.py"
     path.write_text(script + "\n")
     done = house.run([RUN_SH, "helper"])
     assert (done.code, done.out, done.err.count("\n")) == (70, "", 1), done

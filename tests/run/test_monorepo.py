@@ -11,6 +11,7 @@ import pytest
 
 from harness.mission import mission
 from harness.mission.contract import Contract, Service
+from harness.state import names
 from harness.workplace import workplace
 from tests.crash import sampled
 from tests.missions import CHECKOUT, House
@@ -132,8 +133,8 @@ def test_anybody_can_verify_it_on_a_clone_of_the_repository(ours: House) -> None
     """In the clone's folder as it is, and in a fresh clone of that."""
     assert ours.run([RUN_SH]).code == 0
     clone, contract = ours.folder / "a clone", ours.folder / "contract.md"
-    shutil.copy(ours.layout.contract, contract)
-    ours.git("clone", "-q", ours.layout.top, str(clone))
+    shutil.copy(ours.layout.path(names.CONTRACT), contract)
+    ours.git("clone", "-q", ours.layout.folders.top, str(clone))
     for words in (["--at", "HEAD"], []):
         done = ours.harness("verify", str(contract), "--in", str(clone / BELOW), *words)
         assert (done.code, f"{len(CHECKS)} of {len(CHECKS)} checks are green" in done.out) == (0, True), done
@@ -308,7 +309,7 @@ def test_checks_by_hand_run_in_the_folder(repo: House) -> None:
 
 def test_large_files_of_the_repository_are_in_the_home_of_checks(repo: House) -> None:
     """Those that git-lfs keeps in its git folder; in a run and by hand."""
-    kept = Path(repo.layout.top) / ".git/lfs/objects/ab/cd/abcd"
+    kept = Path(repo.layout.folders.top) / ".git/lfs/objects/ab/cd/abcd"
     kept.parent.mkdir(parents=True)
     kept.touch()
     begun(repo, plan=Contract(claims=[claim("VAL-001", 'test -e "$HOME/.git-lfs/objects/ab/cd/abcd"')]))
@@ -333,7 +334,7 @@ def test_the_position_of_another_mission_is_left_alone(repo: House) -> None:
     """Git's locks of another mission's live refs are not cleared with those of a run that died."""
     begun(repo)
     ours, theirs = mission.load(repo.layout).id, "other-123456"
-    refs = Path(repo.layout.top) / ".git/refs/harness"
+    refs = Path(repo.layout.folders.top) / ".git/refs/harness"
     names = [f"{ours}/tip.lock", f"{theirs}/tip.lock", "partial/dead.lock", "partial/alive.lock"]
     for name in names:
         (refs / name).parent.mkdir(parents=True, exist_ok=True)

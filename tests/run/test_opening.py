@@ -12,7 +12,7 @@ import pytest
 
 from harness.mission import mission, order_log, runs
 from harness.mission.features import Feature
-from harness.state import files
+from harness.state import files, names
 from harness.workplace import workplace
 from tests.missions import CHECKOUT, DISPOSABLE, House, differences, listing, until
 from tests.run.test_recover import killed
@@ -89,7 +89,7 @@ def test_more_than_one_feature_is_a_usage_fault(house: House) -> None:
 def test_a_role_whose_script_has_no_words_is_told_what_is_missing(house: House) -> None:
     """A role consists of two files."""
     house.role_files("helper")
-    (Path(house.layout.roles) / "helper.md").unlink()
+    (Path(house.layout.path(names.ROLES)) / "helper.md").unlink()
     refused(house, 64, "There is no role 'helper'", "curator, planner, validator, worker", role="helper", args=())
 
 
@@ -118,7 +118,7 @@ def test_a_malformed_file_is_65_with_file_and_line(house: House, name: str) -> N
 
 def test_a_planner_is_not_asked_where_its_plan_could_not_land(house: House) -> None:
     """A broken contract log is reported before any agent costs money."""
-    Path(house.layout.contract_log).write_text("{}\n")
+    Path(house.layout.path(names.CONTRACT_LOG)).write_text("{}\n")
     house.script("planner", {"say": "nothing"})
     refused(house, 65, "contract-log.jsonl, line 1: the entry lacks", role="planner", args=())
 
@@ -126,7 +126,7 @@ def test_a_planner_is_not_asked_where_its_plan_could_not_land(house: House) -> N
 def test_an_unknown_key_in_a_roles_front_matter_is_65(house: House) -> None:
     """The set of keys is closed."""
     house.role_files("helper")
-    path = Path(house.layout.roles) / "helper.md"
+    path = Path(house.layout.path(names.ROLES)) / "helper.md"
     path.write_text(path.read_text().replace("summary:", "colour: red\nsummary:"))
     house.script("helper", {"say": "nothing"})
     refused(house, 65, "helper.md, line 3: ", "unknown key 'colour'", role="helper", args=())
@@ -205,7 +205,7 @@ def test_the_context_holds_all_that_was_so_when_the_run_opened(house: House) -> 
     house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))
     (house.tree / "notes").write_text("mine\n")
     house.harness("note", "hello")
-    raw = Path(house.layout.raw).read_bytes()
+    raw = Path(house.layout.path(names.RAW)).read_bytes()
     head, tree = house.head(), house.git("rev-parse", "HEAD^{tree}")
     result = house.work({"run": "echo 1 > 1.txt"}, TRIGGER="manual", REASON="because")
     context = runs.context(house.layout, result["run"])
@@ -250,7 +250,7 @@ def test_the_feature_is_in_progress_while_its_worker_works(house: House) -> None
     """Every reader sees this status."""
     house.script("worker", {"sleep": 60})
     role = house.begin_role("worker", "F-001")
-    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    until(lambda: bool(list(Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))))
     assert house.feature().status == "in_progress"
     role.terminate()
     role.wait()
@@ -278,7 +278,7 @@ def test_orders_that_wait_are_applied_before_the_run_looks(house: House) -> None
     order = order_log.Order(
         id="O-1", at="2026-04-24T10:05:12Z", by="person", verb="feature block", args=["F-001", "wait"]
     )
-    Path(house.layout.orders).write_text(json.dumps(order.asdict()) + "\n")
+    Path(house.layout.path(names.ORDERS)).write_text(json.dumps(order.asdict()) + "\n")
     house.script("worker", {"say": "nothing"})
     house.role("worker")
     assert (house.feature().status, house.result()["feature"]) == ("blocked", "F-002")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.state import files
+from harness.state import files, names
 from tests.missions import House, listing, until
 
 ENTRY = "[2026-04-24T10:05:12Z] worker F-001 TRICK: {}\n"
@@ -115,7 +115,7 @@ def test_live_files_that_the_agent_changed_or_removed_are_put_back_kept_and_name
     unconfined: House, spoil: str
 ) -> None:
     """The old bytes are back; what the agent wrote can still be read."""
-    Path(unconfined.layout.summary).write_text("## Lessons\n")
+    Path(unconfined.layout.path(names.SUMMARY)).write_text("## Lessons\n")
     before = {name: (unconfined.state / name).read_bytes() for name in LIVE}
     result = unconfined.work(WORK, sh(*(spoil.format(name) for name in LIVE)))
     assert (result["outcome"], result["refused"]) == ("refused", LIVE)
@@ -169,7 +169,7 @@ def test_an_agent_that_spoils_the_copies_spoils_nothing(unconfined: House) -> No
     assert {"spec.md", "memory/raw.md"} <= set(result["refused"])
     assert unconfined.read("memory/raw.md") == raw
     after = live(unconfined)
-    assert {path for path in before if before[path] != after[path]} <= {unconfined.layout.features}
+    assert {path for path in before if before[path] != after[path]} <= {unconfined.layout.path(names.FEATURES)}
 
 
 def test_a_mission_survives_an_agent_that_removes_all_its_state(unconfined: House) -> None:
@@ -181,7 +181,7 @@ def test_a_mission_survives_an_agent_that_removes_all_its_state(unconfined: Hous
     result = unconfined.work(WORK, sh('rm -rf "$(readlink .harness)"'))
     assert result["outcome"] == "refused"
     after = live(unconfined)
-    assert {path for path in before if before[path] != after[path]} <= {unconfined.layout.features}
+    assert {path for path in before if before[path] != after[path]} <= {unconfined.layout.path(names.FEATURES)}
     assert unconfined.read("runs.jsonl").startswith(books)
     assert "from before" in unconfined.read("memory/raw.md")
     assert unconfined.feature().status == "todo"
@@ -287,7 +287,7 @@ def test_old_entries_of_raw_stand_whatever_the_agent_does(unconfined: House, spo
 def test_a_line_torn_before_the_run_is_not_the_agents_fault(house: House, tail: bytes) -> None:
     """A power cut left half a line: it stays, as a line of its own, and a note of the run follows it."""
     house.harness("note", "from before")
-    path = Path(house.layout.raw)
+    path = Path(house.layout.path(names.RAW))
     path.write_bytes(path.read_bytes() + tail)
     result = house.work(WORK, sh("harness note 'and one more'"))
     assert (result["outcome"], result["refused"]) == ("ok", [])
@@ -446,7 +446,7 @@ def test_the_state_of_a_mission_below_is_taken_out_of_the_commit(house: House) -
     """A mission that is started there would run its hooks. One that the repository has stays as it is, also in the mission's
     own folder, where the tree has a link."""
     for name in ("sub/.harness/config.toml", ".harness/config.toml"):
-        blob = house.git("hash-object", "-w", house.layout.config)
+        blob = house.git("hash-object", "-w", house.layout.path(names.CONFIG))
         house.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
     house.git("commit", "-q", "-m", "states")
     house.git("checkout", "-q", "--", "sub")
@@ -456,9 +456,11 @@ def test_the_state_of_a_mission_below_is_taken_out_of_the_commit(house: House) -
     )
     assert house.git("show", "--name-status", "--format=", result["commit"]) == "A\t1.txt"
     assert [line.split(" (")[0] for line in result["kept_out"]] == ["sub/b/.Harness/", "sub/.harness/config.toml"]
-    assert (house.project / "sub/.harness/config.toml").read_text() == Path(house.layout.config).read_text()
+    assert (house.project / "sub/.harness/config.toml").read_text() == Path(house.layout.path(names.CONFIG)).read_text()
     again = house.work({"run": "cat sub/.harness/config.toml > 2.txt"}, feature="F-002")
-    assert house.git("show", again["commit"] + ":2.txt") == Path(house.layout.config).read_text().rstrip("\n")
+    assert house.git("show", again["commit"] + ":2.txt") == Path(house.layout.path(names.CONFIG)).read_text().rstrip(
+        "\n"
+    )
 
 
 # secrets in the work

@@ -19,7 +19,7 @@ from harness.git import landing
 from harness.mission import mission, runs
 from harness.process import temporary, tree
 from harness.run import recover
-from harness.state import files, objects
+from harness.state import files, names, objects
 from harness.workplace import workplace
 from tests.crash import DYING, sampled
 from tests.kill_sweep import Kept
@@ -34,7 +34,7 @@ LINGERING_PROCESSES = 4  # the shell of that command and its three sleeps
 
 def recovered(house: House) -> list[str]:
     """Recovery as every run starts it."""
-    with files.Lock(house.layout.mission_lock):
+    with files.Lock(house.layout.path(names.MISSION_LOCK)):
         return recover.recover(house.layout)
 
 
@@ -114,7 +114,7 @@ def test_a_kill_at_any_moment_is_settled_by_the_next_run(house: House, how: str,
     strike(how, role)
     if how != "guardian too":
         until(lambda: not alive(house))
-    until(lambda: files.is_free(house.layout.mission_lock) or how == "guardian too")
+    until(lambda: files.is_free(house.layout.path(names.MISSION_LOCK)) or how == "guardian too")
     until(
         lambda: all(map(files.is_free, map(str, (house.state / "locks").glob("run-*"))))
     )  # the guardian has gone, too
@@ -122,7 +122,7 @@ def test_a_kill_at_any_moment_is_settled_by_the_next_run(house: House, how: str,
     assert alive(house) == []
     assert (result["outcome"], house.feature().status, house.feature().attempts) == ("ok", "validating", 0)
     dead = [line for line in house.ran() if line["outcome"] == "killed"]
-    begun = [path.parent.name for path in Path(house.layout.runs).glob("*/context.json")]
+    begun = [path.parent.name for path in Path(house.layout.path(names.RUNS)).glob("*/context.json")]
     assert sorted(line["run"] for line in house.ran()) == sorted(begun)
     assert [line for line in dead if line["commit"]] == [line for line in dead if "1.txt" in house.git("ls-files")]
     assert house.git("status", "--porcelain") == ""
@@ -156,7 +156,7 @@ def test_a_kill_before_any_step_of_a_run_is_settled(house: House, name: str) -> 
         house.lay(house.feature().replace(status="todo", notes=[]), house.feature("F-002"))
         head, ran = house.head(), len(house.ran())
         assert dying_at(house, name, step).code in (-signal.SIGKILL, 69, 0)  # 69: the guardian died; 0: fewer steps now
-        until(lambda: files.is_free(house.layout.mission_lock))
+        until(lambda: files.is_free(house.layout.path(names.MISSION_LOCK)))
         recovered(house)
         done = house.feature().status == "validating"
         assert (done or house.feature().status == "todo", house.feature().attempts) == (True, 0), step
@@ -186,7 +186,7 @@ def test_a_kill_at_any_step_loses_nothing_of_a_person(house: House, name: str) -
     for step in range(1, total + 1) if TORTURE else range(1 + total % 3, total + 1, max(1, total // (MOMENTS // 2))):
         person(house, step)
         dying_at(house, name, step)
-        until(lambda: files.is_free(house.layout.mission_lock))
+        until(lambda: files.is_free(house.layout.path(names.MISSION_LOCK)))
         house.lay(house.feature().replace(status="todo", notes=[]), house.feature("F-002"))
         assert house.work({"run": f"echo {step} > 1.txt"})["unlanded"] == "", step
         assert alive(house) == []
@@ -399,7 +399,7 @@ def test_a_run_that_died_in_the_project_folder_is_settled_and_the_next_one_has_a
 def test_tampering_in_a_run_that_died_is_put_back_too(unconfined: House) -> None:
     """The agent marked its feature as passed and then killed the run."""
     run_id = killed(unconfined)
-    path = Path(unconfined.layout.features)
+    path = Path(unconfined.layout.path(names.FEATURES))
     path.write_text(path.read_text().replace("in_progress", "passed"))
     recovered(unconfined)
     assert (unconfined.feature().status, unconfined.result(run_id)["refused"]) == ("todo", ["features.json"])
@@ -410,7 +410,7 @@ def test_a_line_that_a_dying_run_tore_is_kept_as_a_line(unconfined: House) -> No
     """A torn line from a crash is not tampering: recovery closes the torn note, and it counts as an entry."""
     unconfined.harness("note", "from before")
     run_id = killed(unconfined)
-    path = Path(unconfined.layout.raw)
+    path = Path(unconfined.layout.path(names.RAW))
     path.write_bytes(path.read_bytes() + b"[2026-04-24T10:05:12Z] worker F-0")
     recovered(unconfined)
     assert path.read_bytes().endswith(b"from before\n[2026-04-24T10:05:12Z] worker F-0\n")
@@ -461,10 +461,10 @@ def test_a_run_that_died_before_it_began_leaves_no_trace(house: House) -> None:
 
 def test_a_journal_that_a_crash_left_behind_is_finished(house: House) -> None:
     """The journal record was committed: its steps are carried out."""
-    folder = Path(house.layout.journal)
+    folder = Path(house.layout.path(names.JOURNAL))
     folder.mkdir(exist_ok=True)
     (folder / "0").write_text("## Lessons\n")
-    steps = [["replace", house.layout.summary, str(folder / "0"), 0]]
+    steps = [["replace", house.layout.path(names.SUMMARY), str(folder / "0"), 0]]
     (folder / "record").write_text(json.dumps(steps))
     assert recovered(house) == ["finished a journal that a crash had left behind"]
     assert house.read("memory/summary.md") == "## Lessons\n"
@@ -476,9 +476,9 @@ def test_a_role_that_is_gone_meanwhile_does_not_stop_recovery(house: House) -> N
     house.role_files("helper")
     house.script("helper", {"sleep": 60})
     role = house.begin_role("helper")
-    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    until(lambda: bool(list(Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))))
     kill(house, role)
-    shutil.rmtree(house.layout.roles)
+    shutil.rmtree(house.layout.path(names.ROLES))
     recovered(house)
     assert [(line["role"], line["outcome"]) for line in house.ran()] == [("helper", "killed")]
 
@@ -566,7 +566,7 @@ def test_temporary_files_of_a_run_that_died_are_removed_and_those_of_live_proces
     run_id = id_of_dead(dead)
     child = subprocess.Popen(["true"])
     child.wait()
-    folders = [dead.state / "objects", Path(dead.layout.run(run_id).folder), Path(dead.layout.snapshots)]
+    folders = [dead.state / "objects", Path(dead.layout.run(run_id).folder), Path(dead.layout.path(names.SNAPSHOTS))]
     left = [folder / f"x.json.{child.pid}.tmp" for folder in (*folders, dead.tree.parent, dead.identity)]
     left += [dead.tree / f".git.{child.pid}.tmp", dead.project / f".git/{landing.JOURNAL}.{child.pid}.tmp"]
     kept = [dead.state / f"features.json.{os.getpid()}.tmp", dead.tree / f"mine.{child.pid}.tmp"]
@@ -621,7 +621,7 @@ def test_objects_that_are_gone_come_back_with_the_next_start(house: House, half:
     """`rm -rf .harness/objects` loses no prompt: each comes out of its manifest again."""
     house.work({"run": "touch one"}, {"say": "done"})
     run = house.layout.run(house.result()["run"])
-    shutil.rmtree(house.layout.objects)
+    shutil.rmtree(house.layout.path(names.OBJECTS))
     if half:
         objects.begin_restoring(house.layout)
     assert any("objects from the prompts that hold them" in line for line in recovered(house))

@@ -251,4 +251,4 @@ def test_an_older_spec_on_another_branch_is_no_edit(ours: House) -> None:
     )
     assert ours.git("status", "--porcelain") == "M SPEC.md".rjust(10)
     assert due(ours).startswith("NEXT validator")
-    assert Path(ours.layout.asked_spec).read_text() == "# Another program\n"
+    assert Path(ours.layout.folders.asked_spec).read_text() == "# Another program\n"

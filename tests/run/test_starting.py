@@ -15,6 +15,7 @@ import harness
 from harness.base.errors import BrokenFile, NeedsPerson, UsageFault
 from harness.mission import mission
 from harness.run import starting
+from harness.state import names
 from harness.state.layout import Layout
 from tests.helpers import passable
 from tests.missions import CHECKOUT, House, differences, listing
@@ -73,7 +74,7 @@ def test_a_detached_head_is_a_persons_to_mend(unbegun: House) -> None:
 
 def test_a_format_that_we_do_not_know_is_refused(house: House) -> None:
     """A newer harness wrote it; the harness does not guess."""
-    Path(house.layout.format).write_text("3\n")
+    Path(house.layout.path(names.FORMAT)).write_text("3\n")
     untouched(house, house.folder, BrokenFile, "format, line 1: unknown format '3'")
 
 
@@ -154,7 +155,7 @@ def test_a_start_that_was_cut_short_starts_anew(unbegun: House) -> None:
     """.harness/format is written last: without it there is no mission yet, and leftovers do not matter."""
     starting.start(unbegun.layout)
     unbegun.git("switch", "-q", "main")
-    os.unlink(unbegun.layout.format)
+    os.unlink(unbegun.layout.path(names.FORMAT))
     assert not mission.exists(unbegun.layout)
     made = starting.start(unbegun.layout)
     assert mission.load(unbegun.layout) == made
@@ -171,7 +172,7 @@ def test_a_mission_is_named_after_its_folder(unbegun: House) -> None:
 
 def test_the_shim_works_from_any_folder(house: House) -> None:
     """An agent may have changed its directory."""
-    done = house.run([house.layout.shim, "next"], where=house.folder)
+    done = house.run([house.layout.path(names.SHIM), "next"], where=house.folder)
     assert (done.code, done.out) == (0, "NEXT worker F-001\n")
 
 
@@ -181,17 +182,17 @@ def test_the_shim_works_where_a_path_has_quotes_and_spaces(bare: House) -> None:
     bare.layout, bare.state = Layout(str(bare.project)), bare.project / ".harness"
     bare.repository()
     starting.start(bare.layout)
-    done = bare.run([bare.layout.shim, "next"], where=bare.folder)
+    done = bare.run([bare.layout.path(names.SHIM), "next"], where=bare.folder)
     assert (done.code, done.out) == (0, "NEXT planner\n")
 
 
 def test_the_shim_is_mended_when_the_checkout_has_moved(house: House) -> None:
     """Every run checks the shim."""
     good = house.read("bin/harness")
-    Path(house.layout.shim).write_text(good.replace(str(CHECKOUT), "/old/place"))
+    Path(house.layout.path(names.SHIM)).write_text(good.replace(str(CHECKOUT), "/old/place"))
     assert house.work({"run": "harness note hello"})["outcome"] == "no_op"
     assert house.read("bin/harness") == good
-    assert os.access(house.layout.shim, os.X_OK)
+    assert os.access(house.layout.path(names.SHIM), os.X_OK)
 
 
 def test_a_mission_that_was_moved_to_another_folder_goes_on_there(house: House) -> None:
@@ -262,7 +263,7 @@ def test_a_cap_that_does_not_see_all_that_was_spent_says_so(house: House) -> Non
 def test_an_agent_in_a_roles_front_matter_is_announced_too(house: House) -> None:
     """A user's own role may name its own agent."""
     house.role_files("helper")
-    path = Path(house.layout.roles) / "helper.md"
+    path = Path(house.layout.path(names.ROLES)) / "helper.md"
     path.write_text(path.read_text().replace("reads:", "agent: mine\nreads:"))
     house.config('agent = "scripted"', *MINE, *CAP)
     assert starting.announcement(house.layout) == [NO_COUNT]
@@ -289,7 +290,7 @@ def test_searches_find_memory_and_the_state_but_no_transcripts(unbegun: House, w
 
 def test_the_ignore_file_is_mended_and_otherwise_left_alone(house: House) -> None:
     """Every run checks the file; a correct file is not rewritten."""
-    path = Path(house.layout.ignore)
+    path = Path(house.layout.path(names.IGNORE))
     path.write_text("memory/\n")
     house.work({"run": "harness note hello"})
     assert path.read_text() == starting.IGNORED

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.mission import mission, runs
-from harness.state import files, objects
+from harness.state import files, names, objects
 from tests.missions import House, tagged, until
 from tests.planned import reply
 
@@ -63,16 +63,16 @@ def test_the_prompt_ends_in_the_runtime_context(house: House) -> None:
         f"- Working directory: {house.tree}",
         f"- State directory: {house.state}",
         f"- Run ID: {result['run']}",
-        f"- Harness command: {shlex.quote(house.layout.shim)} --run {result['run']}",
+        f"- Harness command: {shlex.quote(house.layout.path(names.SHIM))} --run {result['run']}",
     ]
 
 
 def test_the_same_disk_gives_the_same_prompt_but_for_the_runtime_context(house: House) -> None:
     """Neither the time nor the machine enters it."""
     prompts = []
-    before = files.read(house.layout.features) or b""
+    before = files.read(house.layout.path(names.FEATURES)) or b""
     for _ in range(2):
-        Path(house.layout.features).write_bytes(before)
+        Path(house.layout.path(names.FEATURES)).write_bytes(before)
         house.work({"say": "nothing"})
         prompts.append(house.prompt().split("## Runtime context")[0])
     assert prompts[0] == prompts[1]
@@ -127,7 +127,7 @@ def test_an_interrupt_of_the_whole_group_is_settled_too(house: House) -> None:
 def test_a_signal_during_the_checks_settles_the_validator(house: House) -> None:
     """The feature still waits for its validation, and no try is used."""
     house.lay(house.feature().replace(status="validating"), house.feature("F-002"))
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace("test -f 1.txt", "touch begun; sleep 90"))
     role = house.begin_role("validator", "F-001", session=True)
     until((house.tree / "begun").exists)
@@ -230,7 +230,7 @@ OF_ONES_OWN = """    print(run.reply, run.opened.role.name, run.opened.context.f
 def test_a_users_own_role_has_the_reply_and_decides_the_outcome(house: House) -> None:
     """As docs/contract.md says: `run.reply`, the frozen `run.opened`, and `run.outcome`."""
     house.role_files("helper")
-    path = Path(house.layout.roles) / "helper.py"
+    path = Path(house.layout.path(names.ROLES)) / "helper.py"
     path.write_text(path.read_text().replace("    pass\n", OF_ONES_OWN))
     house.script("helper", reply(notes=[{"tag": "TRICK", "text": "a"}]))
     out = house.role("helper", "F-001").out
@@ -256,4 +256,4 @@ def test_a_loop_that_is_no_process_is_a_usage_fault(house: House, word: str) -> 
     """One line says what to do; nothing starts."""
     done = house.role("worker", "F-001", HARNESS_LOOP=word)
     assert (done.code, done.err.count("\n"), "unset HARNESS_LOOP" in done.err) == (64, 1, True), done
-    assert not Path(house.layout.runs).exists() or files.names(house.layout.runs) == []
+    assert not Path(house.layout.path(names.RUNS)).exists() or files.names(house.layout.path(names.RUNS)) == []

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.state import names
 from tests.missions import CHECKOUT, House
 
 
@@ -36,7 +37,7 @@ def test_the_agents_environment_is_the_users_without_ours(house: House) -> None:
     assert [name for name in env if name.startswith("HARNESS_")] == ["HARNESS_INSIDE"]
     assert (env["CI"], env["NO_COLOR"], env["TERM"], env["PAGER"]) == ("1", "1", "dumb", "cat")
     assert env["TMPDIR"].startswith(house.env["TMPDIR"] + "/harness-")
-    assert (house.project / "where.txt").read_text().strip() == house.layout.shim
+    assert (house.project / "where.txt").read_text().strip() == house.layout.path(names.SHIM)
 
 
 def test_an_agent_gets_the_keys_that_config_toml_passes(house: House) -> None:

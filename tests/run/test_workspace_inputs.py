@@ -11,6 +11,7 @@ from harness.agents._playbook import Playbook
 from harness.agents.clis import ABOUT
 from harness.mission import config
 from harness.run import workspace_inputs
+from harness.state import names
 from tests.missions import House
 from tests.workspace.workspaces import RULES, person, ran, skill
 
@@ -105,7 +106,7 @@ def test_a_prompt_that_is_fired_again_has_its_skills(house: House) -> None:
     person(house, {"skills/deploy/SKILL.md": skill("deploy", "As now.")})
     done = house.harness("replay", house.result()["run"], "--agent", "scripted")
     assert done.code == 0, done
-    [patch] = Path(house.layout.replays).glob("*/1/work.patch")
+    [patch] = Path(house.layout.path(names.REPLAYS)).glob("*/1/work.patch")
     assert "As then." in patch.read_text() and "Beside it." in patch.read_text()
 
 
@@ -118,7 +119,7 @@ def test_the_lines_for_a_person_name_a_few() -> None:
 
 def test_a_role_that_reads_memory_has_it_without_any_other_file_of_a_workspace(house: House) -> None:
     """MEMORY.md alone is enough; a role that does not read it has none."""
-    Path(house.layout.memory).write_text("## Lessons\n- use make\n")
+    Path(house.layout.path(names.MEMORY)).write_text("## Lessons\n- use make\n")
     for reads, there in (("[memory]", True), ("[raw]", False)):
         house.role_files("documenter")
         page = house.state / "roles/documenter.md"

@@ -40,17 +40,17 @@ def test_every_later_commit_can_be_had_again(layout: Layout) -> None:
     changes.put(names.FEATURES, b"two")
     changes.append(names.ISSUES, b"[]\n")
     State(layout).commit(changes)
-    put(layout.features, "forged")
-    put(layout.issues, "forged")
+    put(layout.path(names.FEATURES), "forged")
+    put(layout.path(names.ISSUES), "forged")
     assert committed_copy.read(layout, names.FEATURES) == b"two"
     assert not committed_copy.holds(layout, names.ISSUES)
     committed_copy.put_back(layout, names.ISSUES)
-    assert files.read(layout.issues) == b"{}\n[]\n"
+    assert files.read(layout.path(names.ISSUES)) == b"{}\n[]\n"
 
 
 def test_lines_added_to_an_overwritten_file_are_no_part_of_the_copy(layout: Layout) -> None:
     """They were numbered after what is not there; the file goes back to its copy, and they are kept with what is refused."""
-    put(layout.issues, "")
+    put(layout.path(names.ISSUES), "")
     State(layout).append(names.ISSUES, b"[]\n")
     assert files.read(committed_copy.copy_of(layout, names.ISSUES)) == b"{}\n"
 
@@ -59,11 +59,11 @@ def test_a_commit_that_a_crash_cut_short_is_in_the_copies_once_it_is_finished(la
     """The copies catch up with what is as the ledger has it: changes, additions and removals, and nothing else."""
     State(layout).put(names.ESCALATION, b"ask")
     changes = journal.Journal(layout)
-    changes.replace(layout.features, b"two")
-    changes.append(layout.issues, b"[]\n")
-    changes.remove(layout.escalation)
+    changes.replace(layout.path(names.FEATURES), b"two")
+    changes.append(layout.path(names.ISSUES), b"[]\n")
+    changes.remove(layout.path(names.ESCALATION))
     changes.commit()
-    put(layout.summary, "forged")
+    put(layout.path(names.SUMMARY), "forged")
     with State(layout).lock("state"):
         committed_copy.catch_up(layout)
     assert (committed_copy.read(layout, names.FEATURES), committed_copy.read(layout, names.ESCALATION)) == (
@@ -78,8 +78,8 @@ def test_a_commit_that_a_crash_cut_short_is_in_the_copies_once_it_is_finished(la
 
 def test_without_a_ledger_the_copies_stay(layout: Layout) -> None:
     """What is gone from the disk with it was removed by others."""
-    put(layout.ledger, "{}")
-    files.remove(layout.features)
+    put(layout.path(names.LEDGER), "{}")
+    files.remove(layout.path(names.FEATURES))
     committed_copy.catch_up(layout)
     assert committed_copy.read(layout, names.FEATURES) == b"one"
 
@@ -88,11 +88,11 @@ def test_a_copy_holds_where_the_file_begins_with_it(layout: Layout, monkeypatch:
     """It is compared block by block; a longer file holds, a shorter or different one does not."""
     monkeypatch.setattr(committed_copy, "BLOCK", 2)
     assert committed_copy.holds(layout, names.RAW)
-    put(layout.raw, "a note\nanother\n")
+    put(layout.path(names.RAW), "a note\nanother\n")
     assert committed_copy.holds(layout, names.RAW)
-    put(layout.raw, "a not")
+    put(layout.path(names.RAW), "a not")
     assert not committed_copy.holds(layout, names.RAW)
-    put(layout.raw, "a nota\nanother\n")
+    put(layout.path(names.RAW), "a nota\nanother\n")
     assert not committed_copy.holds(layout, names.RAW)
 
 
@@ -106,7 +106,7 @@ def test_a_curation_begins_the_copy_of_what_it_shortens_anew(layout: Layout) -> 
 
 def test_a_copy_that_does_not_fit_is_made_again_at_the_next_start(layout: Layout) -> None:
     """A person may have edited an append-only file while nothing ran."""
-    put(layout.issues, "edited\n")
+    put(layout.path(names.ISSUES), "edited\n")
     with State(layout).lock("state"):
         journal.adopt(layout)
         committed_copy.begin(layout)
@@ -115,6 +115,6 @@ def test_a_copy_that_does_not_fit_is_made_again_at_the_next_start(layout: Layout
 
 def test_a_file_that_was_never_there_is_put_back_as_absent(layout: Layout) -> None:
     """Nothing was committed, so nothing is there."""
-    put(layout.orders, "forged\n")
+    put(layout.path(names.ORDERS), "forged\n")
     committed_copy.put_back(layout, names.ORDERS)
-    assert files.read(layout.orders) is None
+    assert files.read(layout.path(names.ORDERS)) is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.state import layout
+from harness.state import layout, names
 from harness.state.layout import Layout, command
 
 
@@ -23,7 +23,7 @@ def test_all_paths_are_absolute_distinct_and_below_the_state() -> None:
 def test_a_relative_project_is_where_we_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Later changes of folder do not move it."""
     monkeypatch.chdir(tmp_path)
-    assert Layout(".").project == str(tmp_path)
+    assert Layout(".").folders.project == str(tmp_path)
     assert Layout("..", "state").state == str(tmp_path / "state")
 
 
@@ -31,15 +31,20 @@ def test_a_file_is_live_or_grown_never_both() -> None:
     """Managed files are replaced whole, append-only files only grow; raw.md is open to every writer and neither."""
     place = Layout("/p")
     assert not set(place.managed()) & set(place.append_only())
-    assert place.raw not in (*place.managed(), *place.append_only())
+    assert place.path(names.RAW) not in (*place.managed(), *place.append_only())
 
 
 def test_locks_lie_together() -> None:
     """A run's lock is outside its folder: an open run is found by its lock alone."""
     place = Layout("/p")
-    locks = {place.mission_lock, place.state_lock, place.loop_lock, place.run("r").lock}
+    locks = {
+        place.path(names.MISSION_LOCK),
+        place.path(names.STATE_LOCK),
+        place.path(names.LOOP_LOCK),
+        place.run("r").lock,
+    }
     assert len(locks) == 4
-    assert {os.path.dirname(lock) for lock in locks} == {place.locks}
+    assert {os.path.dirname(lock) for lock in locks} == {place.path(names.LOCKS)}
 
 
 def test_a_runs_files_lie_in_its_folder() -> None:
@@ -53,7 +58,7 @@ def test_a_runs_files_lie_in_its_folder() -> None:
 @pytest.mark.parametrize(("path", "read"), [("/p/a/b", "a/b"), ("/px/a", "/px/a"), ("/elsewhere", "/elsewhere")])
 def test_people_read_paths_from_the_working_folder(path: str, read: str) -> None:
     """If they are below it."""
-    assert Layout("/p").relative(path) == read
+    assert Layout("/p").folders.relative(path) == read
 
 
 def test_home_and_identity_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.state import manifests, objects
+from harness.state import manifests, names, objects
 from harness.state.layout import Layout
 from tests.helpers import mission, put
 
@@ -70,7 +70,7 @@ def test_all_objects_are_restored_from_the_prompts(layout: Layout, older: bool) 
     """As after `rm -rf .harness/objects`, and also those of manifests that lack the lengths."""
     if older:
         without_lengths(layout)
-    shutil.rmtree(layout.objects)
+    shutil.rmtree(layout.path(names.OBJECTS))
     assert len(manifests.lost(layout)) == 5
     assert manifests.restore(layout) == (5, [])
     assert is_replayed(layout)
@@ -91,7 +91,7 @@ def test_one_object_that_was_changed_or_lost_is_restored(layout: Layout) -> None
 
 def test_what_no_prompt_holds_is_named(layout: Layout) -> None:
     """A prompt that was changed gives nothing wrong: every piece has its digest."""
-    shutil.rmtree(layout.objects)
+    shutil.rmtree(layout.path(names.OBJECTS))
     Path(layout.run("r-1").prompt).write_bytes(b"else")
     count, gone = manifests.restore(layout)
     assert (count, len(gone)) == (3, 2)
@@ -102,7 +102,7 @@ def test_what_no_prompt_holds_is_named(layout: Layout) -> None:
 def test_a_manifest_that_cannot_be_read_holds_nothing_up(layout: Layout, text: str) -> None:
     """The digest of its run says that it was changed."""
     Path(layout.run("r-0").manifest).write_text(text)
-    shutil.rmtree(layout.objects)
+    shutil.rmtree(layout.path(names.OBJECTS))
     manifests.restore(layout)
     assert replayed(layout, "r-1") == Path(layout.run("r-1").prompt).read_bytes()
 
@@ -111,7 +111,7 @@ def test_a_restoring_that_was_cut_short_anywhere_is_completed(layout: Layout, mo
     """After each object: the mark is there until all are, so that the next start begins again."""
     kept = objects.put
     for most in range(5):
-        shutil.rmtree(layout.objects)
+        shutil.rmtree(layout.path(names.OBJECTS))
         left = iter(range(most))
 
         def cut(layout: Layout, data: bytes) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.state import files, objects
+from harness.state import files, names, objects
 from harness.state.layout import Layout
 from tests.helpers import mission, put
 
@@ -24,7 +24,7 @@ def test_what_was_put_comes_back_byte_for_byte(layout: Layout, data: bytes) -> N
     """Under the SHA-256 of the bytes, in a folder of its first two digits."""
     name = objects.put(layout, data)
     assert objects.get(layout, name) == data
-    assert objects.path_of(layout, name) == f"{layout.objects}/{name[:2]}/{name[2:]}"
+    assert objects.path_of(layout, name) == f"{layout.path(names.OBJECTS)}/{name[:2]}/{name[2:]}"
     assert os.stat(objects.path_of(layout, name)).st_mode & 0o777 == 0o444
 
 
@@ -38,7 +38,7 @@ def test_the_same_bytes_are_kept_once(layout: Layout) -> None:
 
 def test_what_a_ledger_names_is_kept_as_it_is_on_disk(layout: Layout) -> None:
     """Managed files without an object get one; lengths of append-only files, and files that are gone, do not."""
-    files.replace(layout.features, b"[]\n")
+    files.replace(layout.path(names.FEATURES), b"[]\n")
     name = files.digest(b"[]\n")
     objects.keep(layout, {"features.json": [name, 3], "runs.jsonl": ["", 0], "spec.md": ["0" * 64, 1]})
     assert objects.look(layout) == ({name}, [])
@@ -55,12 +55,12 @@ def test_bytes_that_are_there_already_are_compared_before_they_are_used(layout: 
 
 def test_what_a_crash_left_of_a_read_only_file_is_in_nobodys_way(layout: Layout) -> None:
     """Its process id comes again, and a read-only file cannot be opened for writing."""
-    files.make_folder(layout.objects)
-    left = Path(layout.objects, f"{files.digest(b'x')}.{os.getpid()}.tmp")
+    files.make_folder(layout.path(names.OBJECTS))
+    left = Path(layout.path(names.OBJECTS), f"{files.digest(b'x')}.{os.getpid()}.tmp")
     left.write_bytes(b"half")
     left.chmod(0o444)
     assert objects.get(layout, objects.put(layout, b"x")) == b"x"
-    assert files.names(layout.objects) == [files.digest(b"x")[:2]]
+    assert files.names(layout.path(names.OBJECTS)) == [files.digest(b"x")[:2]]
 
 
 def test_every_object_is_looked_at(layout: Layout) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.state import raw
+from harness.state import names, raw
 from harness.state.layout import Layout
 from tests.helpers import mission, nasty, put
 
@@ -91,8 +91,8 @@ def test_breaks_become_one_space(text: str, line: str) -> None:
 
 def test_every_whole_line_has_its_number(layout: Layout) -> None:
     """A torn last line has none yet; bytes that are no text are replaced."""
-    put(layout.raw, f"{LINE}\n\nb\xff\n{LINE}".encode("latin-1"))
-    entries = list(raw.entries(layout.raw, 40))
+    put(layout.path(names.RAW), f"{LINE}\n\nb\xff\n{LINE}".encode("latin-1"))
+    entries = list(raw.entries(layout.path(names.RAW), 40))
     assert [(entry.seq, entry.tag) for entry in entries] == [(40, "TRICK"), (41, ""), (42, "")]
     assert entries[2].text == "b\ufffd"
 
@@ -118,10 +118,10 @@ def test_people_may_say_more_than_a_run() -> None:
 def test_notes_are_appended_in_order(layout: Layout) -> None:
     """An empty list changes no file."""
     raw.append(layout, "worker", "F-1", [])
-    assert not Path(layout.raw).exists()
+    assert not Path(layout.path(names.RAW)).exists()
     raw.append(layout, "worker", "F-1", [("TRICK", "one"), ("-", "two\nlines")])
     raw.append(layout, "person", "", [("AVOID", "three")])
-    entries = raw.entries(layout.raw, 0)
+    entries = raw.entries(layout.path(names.RAW), 0)
     assert [(entry.seq, entry.role, entry.feature, entry.tag, entry.text) for entry in entries] == [
         (0, "worker", "F-1", "TRICK", "one"),
         (1, "worker", "F-1", "-", "two lines"),
@@ -133,25 +133,27 @@ def test_a_secret_in_a_note_does_not_get_into_memory(layout: Layout) -> None:
     """Notes enter prompts and later other missions: the rule's name replaces the secret."""
     token = "gh" + "p_a8Kd93jfLs02LqPz7Xc1Vb5Nm4Qw6Er8Ty2Ui0"
     raw.append(layout, "worker", "F-1", [("TRICK", f"npm wants {token} as its token")])
-    assert Path(layout.raw).read_text().endswith("TRICK: npm wants [masked: github-token] as its token\n")
+    assert Path(layout.path(names.RAW)).read_text().endswith("TRICK: npm wants [masked: github-token] as its token\n")
 
 
 def test_a_long_file_is_read_block_by_block_without_losing_count(layout: Layout) -> None:
     """Lines cross block boundaries; numbers stay; lines may end where a block does."""
     lines = [f"[{AT}] worker - - {number} {'é' * (number % 700)}" for number in range(400)]
     lines += ["x" * (raw.MAX_LINE_BYTES - 1), "x" * raw.MAX_LINE_BYTES, "", "y"]
-    put(layout.raw, "\n".join(lines) + "\ntorn")
-    assert [entry.line() for entry in raw.entries(layout.raw, 0)] == lines
+    put(layout.path(names.RAW), "\n".join(lines) + "\ntorn")
+    assert [entry.line() for entry in raw.entries(layout.path(names.RAW), 0)] == lines
     start = len("\n".join(lines[:150]).encode()) + 1
-    assert [(entry.seq, entry.line()) for entry in raw.entries(layout.raw, 150, start)] == list(enumerate(lines))[150:]
+    assert [(entry.seq, entry.line()) for entry in raw.entries(layout.path(names.RAW), 150, start)] == list(
+        enumerate(lines)
+    )[150:]
 
 
 @pytest.mark.parametrize("over", [1, 99, raw.MAX_LINE_BYTES, 5 * raw.MAX_LINE_BYTES + 7])
 def test_a_line_that_is_too_long_is_no_entry_and_says_its_length(layout: Layout, over: int) -> None:
     """Its beginning stays, and read again from the archive it is still no entry."""
     line = LINE + "!" * (raw.MAX_LINE_BYTES + over - len(LINE))
-    put(layout.raw, f"{LINE}\n{line}\n{LINE}\n")
-    before, entry, after = raw.entries(layout.raw, 7)
+    put(layout.path(names.RAW), f"{LINE}\n{line}\n{LINE}\n")
+    before, entry, after = raw.entries(layout.path(names.RAW), 7)
     assert (before.tag, entry.tag, after.tag, after.seq) == ("TRICK", "", "TRICK", 9)
     assert entry.line().startswith(f"(a line of {len(line)} bytes, cut) {LINE}!!!")
     assert len(entry.line()) == raw.MAX_LINE_BYTES
@@ -181,10 +183,10 @@ def test_what_a_prompt_shows_of_an_entry_is_readable() -> None:
 
 def test_one_line_of_any_length_is_read_in_linear_time_and_small_memory(layout: Layout) -> None:
     """30 MB without a newline: no quadratic growth of the line, and no copy of it in memory."""
-    put(layout.raw, f"{LINE}\n" + "x" * 30_000_000 + f"\n{LINE}\n")
+    put(layout.path(names.RAW), f"{LINE}\n" + "x" * 30_000_000 + f"\n{LINE}\n")
     tracemalloc.start()
     started = time.process_time()
-    found = [(entry.seq, len(entry.text)) for entry in raw.entries(layout.raw, 0)]
+    found = [(entry.seq, len(entry.text)) for entry in raw.entries(layout.path(names.RAW), 0)]
     spent, (_, peak) = time.process_time() - started, tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [seq for seq, _ in found] == [0, 1, 2]
@@ -195,4 +197,4 @@ def test_one_line_of_any_length_is_read_in_linear_time_and_small_memory(layout: 
 
 def test_where_there_is_no_file_there_are_no_entries(layout: Layout) -> None:
     """A mission that has just begun."""
-    assert list(raw.entries(layout.raw, 0)) == []
+    assert list(raw.entries(layout.path(names.RAW), 0)) == []

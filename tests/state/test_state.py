@@ -31,13 +31,13 @@ def state(layout: Layout) -> State:
 def test_absent_empty_and_broken_are_three_answers(layout: Layout, state: State) -> None:
     """None without a version; no bytes with one; an error with the path."""
     assert tuple(state.read(names.FEATURES)) == (None, ABSENT)
-    put(layout.features, "")
+    put(layout.path(names.FEATURES), "")
     assert tuple(state.read(names.FEATURES)) == (b"", files.digest(b""))
-    os.unlink(layout.features)
-    os.mkdir(layout.features)
+    os.unlink(layout.path(names.FEATURES))
+    os.mkdir(layout.path(names.FEATURES))
     with pytest.raises(BrokenFile, match=r"features\.json"):
         state.read(names.FEATURES)
-    put(layout.config, b"\xff")
+    put(layout.path(names.CONFIG), b"\xff")
     with pytest.raises(BrokenFile, match="not UTF-8"):
         state.text(names.CONFIG)
 
@@ -50,7 +50,7 @@ def test_a_version_is_a_digest_or_a_length_with_the_curation(layout: Layout, sta
     assert (state.version(names.ISSUES), state.read(names.ISSUES).version) == ("3", "3")
     state.append(names.RAW, b"a note\n")
     before = state.version(names.RAW)
-    put(layout.curated, json.dumps({"generation": 4}))
+    put(layout.path(names.CURATED), json.dumps({"generation": 4}))
     assert (before, state.version(names.RAW), state.version(names.ARCHIVE)) == ("7.0", "7.4", ABSENT)
 
 
@@ -76,7 +76,7 @@ def test_a_person_who_edits_by_hand_is_somebody_else_too(layout: Layout, state: 
     """They take no lock; their content differs, and that is enough."""
     state.put(names.FEATURES, b"one")
     version = state.version(names.FEATURES)
-    put(layout.features, "by hand")
+    put(layout.path(names.FEATURES), "by hand")
     with pytest.raises(VersionConflict):
         state.put(names.FEATURES, b"two", expect=version)
     assert state.data(names.FEATURES) == b"by hand"
@@ -101,17 +101,17 @@ def test_changes_land_together_and_the_ledger_has_them(layout: Layout, state: St
 
 def test_a_note_of_a_commit_goes_behind_lines_that_others_wrote_meanwhile(layout: Layout, state: State) -> None:
     """A person's editor takes no lock: the line that came between staging and applying stays, and the note follows, once."""
-    put(layout.raw, "old\n")
-    os.makedirs(layout.journal)
-    put(f"{layout.journal}/0", "note\n")
-    steps = [["append", layout.raw, f"{layout.journal}/0", 4]]
-    put(f"{layout.journal}/record", json.dumps(steps))
-    put(layout.raw, "old\nby hand\n")
+    put(layout.path(names.RAW), "old\n")
+    os.makedirs(layout.path(names.JOURNAL))
+    put(f"{layout.path(names.JOURNAL)}/0", "note\n")
+    steps = [["append", layout.path(names.RAW), f"{layout.path(names.JOURNAL)}/0", 4]]
+    put(f"{layout.path(names.JOURNAL)}/record", json.dumps(steps))
+    put(layout.path(names.RAW), "old\nby hand\n")
     with state.lock("state"):
         assert journal.finish_journal(layout)
     assert state.data(names.RAW) == b"old\nby hand\nnote\n"
-    put(f"{layout.journal}/0", "note\n")
-    put(f"{layout.journal}/record", json.dumps(steps))
+    put(f"{layout.path(names.JOURNAL)}/0", "note\n")
+    put(f"{layout.path(names.JOURNAL)}/record", json.dumps(steps))
     with state.lock("state"):
         assert journal.finish_journal(layout)
     assert state.data(names.RAW) == b"old\nby hand\nnote\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.state import raw
+from harness.state import names, raw
 from harness.tools import remembering
 from tests.missions import House
 from tests.tools.benches import Bench
@@ -21,9 +21,11 @@ PAGE = (
 def remembering_bench(house: House, tmp_path: Path) -> Bench:
     """A mission with a page of memory, an archive, notes and an identity."""
     (house.state / "memory").mkdir(exist_ok=True)
-    Path(house.layout.memory).write_text(PAGE)
+    Path(house.layout.path(names.MEMORY)).write_text(PAGE)
     note = raw.render("2026-03-01T10:00:00Z", "worker", "F-001", "AVOID", "never edit the lock file by hand")
-    Path(house.layout.archive).write_text(json.dumps({"entry": note.rstrip("\n"), "run": "1-worker-F-001"}) + "\n")
+    Path(house.layout.path(names.ARCHIVE)).write_text(
+        json.dumps({"entry": note.rstrip("\n"), "run": "1-worker-F-001"}) + "\n"
+    )
     raw.append(house.layout, "worker", "F-002", [("TRICK", "データベースは再起動が必要")])
     house.identity.mkdir(exist_ok=True)
     (house.identity / "worker.md").write_text("- [2026-01-01] the lock file is generated: edit its source\n")
@@ -53,7 +55,7 @@ def test_what_was_found_can_be_read_on_where_it_stands(remembering_bench: Bench)
 def test_an_answer_is_bounded_and_says_how_to_go_on(house: House, remembering_bench: Bench) -> None:
     """Hits by number and length; lines by page."""
     lines = [f"- [2026-04-01] lesson {number} about the parser {'x' * 2000}" for number in range(300)]
-    Path(house.layout.memory).write_text("\n".join(lines) + "\n")
+    Path(house.layout.path(names.MEMORY)).write_text("\n".join(lines) + "\n")
     said = remembering_bench.said("memory_search", query="parser")
     assert said.count("\nmemory/MEMORY.md:") == remembering.DEFAULT_HITS - 1
     assert "[More lines left out." in said and len(said) < 6000

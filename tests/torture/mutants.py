@@ -46,12 +46,12 @@ MUTANTS = {
     ),
     "no inode check": Mutant(  # ours is the order: the file is opened under the lock
         "harness/state/journal.py",
-        """    with files.Lock(layout.state_lock):
+        """    with files.Lock(layout.path(names.STATE_LOCK)):
         finish_journal(layout)
         descriptor = files.open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
 """,
         """    descriptor = files.open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-    with files.Lock(layout.state_lock):
+    with files.Lock(layout.path(names.STATE_LOCK)):
         finish_journal(layout)
 """,
     ),

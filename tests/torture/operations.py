@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.base.encoding import decode
 from harness.replay.upkeep import snapshots
-from harness.state import files
+from harness.state import files, names
 from tests import kill_sweep
 from tests.kill_sweep import RUN_SH
 from tests.missions import CHECKOUT, Done, House, until
@@ -95,7 +95,7 @@ class Replace(Operation):
 
     def faults(self, done: Done) -> list[str]:
         """It is as before, or as it was to become; once that was acknowledged, as it was to become."""
-        there = files.read(self.house.layout.steer)
+        there = files.read(self.house.layout.path(names.STEER))
         allowed = [b"prefer the standard library\n", *([] if done.code == 0 else [None])]
         return [] if there in allowed else [f"lost: STEER.md is {there!r}"]
 
@@ -107,7 +107,11 @@ class Commit(Operation):
 
     def faults(self, done: Done) -> list[str]:
         """The queue has it where the order is applied, and only there."""
-        rows = [json.loads(line) for line in (files.read_text(self.house.layout.orders) or "").split("\n") if line]
+        rows = [
+            json.loads(line)
+            for line in (files.read_text(self.house.layout.path(names.ORDERS)) or "").split("\n")
+            if line
+        ]
         applied, title = any(row.get("state") == "applied" for row in rows), self.house.feature().title
         found = [] if (title == "Another part") == applied else [f"torn: {rows} with the title {title}"]
         return found + ([f"lost: the order, {rows}"] if done.code == 0 and not applied else [])
@@ -222,7 +226,7 @@ class Restore(Operation):
 
     def _kept(self) -> list[str]:
         """Every note from before the restore is in the snapshot that it made."""
-        row = json.loads((files.read_text(self.house.layout.restores) or "{}").split("\n")[0])
+        row = json.loads((files.read_text(self.house.layout.path(names.RESTORES)) or "{}").split("\n")[0])
         then = snapshots.then(self.house.layout, snapshots.load(self.house.layout, row["kept"]))
         text = decode(then.files.get("memory/raw.md", b""), "raw.md")
         return [f"lost: {note}" for note in self.missions.notes[self.at] if f"{note}\n" not in text]

@@ -112,13 +112,13 @@ def _note(layout: Layout, acks: Path, writer: int) -> None:
 
 def _commit(layout: Layout, acks: Path) -> None:
     """Two files and a line that belong together, again and again."""
-    begun = int(json.loads(files.read(layout.features) or b"0"))
+    begun = int(json.loads(files.read(layout.path(names.FEATURES)) or b"0"))
     with open(acks / f"commits-{os.getpid()}", "ab", buffering=0) as told:
         for number in itertools.count(begun + 1):
             changes = Journal(layout)
-            changes.replace(layout.features, b"%d\n" % number)
-            changes.replace(layout.spec, b"%d\n" % number * 500)
-            changes.append(layout.issues, b"%d\n" % number)
+            changes.replace(layout.path(names.FEATURES), b"%d\n" % number)
+            changes.replace(layout.path(names.SPEC), b"%d\n" % number * 500)
+            changes.append(layout.path(names.ISSUES), b"%d\n" % number)
             changes.commit()
             told.write(b"%d\n" % number)
 
@@ -137,15 +137,19 @@ def told(acks: Path, what: str) -> list[str]:
 
 def faults(layout: Layout, notes: list[str], commits: list[str]) -> list[str]:
     """What is wrong on the disk once the next start has finished its journal, of what was acknowledged before a cut."""
-    with files.Lock(layout.state_lock):
+    with files.Lock(layout.path(names.STATE_LOCK)):
         journal.finish_journal(layout)
     found = kept(layout, notes)
     newest = max(map(int, commits), default=0)
-    number = int(files.read(layout.features) or b"0")
-    lines = [*map(int, (files.read_text(layout.issues) or "").split())]
+    number = int(files.read(layout.path(names.FEATURES)) or b"0")
+    lines = [*map(int, (files.read_text(layout.path(names.ISSUES)) or "").split())]
     found += [f"lost: the commit {newest}, {number} is there"] if number < newest else []
     found += [f"torn: {len(lines)} lines of {number} commits"] if lines != list(range(1, number + 1)) else []
-    found += ["torn: two files of one commit"] if number and files.read(layout.spec) != b"%d\n" % number * 500 else []
+    found += (
+        ["torn: two files of one commit"]
+        if number and files.read(layout.path(names.SPEC)) != b"%d\n" % number * 500
+        else []
+    )
     return found + (["torn: the ledger"] if ledger_is_wrong(layout) else [])
 
 
@@ -159,7 +163,7 @@ def sweep(folder: Path, kind: str, cuts: int, until: float, show: Callable[[str]
     try:
         with mounted(folder, kind) as disk:
             layout = Layout(str(disk.top / "project"))
-            for path in (layout.locks, os.path.dirname(layout.raw)):
+            for path in (layout.path(names.LOCKS), os.path.dirname(layout.path(names.RAW))):
                 files.make_folder(path)
             State(layout).put(names.FEATURES, b"0\n")
             while row.tried < cuts and not row.faults and time.monotonic() < until:

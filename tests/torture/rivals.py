@@ -64,7 +64,7 @@ def _append(layout: Layout, acks: Path, writer: int, entries: int) -> None:
 
 def _compact(layout: Layout, folder: str, writers: list[int]) -> None:
     """Compact what waits, again and again, until the writers have ended, and once more."""
-    enough = Path(layout.project).parent / "enough"
+    enough = Path(layout.folders.project).parent / "enough"
     last = False
     while not last:
         last, number = enough.exists(), State(layout).generation()
@@ -76,10 +76,10 @@ def _compact(layout: Layout, folder: str, writers: list[int]) -> None:
 
 def entries_of(layout: Layout) -> list[str]:
     """The lines of every entry by its sequence number; raises AssertionError where numbers and lines do not agree."""
-    curated = pages.parse_curated(files.read(layout.curated))
-    rows = [*archive.backwards(layout.archive, curated.folded)][::-1]
+    curated = pages.parse_curated(files.read(layout.path(names.CURATED)))
+    rows = [*archive.backwards(layout.path(names.ARCHIVE), curated.folded)][::-1]
     assert [row.seq for row in rows] == list(range(curated.folded)), "torn: the archive's numbers"
-    lines = (files.read(layout.raw) or b"").decode("utf-8", "replace").split("\n")
+    lines = (files.read(layout.path(names.RAW)) or b"").decode("utf-8", "replace").split("\n")
     window = curated.folded - curated.first_seq
     assert [row.entry for row in rows[curated.first_seq :]] == lines[:window], "torn: raw.md does not go on the archive"
     return [row.entry for row in rows] + lines[window:-1]
@@ -110,7 +110,7 @@ def updaters(folder: Path, processes: int, updates: int) -> tuple[int, list[str]
     State(layout).put(QUEUE, b"{}\n")
     children = [start(functools.partial(_update, layout, one, updates)) for one in range(processes)]
     codes = [end(child) for child in children]
-    found = json.loads(files.read(layout.features) or b"{}")
+    found = json.loads(files.read(layout.path(names.FEATURES)) or b"{}")
     wrong = [
         f"lost: updates of {one}, {found.get(str(one))} of {updates}"
         for one in range(processes)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BROKEN, DONE, EXIT_CODES, NEEDS_PERSON, STOPPED, USAGE
-from harness.state import files
+from harness.state import files, names
 from tests.crash import TORTURE
 from tests.helpers import passable
 from tests.missions import CHECKOUT, Done, House, listing
@@ -115,7 +115,7 @@ def folders(house: House, _: Path) -> None:
         (house.state / name).mkdir()
 
 
-def names(house: House, _: Path) -> None:
+def odd_names(house: House, _: Path) -> None:
     """Names with a newline, with bytes that are no text, and that lead upwards."""
     for top in (house.state / "runs", house.state / "snapshots", house.state / "locks", house.identity, house.project):
         top.mkdir(exist_ok=True)
@@ -161,7 +161,7 @@ ROWS: dict[str, Callable[[House, Path], None]] = {
     "links in the identities": link_identity,
     "pipes": pipes,
     "folders in a file's place": folders,
-    "names": names,
+    "names": odd_names,
     "ids that lead upwards": upward,
     "a raw.md of a gigabyte": sparse,
     "NUL bytes": nul,
@@ -185,11 +185,11 @@ def test_a_clock_that_jumps_back_orders_and_loses_nothing(house: House) -> None:
     for at in ("2000000000", "1000000000", "1500000000"):
         clock.write_text(at)
         assert soon(house, [RUN_SH, "note", f"at {at}"]).code == 0
-    text = files.read_text(house.layout.raw) or ""
+    text = files.read_text(house.layout.path(names.RAW)) or ""
     assert [line.rpartition(" ")[2] for line in text.split("\n")[:-1]] == ["2000000000", "1000000000", "1500000000"]
     newest = house.work({"run": "echo 1 > 1.txt"})["run"]
     os.utime(house.layout.run(newest).context, (4_000_000_000, 4_000_000_000))
-    os.utime(house.layout.run_log, (4_000_000_000, 4_000_000_000))
+    os.utime(house.layout.path(names.RUN_LOG), (4_000_000_000, 4_000_000_000))
     assert house.harness("next").out == "NEXT validator F-001\n"
     assert house.harness("doctor").code == 0
 
@@ -226,7 +226,7 @@ def test_a_repository_of_another_owner_is_named_and_left_alone(house: House, nob
 def test_a_raw_md_of_a_gigabyte_of_lines_is_noted_to_at_once(house: House) -> None:
     """A note costs no reading of what is there."""
     line = b"[2026-04-24T10:05:12Z] worker F-001 - " + b"x" * 961 + b"\n"
-    with Path(house.layout.raw).open("wb") as file:
+    with Path(house.layout.path(names.RAW)).open("wb") as file:
         for _ in range(1000):
             file.write(line * 1000)
     begun = time.monotonic()

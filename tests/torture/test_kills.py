@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.state import names
 from tests import kill_sweep
 from tests.crash import TORTURE
 from tests.kill_sweep import RUN_SH, Point, Report, Sweep
@@ -130,7 +131,7 @@ class Lossy(Append):
 
     def recover(self, done: Done) -> tuple[list[str], str]:
         """It counts as acknowledged, and its line is gone."""
-        Path(self.house.layout.raw).write_bytes(b"")
+        Path(self.house.layout.path(names.RAW)).write_bytes(b"")
         return super().recover(done)
 
 

@@ -110,7 +110,7 @@ class States(InFolder):
             State(self.layout).commit(made)
             self.known = then
         elif crashed(lambda: State(self.layout).commit(made), at):
-            with files.Lock(self.layout.state_lock):
+            with files.Lock(self.layout.path(names.STATE_LOCK)):
                 journal.finish_journal(self.layout)
             there = {name: data for name in (*MANAGED, *GROWN) if (data := State(self.layout).data(name)) is not None}
             assert there in (self.known, then)
@@ -137,14 +137,14 @@ class States(InFolder):
     @rule(text=some.text(alphabet="ab\x00", max_size=5))
     def tear(self, text: str) -> None:
         """A power cut leaves half a line at the end of raw.md."""
-        with open(self.layout.raw, "ab") as file:
+        with open(self.layout.path(names.RAW), "ab") as file:
             file.write(text.encode())
 
     @rule()
     def note(self) -> None:
         """An append closes what was torn."""
         State(self.layout).append(names.RAW, b"whole\n")
-        assert (files.read(self.layout.raw) or b"").split(b"\n")[-2:] == [b"whole", b""]
+        assert (files.read(self.layout.path(names.RAW)) or b"").split(b"\n")[-2:] == [b"whole", b""]
         assert bad(self.layout, "tails") == []
 
     @invariant()
@@ -230,13 +230,13 @@ class Queue(InFolder):
     def __init__(self) -> None:
         super().__init__()
         claims = [Claim(id=f"VAL-{name}", text="It works", checks=[Check(run="true")]) for name in IDS]
-        put(self.layout.contract, contract.render(Contract(claims=claims)))
+        put(self.layout.path(names.CONTRACT), contract.render(Contract(claims=claims)))
         self.count = 0
 
     def change(self, body: Callable[[list[Feature]], object]) -> None:
         """Read, change, and commit what was read."""
         data, version = State(self.layout).read(names.FEATURES)
-        found = features.parse(data, self.layout.features)
+        found = features.parse(data, self.layout.path(names.FEATURES))
         body(found)
         rendered = features.render(found)
         State(self.layout).put(names.FEATURES, rendered, expect=version)
@@ -343,7 +343,7 @@ class Memories(RuleBasedStateMachine):
         """A curator that is killed anywhere is gone on with by the next."""
         self.steps += 1
         if at is not None and crashed(functools.partial(self.compact, most), at):
-            with files.Lock(self.layout.state_lock):
+            with files.Lock(self.layout.path(names.STATE_LOCK)):
                 journal.finish_journal(self.layout)
             self.cut = True
             return
@@ -383,7 +383,10 @@ class Memories(RuleBasedStateMachine):
         if lines and text is None:
             self.mission.edit(page, lines[number % len(lines)] + "\n", "")
         elif there and text:
-            put(self.layout.memory if page == "memory" else self.layout.summary, f"{there}- {text} {number}\n")
+            put(
+                self.layout.path(names.MEMORY) if page == "memory" else self.layout.path(names.SUMMARY),
+                f"{there}- {text} {number}\n",
+            )
 
     @rule()
     def race(self) -> None:
@@ -400,7 +403,7 @@ class Memories(RuleBasedStateMachine):
     @rule()
     def lose(self) -> None:
         """What is derived is gone."""
-        files.remove(self.layout.lessons)
+        files.remove(self.layout.path(names.LESSONS))
 
     @invariant()
     def holds(self) -> None:
@@ -408,9 +411,9 @@ class Memories(RuleBasedStateMachine):
         assert len(accounted(self.layout, cut=self.cut)) == self.noted
         assert bad(self.layout, "memory", "tails", "ledger") == []
         curated = pages.curated(self.layout)
-        known = lessons.parse(files.read(self.layout.lessons), curated.folded, curated.generation)
+        known = lessons.parse(files.read(self.layout.path(names.LESSONS)), curated.folded, curated.generation)
         if known is not None and curated.folded:
-            assert rebuild.lessons(self.layout.archive, curated).all.keys() >= known.all.keys()
+            assert rebuild.lessons(self.layout.path(names.ARCHIVE), curated).all.keys() >= known.all.keys()
 
     def teardown(self) -> None:
         """The folder goes."""

@@ -15,7 +15,7 @@ from harness.memory import identity
 from harness.memory.backlog import BatchLimit
 from harness.run import _archiving
 from harness.run.settle import curator
-from harness.state import files, journal, raw
+from harness.state import files, journal, names, raw
 from harness.state.layout import Layout
 from tests.crash import TORTURE, contents, lay_out, power_cuts, recorded
 from tests.helpers import mission, put
@@ -59,15 +59,15 @@ def test_a_curation_keeps_every_entry_under_its_number(folder: Path) -> None:
     for number in range(14):
         text = TRICK if number % 2 else f"word{number} is another thing"
         raw.append(layout, "worker", f"F-{number}", [("TRICK", text)])
-    whole = (files.read_text(layout.raw) or "").split("\n")[:-1]
+    whole = (files.read_text(layout.path(names.RAW)) or "").split("\n")[:-1]
 
     def curate(run: str) -> None:
         curator.compact_all(layout, home, "m-1", run, TODAY, bound=BatchLimit(entries=6, bytes=10**6))
 
     for number, (_, lay) in enumerate(disks(root, lambda: curate("run-1"))):
         lay()
-        os.makedirs(layout.locks, exist_ok=True)
-        with files.Lock(layout.state_lock):
+        os.makedirs(layout.path(names.LOCKS), exist_ok=True)
+        with files.Lock(layout.path(names.STATE_LOCK)):
             journal.finish_journal(layout)
         assert entries_of(layout) == whole
         if number % 5 == 0:
@@ -86,12 +86,12 @@ def test_a_mission_that_is_put_away_is_here_or_there_and_nothing_of_it_is_lost(f
         put(f"{layout.state}/{name}", data)
 
     def away() -> None:
-        files.replace(layout.archiving, b'{"id":"m-1"}\n')
+        files.replace(layout.path(names.ARCHIVING), b'{"id":"m-1"}\n')
         _archiving._move(layout, "m-1")
 
     for returned, lay in disks(folder / "root", away):
         lay()
-        Path(layout.locks).mkdir(parents=True, exist_ok=True)
+        Path(layout.path(names.LOCKS)).mkdir(parents=True, exist_ok=True)
         if finished(layout):
             _archiving.go_on(layout)
         target = Path(layout.archive_of("m-1"))
@@ -104,4 +104,4 @@ def test_a_mission_that_is_put_away_is_here_or_there_and_nothing_of_it_is_lost(f
 
 def finished(layout: Layout) -> bool:
     """Whether a move has begun, that the next start must go on with."""
-    return files.read(layout.archiving) is not None
+    return files.read(layout.path(names.ARCHIVING)) is not None

@@ -12,7 +12,7 @@ from harness.mission import mission, runs
 from harness.replay import _past_state
 from harness.replay.upkeep import restoration, snapshots
 from harness.run import closing, starting
-from harness.state import files, journal
+from harness.state import files, journal, names
 from harness.state.state import State
 from harness.workplace import lease
 from harness.workplace.lease import Lease, Terms
@@ -26,8 +26,8 @@ LOOKS = 1 if TORTURE else 30  # every so many disks, the whole mission is looked
 
 def finished(house: House) -> None:
     """The journal is carried out, as the next start does."""
-    os.makedirs(house.layout.locks, exist_ok=True)
-    with files.Lock(house.layout.state_lock):
+    os.makedirs(house.layout.path(names.LOCKS), exist_ok=True)
+    with files.Lock(house.layout.path(names.STATE_LOCK)):
         journal.finish_journal(house.layout)
 
 
@@ -77,7 +77,7 @@ def test_the_snapshot_of_a_run_is_whole_or_is_made_by_the_next_start(house: Hous
     layout, run = house.layout, house.work({"run": "echo 1 > 1.txt"})["run"]
     path = Path(snapshots.path_of(layout, run))
     path.unlink()
-    for name in contents(layout.objects):
+    for name in contents(layout.path(names.OBJECTS)):
         if name not in objects_of_runs(house):
             Path(name).unlink()
     for returned, lay in disks(Path(layout.state), lambda: closing.snapshot(layout, run)):
@@ -91,8 +91,8 @@ def test_the_snapshot_of_a_run_is_whole_or_is_made_by_the_next_start(house: Hous
 def objects_of_runs(house: House) -> set[str]:
     """The files of the objects that prompts name: they were there before the snapshot."""
     layout = house.layout
-    named = "".join(path.read_text() for path in Path(layout.runs).glob("*/*.json"))
-    return {name for name in contents(layout.objects) if Path(name).name in named}
+    named = "".join(path.read_text() for path in Path(layout.path(names.RUNS)).glob("*/*.json"))
+    return {name for name in contents(layout.path(names.OBJECTS)) if Path(name).name in named}
 
 
 def test_a_restore_has_put_back_everything_or_nothing(house: House) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.mission import runs
 from harness.run.settle import curator
-from harness.state import files, raw
+from harness.state import files, names, raw
 from harness.state.layout import Layout
 from tests import kill_sweep
 from tests.kill_sweep import RUN_SH, Template
@@ -57,8 +57,8 @@ def begin(house: House, *numbers: int) -> None:
     house.git("add", "-A")
     house.git("commit", "-q", "-m", "begin")
     other = Layout(str(house.folder / "other"))
-    os.makedirs(other.locks)
-    os.makedirs(os.path.dirname(other.raw))
+    os.makedirs(other.path(names.LOCKS))
+    os.makedirs(os.path.dirname(other.path(names.RAW)))
     raw.append(other, "worker", "F-001", [("FAIL", TRICK)])
     curator.compact(other, str(house.identity), "m-0", "run-1", "2026-04-24")
     scripts(house, *numbers)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.state import names
 from harness.unattended import _preflight
 from tests.missions import Done, House
 from tests.unattended.crontabs import Crontab
@@ -68,7 +69,7 @@ def test_lines_of_the_crontab_that_are_gone_or_changed(night: Crontab) -> None:
 def test_what_waits_for_a_person(night: Crontab) -> None:
     """A checkpoint, a pause, an escalation, a cap that is used up: each with the command."""
     house = night.house
-    checkpoint = Path(house.layout.checkpoints)
+    checkpoint = Path(house.layout.path(names.CHECKPOINTS))
     checkpoint.mkdir(exist_ok=True)
     (checkpoint / "design.md").write_text("look\n")
     assert bad(house)[0].startswith("due: CHECKPOINT design")
@@ -76,7 +77,7 @@ def test_what_waits_for_a_person(night: Crontab) -> None:
     house.harness("pause")
     assert bad(house)[0].endswith("to go on: run.sh resume") and "PAUSED" in bad(house)[0]
     house.harness("resume")
-    Path(house.layout.escalation).write_text("---\nkind: stuck\n---\n")
+    Path(house.layout.path(names.ESCALATION)).write_text("---\nkind: stuck\n---\n")
     assert "ESCALATE stuck" in bad(house)[0] and "run.sh escalation" in bad(house)[0]
 
 
@@ -139,7 +140,7 @@ def test_a_program_that_checks_call_and_the_kept_path_lacks(night: Crontab, monk
     folder.mkdir()
     (folder / "mytool").write_text("#!/bin/sh\n")
     (folder / "mytool").chmod(0o755)
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace("test -f 1.txt", "A=1 mytool x | grep y && test -f 1.txt"))
     assert bad(house) == []  # nobody has it: that is the check's own business
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
@@ -170,7 +171,7 @@ def test_a_clock_behind_the_newest_run(night: Crontab) -> None:
     """It was set back."""
     house = night.house
     house.work({"run": "touch 1.txt"})
-    log = Path(house.layout.run_log)
+    log = Path(house.layout.path(names.RUN_LOG))
     row = house.ran()[0]
     log.write_text(log.read_text().replace(row["at"], "2099-01-01T00:00:00Z"))
     assert any(line.startswith("clock: it is behind the newest run") for line in bad(house)), asked(house)
@@ -179,7 +180,7 @@ def test_a_clock_behind_the_newest_run(night: Crontab) -> None:
 def test_a_folder_or_settings_that_are_broken(night: Crontab) -> None:
     """What doctor finds is in the way here, too."""
     house = night.house
-    Path(house.layout.config).write_text("agent = [")
+    Path(house.layout.path(names.CONFIG)).write_text("agent = [")
     (once,) = bad(house)
     assert "config.toml, line 1" in once, "a fault that each look meets is one line"
     house.config('agent = "scripted"', 'workplace = "project"')

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from harness.base import clock
+from harness.state import names
 from harness.unattended import _preflight, schedules, start
 from tests.missions import House, tagged, until
 from tests.unattended.crontabs import Crontab
@@ -67,11 +68,11 @@ def test_done_or_a_person_is_one_line_and_then_silence_until_something_changes(n
     assert [night.fires().code for _ in range(2)] == [9, 9]
     assert len(night.log()) == 2 and night.log()[1].startswith("STOPPED: ")
     assert house.harness("resume").code == 0
-    good = Path(house.layout.config).read_text()
-    Path(house.layout.config).write_text("agent = [")
+    good = Path(house.layout.path(names.CONFIG)).read_text()
+    Path(house.layout.path(names.CONFIG)).write_text("agent = [")
     assert [night.fires().code for _ in range(2)] == [65, 65]
     assert len(night.log()) == 3 and "config.toml, line 1" in night.log()[2]
-    Path(house.layout.config).write_text(good)
+    Path(house.layout.path(names.CONFIG)).write_text(good)
     night.fires()
     assert "start: NEXT worker F-001" in night.log()[3]
     count = len(night.log())
@@ -80,7 +81,7 @@ def test_done_or_a_person_is_one_line_and_then_silence_until_something_changes(n
 
 def command(house: House) -> str:
     """How the messages of a start name run.sh."""
-    script, at = schedules.start_words(house.layout)[1], house.layout.project
+    script, at = schedules.start_words(house.layout)[1], house.layout.folders.project
     return f"{shlex.quote(script)} -C '{at}'"
 
 
@@ -194,7 +195,9 @@ def test_an_agent_that_was_refused_is_not_asked_again_until_something_changes(ni
     assert night.starts().code == 11 and len(house.ran()) == 2
     house.config('agent = "scripted"', *ONE_RUN, "max_hours = 9")
     house.script("worker", {"run": "touch 1.txt"})
-    Path(house.layout.config).write_text(Path(house.layout.config).read_text().replace("max_runs = 1", "max_runs = 3"))
+    Path(house.layout.path(names.CONFIG)).write_text(
+        Path(house.layout.path(names.CONFIG)).read_text().replace("max_runs = 1", "max_runs = 3")
+    )
     night.starts()
     assert house.ran()[2]["outcome"] == "ok"
 
@@ -223,7 +226,7 @@ def test_a_long_wait_for_a_vendor_is_one_line_and_a_short_one_is_waited_out(nigh
 def test_a_run_log_that_cannot_be_read_is_in_the_log_and_not_in_the_mail(night: Crontab) -> None:
     """run.sh is started all the same, since it can make the file again."""
     night.house.work({"run": "touch 1.txt"})
-    Path(night.house.layout.run_log).write_bytes(b"\xff" * 3000)
+    Path(night.house.layout.path(names.RUN_LOG)).write_bytes(b"\xff" * 3000)
     done = night.fires()
     assert (done.out, done.err) == ("", "") and night.log()[-1].startswith("end: "), (done, night.log())
 

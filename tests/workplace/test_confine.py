@@ -18,6 +18,7 @@ from harness.mission.contract import Contract
 from harness.process import confine, landlock
 from harness.process.confine import BUBBLEWRAP, LANDLOCK
 from harness.run import opening
+from harness.state import names
 from harness.workplace import confine as integrity
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
@@ -67,7 +68,7 @@ def places(house: House) -> dict[str, Path]:
     """A file in each place that a program might write to, by the name of the place."""
     home = Path(house.env["HOME"])
     mission_id = mission.load(house.layout).id
-    names = {
+    homes = {
         "other": "other/x",
         "app": ".config/app/x",
         "beside": "work/x",
@@ -78,11 +79,15 @@ def places(house: House) -> dict[str, Path]:
         "this mission": f".local/state/harness/{mission_id}/x",
         "index": f".local/state/harness/{mission_id}/tree-1.index",
     }
-    names |= {"program": ".local/bin/git", "beside programs": ".local/share/x"}
-    ours = {"state": house.state / "features.json", "raw": Path(house.layout.raw), "project": house.project / "x"}
+    homes |= {"program": ".local/bin/git", "beside programs": ".local/share/x"}
+    ours = {
+        "state": house.state / "features.json",
+        "raw": Path(house.layout.path(names.RAW)),
+        "project": house.project / "x",
+    }
     git = {"git": house.project / ".git/config", "hooks": house.project / ".git/hooks/post-checkout"}
     rest = {"checkout": CHECKOUT / "roles/worker.md", "identity": Path(house.env["HARNESS_IDENTITY"]) / "worker.md"}
-    return {"tree": house.tree / "x", **{name: home / path for name, path in names.items()}, **ours, **git, **rest}
+    return {"tree": house.tree / "x", **{name: home / path for name, path in homes.items()}, **ours, **git, **rest}
 
 
 def attempts(where: dict[str, Path]) -> str:
@@ -151,13 +156,13 @@ def test_keys_and_other_missions_are_not_there(deep: House) -> None:
     secret = home / ".local/state/harness/another-mission/tree-1/secret"
     secret.parent.mkdir(parents=True)
     secret.write_text("theirs\n")
-    names = (".ssh/id_rsa", ".netrc", "work/note", ".local/state/harness/another-mission/tree-1/secret")
-    script = "\n".join(f"grep -sq theirs '{home}/{name}' $HOME/{name} && echo read {name}" for name in names)
+    logins = (".ssh/id_rsa", ".netrc", "work/note", ".local/state/harness/another-mission/tree-1/secret")
+    script = "\n".join(f"grep -sq theirs '{home}/{name}' $HOME/{name} && echo read {name}" for name in logins)
     found: dict[tuple[str, str, int], list[str]] = {}
     for trust, shown in (("workspace", ""), ("workspace", ".netrc"), ("full", ""), ("full", ".ssh")):
         deep.config('agent = "scripted"', f'trust = "{trust}"', "[home]", f"show = {[shown] if shown else []}")
         for said in (said_by_agent(deep, script + "\ntrue"), said_by_check(deep, script)):
-            found[trust, shown, len(found) % 2] = [name for name in names if f"read {name}\n" in said + "\n"]
+            found[trust, shown, len(found) % 2] = [name for name in logins if f"read {name}\n" in said + "\n"]
     assert list(found.values()) == [
         [],
         [],
@@ -231,7 +236,7 @@ def test_a_command_of_a_conversation_is_refused_where_nothing_confines(house: Ho
     def asked(session: str) -> Done:
         with serving(brain) as server:
             house.config(f'model = "{MODELS["chat"]}"', f'base_url = "{address(server, "chat")}"')
-            path = Path(house.layout.config)
+            path = Path(house.layout.path(names.CONFIG))
             path.write_text(f"{line}\n[agents.builtin]\n" + path.read_text())
             house.program("ask", "--session", session, "hi")  # whose threads end with it
             house.harness("sessions", "rules", session, "allow", "execute")

@@ -70,7 +70,7 @@ class Desk:
 
     def client(self, *words: str) -> subprocess.Popen[str]:
         """A program that asks."""
-        argv = [sys.executable, "-I", "-c", ASK, self.layout.project, RUN, *words]
+        argv = [sys.executable, "-I", "-c", ASK, self.layout.folders.project, RUN, *words]
         return subprocess.Popen(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def ask(self, *words: str) -> tuple[int, str, str]:

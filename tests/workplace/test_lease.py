@@ -10,7 +10,7 @@ import pytest
 
 from harness.base.errors import LockBusy
 from harness.mission import runs
-from harness.state import raw
+from harness.state import names, raw
 from harness.state.layout import Layout
 from harness.workplace import lease
 from harness.workplace.lease import Lease, Terms
@@ -152,7 +152,7 @@ def test_what_people_and_commands_write_meanwhile_stands(house: House) -> None:
     assert house.harness("feature", "set", "F-002", "title=Another part").code == 0
     waiting = house.harness("feature", "block", "F-001", "--reason", "not now")
     assert "it is applied when the current run ends" in waiting.out, waiting
-    path = Path(house.layout.features)
+    path = Path(house.layout.path(names.FEATURES))
     path.write_text(path.read_text().replace('"priority":2', '"priority":7'))
     house.config('agent = "scripted"', "curate_after = 17")
     go(house)
@@ -206,7 +206,7 @@ def test_a_feature_that_the_plan_dropped_meanwhile_takes_no_work(house: House) -
 def test_a_verdict_about_claims_that_changed_meanwhile_decides_nothing(house: House) -> None:
     """The feature waits for a validation of what is claimed now."""
     house.work({"run": "echo 1 > 1.txt"})
-    contract = Path(house.layout.contract)
+    contract = Path(house.layout.path(names.CONTRACT))
     changed = contract.read_text().replace("test -f 1.txt", "test -f 1.txt && test -f 9.txt")
     house.script(
         "validator", {"run": WAIT.format("judge", house.project)}, {"say": '```json harness\n{"checks":[]}\n```'}
@@ -239,7 +239,7 @@ def test_an_agent_that_removes_leases_as_stale_frees_nothing(unconfined: House) 
     unconfined.script("worker", {"run": "rm -r .harness/locks; " + waits(unconfined, "1")["run"]})
     unconfined.begin_role("worker", "F-001")
     until_begun(unconfined, "1")
-    assert not runs.is_dead(unconfined.layout, os.listdir(unconfined.layout.runs)[0])
+    assert not runs.is_dead(unconfined.layout, os.listdir(unconfined.layout.path(names.RUNS))[0])
     assert unconfined.harness("doctor").code == 0
     go(unconfined)
     assert unconfined.feature().status == "validating"
@@ -255,7 +255,7 @@ def test_sixteen_notes_and_a_curation_at_once_lose_nothing(house: House) -> None
         if number % 8 == 4:
             assert house.role("curator").code == 0
     go(house)
-    archived = Path(house.layout.archive).read_text()
-    left = [entry.text for entry in raw.entries(house.layout.raw, 0)]
+    archived = Path(house.layout.path(names.ARCHIVE)).read_text()
+    left = [entry.text for entry in raw.entries(house.layout.path(names.RAW), 0)]
     for number in range(16):
         assert f"note number {number} of many" in archived + "\n".join(left)

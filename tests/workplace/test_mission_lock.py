@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import LockBusy
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 from harness.workplace import mission_lock
 from tests.helpers import mission
@@ -27,7 +27,7 @@ def test_a_mission_has_one_holder_and_says_who(layout: Layout, monkeypatch: pyte
     """The lock file names the holder; it is free when the holder releases it."""
     lock = mission_lock.take(layout)
     lock.sign({"run": "r-1"})
-    assert not files.is_free(layout.mission_lock)
+    assert not files.is_free(layout.path(names.MISSION_LOCK))
     monkeypatch.setattr(mission_lock, "PATIENCE_SECONDS", 0.05)
     with pytest.raises(LockBusy, match="The mission is busy: run r-1"):
         mission_lock.take(layout)
@@ -38,7 +38,7 @@ def test_a_mission_has_one_holder_and_says_who(layout: Layout, monkeypatch: pyte
 def test_a_removed_file_lets_nobody_in(layout: Layout) -> None:
     """The folder is locked too."""
     with mission_lock.take(layout):
-        os.unlink(layout.mission_lock)
+        os.unlink(layout.path(names.MISSION_LOCK))
         for _ in range(2):  # the first has written the file again
             assert not mission_lock.MissionLock(layout).take()
     mission_lock.take(layout).release()
@@ -53,7 +53,7 @@ def test_whoever_opens_waits_for_a_holder_who_needs_milliseconds(layout: Layout)
 
 def test_who_holds_the_file_alone_keeps_others_out(layout: Layout) -> None:
     """An older version knows no other lock."""
-    with files.Lock(layout.mission_lock):
+    with files.Lock(layout.path(names.MISSION_LOCK)):
         assert not mission_lock.MissionLock(layout).take()
 
 

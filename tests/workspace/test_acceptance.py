@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile
+from harness.state import names
 from harness.workspace import acceptance
 from tests.missions import House, until
 from tests.workspace.workspaces import RULES, log, person, ran, shown, skill
@@ -136,6 +137,6 @@ def _die(*_: object) -> None:
 
 def test_a_line_that_is_none_is_named(house: House) -> None:
     """Nobody's instructions count by a guess."""
-    Path(house.layout.workspace_log).write_text(json.dumps({"path": "AGENTS.md"}) + "\n")
+    Path(house.layout.path(names.WORKSPACE_LOG)).write_text(json.dumps({"path": "AGENTS.md"}) + "\n")
     with pytest.raises(BrokenFile, match="line 1"):
         acceptance.lines(house.layout)

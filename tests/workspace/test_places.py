@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.state import names
 from harness.state.layout import Layout
 from harness.workspace import places
 from tests.missions import House
@@ -15,7 +16,7 @@ from tests.missions import House
 def seen(house: House) -> bool:
     """Whether this project, for alice, has anything of a workspace."""
     layout = house.layout
-    return places.is_there(layout, str(house.project), "alice", ["docs/STYLE.md"], layout.workspace_log)
+    return places.is_there(layout, str(house.project), "alice", ["docs/STYLE.md"], layout.path(names.WORKSPACE_LOG))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_the_layers_outside_are_seen(bare: House) -> None:
     """Those of a person, in ~/.config/harness."""
     layout = Layout(str(bare.project))
     Path(bare.env["HOME"], ".config/harness/skills").mkdir(parents=True)
-    assert places.is_there(layout, str(bare.project), "", [], layout.workspace_log)
+    assert places.is_there(layout, str(bare.project), "", [], layout.path(names.WORKSPACE_LOG))
 
 
 def test_a_folder_is_a_skill_or_knowledge_by_one_file() -> None:

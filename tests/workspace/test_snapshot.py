@@ -12,6 +12,7 @@ import pytest
 from harness.base.errors import UsageFault
 from harness.mission import config, roles
 from harness.run import workspace_inputs as of_run
+from harness.state import names
 from harness.workspace import places, snapshot
 from harness.workspace.snapshot import CliReading
 from tests.crash import TORTURE
@@ -80,11 +81,11 @@ def test_the_shipped_roles_read_it_but_for_the_curator(house: House) -> None:
 def test_memory_comes_with_its_word_and_the_newest_stays(house: House) -> None:
     """In a role of one's own, below the summary."""
     lines = [f"- [2026-01-{day:02}] lesson {day} with some words to fill the room" for day in range(1, 29)]
-    Path(house.layout.memory).write_text("## Lessons\n" + "\n".join(lines) + "\n")
+    Path(house.layout.path(names.MEMORY)).write_text("## Lessons\n" + "\n".join(lines) + "\n")
     person(house, {"AGENTS.md": RULES})
     house.config('agent = "scripted"', "[workspace]", "max_tokens = 200")
     house.role_files("helper")
-    path = Path(house.layout.roles) / "helper.md"
+    path = Path(house.layout.path(names.ROLES)) / "helper.md"
     path.write_text(path.read_text().replace("[spec]", "[spec, memory, instructions]"))
     house.script("helper", {"say": "fine"})
     assert house.role("helper").code == 0
@@ -139,7 +140,7 @@ def test_a_broken_tools_json_ends_every_role(house: House, role: str) -> None:
     house.script(role, {"say": "fine"})
     done = house.role(role)
     assert done.code == 65 and "tools.json, line 2: not JSON" in done.err and "tools = false" in done.err
-    assert house.ran() == [] and list(Path(house.layout.runs).glob("*")) == []
+    assert house.ran() == [] and list(Path(house.layout.path(names.RUNS)).glob("*")) == []
     house.config('agent = "scripted"', "[workspace]", "tools = false")
     assert house.role(role).code != 65
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.base.errors import BrokenFile
 from harness.commands import workspaces
+from harness.state import names
 from harness.state.layout import Layout
 from tests.missions import House
 from tests.planned import role
@@ -51,7 +52,7 @@ def ran(house: House, shell: str = "echo x >> 1.txt", feature: str = "F-001", na
 
 def log(house: House) -> list[dict[str, Any]]:
     """The lines of workspace.jsonl."""
-    path = Path(house.layout.workspace_log)
+    path = Path(house.layout.path(names.WORKSPACE_LOG))
     return [json.loads(line) for line in path.read_text().split("\n") if line] if path.exists() else []
 
 

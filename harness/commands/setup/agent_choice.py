@@ -48,7 +48,7 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None) -> list[str]
     settings = config.load(layout)
     wanted = _wanted(settings, agent, trust)
     found = [name for name in registry.KNOWN_CLIS if registry.installed(name)]
-    playbooks = os.path.isdir(os.path.join(layout.project, "playbooks"))
+    playbooks = os.path.isdir(os.path.join(layout.folders.project, "playbooks"))
     if ask and not wanted and not settings.agent and not playbooks and found:
         wanted = [ask(AGENT, {**{name: _program(name) for name in found}, "playbook": PLAYBOOK}, found[0])]
     named = wanted or settings.agent
@@ -99,7 +99,7 @@ def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
 
 def ceiling(layout: Layout) -> str:
     """What the mission can cost at most, in one sentence; "" while it has no agent."""
-    settings, playbooks = config.load(layout), os.path.isdir(os.path.join(layout.project, "playbooks"))
+    settings, playbooks = config.load(layout), os.path.isdir(os.path.join(layout.folders.project, "playbooks"))
     named = playbooks or any(roles.agents_of(settings, roles.load(layout, role)) for role in roles.known(layout))
     return most.words(views.limits_of(settings), *spenders.configured(layout)) if named else ""
 
@@ -151,13 +151,13 @@ def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) ->
     for key, value in reversed(given.items()):
         text = _config_text.put(text, key, value)
     text = text.rstrip("\n") + "\n"
-    config.parse(text, layout.config)
+    config.parse(text, layout.path(names.CONFIG))
     changes = journal.Journal(layout)
-    changes.replace(layout.config, text.encode())
+    changes.replace(layout.path(names.CONFIG), text.encode())
     changes.commit()
     rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
     rows += ["every setting, commented out"] if before is None else []
-    return [f"{layout.relative(layout.config)}: {', '.join(rows)}"]
+    return [f"{layout.shown(names.CONFIG)}: {', '.join(rows)}"]
 
 
 def _without(text: str, keys: Iterable[str]) -> list[str]:

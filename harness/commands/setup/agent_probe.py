@@ -22,7 +22,7 @@ from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
 from harness.process import supervise, temporary, tree
 from harness.run import starting
-from harness.state import files, layout
+from harness.state import files, layout, names
 from harness.state.layout import Layout
 from harness.workplace import environment, workplace
 
@@ -177,7 +177,9 @@ def _remove(project: str) -> None:
 def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:
     """A mission with one feature for this agent, as it is configured here."""
     claim = Claim(id="VAL-TRY", text="The file says so", checks=[Check(run="grep -qx written try.txt")])
-    task = TASK.format(harness=Layout(project).shim, noted=NOTED)  # its path: a login shell may have a PATH of its own
+    task = TASK.format(
+        harness=Layout(project).path(names.SHIM), noted=NOTED
+    )  # its path: a login shell may have a PATH of its own
     feature = Feature(id="F-001", title="Try", description=task, claims=["VAL-TRY"])
     return begin(project, _config(name, where, settings), [claim], [feature])
 
@@ -187,13 +189,13 @@ def begin(project: str, settings: str, claims: list[Claim], queue: list[Feature]
     files.make_folder(project)
     repository.init(project)
     there = Layout(project)
-    files.replace(there.asked_spec, b"# Try\n\nA file says that it was written.\n")
+    files.replace(there.folders.asked_spec, b"# Try\n\nA file says that it was written.\n")
     starting.start(there)
     for path, data in (
-        (there.spec, files.read(there.asked_spec) or b""),
-        (there.contract, contract.render(Contract(claims=claims)).encode()),
-        (there.features, features.render(queue)),
-        (there.config, settings.encode()),
+        (there.path(names.SPEC), files.read(there.folders.asked_spec) or b""),
+        (there.path(names.CONTRACT), contract.render(Contract(claims=claims)).encode()),
+        (there.path(names.FEATURES), features.render(queue)),
+        (there.path(names.CONFIG), settings.encode()),
     ):
         files.replace(path, data)
     return there
@@ -216,7 +218,7 @@ def _config(name: str, where: Layout, settings: Config) -> str:
 
 
 def _absolute(word: str, where: Layout) -> str:
-    path = os.path.join(where.project, word)
+    path = os.path.join(where.folders.project, word)
     return path if "/" in word and os.path.exists(path) else word
 
 
@@ -233,12 +235,12 @@ def _carried_out(there: Layout, tag: str) -> str:
     """The output of the run, by the role's script as run.sh starts it."""
     ours = ("FEATURE_ID", "TRIGGER", "REASON")
     env = {key: value for key, value in os.environ.items() if not key.startswith("HARNESS_") and key not in ours}
-    env |= {"HARNESS_HOME": layout.home(), "PYTHONPATH": layout.home(), "HARNESS_PROJECT": there.project}
+    env |= {"HARNESS_HOME": layout.home(), "PYTHONPATH": layout.home(), "HARNESS_PROJECT": there.folders.project}
     env |= {"HARNESS_IDENTITY": there.state + "/identity", supervise.TAG: tag}
     output: list[bytes] = []
     supervise.run(
         [sys.executable, "-P", "-m", "harness.run", roles.load(there, roles.due(there)["commits"]).script, "F-001"],
-        cwd=there.project,
+        cwd=there.folders.project,
         env=env,
         wall_seconds=TRY_SECONDS,
         sink=lambda _, chunk: output.append(chunk),
@@ -257,11 +259,15 @@ def _judged(there: Layout, name: str, output: str) -> Iterator[Finding]:
     if newest.outcome in NO_ANSWER:  # its abilities stay unknown
         return
     tree = newest.commit or newest.head
-    written, ran = ((repository.show(there.project, tree, path) or b"").strip() for path in ("try.txt", "uname.txt"))
+    written, ran = (
+        (repository.show(there.folders.project, tree, path) or b"").strip() for path in ("try.txt", "uname.txt")
+    )
     yield _line(written == b"written", name, "writes a file", "try.txt is not as it was asked for")
     allowed = ran == os.uname().sysname.encode()
     yield _line(allowed, name, "runs a command", "it may not, or did not: see trust in config.toml")
-    yield _line(NOTED in (files.read_text(there.raw) or ""), name, "calls harness note", "nothing was noted")
+    yield _line(
+        NOTED in (files.read_text(there.path(names.RAW)) or ""), name, "calls harness note", "nothing was noted"
+    )
     errors = (files.read(there.run(newest.run).stderr) or b"").decode("utf-8", "replace").strip()
     if errors and not (good and written == b"written" and ran):
         yield Finding(state="note", what=f"{name} wrote last: {' / '.join(errors.split(chr(10))[-LAST_LINES:])}")

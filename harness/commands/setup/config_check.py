@@ -43,7 +43,7 @@ def unknown(layout: Layout) -> list[BrokenFile]:
     for name in settings.roles:
         if name not in there:
             line, remedy = _line(layout, f"roles.{name}"), f"The roles here are: {', '.join(there)}."
-            found.append(BrokenFile(layout.config, f"there is no role '{name}'", line=line, remedy=remedy))
+            found.append(BrokenFile(layout.path(names.CONFIG), f"there is no role '{name}'", line=line, remedy=remedy))
     known = agents_here(settings)
     for mention in _mentions(layout, settings):
         for name in mention.names:
@@ -67,7 +67,7 @@ def unused(layout: Layout) -> list[str]:
     settings = config.load(layout)
     named = {name for mention in _mentions(layout, settings) for name in mention.names}
     idle = [name for name in settings.agents if name not in {*named, *registry.EMBEDDED, *registry.KNOWN_CLIS}]
-    place = layout.relative(layout.config)
+    place = layout.shown(names.CONFIG)
     gates = [one for one in settings.checkpoint if one["when"].startswith(config.FEATURE)]
     planned = {one.id for one in features.load(layout)} if gates else set()
     never = [
@@ -83,11 +83,11 @@ def unused(layout: Layout) -> list[str]:
 
 def _mentions(layout: Layout, settings: Config) -> Iterator[Mention]:
     """Every list of agents: the mission's, those of role tables, and the front matter's if no table overrides it."""
-    yield Mention(path=layout.config, line=_line(layout, "", "agent"), where="", names=settings.agent)
+    yield Mention(path=layout.path(names.CONFIG), line=_line(layout, "", "agent"), where="", names=settings.agent)
     for name in roles.known(layout):
         if own := config.agent_names(settings.roles.get(name, {}).get("agent")):
             line = _line(layout, f"roles.{name}", "agent")
-            yield Mention(path=layout.config, line=line, where=f"[roles.{name}]: ", names=own)
+            yield Mention(path=layout.path(names.CONFIG), line=line, where=f"[roles.{name}]: ", names=own)
         else:
             role = roles.load(layout, name)
             line = roles.line_of(files.read_text(role.path) or "", "agent")

@@ -20,7 +20,7 @@ from harness.mission import config, mission
 from harness.mission.config import Config
 from harness.process import supervise, temporary, tree
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 from harness.workplace import confine, environment, home_layer, run_detection, workplace
 
@@ -121,10 +121,10 @@ def _why_none(settings: Config) -> str:
 
 def probes(there: Layout, folder: str, another: str, shown: Sequence[str] = ()) -> list[Probe]:
     """What an agent needs, and what none may do; it may read what config.toml shows of HOME."""
-    config, new = os.path.abspath(dotgit.folders(there.top)[1]) + "/config", folder + "/harness-try"
+    config, new = os.path.abspath(dotgit.folders(there.folders.top)[1]) + "/config", folder + "/harness-try"
     keys = [path for path in home_layer.keys(os.path.expanduser("~"), os.environ, shown) if os.path.exists(path)]
     identity = [str(os.getpid()), tree.stat(os.getpid())[19].decode()]
-    state, shared = [there.features, config], "/dev/shm"
+    state, shared = [there.path(names.FEATURES), config], "/dev/shm"
     spaces = [os.readlink("/proc/self/ns/ipc"), str(os.stat(shared).st_dev) if os.path.isdir(shared) else "none"]
     number = KEYCTL.get(os.uname().machine)
     keyring = Probe(what="use a keyring of the kernel", script=RUN, arguments=[*PYTHON, KEYRING, number or ""])

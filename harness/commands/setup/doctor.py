@@ -50,7 +50,9 @@ def try_agents(layout: Layout) -> Iterator[Finding]:
     run_detection.refuse(layout, "doctor agents --try")
     settings = config.load(layout)
     own = [name for table in settings.roles.values() for name in config.agent_names(table.get("agent"))]
-    for name in dict.fromkeys([*registry.choose(settings.agent, layout.project, layout.relative(layout.config)), *own]):
+    for name in dict.fromkeys(
+        [*registry.choose(settings.agent, layout.folders.project, layout.shown(names.CONFIG)), *own]
+    ):
         yield from agent_probe.attempt(layout, name)
 
 
@@ -80,16 +82,16 @@ def _new_ledger(layout: Layout) -> list[str]:
     try:
         journal.read_ledger(layout)
     except BrokenFile:
-        files.remove(layout.ledger)
+        files.remove(layout.path(names.LEDGER))
         journal.adopt(layout)
-        return [f"made {layout.relative(layout.ledger)} again from the files on disk"]
+        return [f"made {layout.shown(names.LEDGER)} again from the files on disk"]
     return []
 
 
 def _heal(layout: Layout, path: str) -> list[str]:
     """Close the torn last line of an append-only file if only its end is missing, else cut it off and show it."""
     data = files.read(path) or b""
-    torn, healed, name = data.rpartition(b"\n")[2], json_lines.healed(data), layout.relative(path)
+    torn, healed, name = data.rpartition(b"\n")[2], json_lines.healed(data), layout.folders.relative(path)
     if not torn:
         return []
     how = f"closed the torn last line of {name}"
@@ -111,9 +113,9 @@ def _bad(what: str) -> Finding:
 
 def _repository(layout: Layout) -> Iterator[Finding]:
     workplace.use(layout)
-    first_commit.require(layout.project)
-    first_commit.require_version(layout.top)
-    state = repository.state(layout.top)
+    first_commit.require(layout.folders.project)
+    first_commit.require_version(layout.folders.top)
+    state = repository.state(layout.folders.top)
     yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
     if unheeded := workplace.unheeded(layout):
         fault = "git settings made since init, which the harness's own git does not read"
@@ -132,7 +134,7 @@ def _ledger(layout: Layout) -> Iterator[Finding]:
     try:
         yield _ok("ledger", f"{len(journal.read_ledger(layout))} files")
     except BrokenFile:
-        yield _bad(f"{layout.relative(layout.ledger)} does not parse; {command('doctor --fix')} makes it again")
+        yield _bad(f"{layout.shown(names.LEDGER)} does not parse; {command('doctor --fix')} makes it again")
 
 
 def _names(layout: Layout) -> Iterator[Finding]:
@@ -145,8 +147,8 @@ def _unused(layout: Layout) -> Iterator[Finding]:
 
 
 def _agents(layout: Layout) -> Iterator[Finding]:
-    settings, path = config.load(layout), layout.relative(layout.config)
-    yield from agents_of(layout, registry.choose(settings.agent, layout.project, path))
+    settings, path = config.load(layout), layout.shown(names.CONFIG)
+    yield from agents_of(layout, registry.choose(settings.agent, layout.folders.project, path))
 
 
 def agents_of(layout: Layout, names: list[str]) -> Iterator[Finding]:
@@ -182,7 +184,7 @@ def _roles(layout: Layout) -> Iterator[Finding]:
     """Whether run.sh can start the script of a role of ours and of each of the mission's own; it ends before its run begins, so
     nothing is spent."""
     known = [roles.load(layout, name).name for name in roles.known(layout)]
-    own = [name for name in known if os.path.exists(os.path.join(layout.roles, f"{name}.py"))]
+    own = [name for name in known if os.path.exists(os.path.join(layout.path(names.ROLES), f"{name}.py"))]
     tried = [*own, *[name for name in known if name not in own][:1]]
     faults = {name: fault for name in tried if (fault := _no_start(layout, name))}
     yield from (_bad(f"the role {name} does not start: {fault}") for name, fault in faults.items())
@@ -192,7 +194,7 @@ def _roles(layout: Layout) -> Iterator[Finding]:
 
 def _no_start(layout: Layout, role: str) -> str:
     """What the script of a role says that cannot start, else ""."""
-    env = {**os.environ, "HARNESS_PROJECT": layout.project, "HARNESS_PYTHON": sys.executable}
+    env = {**os.environ, "HARNESS_PROJECT": layout.folders.project, "HARNESS_PYTHON": sys.executable}
     words = ["bash", os.path.join(home(), "run.sh"), role, steps.DRY]
     try:
         done = subprocess.run(
@@ -206,19 +208,19 @@ def _no_start(layout: Layout, role: str) -> str:
 def _memory(layout: Layout) -> Iterator[Finding]:
     curated = pages.curated(layout)
     count, invalid, first = 0, 0, ""
-    for entry in raw.entries(layout.raw, curated.first_seq):
+    for entry in raw.entries(layout.path(names.RAW), curated.first_seq):
         count += 1
         if not entry.tag:
             invalid, first = invalid + 1, first or archive.harmless(entry).text[:60]
     if backlog.start(layout, curated) is None:
-        fault = f"{layout.relative(layout.raw)} does not begin with the last lines that were compacted"
+        fault = f"{layout.shown(names.RAW)} does not begin with the last lines that were compacted"
         yield _bad(f"{fault}; {command('doctor --fix')} puts them back from the archive")
     else:
         yield _ok("raw.md", f"{count} entries from number {curated.first_seq}")
     if invalid:
         yield Finding(state="note", what=f"raw.md has {invalid} lines that are no entries, the first: {first!r}")
     try:
-        found = Counter(row.disposition for row in archive.backwards(layout.archive, curated.folded))
+        found = Counter(row.disposition for row in archive.backwards(layout.path(names.ARCHIVE), curated.folded))
         ends = ", ".join(f"{found[name]} {name}" for name in sorted(found))
         yield _ok("archive", f"{curated.folded} entries{f', each with one disposition: {ends}' if ends else ''}")
         yield from _lessons(layout, curated)
@@ -228,10 +230,10 @@ def _memory(layout: Layout) -> Iterator[Finding]:
 
 def _pages(layout: Layout) -> Iterator[Finding]:
     """What else the curator reads: people write it, too."""
-    folder, places = identity_folder(), (layout.relative(layout.memory), layout.relative(layout.summary))
+    folder, places = (identity_folder(), (layout.shown(names.MEMORY), layout.shown(names.SUMMARY)))
     reads: tuple[Callable[[], object], ...] = (
-        lambda: edits.pages_of(files.read_text(layout.memory), None, places),
-        lambda: edits.pages_of(None, files.read_text(layout.summary), places),
+        lambda: edits.pages_of(files.read_text(layout.path(names.MEMORY)), None, places),
+        lambda: edits.pages_of(None, files.read_text(layout.path(names.SUMMARY)), places),
         lambda: identity.texts(folder),
         lambda: identity.evidence(folder),
         lambda: identity.forgotten(folder),
@@ -256,7 +258,7 @@ def _lessons(layout: Layout, curated: pages.CurationProgress) -> Iterator[Findin
         yield _ok("lessons", "as the archive has them")
         return
     yield _bad(
-        f"{layout.relative(layout.lessons)} {fault}; {command('doctor --fix')} removes it; the next curation rebuilds it"
+        f"{layout.shown(names.LESSONS)} {fault}; {command('doctor --fix')} removes it; the next curation rebuilds it"
     )
 
 
@@ -266,9 +268,9 @@ def _mend_raw(layout: Layout) -> list[str]:
         curated = pages.curated(layout)
         if backlog.start(layout, curated) is not None:
             return []
-        files.replace(layout.raw, backlog.mended(layout, curated))
+        files.replace(layout.path(names.RAW), backlog.mended(layout, curated))
     fault = "no line can be put back: archive.jsonl lacks them" if backlog.start(layout, curated) is None else ""
-    return [f"put the archived lines of {layout.relative(layout.raw)} back{f'; {fault}' if fault else ''}"]
+    return [f"put the archived lines of {layout.shown(names.RAW)} back{f'; {fault}' if fault else ''}"]
 
 
 def _remove_lessons(layout: Layout) -> list[str]:
@@ -281,14 +283,14 @@ def _remove_lessons(layout: Layout) -> list[str]:
         return []
     if fault:
         State(layout).remove(names.LESSONS)
-    return [f"removed {layout.relative(layout.lessons)}: it {fault}"] if fault else []
+    return [f"removed {layout.shown(names.LESSONS)}: it {fault}"] if fault else []
 
 
 def _tails(layout: Layout) -> Iterator[Finding]:
-    for path in (*layout.append_only(), layout.raw):
+    for path in (*layout.append_only(), layout.path(names.RAW)):
         size = files.length(path)
         if size and files.read_from(path, size - 1, 1) != b"\n":
-            yield _bad(f"{layout.relative(path)} ends in a torn line; {command('doctor --fix')} closes it")
+            yield _bad(f"{layout.folders.relative(path)} ends in a torn line; {command('doctor --fix')} closes it")
 
 
 def _open_runs(layout: Layout) -> Iterator[Finding]:
@@ -298,7 +300,7 @@ def _open_runs(layout: Layout) -> Iterator[Finding]:
             yield _bad(f"the run {run_id} died; {command('doctor --fix')} settles it")
         else:
             yield Finding(state="note", what=f"the run {run_id} is under way")
-    if os.path.exists(layout.journal + "/record"):
+    if os.path.exists(layout.path(names.JOURNAL) + "/record"):
         yield _bad(f"a journal waits to be finished; {command('doctor --fix')} does it")
     for run_id in dead:
         if os.path.exists(layout.run(run_id).context) and recovery_evidence.context(layout, run_id) is None:

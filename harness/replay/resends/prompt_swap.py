@@ -60,8 +60,8 @@ def swapped(past: RunAtOpen, staged: Layout, identities: str, parts: list[Part],
     else:
         made = _with_section(past, staged, parts, swap.item, swap.text)
         paths = {
-            "summary": staged.summary,
-            "spec": staged.spec,
+            "summary": staged.path(names.SUMMARY),
+            "spec": staged.path(names.SPEC),
             "identity": identity_file(identities, past.context.role),
         }
         files.replace_quickly(paths[swap.item], swap.text.encode())
@@ -100,8 +100,8 @@ def _with_section(past: RunAtOpen, staged: Layout, parts: list[Part], item: str,
 
 def _path(past: RunAtOpen, item: str) -> str:
     """The path of an item that was empty then, as the prompt would show it."""
-    known = {"summary": past.where.summary, "spec": past.where.spec}
-    return past.where.relative(known[item]) if item in known else f"{past.context.role}.md"
+    known = {"summary": past.where.path(names.SUMMARY), "spec": past.where.path(names.SPEC)}
+    return past.where.folders.relative(known[item]) if item in known else f"{past.context.role}.md"
 
 
 def _without(past: RunAtOpen, staged: Layout, parts: list[Part], seq: int) -> list[Part]:
@@ -121,10 +121,14 @@ def _without(past: RunAtOpen, staged: Layout, parts: list[Part], seq: int) -> li
 def _lesson(staged: Layout, seq: int) -> tuple[Lessons, Lesson | None]:
     """The lessons of then, and that of an entry; None where it has none."""
     curated = pages.curated(staged)
-    found = (one for one in archive.rows_backwards(staged.archive) if isinstance(one, ArchiveEntry) and one.seq == seq)
+    found = (
+        one
+        for one in archive.rows_backwards(staged.path(names.ARCHIVE))
+        if isinstance(one, ArchiveEntry) and one.seq == seq
+    )
     row = next(found, None) if seq < curated.folded else None
     known = lessons.parse(State(staged).data(names.LESSONS), curated.folded, curated.generation)
-    known = known or rebuild.lessons(staged.archive, curated)
+    known = known or rebuild.lessons(staged.path(names.ARCHIVE), curated)
     return known, known.all.get(row.lesson) if row else None
 
 
@@ -144,7 +148,7 @@ def _blank(staged: Layout, seq: int) -> None:
     if 0 <= seq - first < len(lines) - 1:
         entry = raw.parse_line(lines[seq - first].decode("utf-8", "replace"), seq)
         lines[seq - first] = entry.replace(text=LEFT_OUT).line().encode()
-        files.replace_quickly(staged.raw, b"\n".join(lines))
+        files.replace_quickly(staged.path(names.RAW), b"\n".join(lines))
 
 
 def _without_entry(parts: list[Part], number: int, seq: int) -> Part:

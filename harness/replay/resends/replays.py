@@ -94,7 +94,7 @@ def begin(layout: Layout, run_id: str) -> str:
 
 def folder_of(layout: Layout, replay: str, number: int) -> str:
     """The folder of one time that it was fired; made here."""
-    path = f"{layout.replays}/{replay}/{number}"
+    path = f"{layout.path(names.REPLAYS)}/{replay}/{number}"
     files.make_folder(path)
     return path
 
@@ -188,7 +188,7 @@ def _prunable(folder: str) -> Iterator[str]:
 def _settle_killed(layout: Layout, replay: str) -> None:
     """Write down what a killed one used, before its transcript goes."""
     for number in State(layout).list(f"{REPLAYS}/{replay}"):
-        path = f"{layout.replays}/{replay}/{number}"
+        path = f"{layout.path(names.REPLAYS)}/{replay}/{number}"
         if number.isdigit() and not os.path.exists(f"{path}/{names.RESULT}"):
             found = _killed(f"{path}/{names.STREAM}", int(number))
             keep(path, names.RESULT, encoding.dump_json(found.asdict()))

@@ -66,7 +66,7 @@ def previewed(order: ResendRequest) -> list[str]:
     """The difference of the prompts that the swaps make, without firing anything."""
     past, folder = state_at_run.of_run(order.where, order.run), temporary.create("swap")
     try:
-        place = _staging.place_in(folder, order.layout.prefix)
+        place = _staging.place_in(folder, order.layout.folders.prefix)
         state_at_run.write(past, place.layout, place.identities)
         old = state_at_run.parts_of(past)
         new = _swapped(order, past, place, old)
@@ -123,7 +123,7 @@ def capped(layout: Layout, settings: Config) -> Config:
     gone = [cap for cap in rules.spent(views.limits_of(settings), sums) if cap.name in closing.PAID]
     if gone:
         raise NeedsPerson(
-            f"Nothing is fired again: {gone[0].words}, replays counted. Raise it in {layout.relative(layout.config)}."
+            f"The prompt is not fired: {gone[0].words}, replays included. Raise it in {layout.shown(names.CONFIG)}."
         )
     left = {"max_cost_usd": sums.cost_usd, "max_tokens": sums.tokens}
     return settings.replace(
@@ -148,7 +148,7 @@ def _about(order: ResendRequest, past: RunAtOpen, replay: str, stage: Stage) -> 
         digest=encoding.digest(data),
         prompt_bytes=len(data),
     )
-    folder = f"{order.layout.replays}/{replay}"
+    folder = f"{order.layout.path(names.REPLAYS)}/{replay}"
     replays.keep(folder, names.PROMPT, data)
     replays.keep(folder, replays.ABOUT, encoding.dump_json(made.asdict()))
     return made
@@ -187,7 +187,7 @@ def _shot(one: _Shooting) -> SampleDetail:
         outcome.ended, outcome.reason = "agent_error", f"{NO_REPLICA}: {fault}"
     try:
         checks, fault_words = ([], "interrupted") if cut else _looked_at(run, outcome)
-        patch = clones.patch(run.layout.top, run.context.head, outcome.tree) if outcome.tree else b""
+        patch = clones.patch(run.layout.folders.top, run.context.head, outcome.tree) if outcome.tree else b""
         notes += [f"put back: {name}" for name in outcome.refused if name not in one.past.context.dirty]
     except (HarnessError, OSError) as fault:
         checks, fault_words = [], f"{NO_REPLICA}: {fault}"
@@ -229,7 +229,7 @@ def _open(one: _Shooting) -> OpenedRun:
         keep=own.descriptors,
         started=time.monotonic(),
         confinement=known,
-        home=confine.home_of_checks(staged.top, one.stage.place.tree + ".home", settings.home),
+        home=confine.home_of_checks(staged.folders.top, one.stage.place.tree + ".home", settings.home),
         transcripts=one.kept,
         mark=one.tag,
         given=workspace_inputs.again(past.where, past.context.run, staged),

@@ -117,7 +117,7 @@ def _patch(layout: Layout, result: RunResult) -> bytes | None:
         return b""
     workplace.use(layout)
     try:
-        return clones.patch(layout.top, result.commit + "^", result.commit)
+        return clones.patch(layout.folders.top, result.commit + "^", result.commit)
     except GitFailed:
         return None
 

@@ -93,7 +93,7 @@ def begun(staged: Layout, feature_id: str, *, changes: bool) -> None:
     feature = next((one for one in queue if one.id == feature_id), None)
     if feature and changes and feature.status in features.TRANSITIONS["start"]:
         features.move(feature, "start")
-        files.replace_quickly(staged.features, features.render(queue))
+        files.replace_quickly(staged.path(names.FEATURES), features.render(queue))
         journal.adopt(staged)
 
 

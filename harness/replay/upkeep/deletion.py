@@ -87,7 +87,7 @@ def _require(layout: Layout, run_id: str) -> None:
 
 def _bury(layout: Layout, wanted: list[str]) -> list[Tombstone]:
     """Add the tombstones that are not there yet, in one commit; those of all."""
-    files.make_folder(layout.locks)
+    files.make_folder(layout.path(names.LOCKS))
     with State(layout).lock("state"):
         journal.finish_journal(layout)  # of a call that was killed
     known = runs.forgotten(layout)

@@ -54,7 +54,7 @@ def one(layout: Layout, where: Layout, run_id: str, target: str) -> ExportResult
         for name in (names.FORMAT, names.MISSION):
             files.replace(f"{out.state}/{name}", state.data(name) or b"")
         lines = [line for line in _lines(where) if f'"run":"{run_id}"'.encode() in line]
-        files.replace(out.run_log, b"".join(line + b"\n" for line in lines[:1]))
+        files.replace(out.path(names.RUN_LOG), b"".join(line + b"\n" for line in lines[:1]))
         _copy(where.run(run_id).folder, out.run(run_id).folder, LIVE)
         for row in rebuild.rows_of(where, run_id) or []:
             if "object" in row:
@@ -71,7 +71,7 @@ def every(layout: Layout, target: str) -> ExportResult:
     with mission_lock.take(layout), _Target(target) as made:
         _copy(layout.state, Layout(made.folder).state, LEFT)
         workplace.use(layout)
-        tips = refs.positions(layout.project, "refs/harness", f"refs/heads/{made_of.branch}")
+        tips = refs.positions(layout.folders.project, "refs/harness", f"refs/heads/{made_of.branch}")
         _bundle(layout, made.folder, {name: at.head for name, at in tips.items()})
         return made.done(sum(len(State(one).list(names.RUNS)) for one in run_lookup.missions(layout)))
 
@@ -109,7 +109,7 @@ class _Target:
 
 
 def _lines(layout: Layout) -> Iterator[bytes]:
-    return (line for _, line in json_lines.backwards(layout.run_log))
+    return (line for _, line in json_lines.backwards(layout.path(names.RUN_LOG)))
 
 
 def _commits(layout: Layout, run_id: str) -> dict[str, str]:
@@ -124,13 +124,15 @@ def _bundle(layout: Layout, folder: str, wanted: dict[str, str]) -> None:
     workplace.use(layout)
     with State(layout).lock("export"):
         _remove_refs(layout)
-        there = refs.positions(layout.project, *wanted)
+        there = refs.positions(layout.folders.project, *wanted)
         wanted = {name: commit for name, commit in wanted.items() if name in there or name.startswith(REFS)}
         for name in wanted.keys() - there.keys():
-            refs.set_one(layout.project, name, wanted[name])
+            refs.set_one(layout.folders.project, name, wanted[name])
         try:
             if wanted:
-                repository.run(layout.project, "bundle", "create", "-q", os.path.join(folder, BUNDLE), *sorted(wanted))
+                repository.run(
+                    layout.folders.project, "bundle", "create", "-q", os.path.join(folder, BUNDLE), *sorted(wanted)
+                )
         finally:
             _remove_refs(layout)
 
@@ -144,8 +146,8 @@ def remove_refs(layout: Layout) -> None:
 
 
 def _remove_refs(layout: Layout) -> None:
-    for name in refs.positions(layout.project, REFS):
-        repository.delete_ref(layout.project, name)
+    for name in refs.positions(layout.folders.project, REFS):
+        repository.delete_ref(layout.folders.project, name)
 
 
 def _copy(source: str, target: str, left: tuple[str, ...]) -> None:

@@ -63,7 +63,7 @@ def prune(layout: Layout, days: int, *, dry_run: bool) -> PruneResult:
                 for path in (folder, folder + ".home", folder + ".agent"):
                     done.bytes += files.size_below(path)
                     if not dry_run and path == folder:
-                        worktrees.remove(layout.project, folder)
+                        worktrees.remove(layout.folders.project, folder)
                     elif not dry_run:
                         temporary.remove(path)
     return done
@@ -95,6 +95,6 @@ def _unneeded(layout: Layout, before: int) -> Iterator[str]:
         if number.isdigit() and number != "1" and name not in taken and os.path.isdir(folder):
             index = worktrees.index(folder)
             if os.path.exists(index) and os.stat(index).st_mtime < before:
-                at = worktrees.clean_at(layout.project, folder)
-                if at and tip and refs.is_ancestor(layout.project, at, tip):
+                at = worktrees.clean_at(layout.folders.project, folder)
+                if at and tip and refs.is_ancestor(layout.folders.project, at, tip):
                     yield folder

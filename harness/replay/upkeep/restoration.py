@@ -59,14 +59,14 @@ def _require(layout: Layout, found: snapshots.Snapshot, then: PastState) -> None
         then.known(name)
     if then.known(names.FORMAT) != State(layout).data(names.FORMAT):
         raise UsageFault(f"The snapshot {found.run} is of another format, from before the mission was migrated.")
-    queue = features.parse(then.known(names.FEATURES), layout.features)
+    queue = features.parse(then.known(names.FEATURES), layout.path(names.FEATURES))
     text = then.known(names.CONTRACT)
     if text is not None:
-        contract.parse(encoding.decode(text, layout.contract), layout.contract)
+        contract.parse(encoding.decode(text, layout.path(names.CONTRACT)), layout.path(names.CONTRACT))
     elif queue:
         raise BrokenFile(snapshots.path_of(layout, found.run), "it has features without a contract")
-    if found.commit and refs.position_of(layout.top, found.commit) is None:
-        gone = f"its commit {found.commit[:12]} is gone from {layout.top}"
+    if found.commit and refs.position_of(layout.folders.top, found.commit) is None:
+        gone = f"its commit {found.commit[:12]} is gone from {layout.folders.top}"
         raise BrokenFile(snapshots.path_of(layout, found.run), gone, remedy=f"See: {command('snapshot list')}")
 
 
@@ -76,7 +76,7 @@ def _commit(layout: Layout, found: snapshots.Snapshot, then: PastState) -> Resto
     tip = workplace.position(layout).head
     kept = _free(layout, f"{clock.now()}-before-restore")
     branch = _branch(layout, made.branch.partition(mission.AT)[0] + mission.AT + found.run, found.commit)
-    refs.set_one(layout.top, refs.KEEP + kept, tip)
+    refs.set_one(layout.folders.top, refs.KEEP + kept, tip)
     with state.lock("state"):
         journal.finish_journal(layout)
         changes = Changes()
@@ -121,13 +121,15 @@ def _branch(layout: Layout, wish: str, commit: str) -> str:
     """A new branch at the commit; one that a kill left there, with nothing on it, is used again."""
     for number in count(1):
         name = wish if number == 1 else f"{wish}-{number}"
-        for lock in dotgit.ref_locks(layout.top, repository.BRANCHES + name):  # of a git of ours that was killed
+        for lock in dotgit.ref_locks(
+            layout.folders.top, repository.BRANCHES + name
+        ):  # of a git of ours that was killed
             files.remove(lock)
-        there = dotgit.commit_of(layout.top, repository.BRANCHES + name)
+        there = dotgit.commit_of(layout.folders.top, repository.BRANCHES + name)
         if there == commit and name != mission.read(layout).branch:
             return name
         if not there:
-            refs.set_one(layout.top, repository.BRANCHES + name, commit)
+            refs.set_one(layout.folders.top, repository.BRANCHES + name, commit)
             return name
     raise AssertionError
 

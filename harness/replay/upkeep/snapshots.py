@@ -188,7 +188,9 @@ def _features_diff(before: list[features.Feature], after: list[features.Feature]
 def is_whole(layout: Layout, found: PastState) -> list[str]:
     """What of a state is not recorded, or is not exact, a line each."""
     lines = [f"{name}: {why}" for name, why in found.unknown.items()]
-    return lines + [f"{layout.relative(State(layout).path(name))}: {why}" for name, why in found.inexact.items()]
+    return lines + [
+        f"{layout.folders.relative(State(layout).path(name))}: {why}" for name, why in found.inexact.items()
+    ]
 
 
 def value(layout: Layout, name: str) -> dict[str, Any]:

@@ -125,7 +125,9 @@ def try_out(layout: Layout, claim_id: str, wanted: ClaimEdit) -> Iterator[Receip
     claim = merged(old, wanted)
     new = [check for check in claim.checks if check.run not in {one.run for one in old.checks}]
     whole = Contract(setup=known.setup, services=known.services, claims=[claim])
-    _refuse([fault for check in new for fault in planner.form_faults(check.run, layout.project, layout.top)])
+    _refuse(
+        [fault for check in new for fault in planner.form_faults(check.run, layout.folders.project, layout.folders.top)]
+    )
     _refuse(planner.write_faults(whole))
     if not new:
         return
@@ -150,7 +152,13 @@ def try_new(layout: Layout, claim: Claim) -> Iterator[Receipt]:
     if not known.claims:
         raise UsageFault("There is no plan yet. Without --check it is planned, and its checks with it.")
     whole = Contract(setup=known.setup, services=known.services, claims=[claim])
-    _refuse([fault for check in claim.checks for fault in planner.form_faults(check.run, layout.project, layout.top)])
+    _refuse(
+        [
+            fault
+            for check in claim.checks
+            for fault in planner.form_faults(check.run, layout.folders.project, layout.folders.top)
+        ]
+    )
     _refuse(planner.write_faults(whole))
     with State(layout).lock("claim"):
         _clear(layout)
@@ -166,7 +174,7 @@ def _clear(layout: Layout) -> None:
     tag = _tag(layout)
     supervise.sweep(tag)
     workplace.use(layout)
-    worktrees.forget_below(layout.top, temporary.begin(tag), empty=False)
+    worktrees.forget_below(layout.folders.top, temporary.begin(tag), empty=False)
     temporary.remove_tagged(tag)
 
 
@@ -191,7 +199,7 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
         confinement=confine.of_mission(layout, settings, tree, confine.tier(layout, settings)),
     )
     with fresh_clone.cloned(layout, place, "claim", workplace.recorded(layout)) as clone:
-        worktrees.carry(layout.top, clone.root, settings.carry, layout.prefix)
+        worktrees.carry(layout.folders.top, clone.root, settings.carry, layout.folders.prefix)
         empty = check_runs.green_in_empty_folder([check.run for check in checks], clone)
         _refuse([f"`{run}` {check_runs.GREEN_ON_NOTHING}" for run in empty])
         clone = tampering.watched(clone, whole)
@@ -207,7 +215,7 @@ def _fired(layout: Layout, whole: Contract, checks: list[Check], at: Position) -
 def _before_work(layout: Layout, owners: list[str]) -> Position | None:
     """The position before the first commit of these features; None without one."""
     commits = [one.commit for one in runs.finished(layout) if one.feature in owners and one.commit]
-    return refs.position_of(layout.top, f"{commits[-1]}^") if commits else None
+    return refs.position_of(layout.folders.top, f"{commits[-1]}^") if commits else None
 
 
 def _red_before(layout: Layout, whole: Contract, checks: list[Check], at: Position) -> Iterator[Receipt]:

@@ -203,7 +203,7 @@ def _accept_file(context: OrderContext, run_id: str, name: str) -> str:
     state = State(layout)
     data = state.data(names.of_run(run_id, f"{names.REFUSED}/{name}")) or b""
     if name == reconcile.PATCH:
-        path = f"{layout.relative(layout.run(run_id).refused)}/{name}"
+        path = f"{layout.folders.relative(layout.run(run_id).refused)}/{name}"
         raise UsageFault(f"Apply it yourself, then commit: git apply {path}")
     if name not in names.MANAGED:
         raise UsageFault(

@@ -125,21 +125,25 @@ def gather(place: CurationSite) -> Inputs:
     Raises BrokenFile if a file does not parse, or archive, raw.md and curated.json contradict each other.
     """
     layout = place.layout
-    with files.Lock(layout.state_lock):
+    with files.Lock(layout.path(names.STATE_LOCK)):
         journal.finish_journal(layout)
-        curated = pages.parse_curated(files.read(layout.curated), layout.curated)
-        memory, short = files.read_text(layout.memory), files.read_text(layout.summary)
-        archive.newest(layout.archive, curated.folded, LOOKED_AT, WINDOW_BYTES)  # raises; `doctor` checks all
-        known = lessons.parse(files.read(layout.lessons), curated.folded, curated.generation)
+        curated = pages.parse_curated(files.read(layout.path(names.CURATED)), layout.path(names.CURATED))
+        memory, short = files.read_text(layout.path(names.MEMORY)), files.read_text(layout.path(names.SUMMARY))
+        archive.newest(
+            layout.path(names.ARCHIVE), curated.folded, LOOKED_AT, WINDOW_BYTES
+        )  # raises; `doctor` checks all
+        known = lessons.parse(files.read(layout.path(names.LESSONS)), curated.folded, curated.generation)
         evidence = identity.evidence(place.folder)
-        batch = backlog.batch(layout.raw, curated.folded, _start(layout, curated), place.bound)
+        batch = backlog.batch(layout.path(names.RAW), curated.folded, _start(layout, curated), place.bound)
     return Inputs(
         mission=place.mission,
         run=place.run,
         today=place.today,
         waiting=batch.entries,
         known=known
-        or rebuild.lessons(layout.archive, curated, {one.seq for one in evidence if one.mission == place.mission}),
+        or rebuild.lessons(
+            layout.path(names.ARCHIVE), curated, {one.seq for one in evidence if one.mission == place.mission}
+        ),
         end=batch.end,
         crc=batch.crc,
         is_last=batch.is_last,
@@ -151,7 +155,7 @@ def gather(place: CurationSite) -> Inputs:
         project_names=place.project_names,
         symbols=place.symbols,
         forgotten=identity.forgotten(place.folder),
-        places=(layout.relative(layout.memory), layout.relative(layout.summary)),
+        places=(layout.shown(names.MEMORY), layout.shown(names.SUMMARY)),
     )
 
 
@@ -159,14 +163,17 @@ def _start(layout: Layout, curated: CurationProgress) -> int:
     """The offset in raw.md of the first waiting entry; raises BrokenFile if archived lines are missing."""
     found = backlog.start(layout, curated)
     if found is None:
-        lines, least = sum(block.count(b"\n") for block in files.blocks(layout.raw)), curated.folded - curated.first_seq
+        lines, least = (
+            sum(block.count(b"\n") for block in files.blocks(layout.path(names.RAW))),
+            curated.folded - curated.first_seq,
+        )
         fault = f"has {lines} whole lines, and needs at least {least}"
         fault = fault if lines < least else f"does not begin with the last {least} lines that were compacted"
         fix = command("doctor --fix")
         remedy = (
             f"raw.md is append-only. Put the first lines back: they are 'entry' in archive.jsonl, and {fix} does it."
         )
-        raise BrokenFile(layout.raw, fault, remedy=remedy)
+        raise BrokenFile(layout.path(names.RAW), fault, remedy=remedy)
     return found
 
 
@@ -183,7 +190,7 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
     is_recorded = graduation.record(folder, plan)
     if is_same and is_recorded and plan.known.owed:
         return True  # the folder is not writable yet
-    with files.Lock(layout.state_lock):
+    with files.Lock(layout.path(names.STATE_LOCK)):
         journal.finish_journal(layout)
         _check_unchanged(layout, before)
         if not is_recorded:
@@ -199,11 +206,11 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
         place = plan.curated.replace(generation=before.curated.generation + 1)
         if before.waiting and before.is_last:
             kept = _window(layout, plan)
-            rest = files.blocks(layout.raw, before.end, backlog.COPIED)
+            rest = files.blocks(layout.path(names.RAW), before.end, backlog.COPIED)
             changes.put_blocks(names.RAW, chain(kept.blocks(), rest))
             place = place.replace(offset=kept.size(), crc=kept.checksum())
         elif before.waiting:
-            place = place.replace(offset=before.end, crc=backlog.checksum(layout.raw, before.end))
+            place = place.replace(offset=before.end, crc=backlog.checksum(layout.path(names.RAW), before.end))
         changes.put(names.CURATED, pages.render_curated(place))
         changes.put(names.LESSONS, lessons.render(plan.known, place.folded, place.generation))
         State(layout).commit(changes, locked=True)
@@ -213,21 +220,25 @@ def apply(layout: Layout, folder: str, plan: CurationPlan) -> bool:
 def _window(layout: Layout, plan: CurationPlan) -> Window:
     """The lines of raw.md that stay before the waiting ones; gated lines as in the archive."""
     first, end = plan.curated.first_seq, plan.before.end
-    earlier = archive.newest(layout.archive, plan.before.curated.folded, raw.WINDOW, WINDOW_BYTES)
+    earlier = archive.newest(layout.path(names.ARCHIVE), plan.before.curated.folded, raw.WINDOW, WINDOW_BYTES)
     gated = [row for row in (*earlier, *plan.archived) if row.disposition == "gated"]
     rows = {row.seq - first: row.entry.encode("utf-8", "replace") for row in gated}
-    return backlog.window(layout.raw, backlog.before(layout.raw, end, plan.curated.folded - first), end, rows)
+    return backlog.window(
+        layout.path(names.RAW), backlog.before(layout.path(names.RAW), end, plan.curated.folded - first), end, rows
+    )
 
 
 def _check_unchanged(layout: Layout, before: Inputs) -> None:
     """Raise LockBusy if the inputs changed. The caller holds the state lock."""
-    now = pages.parse_curated(files.read(layout.curated), layout.curated)
+    now = pages.parse_curated(files.read(layout.path(names.CURATED)), layout.path(names.CURATED))
     if now.generation != before.curated.generation:
-        raise LockBusy(f"{layout.curated}: another curator was faster. Nothing is lost; run the curator again.")
-    texts = ((layout.memory, before.memory), (layout.summary, before.summary))
+        raise LockBusy(
+            f"{layout.path(names.CURATED)}: another curator was faster. Nothing is lost; run the curator again."
+        )
+    texts = ((layout.path(names.MEMORY), before.memory), (layout.path(names.SUMMARY), before.summary))
     changed = [path for path, old in texts if files.read_text(path) != old]
-    if before.waiting and backlog.checksum(layout.raw, before.end) != before.crc:
-        changed.append(layout.raw)
+    if before.waiting and backlog.checksum(layout.path(names.RAW), before.end) != before.crc:
+        changed.append(layout.path(names.RAW))
     if changed:
         raise LockBusy(f"{changed[0]} changed while the curator worked, and was left alone. Run the curator again.")
 
@@ -338,7 +349,7 @@ def _own_names(asked: Run) -> frozenset[str]:
     """The paths, names and ids of the project."""
     run = asked.opened
     own = {*repository.tracked_names(run.checkout), run.mission.id, *_names_of(run.checkout, run.layout)}
-    for folder in dict.fromkeys((run.checkout, run.layout.top)):  # has a person's untracked files
+    for folder in dict.fromkeys((run.checkout, run.layout.folders.top)):  # has a person's untracked files
         own |= {*repository.other_names(folder, MAX_UNTRACKED_PATHS)}
     for feature in asked.outcome.features:
         own |= {feature.id, *feature.claims}
@@ -347,7 +358,7 @@ def _own_names(asked: Run) -> frozenset[str]:
 
 def _names_of(checkout: str, layout: Layout) -> set[str]:
     """The project's own names: its folders, and its Python and Node packages."""
-    found = {os.path.basename(folder) for folder in (layout.top, layout.project)}
+    found = {os.path.basename(folder) for folder in (layout.folders.top, layout.folders.project)}
     for name in ("pyproject.toml", "package.json"):
         text = files.read_text(os.path.join(checkout, name)) or ""
         found |= {

@@ -217,7 +217,7 @@ def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> 
     features = queue.load(layout)
     made, faults = draft(reply, features, contracts.load(layout), contract_log.load(layout))
     known = set(faults)
-    folders = (layout.project, layout.top, place.root)
+    folders = (layout.folders.project, layout.folders.top, place.root)
     forms = [fault for check in made.new_checks for fault in form_faults(check, *folders)]
     faults += [fault for fault in forms if fault not in known]
     faults = faults or write_faults(made.contract)

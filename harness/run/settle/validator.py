@@ -79,13 +79,17 @@ def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
     found: list[str] = []
     own: set[str] = set()
     trees = os.path.dirname(workplace.folder_of(run.mission.id))
-    places = list(dict.fromkeys(path for one in (run.layout.top, trees) for path in (one, os.path.realpath(one))))
+    places = list(
+        dict.fromkeys(path for one in (run.layout.folders.top, trees) for path in (one, os.path.realpath(one)))
+    )
     for commit in _commits(run):
-        changed = repository.changed(run.layout.top, commit + "^", commit)
-        patch = repository.patch_between(run.layout.top, commit + "^", commit).decode("utf-8", "replace")
-        made = repository.show(run.layout.top, commit, run.layout.prefix + "Makefile") or b""
+        changed = repository.changed(run.layout.folders.top, commit + "^", commit)
+        patch = repository.patch_between(run.layout.folders.top, commit + "^", commit).decode("utf-8", "replace")
+        made = repository.show(run.layout.folders.top, commit, run.layout.folders.prefix + "Makefile") or b""
         more = inputs.included(made.decode("utf-8", "replace"))
-        found += reward_hacking.signs(changed, patch, outcome.contract.claims, places, run.layout.prefix, own, more)
+        found += reward_hacking.signs(
+            changed, patch, outcome.contract.claims, places, run.layout.folders.prefix, own, more
+        )
         own |= {path for letter, path in changed if letter == "A"}
     return list(dict.fromkeys(found))
 
@@ -164,9 +168,9 @@ def _join_aimed(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
 def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
     """The faults for which a plan with this check would be refused."""
     alone = Contract(claims=[claim.replace(checks=[check])])
-    return planner.form_faults(check.run, run.layout.project, run.layout.top, run.checkout) or planner.write_faults(
-        alone
-    )
+    return planner.form_faults(
+        check.run, run.layout.folders.project, run.layout.folders.top, run.checkout
+    ) or planner.write_faults(alone)
 
 
 def _join(run: OpenRun, outcome: Outcome, aimed: AdversarialResult) -> None:

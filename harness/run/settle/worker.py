@@ -46,7 +46,7 @@ def settle(asked: Run) -> None:
 
 def _outside(run: StartedRun, outcome: Outcome) -> str:
     """The run's changes in the repository outside the project folder, in words. 0 git calls at the top of a repository."""
-    below = run.layout.prefix
+    below = run.layout.folders.prefix
     changed = repository.changed(run.checkout, run.context.tree, outcome.tree) if below else []
     found = [path for _, path in changed if not path.startswith(below)]
     more = f" and {len(found) - MAX_SHOWN_PATHS} more" if len(found) > MAX_SHOWN_PATHS else ""
@@ -114,7 +114,7 @@ def commit(run: StartedRun, outcome: Outcome, subject: str, summary: str, work: 
     made = workplace.commit(run, outcome.tree, message, lands=lands, cut=work in runs.UNFINISHED)
     outcome.commit, outcome.clashes = made.landed, made.clashes
     if not made.landed:
-        refs.set_one(run.layout.top, partial(run), made.kept)
+        refs.set_one(run.layout.folders.top, partial(run), made.kept)
 
 
 def cut_short(run: StartedRun, outcome: Outcome) -> None:

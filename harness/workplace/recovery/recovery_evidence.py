@@ -64,7 +64,7 @@ def books(layout: Layout, yielded: list[str] | None) -> bytes:
     for one in (data, committed_copy.read(layout, names.RUN_LOG) or b"", _rebuilt(layout)):
         if len(one) >= length and _is_whole(one[:length]):
             return one[:length]
-    _lost(layout.run_log, yielded)
+    _lost(layout.path(names.RUN_LOG), yielded)
     return salvaged(layout, data)
 
 

@@ -90,19 +90,19 @@ def locate(layout: Layout, one: DeadRun) -> DeadRun:
     """The same with its commit, after the state is restored."""
     if one.context is None:
         return one
-    made, cut = (dotgit.commit_of(layout.top, kind + one.run) for kind in (refs.KEEP, refs.PARTIAL))
-    landed = made != "" and refs.is_ancestor(layout.top, made, workplace.position(layout).head)
+    made, cut = (dotgit.commit_of(layout.folders.top, kind + one.run) for kind in (refs.KEEP, refs.PARTIAL))
+    landed = made != "" and refs.is_ancestor(layout.folders.top, made, workplace.position(layout).head)
     return one.replace(commit=made if landed else "", cut=landed and cut == made)
 
 
 def foreseen(layout: Layout) -> tuple[list[Feature], list[RecoveryStep]]:
     """The features before recovery's steps (journal finished, state restored), and the steps."""
     died = [locate(layout, look(layout, name)) for name in unsettled_runs.unsettled(layout)]
-    data, state = journal.pending(layout, layout.features), State(layout)
+    data, state = journal.pending(layout, layout.path(names.FEATURES)), State(layout)
     if data is None:
         data, open_to = state.data(names.FEATURES), (one.context for one in died if one.context)
         exposed = any(not StartedRun(layout=layout, context=context).sealed for context in open_to)
         if exposed and committed_copy.is_kept(layout) and not state.is_ours(names.FEATURES, data):
             data = committed_copy.read(layout, names.FEATURES)
-    queue = features.parse(data, layout.features)
+    queue = features.parse(data, layout.path(names.FEATURES))
     return queue, plan(died, queue, [one.feature for one in lease.alive(layout)])

@@ -33,7 +33,7 @@ def unsettled(layout: Layout, run_log: bytes | None = None) -> list[str]:
 
 def _last_begun(layout: Layout) -> str:
     """The run that began last, as recorded in the mission lock; dead if nothing else is left of it. "" without one."""
-    name = files.Lock(layout.mission_lock).holder().get("run")
+    name = files.Lock(layout.path(names.MISSION_LOCK)).holder().get("run")
     return name if isinstance(name, str) and runs.is_id(name) else ""
 
 
@@ -108,13 +108,24 @@ def objects_lost(layout: Layout) -> bool:
 
 def cut_short(layout: Layout) -> bool:
     """Whether an interrupted write left temporary or journal files, with or without a dead run."""
-    return bool(abandoned(layout) or journal.staged(layout)) or os.path.exists(layout.journal + "/record")
+    return bool(abandoned(layout) or journal.staged(layout)) or os.path.exists(layout.path(names.JOURNAL) + "/record")
 
 
 def abandoned(layout: Layout) -> list[str]:
     """The temporary files of dead writers, in the folders that are also written outside runs."""
-    folders = (layout.state, os.path.dirname(layout.raw), os.path.dirname(layout.shim), layout.cache, layout.objects)
-    ours = (*folders, layout.git, layout.git_private, os.path.join(layout.git_private, "info"))
+    folders = (
+        layout.state,
+        os.path.dirname(layout.path(names.RAW)),
+        os.path.dirname(layout.path(names.SHIM)),
+        layout.cache,
+        layout.path(names.OBJECTS),
+    )
+    ours = (
+        *folders,
+        layout.path(names.GIT),
+        layout.path(names.GIT_PRIVATE),
+        os.path.join(layout.path(names.GIT_PRIVATE), "info"),
+    )
     return [path for folder in ours for path in files.abandoned(folder)]
 
 
@@ -122,4 +133,6 @@ def require_books(layout: Layout) -> None:
     """Raise BrokenFile if lines of the run log are missing, because the totals would be too low."""
     if books_short(layout):
         fault = "it is shorter than the harness left it, so what was spent is unknown"
-        raise BrokenFile(layout.run_log, fault, remedy="Start run.sh: it makes the file again, or says what to do.")
+        raise BrokenFile(
+            layout.path(names.RUN_LOG), fault, remedy="Start run.sh: it makes the file again, or says what to do."
+        )

@@ -15,6 +15,7 @@ from harness.agents import registry
 from harness.base.errors import BrokenFile, UsageFault
 from harness.commands.setup import agent_choice
 from harness.mission import config
+from harness.state import names
 from tests.missions import PROGRAM, House, differences, listing
 
 LOOP = [registry.LOOP] if registry.installed(registry.LOOP) else []  # offered where its packages are
@@ -46,7 +47,7 @@ def test_without_a_terminal_init_asks_nothing_and_says_what_to_write(unbegun: Ho
     assert "run.sh init --agent NAME --trust workspace (found here: codex" in done.out
     assert "cost:" not in done.out
     assert config.load(unbegun.layout) == config.Config()
-    assert "#agent = " in Path(unbegun.layout.config).read_text()
+    assert "#agent = " in Path(unbegun.layout.path(names.CONFIG)).read_text()
 
 
 def test_what_is_said_on_the_command_line_is_written_down(unbegun: House) -> None:
@@ -107,7 +108,7 @@ def test_a_person_at_a_terminal_is_asked_three_questions(unbegun: House) -> None
     settings = config.load(unbegun.layout)
     assert (settings.agent, settings.trust, settings.max_cost_usd) == (["claude"], "workspace", 10.0)
     assert "cost: at most 10.00 USD, then it stops with exit 6" in out
-    written = Path(unbegun.layout.config).read_text()
+    written = Path(unbegun.layout.path(names.CONFIG)).read_text()
     assert [line for line in written.split("\n") if line and line[0] not in "#["] == [
         'agent = "claude"',
         'trust = "workspace"',
@@ -129,13 +130,13 @@ def test_no_cap_is_an_answer_and_an_embedded_agent_needs_none(unbegun: House) ->
         return agent_choice.ceiling(unbegun.layout)
 
     assert choose("playbook").startswith("cost: nothing")
-    Path(unbegun.layout.config).unlink()
+    Path(unbegun.layout.path(names.CONFIG)).unlink()
     assert "codex may cost without bound" in choose("codex", "none", "workspace")
 
 
 def test_a_person_s_configuration_stays_as_it_was_written(house: House) -> None:
     """Only the given keys change; comments and tables stay."""
-    path = Path(house.layout.config)
+    path = Path(house.layout.path(names.CONFIG))
     path.write_text('# mine\nagent = "mine"\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n')
     agent_choice.choose(house.layout, "codex", "workspace", None)
     assert path.read_text() == (
@@ -154,7 +155,7 @@ LISTS = {
 @pytest.mark.parametrize("written", LISTS.values(), ids=LISTS)
 def test_a_list_of_agents_is_replaced_whole_however_it_was_written(house: House, written: str) -> None:
     """Not only its first line; the text before and after it stays."""
-    path = Path(house.layout.config)
+    path = Path(house.layout.path(names.CONFIG))
     rest = '# after\n\ncheck_seconds = 9\n\n[roles.worker]\nagent = [\n  "codex",\n]\n'
     path.write_text(f'# before\ntrust = """\nfull"""\n{written}{rest}')
     agent_choice.choose(house.layout, "gemini", "workspace", None)
@@ -164,18 +165,18 @@ def test_a_list_of_agents_is_replaced_whole_however_it_was_written(house: House,
 
 def test_an_unknown_trust_is_refused_before_anything_is_written(house: House) -> None:
     """The message lists the known values."""
-    before = Path(house.layout.config).read_text()
+    before = Path(house.layout.path(names.CONFIG)).read_text()
     with pytest.raises(UsageFault, match="workspace, full"):
         agent_choice.choose(house.layout, "codex", "some", None)
-    assert Path(house.layout.config).read_text() == before
+    assert Path(house.layout.path(names.CONFIG)).read_text() == before
 
 
 def test_a_broken_configuration_is_not_written_over(house: House) -> None:
     """A person must repair it."""
-    Path(house.layout.config).write_text("agent =\n")
+    Path(house.layout.path(names.CONFIG)).write_text("agent =\n")
     with pytest.raises(BrokenFile):
         agent_choice.choose(house.layout, "codex", "workspace", None)
-    assert Path(house.layout.config).read_text() == "agent =\n"
+    assert Path(house.layout.path(names.CONFIG)).read_text() == "agent =\n"
 
 
 def test_no_agent_cli_is_started_before_somebody_said_what_it_may_do(house: House) -> None:
@@ -257,7 +258,7 @@ def test_the_path_of_an_agent_counts_as_its_program(house: House) -> None:
     """As config.toml says it."""
     program(house, "my-codex")
     path = house.folder / "bin" / "my-codex"
-    Path(house.layout.config).write_text(f'[agents.codex]\npath = "{path}"\n')
+    Path(house.layout.path(names.CONFIG)).write_text(f'[agents.codex]\npath = "{path}"\n')
     assert house.program("init", "--agent", "codex", "--trust", "full", PATH="/usr/bin:/bin").code == 0
     path.unlink()
     assert house.program("init", "--agent", "codex", "--trust", "full", PATH="/usr/bin:/bin").code == 69

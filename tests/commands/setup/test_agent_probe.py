@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.mission import mission
+from harness.state import names
 from harness.workplace import environment
 from tests.missions import House, tagged
 
@@ -192,7 +193,7 @@ def test_the_trial_has_the_variables_that_a_run_has(house: House) -> None:
 def test_nothing_is_tried_inside_a_run(house: House) -> None:
     """An agent must not start agents."""
     house.config('agent = "scripted"')
-    house.work({"run": f"'{house.layout.shim}' doctor agents --try || echo $? > told"})
+    house.work({"run": f"'{house.layout.path(names.SHIM)}' doctor agents --try || echo $? > told"})
     assert (house.tree / "told").read_text() == "64\n"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.commands.setup import config_check
+from harness.state import names
 from tests.missions import CHECKOUT, House
 
 RUN_SH = str(CHECKOUT / "run.sh")
@@ -19,8 +20,8 @@ def told(house: House, *lines: str) -> list[str]:
     """The invalid names in this configuration, without the file's path."""
     house.config(*lines)
     faults = config_check.unknown(house.layout)
-    assert {fault.path for fault in faults} <= {house.layout.config}
-    return [str(fault).removeprefix(f"{house.layout.config}, ") for fault in faults]
+    assert {fault.path for fault in faults} <= {house.layout.path(names.CONFIG)}
+    return [str(fault).removeprefix(f"{house.layout.path(names.CONFIG)}, ") for fault in faults]
 
 
 def test_a_table_of_a_role_that_is_none_here_is_an_error(house: House) -> None:
@@ -66,7 +67,7 @@ def test_agents_with_a_command_of_their_own_exist(house: House) -> None:
 def test_an_agent_in_the_front_matter_of_a_role_is_looked_for_too(house: House) -> None:
     """In the role's file, with its line; a table in config.toml overrides it."""
     house.role_files("documenter")
-    path = Path(house.layout.roles) / "documenter.md"
+    path = Path(house.layout.path(names.ROLES)) / "documenter.md"
     path.write_text(path.read_text().replace("reads:", "agent: claud\nreads:"))
     with pytest.raises(BrokenFile, match=r"documenter\.md, line 4: there is no agent 'claud'"):
         config_check.require(house.layout)
@@ -95,7 +96,7 @@ def test_a_checkpoint_before_a_feature_that_nobody_planned_is_a_warning(house: H
 
 def test_without_a_configuration_there_is_nothing_to_say(house: House) -> None:
     """An absent file is valid."""
-    Path(house.layout.config).unlink()
+    Path(house.layout.path(names.CONFIG)).unlink()
     assert config_check.require(house.layout) == []
 
 

@@ -12,6 +12,7 @@ from harness.commands.setup import confinement_probe
 from harness.mission import config
 from harness.process import landlock
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, available
+from harness.state import names
 from harness.workplace import confine
 from tests.missions import Done, House
 
@@ -143,5 +144,5 @@ def test_it_is_not_for_the_inside_of_a_run(house: House) -> None:
     """An agent starts no trial."""
     told = house.folder / "told"
     house.config('agent = "scripted"', 'confine = "off"')
-    house.work({"run": f"'{house.layout.shim}' doctor confine || echo $? > '{told}'"})
+    house.work({"run": f"'{house.layout.path(names.SHIM)}' doctor confine || echo $? > '{told}'"})
     assert told.read_text() == "64\n"

@@ -13,7 +13,7 @@ from harness.base.errors import LockBusy, UsageFault
 from harness.commands.setup import doctor
 from harness.mission import runs
 from harness.run.settle import curator
-from harness.state import files
+from harness.state import files, names
 from tests.missions import CHECKOUT, DISPOSABLE, House, differences, listing, until
 from tests.run.test_recover import killed
 
@@ -102,7 +102,7 @@ def test_torn_last_lines_are_found_and_mended(house: House) -> None:
 def test_a_line_that_lacks_only_its_end_is_closed(house: House) -> None:
     """The entry is whole: nothing is lost."""
     house.harness("issue", "slow")
-    path = Path(house.layout.issues)
+    path = Path(house.layout.path(names.ISSUES))
     path.write_bytes(path.read_bytes()[:-1] + b"\0\0")
     assert doctor.fix(house.layout) == ["closed the torn last line of .harness/issues.jsonl"]
     assert (path.read_bytes()[-2:], bad(house)) == (b"}\n", [])
@@ -125,7 +125,7 @@ def test_a_dead_run_is_found_and_settled(house: House) -> None:
 
 def test_a_journal_that_waits_is_found_and_finished(house: House) -> None:
     """A committed journal is carried out."""
-    folder = Path(house.layout.journal)
+    folder = Path(house.layout.path(names.JOURNAL))
     folder.mkdir(exist_ok=True)
     (folder / "record").write_text("[]")
     assert bad(house) == ["a journal waits to be finished; run.sh doctor --fix does it"]
@@ -158,7 +158,7 @@ def test_a_finished_run_that_the_books_do_not_have_is_found(house: House) -> Non
     """Its result is in its folder, but the run log does not count it; the run log is rebuilt."""
     run_id = house.work({"say": "nothing"})["run"]
     before = house.read("runs.jsonl")
-    Path(house.layout.run_log).write_bytes(b"")
+    Path(house.layout.path(names.RUN_LOG)).write_bytes(b"")
     assert f"the run {run_id} has a result and no line in runs.jsonl" in bad(house)
     assert doctor.fix(house.layout) == ["made .harness/runs.jsonl again from the results of finished runs"]
     assert (house.read("runs.jsonl"), bad(house)) == (before, [])
@@ -176,7 +176,7 @@ def test_a_run_that_lost_its_lock_is_found(house: House) -> None:
 def test_a_tampered_object_is_found(house: House) -> None:
     """Its name is the digest of its bytes."""
     house.work({"say": "nothing"})
-    path = next(path for path in Path(house.layout.objects).rglob("*") if path.is_file())
+    path = next(path for path in Path(house.layout.path(names.OBJECTS)).rglob("*") if path.is_file())
     path.chmod(0o600)
     path.write_bytes(b"lie")
     (found,) = bad(house)
@@ -238,7 +238,7 @@ def test_a_lessons_file_that_is_not_what_the_archive_gives_is_named_and_removed(
     house.harness("note", "--tag", "TRICK", "run `make seed` before the browser tests")
     curator.compact_all(house.layout, str(house.identity), "m-1", "1777000000-curator", "2026-04-24")
     assert "lessons: as the archive has them" in [one.what for one in doctor.examine(house.layout)]
-    path = Path(house.layout.lessons)
+    path = Path(house.layout.path(names.LESSONS))
     text = path.read_text()
     spoiled = {"count": text.replace('"count":1', '"count":7'), "gone": text.split("\n")[0] + "\n", "torn": text[:-9]}[
         how
@@ -301,7 +301,7 @@ def test_fixing_applies_what_waits(house: House) -> None:
 
 def test_fixing_takes_in_what_a_person_changed(house: House) -> None:
     """The ledger records it: the next run does not treat it as tampering."""
-    path = Path(house.layout.config)
+    path = Path(house.layout.path(names.CONFIG))
     path.write_text("curate_after = 7\n" + path.read_text())
     assert doctor.fix(house.layout) == []
     assert house.work({"say": "nothing"})["refused"] == []
@@ -309,9 +309,9 @@ def test_fixing_takes_in_what_a_person_changed(house: House) -> None:
 
 def test_fixing_waits_for_nobody(house: House) -> None:
     """Busy during a run; a usage error without a mission."""
-    with files.Lock(house.layout.mission_lock), pytest.raises(LockBusy):
+    with files.Lock(house.layout.path(names.MISSION_LOCK)), pytest.raises(LockBusy):
         doctor.fix(house.layout)
-    os.unlink(house.layout.format)
+    os.unlink(house.layout.path(names.FORMAT))
     with pytest.raises(UsageFault, match="There is no mission"):
         doctor.fix(house.layout)
 

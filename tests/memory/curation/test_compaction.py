@@ -10,7 +10,7 @@ import pytest
 from harness.memory import archive, lessons, pages
 from harness.memory.curation import compaction
 from harness.run.settle import curator
-from harness.state import files
+from harness.state import files, names
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, TODAY, Mission
 
@@ -154,7 +154,7 @@ def test_a_feature_has_one_untagged_line(mission: Mission) -> None:
 
 def test_every_entry_has_exactly_one_disposition(mission: Mission) -> None:
     """Each of those there are, with the reason where it is on no page."""
-    put(mission.layout.memory, "".join(f"mine {number}\n" for number in range(188)))
+    put(mission.layout.path(names.MEMORY), "".join(f"mine {number}\n" for number in range(188)))
     for feature in ("F-001", "F-002"):
         mission.line(SERVER, feature=feature)
     for number in range(9):
@@ -222,8 +222,8 @@ def test_what_is_gated_is_nowhere_but_masked_in_the_archive(
     everything += [path.read_text() for path in Path(mission.folder).rglob("*") if path.is_file()]
     assert [one for one in everything if left in one] == []
     assert mission.dispositions()[::2] == ["gated", "gated"]
-    assert "[masked: " in (Path(mission.layout.archive)).read_text()
-    assert "[masked: " in (Path(mission.layout.raw)).read_text()
+    assert "[masked: " in (Path(mission.layout.path(names.ARCHIVE))).read_text()
+    assert "[masked: " in (Path(mission.layout.path(names.RAW))).read_text()
     assert NOTE in mission.summary
 
 
@@ -292,14 +292,14 @@ def test_a_secret_far_behind_in_a_line_is_masked(mission: Mission) -> None:
     token = "gh" + "p_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
     mission.line("words " * 1200 + f"the token is {token}")
     mission.fold()
-    assert token not in (files.read_text(mission.layout.archive) or "")
+    assert token not in (files.read_text(mission.layout.path(names.ARCHIVE)) or "")
     assert token not in mission.memory
 
 
 def test_an_entry_with_a_byte_order_mark_is_one(mission: Mission) -> None:
     """Some editors put it before whatever they append."""
     mission.line("run make gen first")
-    with open(mission.layout.raw, "ab") as file:
+    with open(mission.layout.path(names.RAW), "ab") as file:
         file.write("\ufeff[2026-04-24T10:05:12Z] worker F-001 TRICK: stop the proxy before the e2e tests\n".encode())
     made = curator.compact(mission.layout, mission.folder, mission.name, "run-1", TODAY)
     assert [row.disposition for row in made.archived] == ["promoted", "promoted"]

@@ -12,7 +12,7 @@ from harness.memory.archive import OF_ITS_OWN, LessonChange
 from harness.memory.curation import operations
 from harness.memory.curation.compaction import Compaction
 from harness.run.settle import curator
-from harness.state import raw
+from harness.state import names, raw
 from harness.state.layout import Layout
 from tests.helpers import mission
 from tests.missions import House
@@ -44,7 +44,7 @@ def summary(layout: Layout, *rows: dict[str, Any]) -> tuple[str, curator.Curatio
     """summary.md after a compaction with these operations."""
     folder = str(Path(layout.state).parent / "identity")
     made = curator.compact(layout, folder, "m-1", "run-1", TODAY, rows=list(rows))
-    return Path(layout.summary).read_text(encoding="utf-8"), made
+    return Path(layout.path(names.SUMMARY)).read_text(encoding="utf-8"), made
 
 
 def test_far_words_of_one_lesson_become_one_line(layout: Layout) -> None:
@@ -63,7 +63,7 @@ def test_the_newer_of_two_decisions_holds(layout: Layout) -> None:
     text, made = summary(layout, {"do": "newer", "entries": [2, 3]})
     assert USES not in text
     assert made.archived[2].disposition == "superseded"
-    assert f"{USES} (superseded by entry 3)" in Path(layout.memory).read_text(encoding="utf-8")
+    assert f"{USES} (superseded by entry 3)" in Path(layout.path(names.MEMORY)).read_text(encoding="utf-8")
 
 
 def test_shorter_words_replace_longer_ones(layout: Layout) -> None:
@@ -114,11 +114,11 @@ def test_what_an_agent_said_is_made_anew_from_the_archive(layout: Layout) -> Non
     summary(
         layout, {"do": "same", "entries": [0, 1]}, {"do": "newer", "entries": [2, 3]}, {"do": "rank", "entries": [4, 0]}
     )
-    pages = [Path(path).read_bytes() for path in (layout.summary, layout.memory)]
-    Path(layout.lessons).unlink()
+    pages = [Path(path).read_bytes() for path in (layout.path(names.SUMMARY), layout.path(names.MEMORY))]
+    Path(layout.path(names.LESSONS)).unlink()
     raw.append(layout, "worker", "F-001", [("-", "all 43 tests pass")])
     summary(layout)
-    assert [Path(path).read_bytes() for path in (layout.summary, layout.memory)] == pages
+    assert [Path(path).read_bytes() for path in (layout.path(names.SUMMARY), layout.path(names.MEMORY))] == pages
 
 
 def test_a_curator_with_an_agent_is_asked_and_its_answer_taken(house: House) -> None:
@@ -135,9 +135,9 @@ def test_a_curator_with_an_agent_is_asked_and_its_answer_taken(house: House) -> 
     done = house.role("curator")
     assert done.code == 0, done.err
     assert "1 of 1 operations of the agent taken" in done.out
-    row = json.loads(Path(layout.archive).read_text(encoding="utf-8").split("\n")[1])
+    row = json.loads(Path(layout.path(names.ARCHIVE)).read_text(encoding="utf-8").split("\n")[1])
     assert (row["disposition"], row["lesson"]) == ("merged", 1)
-    prompt = next(Path(layout.runs).glob("*curator*/prompt.md")).read_text(encoding="utf-8")
+    prompt = next(Path(layout.path(names.RUNS)).glob("*curator*/prompt.md")).read_text(encoding="utf-8")
     assert f"1: lesson: {FAR}" in prompt
 
 
@@ -171,7 +171,7 @@ def test_an_agent_keeps_apart_what_code_takes_for_one(likened: Layout) -> None:
     assert all(f"- {one}\n" in text for one in (SEEDED, SAME_WORDS, PORT, OTHER_PORT))
     assert (made.taken, made.wrong) == (2, [])
     assert [row.why for row in made.archived] == [OF_ITS_OWN, OF_ITS_OWN, "", OF_ITS_OWN]
-    Path(likened.lessons).unlink()
+    Path(likened.path(names.LESSONS)).unlink()
     raw.append(likened, "worker", "F-001", [("-", "all 43 tests pass")])
     again, _ = summary(likened)
     assert again == text
@@ -192,7 +192,7 @@ def test_apart_and_then_the_same_moves_an_entry(likened: Layout) -> None:
 def test_an_agent_cannot_bring_back_what_a_person_deleted(likened: Layout) -> None:
     """Kept apart or not, a lesson that a person deleted is forgotten."""
     summary(likened)
-    page = Path(likened.memory)
+    page = Path(likened.path(names.MEMORY))
     page.write_text("".join(line for line in page.read_text().splitlines(True) if "make seed" not in line))
     raw.append(likened, "worker", "F-009", [("TRICK", SEEDED + " run")])
     text, made = summary(likened, {"do": "apart", "entries": [4]})

@@ -9,7 +9,7 @@ import pytest
 
 from harness.base import tokens
 from harness.memory import pages
-from harness.state import files
+from harness.state import files, names
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, Mission
 
@@ -110,11 +110,11 @@ def test_a_summary_that_is_gone_comes_back(mission: Mission) -> None:
     mission.note("TRICK", SERVER)
     mission.fold()
     before = mission.summary
-    put(mission.layout.summary, "")
+    put(mission.layout.path(names.SUMMARY), "")
     mission.note("-", "wip")
     mission.fold()
     assert mission.summary == before
-    assert files.read(mission.layout.summary)
+    assert files.read(mission.layout.path(names.SUMMARY))
 
 
 def test_notes_of_one_frame_about_several_things_are_all_shown(mission: Mission) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.base import clock
 from harness.replay.resends import replays
+from harness.state import names
 from tests.missions import House
 
 USAGE = {"usage": {"input": 100, "output": 10, "cost_usd": 0.5, "model": "m", "raw": [{}]}}
@@ -61,4 +62,4 @@ def test_two_at_once_have_folders_of_their_own(house: House) -> None:
     """Also in one second."""
     made = [replays.begin(house.layout, "run") for _ in range(3)]
     assert len(set(made)) == 3
-    assert all(os.path.isdir(f"{house.layout.replays}/{name}") for name in made)
+    assert all(os.path.isdir(f"{house.layout.path(names.REPLAYS)}/{name}") for name in made)

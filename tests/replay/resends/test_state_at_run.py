@@ -37,9 +37,12 @@ def test_files_and_lines_are_those_of_then(house: House, tmp_path: Path) -> None
     (house.identity / "worker.md").write_text("- knows of now\n")
     staged, notes = of(house, second, tmp_path)
     assert notes == []
-    assert [Path(path).read_text() for path in (staged.features, staged.run_log, staged.raw)] == [queue, log, raw]
+    assert [
+        Path(path).read_text()
+        for path in (staged.path(names.FEATURES), staged.path(names.RUN_LOG), staged.path(names.RAW))
+    ] == [queue, log, raw]
     assert (tmp_path / "identity" / "worker.md").read_text() == "- knows of then\n"
-    assert [path.name for path in Path(staged.runs).iterdir()] == [first]
+    assert [path.name for path in Path(staged.path(names.RUNS)).iterdir()] == [first]
     assert {path.name for path in Path(staged.run(first).folder).iterdir()}.isdisjoint({"stream.jsonl", "stderr.log"})
 
 
@@ -53,7 +56,7 @@ def test_raw_notes_come_back_from_the_archive(house: House, tmp_path: Path) -> N
     house.role("curator")
     assert len(house.read(names.RAW).split("\n")) - 1 == 10
     staged, notes = of(house, run, tmp_path)
-    assert (Path(staged.raw).read_text(), notes) == (raw, [])
+    assert (Path(staged.path(names.RAW)).read_text(), notes) == (raw, [])
     assert "step 0 has the part 0" not in house.read(names.RAW)
 
 
@@ -67,7 +70,7 @@ def test_of_notes_that_were_masked_those_of_then_are_there_and_no_later_one(hous
     house.role("curator")
     assert "later 9" in house.read(names.RAW) and "a second" not in house.read(names.RAW)
     staged, notes = of(house, run, tmp_path)
-    text = Path(staged.raw).read_text()
+    text = Path(staged.path(names.RAW)).read_text()
     assert "later" not in text and "previous instructions" not in text and "a second" in text
     assert len(notes) == 1 and "masked" in notes[0]
 
@@ -80,4 +83,4 @@ def test_what_was_not_kept_is_said(house: House, tmp_path: Path) -> None:
     (house.state / "objects" / digest[:2] / digest[2:]).unlink()
     staged, (note,) = of(house, second, tmp_path)
     assert note.startswith("features.json is as it is now: ")
-    assert Path(staged.features).read_text() == house.read(names.FEATURES)
+    assert Path(staged.path(names.FEATURES)).read_text() == house.read(names.FEATURES)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.mission import mission, runs
 from harness.replay.upkeep import deletion
-from harness.state import objects
+from harness.state import names, objects
 from harness.state.files import Lock
 from tests import kill_sweep
 from tests.crash import TORTURE
@@ -22,9 +22,9 @@ SECRET = "only-in-this-steer"
 
 def two(house: House) -> tuple[str, str]:
     """Two runs; the first alone was told a secret."""
-    Path(house.layout.steer).write_text(f"{SECRET}\n")
+    Path(house.layout.path(names.STEER)).write_text(f"{SECRET}\n")
     first = house.work({"say": SECRET, "run": "echo 1 > 1.txt"}, feature="F-001")["run"]
-    Path(house.layout.steer).unlink()
+    Path(house.layout.path(names.STEER)).unlink()
     return first, house.work({"run": "echo 2 > 2.txt"}, feature="F-002")["run"]
 
 

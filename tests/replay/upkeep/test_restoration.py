@@ -29,13 +29,13 @@ def back(house: House) -> dict[str, bytes | None]:
 
 def lived(house: House) -> tuple[str, str, dict[str, bytes | None]]:
     """A mission that went on after its first run: (that run, the newest, the state behind the first)."""
-    Path(house.layout.summary).write_text("## Lessons\n- the first\n")
+    Path(house.layout.path(names.SUMMARY)).write_text("## Lessons\n- the first\n")
     house.program("note", "the first note")
     house.program("issue", "the first issue")
     first = house.work({"run": "echo 1 > 1.txt"}, feature="F-001")["run"]
     then = back(house)
-    Path(house.layout.summary).write_text("## Lessons\n- the second\n")
-    Path(house.layout.memory).write_text("## Lessons\n- more\n")
+    Path(house.layout.path(names.SUMMARY)).write_text("## Lessons\n- the second\n")
+    Path(house.layout.path(names.MEMORY)).write_text("## Lessons\n- more\n")
     house.program("note", "the second note")
     house.program("issue", "the second issue")
     house.program("feature", "set", "F-002", "title=Another")
@@ -94,9 +94,9 @@ def test_snapshots_from_before_a_restore_stay_exact(house: House) -> None:
 def test_an_open_question_is_answered_by_it_and_the_counts_begin_again(house: House) -> None:
     """The escalation goes to those that are answered."""
     first, _, _ = lived(house)
-    Path(house.layout.escalation).write_text("---\nkind: stalled\n---\nwhat now?\n")
+    Path(house.layout.path(names.ESCALATION)).write_text("---\nkind: stalled\n---\nwhat now?\n")
     assert house.program("snapshot", "restore", first).code == 0
-    assert not Path(house.layout.escalation).exists()
+    assert not Path(house.layout.path(names.ESCALATION)).exists()
     assert [name for name in (house.state / "escalations").iterdir() if name.name.endswith("-stalled.md")]
     assert first in runs.answers(house.layout)[-1].text
 
@@ -106,7 +106,7 @@ def test_it_is_refused_inside_a_run_and_beside_a_live_one(house: House, monkeypa
     first, second, _ = lived(house)
     before = listing(house.state, "locks", "cache", "journal", "git-config")
     for lane in ("", "2"):  # a lane goes on where the first one was killed
-        loop = Lock(house.layout.loop_lock + lane)
+        loop = Lock(house.layout.path(names.LOOP_LOCK) + lane)
         loop.take()
         assert house.harness("snapshot", "restore", first).code == 75
         loop.release()

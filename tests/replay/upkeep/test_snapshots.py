@@ -57,7 +57,7 @@ def test_the_difference_names_features_and_lines(house: House) -> None:
     assert (said.code, "F-002: " in said.out, "status todo -> validating" in said.out) == (0, True, True)
     assert "code: git diff" in said.out
     assert "have the same spec, features" in house.harness("snapshot", "diff", second, second).out
-    Path(house.layout.memory).write_text("# a person's line\n")
+    Path(house.layout.path(names.MEMORY)).write_text("# a person's line\n")
     assert "+# a person's line" in house.harness("snapshot", "diff", second).out
 
 
@@ -90,9 +90,9 @@ def test_what_is_broken_is_named_and_stops_only_what_needs_it(house: House) -> N
 
 def test_what_was_known_and_due_when_a_run_was_asked(house: House) -> None:
     """`memory at` and `features at`, by a run or its feature; an older record without objects has the summary of the prompt."""
-    Path(house.layout.summary).write_text("## Lessons\n- the first lesson\n")
+    Path(house.layout.path(names.SUMMARY)).write_text("## Lessons\n- the first lesson\n")
     run_id = house.work({"run": "echo 1 > 1.txt"}, feature="F-001")["run"]
-    Path(house.layout.summary).write_text("## Lessons\n- the second lesson\n")
+    Path(house.layout.path(names.SUMMARY)).write_text("## Lessons\n- the second lesson\n")
     house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
     said = house.harness("memory", "at", "F-001").out
     assert ("the first lesson" in said, "the second" in said, "(there was none)" in said) == (True, False, True)

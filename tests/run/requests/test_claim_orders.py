@@ -16,6 +16,7 @@ from harness.mission import contract_log, mission
 from harness.mission.contract import Check, Claim
 from harness.run.requests import claim_orders, orders
 from harness.run.requests.claim_orders import CheckSwap, ClaimEdit
+from harness.state import names
 from tests.helpers import noted
 from tests.missions import PROGRAM, House, tagged, until
 from tests.planned import contract_of
@@ -89,7 +90,7 @@ def test_the_order_waits_for_the_run_that_works_on_the_feature(house: House) -> 
     """The run ends with the claim as it was when it began; then the order is applied, once."""
     house.script("worker", {"sleep": 60})
     role = house.begin_role("worker", "F-001")
-    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    until(lambda: bool(list(Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))))
     done = house.harness("claim", "set", "VAL-1", "--check", "test -s 1.txt")
     assert "noted; it is applied when the current run ends (" in done.out
     assert contract_of(house).claim("VAL-1").checks[0].run == "test -f 1.txt"
@@ -103,7 +104,7 @@ def test_the_order_waits_for_the_run_that_works_on_the_feature(house: House) -> 
 
 def test_a_red_setup_stops_the_order(house: House) -> None:
     """Its checks could not be judged, so nothing is written."""
-    path = Path(house.layout.contract)
+    path = Path(house.layout.path(names.CONTRACT))
     path.write_text("```sh setup\necho no compiler here; false\n```\n\n" + path.read_text())
     done = house.harness("claim", "set", "VAL-1", "--check", "test -s 1.txt")
     assert (done.code, "no compiler here" in done.err) == (10, True), done

@@ -15,7 +15,7 @@ from harness.base.errors import BrokenFile, HarnessError, UsageFault
 from harness.decision import views
 from harness.mission import features, order_log, runs
 from harness.run.requests import orders
-from harness.state import files
+from harness.state import files, names
 from tests.missions import PROGRAM, House, differences, listing, until
 from tests.planned import stalled
 
@@ -39,7 +39,7 @@ def lingering(house: House) -> subprocess.Popen[bytes]:
     """A worker's run on F-001 that stays open until a signal arrives."""
     house.script("worker", {"sleep": 60})
     role = house.begin_role("worker", "F-001")
-    until(lambda: bool(list(Path(house.layout.runs).glob("*/stream.jsonl"))))
+    until(lambda: bool(list(Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))))
     return role
 
 
@@ -129,7 +129,7 @@ def test_a_passed_feature_is_not_changed_by_hand(house: House, verb: str, args: 
 def test_a_torn_order_is_65_with_its_line(house: House) -> None:
     """Broken is not empty."""
     place(house, "feature retry", "F-001")
-    with open(house.layout.orders, "a") as file:
+    with open(house.layout.path(names.ORDERS), "a") as file:
         file.write('{"id":"O-2"\n')
     with pytest.raises(BrokenFile, match=r"orders.jsonl, line 3: the line is not an order"):
         order_log.pending(house.layout)
@@ -203,9 +203,9 @@ def test_an_order_is_applied_exactly_once_wherever_the_power_goes(house: House) 
     package = str(PROGRAM.parent.parent)
     for step in range(1, 12):
         house.lay(house.feature().replace(status="todo", notes=[]), house.feature("F-002"))
-        files.remove(house.layout.orders)
+        files.remove(house.layout.path(names.ORDERS))
         done = house.run([sys.executable, "-c", PLACE_AND_DIE, package, str(house.project), str(step)])
-        with files.Lock(house.layout.state_lock):
+        with files.Lock(house.layout.path(names.STATE_LOCK)):
             pass
         assert house.harness("doctor", "--fix").code in (0, 10)
         notes = [note for note in house.feature().notes if note["kind"] == "person"]
@@ -228,11 +228,11 @@ def test_an_answer_archives_the_question_and_starts_the_counts_anew(house: House
         house.feature().replace(status="failing", attempts=5, replanned=True),
         house.feature("F-002").replace(status="blocked"),
     )
-    Path(house.layout.escalation).write_text("---\nkind: stuck\n---\nWhat now?\n")
+    Path(house.layout.path(names.ESCALATION)).write_text("---\nkind: stuck\n---\nWhat now?\n")
     assert house.harness("next").code == 3
     assert "answered" in place(house, "escalation answer", "use the other library")
-    assert not os.path.exists(house.layout.escalation)
-    archived = next(Path(house.layout.escalations).iterdir())
+    assert not os.path.exists(house.layout.path(names.ESCALATION))
+    archived = next(Path(house.layout.path(names.ESCALATIONS)).iterdir())
     assert archived.name.endswith("-stuck.md")
     assert archived.read_text().startswith("---\nkind: stuck\n---\nWhat now?\n")
     assert archived.read_text().endswith("\n\nuse the other library\n")
@@ -246,20 +246,22 @@ def test_an_answer_archives_the_question_and_starts_the_counts_anew(house: House
 @pytest.mark.parametrize("text", ["What now?\n", "---\nkind:\n---\n", "---\nkind: \n---\nWhat?\n", ""])
 def test_an_escalation_without_a_kind_is_told_and_its_remedy_works(house: House, text: str) -> None:
     """A person wrote or damaged the file: the command that the message names ends the escalation."""
-    Path(house.layout.escalation).write_text(text)
+    Path(house.layout.path(names.ESCALATION)).write_text(text)
     done = house.harness("next")
     assert (done.code, "run.sh escalation answer TEXT" in done.err) == (65, True)
     assert house.harness("escalation", "answer", "go on").code == 0
-    assert (house.harness("next").code, os.path.exists(house.layout.escalation)) == (0, False)
-    (archived,) = Path(house.layout.escalations).iterdir()
+    assert (house.harness("next").code, os.path.exists(house.layout.path(names.ESCALATION))) == (0, False)
+    (archived,) = Path(house.layout.path(names.ESCALATIONS)).iterdir()
     assert (archived.name.endswith("-stuck.md"), archived.read_text().startswith(text)) == (True, True)
 
 
 def test_an_answer_is_archived_in_its_folder_whatever_the_kind(house: House) -> None:
     """A kind that is not a valid name cannot lead to another folder."""
-    Path(house.layout.escalation).write_text("---\nkind: ../../main\n---\n")
+    Path(house.layout.path(names.ESCALATION)).write_text("---\nkind: ../../main\n---\n")
     place(house, "escalation answer", "go on")
-    assert [path.name.partition("-")[2] for path in Path(house.layout.escalations).iterdir()] == ["stuck.md"]
+    assert [path.name.partition("-")[2] for path in Path(house.layout.path(names.ESCALATIONS)).iterdir()] == [
+        "stuck.md"
+    ]
 
 
 def test_an_answer_restarts_what_stalled_and_keeps_the_totals(house: House) -> None:
@@ -287,7 +289,7 @@ def test_an_answer_is_kept_as_what_it_is(house: House) -> None:
 def test_an_escalation_without_its_file_can_be_answered_too(house: House) -> None:
     """The power failed before escalation.md was written, or a person removed it."""
     stalled(house)
-    files.remove(house.layout.escalation)
+    files.remove(house.layout.path(names.ESCALATION))
     assert house.harness("next").out == "ESCALATE stalled\n"
     assert "answered" in place(house, "escalation answer", "go on")
     assert house.harness("next").code == 0
@@ -349,10 +351,10 @@ def test_a_retry_settles_the_escalation_that_it_answers(house: House, kind: str)
     house.config('agent = "scripted"', "[limits]", "stall_after = 1")
     house.work({"say": "nothing"})
     house.lay(house.feature().replace(status="failing", attempts=5, replanned=True))
-    Path(house.layout.escalation).write_text(f"---\nkind: {kind}\n---\nWhat now?\n")
+    Path(house.layout.path(names.ESCALATION)).write_text(f"---\nkind: {kind}\n---\nWhat now?\n")
     assert "that answers the escalation" in place(house, "feature retry", "F-001")
-    assert not os.path.exists(house.layout.escalation)
-    (archived,) = Path(house.layout.escalations).iterdir()
+    assert not os.path.exists(house.layout.path(names.ESCALATION))
+    (archived,) = Path(house.layout.path(names.ESCALATIONS)).iterdir()
     assert (archived.name.endswith(f"-{kind}.md"), "What now?" in archived.read_text()) == (True, True)
     assert archived.read_text().endswith("\n\nrun.sh feature retry F-001\n")
     assert house.harness("next").out == "NEXT worker F-001\n"
@@ -363,16 +365,16 @@ def test_a_retry_settles_the_escalation_that_it_answers(house: House, kind: str)
 def test_a_retry_leaves_an_escalation_about_something_else(house: House, kind: str) -> None:
     """A red setup is still red; the message names the command that shows what is asked."""
     house.lay(house.feature().replace(status="failing"))
-    Path(house.layout.escalation).write_text(f"---\nkind: {kind}\n---\nWhat now?\n")
+    Path(house.layout.path(names.ESCALATION)).write_text(f"---\nkind: {kind}\n---\nWhat now?\n")
     assert place(house, "feature retry", "F-001").endswith("; what else a person is asked: run.sh escalation")
-    assert os.path.exists(house.layout.escalation)
+    assert os.path.exists(house.layout.path(names.ESCALATION))
 
 
 def test_a_retry_does_not_answer_what_a_planner_could_not_plan(house: House) -> None:
     """Another feature still needs the plan that was refused three times."""
     spent = house.feature("F-002").replace(status="failing", attempts=3)
     house.lay(house.feature().replace(status="failing", attempts=3), spent)
-    Path(house.layout.escalation).write_text("---\nkind: plan\n---\nWhat now?\n")
+    Path(house.layout.path(names.ESCALATION)).write_text("---\nkind: plan\n---\nWhat now?\n")
     assert "what else a person is asked" in place(house, "feature retry", "F-001")
     assert "that answers the escalation" in place(house, "feature retry", "F-002")
     assert house.harness("next").out == "NEXT worker F-001\n"

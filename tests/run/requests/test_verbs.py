@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 from harness.mission import receipts, runs
+from harness.state import names
 from harness.workplace.inbox import NO_ANSWER
 from tests.commands.test_agent_requests import tried
 from tests.missions import House, until
@@ -81,7 +82,7 @@ def test_the_inbox_takes_four_verbs_and_no_more(house: House) -> None:
     )
     assert [answer["code"] for answer in answers] == [64, 64, 64, 10]
     assert "unknown key 'by'" in str(answers[3]["fault"])
-    assert (raw_of(house), Path(house.layout.issues).exists()) == ([], False)
+    assert (raw_of(house), Path(house.layout.path(names.ISSUES)).exists()) == ([], False)
 
 
 # replies, checks and issues
@@ -150,4 +151,4 @@ def test_after_the_agent_nothing_is_taken_any_more(house: House) -> None:
     assert house.harness("init", "--quietly").code == 0
     done = house.program("note", "late", HARNESS_INSIDE=name)
     assert (done.code, f"The run {name} is over" in done.err) == (64, True)
-    assert (raw_of(house), Path(house.layout.issues).exists()) == (["worker F-001 - early"], False)
+    assert (raw_of(house), Path(house.layout.path(names.ISSUES)).exists()) == (["worker F-001 - early"], False)

@@ -22,7 +22,7 @@ from harness.mission.receipts import Receipt
 from harness.proof import index
 from harness.run.settle import planner
 from harness.run.settle.planner import Draft
-from harness.state import files, journal
+from harness.state import files, journal, names
 from tests.helpers import Name, growth
 from tests.missions import House
 from tests.planned import claim, contract_of, feature, lay, log_of, prompt_of, reply, role, worked
@@ -529,8 +529,8 @@ def test_a_guard_that_passes_where_there_are_no_tests_is_refused_with_how_to_wri
 
 def test_three_planners_without_a_plan_end_the_mission(house: House) -> None:
     """For every reason: a bad plan, no plan, a reply that does not parse. Exit 7, and escalation.md says so."""
-    Path(house.layout.features).unlink()
-    Path(house.layout.contract).unlink()
+    Path(house.layout.path(names.FEATURES)).unlink()
+    Path(house.layout.path(names.CONTRACT)).unlink()
     bad: list[dict[str, str]] = [
         reply(features=[], contract=[]),
         {"say": "I would rather not."},
@@ -557,7 +557,7 @@ def test_issues_that_a_planner_has_seen_are_planned(house: House) -> None:
     lay(house, [OLD])
     given = [{"title": name, "severity": name} for name in issues.SEVERITIES]
     changes = journal.Journal(house.layout)
-    changes.append(house.layout.issues, issues.render(issues.new([], given, "person")))
+    changes.append(house.layout.path(names.ISSUES), issues.render(issues.new([], given, "person")))
     changes.commit()
     assert "[critical] critical" in prompt_of(house, "planner")
     planned(house, **patch(row("F-002")))

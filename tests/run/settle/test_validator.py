@@ -18,6 +18,7 @@ from harness.mission.features import Feature
 from harness.mission.receipts import Receipt
 from harness.process import tree
 from harness.run import recover
+from harness.state import names
 from tests.missions import House, tagged, until
 from tests.planned import accept_all, claim, contract_of, due, feature, lay, log_of, raw_of, reply, reseal, role, worked
 
@@ -257,7 +258,7 @@ def test_too_many_notes_do_not_change_the_verdict(built: House) -> None:
     built.script("validator", reply(checks=[], notes=notes))
     assert judged(built, "F-001")["verdict"] == "green"
     assert tries(built) == ("passed", 1)
-    assert not Path(built.layout.escalation).exists()
+    assert not Path(built.layout.path(names.ESCALATION)).exists()
 
 
 def test_what_is_told_of_the_agent_does_not_change_the_verdict(built: House) -> None:
@@ -271,7 +272,7 @@ def test_what_is_told_of_the_agent_does_not_change_the_verdict(built: House) -> 
     assert "mine answered" in result["reason"]
     assert "WebFetch" in result["reason"]
     assert (result["verdict"], tries(built)) == ("green", ("passed", 1))
-    assert not Path(built.layout.escalation).exists()
+    assert not Path(built.layout.path(names.ESCALATION)).exists()
 
 
 def test_issues_of_a_validator_are_kept(built: House) -> None:
@@ -316,9 +317,9 @@ def test_setup_services_and_checks_share_the_home_of_their_place_and_a_sweep_has
     house.script("validator", reply(checks=[]))
     commit(house, one="")
     logs = []
-    for names in (["F-001"], ["F-001"], []):
-        house.lay(house.feature().replace(status="validating" if names else "passed"))
-        assert house.role("validator", *names).code == 0, house.result()
+    for queue in (["F-001"], ["F-001"], []):
+        house.lay(house.feature().replace(status="validating" if queue else "passed"))
+        assert house.role("validator", *queue).code == 0, house.result()
         logs.append(" ".join(fired(house)[0].output.split()))
     assert logs[0] == "theirs setup service check"
     assert logs[1] in (f"{logs[0]} service check", f"{logs[0]} setup service check")

@@ -10,7 +10,7 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.mission import runs
-from harness.state import files
+from harness.state import files, names
 from harness.workplace.recovery import recovery_evidence
 from tests.missions import House
 from tests.run.test_recover import killed
@@ -53,16 +53,16 @@ def test_a_context_counts_where_it_parses_and_belongs_to_the_run(house: House) -
 def test_a_ledger_that_does_not_parse_or_is_gone_tells_nothing(house: House) -> None:
     """Then the one in the run's context counts."""
     assert recovery_evidence.ledger(house.layout) == ledger_of(house)
-    Path(house.layout.ledger).write_text("{")
+    Path(house.layout.path(names.LEDGER)).write_text("{")
     assert recovery_evidence.ledger(house.layout) == {}
-    os.unlink(house.layout.ledger)
+    os.unlink(house.layout.path(names.LEDGER))
     assert recovery_evidence.ledger(house.layout) == {}
 
 
 def test_books_are_found_in_their_own_head_or_in_the_results(house: House) -> None:
     """The sources are used in this order, and only where they match the ledger."""
     house.work({"usage": {"input": 1}}, feature="F-002")
-    path = Path(house.layout.run_log)
+    path = Path(house.layout.path(names.RUN_LOG))
     before = path.read_bytes()
     path.write_bytes(before + b"more\n")
     assert recovery_evidence.books(house.layout, None) == before

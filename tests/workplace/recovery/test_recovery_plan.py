@@ -9,7 +9,7 @@ import pytest
 from harness.decision import views
 from harness.mission import runs
 from harness.mission.runs import RunContext
-from harness.state import files, journal
+from harness.state import files, journal, names
 from harness.workplace.recovery import recovery_plan
 from harness.workplace.recovery.recovery_plan import (
     COMPLETE,
@@ -80,7 +80,7 @@ def test_a_feature_on_which_a_run_lives_is_not_released() -> None:
 def test_what_was_forged_by_a_run_that_died_is_not_shown(unconfined: House) -> None:
     """The view shows features as recovery restores them, and writes nothing."""
     run_id = killed(unconfined)
-    path = Path(unconfined.layout.features)
+    path = Path(unconfined.layout.path(names.FEATURES))
     path.write_text(path.read_text().replace("in_progress", "passed"))
     before = listing(unconfined.project, ".harness/cache")
     assert [one.status for one in views.queue(unconfined.layout)] == ["todo", "todo"]
@@ -94,8 +94,8 @@ def test_a_journal_that_waits_to_be_finished_is_seen_as_finished(house: House) -
     killed(house)
     changes = journal.Journal(house.layout)
     steps: list[list[object]] = []
-    done = files.read(house.layout.features) or b""
-    files.make_folder(house.layout.journal)
-    changes._stage(steps, house.layout.features, "replace", done.replace(b"in_progress", b"validating"))
-    files.replace(house.layout.journal + "/record", files.dump_json(steps))
+    done = files.read(house.layout.path(names.FEATURES)) or b""
+    files.make_folder(house.layout.path(names.JOURNAL))
+    changes._stage(steps, house.layout.path(names.FEATURES), "replace", done.replace(b"in_progress", b"validating"))
+    files.replace(house.layout.path(names.JOURNAL) + "/record", files.dump_json(steps))
     assert [one.status for one in views.queue(house.layout)] == ["validating", "todo"]

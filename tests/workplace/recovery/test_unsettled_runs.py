@@ -12,7 +12,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.mission import runs
 from harness.run import recover
-from harness.state import files
+from harness.state import files, names
 from harness.workplace.recovery import unsettled_runs
 from tests import crash
 from tests.missions import House
@@ -45,7 +45,7 @@ def test_a_line_behind_what_the_ledger_knows_settles_nobody(house: House) -> Non
     house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
     run_id = killed(house)
     os.unlink(house.layout.run(run_id).lock)
-    with open(house.layout.run_log, "ab") as books:
+    with open(house.layout.path(names.RUN_LOG), "ab") as books:
         books.write(files.dump_json({**house.ran()[-1], "run": run_id}))
     assert unsettled_runs.unsettled(house.layout) == [run_id]
     assert (
@@ -60,7 +60,7 @@ def test_books_are_short_where_a_finished_run_lacks_its_line_or_nothing_is_left(
     assert not unsettled_runs.books_short(house.layout)
     house.work({"run": "echo 1 > 1.txt"})
     house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
-    path = Path(house.layout.run_log)
+    path = Path(house.layout.path(names.RUN_LOG))
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + second.replace(b'"trigger":"",', b""))
     assert not unsettled_runs.books_short(house.layout)
@@ -77,7 +77,7 @@ def test_books_are_short_where_a_finished_run_lacks_its_line_or_nothing_is_left(
 def test_a_ledger_that_does_not_parse_accuses_nobody(house: House) -> None:
     """The next writer reports it."""
     house.work({"run": "echo 1 > 1.txt"})
-    Path(house.layout.ledger).write_text("{")
+    Path(house.layout.path(names.LEDGER)).write_text("{")
     assert (unsettled_runs.unsettled(house.layout), unsettled_runs.books_short(house.layout)) == ([], False)
     assert runs.totals(house.layout).runs == 1
 
