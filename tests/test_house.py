@@ -115,7 +115,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(
         (
-            "workplace.lease",
+            "mission.lease",
             "workplace.mission_lock",
             "workplace.recovery.unsettled_runs",
             "cli.quick",

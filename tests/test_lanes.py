@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.mission import features, mission
+from harness.mission import features, lease, mission
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.features import Feature
 from harness.state import names
-from harness.workplace import lane_turn, lease
+from harness.workplace import lane_turn
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, PROGRAM, House, listing, tagged, until
 from tests.planned import accept_all, lay, reply

@@ -22,9 +22,8 @@ from harness.base.errors import HarnessError
 from harness.cli.help import summaries
 from harness.cli.quick import COMPLETING, here
 from harness.decision import views
-from harness.mission import contract, issues, roles, runs
+from harness.mission import contract, issues, lease, roles, runs
 from harness.state.layout import Layout
-from harness.workplace import lease
 
 NEWEST = 20  # runs
 

@@ -12,13 +12,13 @@ from harness.base.record import Record
 from harness.cli import _values
 from harness.cli.help import unknown
 from harness.decision import views
-from harness.mission import mission, roles, runs, transcript
+from harness.mission import lease, mission, roles, runs, transcript
 from harness.mission.transcript import Row
 from harness.run import steps
 from harness.state import files, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import lease, mission_lock
+from harness.workplace import mission_lock
 
 BLOCK = 65536
 POLL_SECONDS = 0.2

@@ -13,12 +13,11 @@ from harness.base.record import Record
 from harness.commands.setup.agent_probe import Finding
 from harness.decision import overview
 from harness.memory import pages
-from harness.mission import contract, features, issues, mission, receipts, runs
+from harness.mission import contract, features, issues, lease, mission, receipts, runs
 from harness.mission.receipts import Receipt
 from harness.state import files, layout, names, raw
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workplace import lease
 
 
 def echo(value: object) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from harness.base import clock, console, errors
 from harness.base.errors import UsageFault
-from harness.mission import mission
+from harness.mission import lease, mission
 from harness.state import files, names, raw
 from harness.state.layout import Layout, command
-from harness.workplace import lane_turn, lease
+from harness.workplace import lane_turn
 
 MAX_LANES = 32
 LOOP_OPTIONS = ("--once", "--for", "--lanes")  # of run.sh; any other first word that is no command is a role

@@ -12,7 +12,7 @@ from harness.decision.rules import View
 from harness.git import refs, repository
 from harness.git.landing import HELD
 from harness.git.repository import BRANCHES
-from harness.mission import contract_log, features, issues, mission, runs
+from harness.mission import contract_log, features, issues, lease, mission, runs
 from harness.mission.features import TRIES, TRIES_REPLANNED, Feature
 from harness.notice import hooks
 from harness.process.confine import LANDLOCK
@@ -22,7 +22,7 @@ from harness.run import workspace_inputs
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import lease, workplace
+from harness.workplace import workplace
 
 ENDING_LINES = 10
 SECRETS_SHOWN = 3

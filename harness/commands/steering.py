@@ -7,11 +7,11 @@ import getpass
 from harness.base import clock
 from harness.base.errors import UsageFault
 from harness.decision import person_notes
-from harness.mission import mission, roles
+from harness.mission import lease, mission, roles
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import lease, mission_lock, run_detection
+from harness.workplace import mission_lock, run_detection
 
 HALTS = {"pause": (names.PAUSE, "Paused"), "stop": (names.STOP, "Stopped")}
 

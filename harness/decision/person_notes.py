@@ -10,11 +10,10 @@ from typing import Any
 
 from harness.base import encoding, schema
 from harness.base.record import Record
-from harness.mission import runs
+from harness.mission import lease, runs
 from harness.state import journal, json_lines, names
 from harness.state.layout import Layout
 from harness.state.state import Changes, State
-from harness.workplace import lease
 
 
 class SteeringRow(Record):

@@ -10,10 +10,9 @@ from itertools import takewhile
 
 from harness.base import errors
 from harness.base.record import Record
-from harness.mission import features, runs
+from harness.mission import features, lease, runs
 from harness.mission.features import Feature
 from harness.mission.runs import RunResult, Totals
-from harness.workplace import lease
 
 EQUAL_DECISIONS = 3
 WARN_AT = 80  # percent of a cap

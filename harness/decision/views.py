@@ -10,14 +10,13 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules
 from harness.decision.rules import Doubt, PendingCheckpoints, View
 from harness.memory import backlog, pages
-from harness.mission import config, contract, features, issues, mission, receipts, roles, runs
+from harness.mission import config, contract, features, issues, lease, mission, receipts, roles, runs
 from harness.mission.config import Config
 from harness.mission.features import Feature
 from harness.mission.runs import RunResult
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-from harness.workplace import lease
 from harness.workplace.recovery import unsettled_runs
 
 SWEEPS_BACK = 50

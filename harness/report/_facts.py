@@ -14,7 +14,7 @@ from harness.base.record import Record
 from harness.decision import checkpoints, memory_growth, overview, rules, views
 from harness.decision.memory_growth import MemoryGrowth
 from harness.decision.overview import Overview
-from harness.mission import config, contract, features, issues, mission, receipts, runs
+from harness.mission import config, contract, features, issues, lease, mission, receipts, runs
 from harness.mission.contract import Claim
 from harness.mission.features import Feature
 from harness.mission.issues import Issue
@@ -26,7 +26,6 @@ from harness.proof.index import ClaimStatus, Proofs
 from harness.state import json_lines, names
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workplace import lease
 
 T = TypeVar("T")
 

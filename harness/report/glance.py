@@ -13,8 +13,9 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.decision import overview, rules
 from harness.decision.overview import Overview
-from harness.mission import features, mission, runs, transcript
+from harness.mission import features, lease, mission, runs, transcript
 from harness.mission.features import Feature
+from harness.mission.lease import Terms
 from harness.mission.receipts import Receipt
 from harness.mission.runs import RunResult
 from harness.mission.transcript import Row
@@ -22,8 +23,7 @@ from harness.report._facts import FactsReader
 from harness.state import files, json_lines, names, raw
 from harness.state.layout import Layout, RunLayout
 from harness.state.raw import RawEntry
-from harness.workplace import lease, mission_lock
-from harness.workplace.lease import Terms
+from harness.workplace import mission_lock
 
 TAIL_BYTES = 64 * 1024
 MAX_ROW_BYTES = 2 * transcript.MAX_LINE_BYTES  # a whole row of a transcript is in this much of its end

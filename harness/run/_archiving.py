@@ -13,13 +13,13 @@ from harness.base.errors import RESTORE, BrokenFile, LockBusy, NeedsPerson, Usag
 from harness.decision import overview, views
 from harness.git import dotgit, refs
 from harness.git.checkouts import worktrees
-from harness.mission import features, mission
+from harness.mission import features, lease, mission
 from harness.mission.mission import Mission
 from harness.process import temporary
 from harness.run import recover
 from harness.state import files, names
 from harness.state.layout import Layout, command
-from harness.workplace import lease, mission_lock, workplace
+from harness.workplace import mission_lock, workplace
 
 STAYS = (
     ".git",

@@ -14,6 +14,7 @@ from harness.git import dotgit, refs
 from harness.memory import pages
 from harness.mission import contract, features, issues, runs, tasks, usage
 from harness.mission.config import Config
+from harness.mission.lease import Lease
 from harness.mission.open_run import OpenRun, Outcome, StartedRun
 from harness.mission.runs import RunResult, Totals
 from harness.mission.usage import Usage
@@ -22,7 +23,6 @@ from harness.state import journal, json_lines, names, objects
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import ABSENT, State
 from harness.workplace import inbox
-from harness.workplace.lease import Lease
 
 TAKEN = (
     "reason",

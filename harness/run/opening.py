@@ -15,10 +15,11 @@ from harness.base.record import Record
 from harness.decision import rules
 from harness.git.checkouts import worktrees
 from harness.memory import pages
-from harness.mission import config, contract, contract_log, features, issues, mission, order_log, roles, runs
+from harness.mission import config, contract, contract_log, features, issues, lease, mission, order_log, roles, runs
 from harness.mission.config import Config
 from harness.mission.contract import Claim
 from harness.mission.features import Feature
+from harness.mission.lease import Lease, Terms
 from harness.mission.mission import Mission
 from harness.mission.open_run import OpenRun, Outcome, Run
 from harness.mission.roles import Role
@@ -32,8 +33,7 @@ from harness.state import journal, names, objects
 from harness.state.files import PRIVATE
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State
-from harness.workplace import confine, lane_turn, lease, mission_lock, run_detection, workplace
-from harness.workplace.lease import Lease, Terms
+from harness.workplace import confine, lane_turn, mission_lock, run_detection, workplace
 from harness.workplace.workplace import Tree
 from harness.workspace.snapshot import WorkspaceSnapshot
 

@@ -12,11 +12,12 @@ import os
 from harness.base.errors import BrokenFile
 from harness.git import new_secrets, refs, repository
 from harness.git.checkouts import worktrees
+from harness.mission import lease
 from harness.mission.open_run import OpenRun, Outcome, StartedRun
 from harness.state import committed_copy, files, journal, names, objects, raw
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workplace import lease, workplace
+from harness.workplace import workplace
 
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (

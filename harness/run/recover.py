@@ -12,7 +12,7 @@ from harness.base.record import Record
 from harness.git import refs
 from harness.git.checkouts import worktrees
 from harness.memory import identity
-from harness.mission import config, features, mission, transcript
+from harness.mission import config, features, lease, mission, transcript
 from harness.mission.config import Config
 from harness.mission.open_run import Outcome, StartedRun
 from harness.mission.runs import RunContext
@@ -23,7 +23,7 @@ from harness.run.settle import worker
 from harness.state import committed_copy, files, journal, manifests, migrations, names
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import Changes, State
-from harness.workplace import inbox, lease, mission_lock, workplace
+from harness.workplace import inbox, mission_lock, workplace
 from harness.workplace.recovery import recovery_evidence, recovery_plan, unsettled_runs
 from harness.workplace.recovery.recovery_plan import DeadRun, RecoveryStep
 

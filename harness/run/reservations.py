@@ -14,13 +14,12 @@ from typing import Any
 from harness.agents import registry
 from harness.base.errors import LockBusy
 from harness.decision import rules, views
-from harness.mission import runs
+from harness.mission import lease, runs
 from harness.mission.config import Config
+from harness.mission.lease import Terms
 from harness.mission.runs import RunResult, Totals
 from harness.mission.usage import Usage
 from harness.state.layout import Layout
-from harness.workplace import lease
-from harness.workplace.lease import Terms
 
 LOOKED_BACK = 50  # runs
 

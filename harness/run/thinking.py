@@ -11,6 +11,7 @@ from harness.base import clock, console, redaction
 from harness.base.record import Record
 from harness.memory import tables
 from harness.mission import features, runs
+from harness.mission.lease import Lease
 from harness.mission.open_run import OpenRun, Outcome
 from harness.mission.transcript import MIB, RecentTexts, RunTranscript
 from harness.mission.usage import Usage
@@ -22,7 +23,6 @@ from harness.run.requests import verbs
 from harness.state import names
 from harness.workplace import confine, environment, home_layer
 from harness.workplace.inbox import Inbox
-from harness.workplace.lease import Lease
 
 NEEDS_HELP = ("auth", "config")
 RETRYABLE = ("limit", *NEEDS_HELP)

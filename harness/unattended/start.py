@@ -19,14 +19,14 @@ from harness.base.errors import HarnessError, Interruption
 from harness.base.record import Record
 from harness.commands import status
 from harness.decision import rules, views
-from harness.mission import order_log, runs
+from harness.mission import lease, order_log, runs
 from harness.notice import hooks
 from harness.state import files, names
 from harness.state.layout import Layout
 from harness.unattended import _preflight, _times, schedules
 from harness.unattended.schedule_log import ScheduleLog, StartMemory
 from harness.unattended.schedules import Schedule
-from harness.workplace import lease, mission_lock, run_detection
+from harness.workplace import mission_lock, run_detection
 from harness.workplace.recovery import unsettled_runs
 
 QUIET = "Nothing more is written here until that changes."

@@ -17,9 +17,8 @@ import pytest
 from harness.base.encoding import digest
 from harness.builtin import turns
 from harness.builtin.turns import Log
-from harness.mission import runs, tasks
+from harness.mission import lease, runs, tasks
 from harness.state import names
-from harness.workplace import lease
 from tests.agents import small_mission, todo_mission
 from tests.agents.modelserver import Handler, Reply, Server
 from tests.agents.wires import Exchange

@@ -10,9 +10,10 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.commands import steering
+from harness.mission import lease
 from harness.state import names
 from harness.state.layout import Layout
-from harness.workplace import lease, mission_lock
+from harness.workplace import mission_lock
 from tests.missions import House, until
 
 

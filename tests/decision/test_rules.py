@@ -10,10 +10,9 @@ import pytest
 from harness.base import errors
 from harness.decision import rules
 from harness.decision.rules import Caps, Decision, PendingCheckpoint, PendingCheckpoints, View
-from harness.mission import features
+from harness.mission import features, lease
 from harness.mission.features import Feature
 from harness.mission.runs import RunResult, Totals
-from harness.workplace import lease
 from tests.helpers import noted
 
 NOW = 5_000

@@ -14,13 +14,13 @@ from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules, views
 from harness.memory import pages
-from harness.mission import features, issues, mission, runs
+from harness.mission import features, issues, lease, mission, runs
 from harness.mission.features import Feature
 from harness.run import opening, reconcile, recover
 from harness.run.opening import RunRequest
 from harness.state import files, journal, names, raw
 from harness.state.layout import Layout
-from harness.workplace import lease, mission_lock, workplace
+from harness.workplace import mission_lock, workplace
 from tests.missions import House, differences, listing, until
 from tests.planned import accept_all, feature, lay, reply, role, worked
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from harness.mission import lease
+from harness.mission.lease import Terms
 from harness.mission.runs import Totals
 from harness.run import reservations
-from harness.workplace import lease
-from harness.workplace.lease import Terms
 from tests.missions import House, until
 
 SLOW = "touch begun-{0}; for i in $(seq 200); do [ -e '{1}/go' ] && break; sleep 0.05; done"

@@ -91,7 +91,7 @@ MUTANTS = {
         "    if now.generation < before.curated.generation:\n",
     ),
     "lease not rechecked": Mutant(
-        "harness/workplace/lease.py",
+        "harness/mission/lease.py",
         "    found = holder(live, claim)\n    if found:\n",
         "    found = holder(live, claim)\n    if found and not found.claims:\n",
     ),

@@ -20,16 +20,15 @@ from harness.base.errors import LockBusy, UsageFault, VersionConflict
 from harness.commands.setup import doctor
 from harness.memory import lessons, pages, rebuild
 from harness.memory.backlog import BatchLimit
-from harness.mission import contract, features, runs
+from harness.mission import contract, features, lease, runs
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
+from harness.mission.lease import Lease, Terms
 from harness.run.settle import curator
 from harness.run.settle.curator import CurationPlan, CurationSite
 from harness.state import files, journal, names
 from harness.state.layout import Layout
 from harness.state.state import Changes, State
-from harness.workplace import lease
-from harness.workplace.lease import Lease, Terms
 from tests import crash
 from tests.crash import TORTURE
 from tests.helpers import mission, put

@@ -8,14 +8,13 @@ import os
 import re
 from pathlib import Path
 
-from harness.mission import mission, runs
+from harness.mission import lease, mission, runs
+from harness.mission.lease import Lease, Terms
 from harness.replay import _past_state
 from harness.replay.upkeep import restoration, snapshots
 from harness.run import closing, starting
 from harness.state import files, journal, names
 from harness.state.state import State
-from harness.workplace import lease
-from harness.workplace.lease import Lease, Terms
 from tests.crash import TORTURE, contents
 from tests.missions import House
 from tests.torture.test_states import disks

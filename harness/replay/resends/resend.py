@@ -15,9 +15,10 @@ from harness.base.errors import GuardianKilled, HarnessError, Interruption, Need
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git.checkouts import clones
-from harness.mission import config, contract, features, mission, roles, runs
+from harness.mission import config, contract, features, lease, mission, roles, runs
 from harness.mission.config import Config
 from harness.mission.contract import Claim
+from harness.mission.lease import Lease, Terms
 from harness.mission.open_run import OpenRun, Outcome, Run
 from harness.process import supervise, temporary, tree
 from harness.proof import check_runs
@@ -33,8 +34,7 @@ from harness.run.requests import verbs
 from harness.state import files, journal, names
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State
-from harness.workplace import confine, lease, run_detection, workplace
-from harness.workplace.lease import Lease, Terms
+from harness.workplace import confine, run_detection, workplace
 
 PATCH = "work.patch"
 NO_REPLICA = "what the agent left of the place cannot be looked at"

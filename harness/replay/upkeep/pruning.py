@@ -12,14 +12,14 @@ from harness.base import clock
 from harness.base.record import Record
 from harness.git import refs
 from harness.git.checkouts import worktrees
-from harness.mission import mission, run_lookup, runs
+from harness.mission import lease, mission, run_lookup, runs
 from harness.process import temporary
 from harness.replay.resends import replays
 from harness.replay.upkeep import deletion, export
 from harness.state import files, names
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workplace import lease, mission_lock, run_detection, workplace
+from harness.workplace import mission_lock, run_detection, workplace
 from harness.workplace.recovery import unsettled_runs
 
 DAY = 86400

@@ -12,7 +12,7 @@ from harness.base import clock, encoding
 from harness.base.errors import BrokenFile, LockBusy, UsageFault
 from harness.base.record import Record
 from harness.git import dotgit, refs, repository
-from harness.mission import contract, features, mission
+from harness.mission import contract, features, lease, mission
 from harness.mission.order_log import OrderContext
 from harness.replay import _past_state
 from harness.replay._past_state import CUT_BACK, PUT_BACK, PastState
@@ -22,7 +22,7 @@ from harness.run.requests import orders
 from harness.state import files, journal, names, objects
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State
-from harness.workplace import lease, mission_lock, run_detection, workplace
+from harness.workplace import mission_lock, run_detection, workplace
 
 
 class Restoration(Record):

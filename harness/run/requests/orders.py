@@ -12,7 +12,7 @@ from typing import Any
 from harness.base import clock, encoding, schema
 from harness.base.errors import HarnessError, UsageFault
 from harness.decision import doubts, rules, views
-from harness.mission import contract, contract_log, features, order_log, runs
+from harness.mission import contract, contract_log, features, lease, order_log, runs
 from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
 from harness.mission.order_log import Order, OrderContext, OrderResult, OrderWaits
@@ -22,7 +22,7 @@ from harness.run.requests import _person_orders, claim_orders
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import Changes, State
-from harness.workplace import lease, mission_lock, run_detection, workplace
+from harness.workplace import mission_lock, run_detection, workplace
 
 SETTABLE = ("title", "description", "priority")
 RETRY_ANSWERS = ("stuck", "stalled", "plan")  # escalations about features

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from harness.base.record import Record
 from harness.git import dotgit, refs
-from harness.mission import features
+from harness.mission import features, lease
 from harness.mission.features import Feature
 from harness.mission.open_run import StartedRun
 from harness.mission.runs import RunContext
 from harness.state import committed_copy, journal, names
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workplace import lease, workplace
+from harness.workplace import workplace
 from harness.workplace.recovery import recovery_evidence, unsettled_runs
 
 TIDY, FORGET = "had closed", "died before it began"

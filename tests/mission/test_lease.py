@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import LockBusy
-from harness.mission import runs
+from harness.mission import lease, runs
+from harness.mission.lease import Lease, Terms
 from harness.state import names, raw
 from harness.state.layout import Layout
-from harness.workplace import lease
-from harness.workplace.lease import Lease, Terms
 from tests.helpers import mission
 from tests.missions import House, until
 
