@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from harness.base import clock, encoding
 from harness.base.errors import UsageFault
@@ -113,20 +113,78 @@ class OpenRun(StartedRun, frozen=True):
         return clock.elapsed(self.started)
 
 
+class PromptFacts(Record):
+    """What settling must know of the prompt: the SPEC.md in it, the ids of people's requests in it that a plan answers,
+    and the computed operations that its agent is asked to confirm."""
+
+    spec: str = ""
+    requests: list[str] = []
+    offer: str = ""
+
+
+class AgentAnswer(Record):
+    """What the agents of a run brought: the usage of each in turn; `until`: unix seconds when the vendor accepts requests
+    again, 0 if unknown; {agent: unix seconds} of rate limits; why the only reply was refused; withheld variables that the
+    output mentions, in words."""
+
+    usages: list[Usage] = []
+    until: int = 0
+    waits: dict[str, int] = {}
+    reply_fault: str = ""
+    not_passed: str = ""
+
+
+class TreeResult(Record):
+    """The work of a run: its workplace as a `tree`; the paths `changed` by its commit, None if unknown; paths `kept_out` of
+    the commit, `secrets` in words; names of `refused` changes."""
+
+    tree: str = ""
+    changed: list[str] | None = None
+    kept_out: list[str] = []
+    secrets: list[str] = []
+    refused: list[str] = []
+
+
+class LandingResult(Record):
+    """How the work reached the mission: its `commit`; why the mission's branch is behind; paths there that a person and
+    runs changed; paths of this work that conflict with what landed meanwhile; workspace paths that a person must accept."""
+
+    commit: str = ""
+    unlanded: str = ""
+    conflicts: list[str] = []
+    clashes: list[str] = []
+    unaccepted: list[str] = []
+
+
+class CheckResults(Record):
+    """What the checks of a run showed: receipts, signs of reward hacking, and why the contract's setup is red."""
+
+    receipts: list[Receipt] = []
+    signs: list[str] = []
+    setup_fault: str = ""
+
+
+class RoleDecision(Record):
+    """What a role decided: the validator's verdict, newly proven claims and the state that a sweep judged; whether the
+    planner's plan is accepted."""
+
+    verdict: str = ""
+    newly_green: int = 0
+    sweep: dict[str, str] | None = None
+    accepted: bool | None = None
+
+
+class RoleFinding(Record):
+    """The base of what a role finds out before it settles, one class per role that does."""
+
+
 class Outcome(Record):
     """The outcome of a run, alive or dead. All changes land with the result, in `changes`: `features` (`feature` is the one of
     this run) by `save`, the contract when it is assigned, `issues` with their numbers. While the agent works, `features` are
-    those at opening; `begin_changes` takes them as they are when the run settles. `offer`: what its agent is asked, too.
+    those at opening; `begin_changes` takes them as they are when the run settles.
 
-    `ended` and the fields after it go into the result. `usages`: the usage of each agent in turn; `until`: unix seconds when the
-    vendor accepts requests again, 0 if unknown. `tree`: the workplace as a tree. `messages` and `reply` come from the agent;
-    `reply_fault`: why the only reply was refused; `receipts`, `signs` and `setup_fault` (why the setup of the contract is red)
-    from checks; `examined` is what a role found out before it settles; `idle`: it died before anything ran, so it is none of
-    the runs that are capped. `unlanded`: why the mission's branch is behind; `conflicts`: paths that a person changed there, and
-    runs too; `clashes`: paths of this run's work that conflict with what landed since it opened. `spec`: the SPEC.md that the
-    prompt has; `said`: ids of what it has of people that a plan answers. `changed`: the paths that its commit changed, None where
-    that is not known; `unaccepted`: those of the workspace that a person must accept. `not_passed`: the variables that the
-    agent's output mentions and that it did not get, in words."""
+    `ended` and `reason` go into the result; `idle`: the run died before anything ran, so no cap counts it. `messages` and
+    `reply` come from the agent. Each of the other fields is the result of one step."""
 
     layout: Layout
     changes: Changes
@@ -134,44 +192,39 @@ class Outcome(Record):
     feature: Feature | None = None
     ended: str = "ok"
     reason: str = ""
-    offer: str = ""
-    verdict: str = ""
-    commit: str = ""
-    newly_green: int = 0
-    accepted: bool | None = None
-    sweep: dict[str, str] | None = None
-    usages: list[Usage] = []
-    until: int = 0
-    waits: dict[str, int] = {}
-    kept_out: list[str] = []
-    secrets: list[str] = []
-    refused: list[str] = []
-    tree: str = ""
+    idle: bool = False
     issues: list[dict[str, Any]] = []
     messages: list[str] = []
     reply: dict[str, Any] | None = None
-    reply_fault: str = ""
-    receipts: list[Receipt] = []
-    signs: list[str] = []
-    setup_fault: str = ""
-    idle: bool = False
-    unlanded: str = ""
-    conflicts: list[str] = []
-    clashes: list[str] = []
-    spec: str = ""
-    said: list[str] = []
-    changed: list[str] | None = None
-    unaccepted: list[str] = []
-    not_passed: str = ""
-    examined: Any = None
+    prompt: PromptFacts
+    answer: AgentAnswer
+    work: TreeResult
+    landing: LandingResult
+    checks: CheckResults
+    decision: RoleDecision
+    finding: RoleFinding | None = None
     _contract: Contract | None = None
     _at: str = ""
     _queue_version: str = ""
 
+    @classmethod
+    def begun(cls, layout: Layout, tree: str) -> Self:
+        """The outcome of a run that has done nothing yet; `tree`: its workplace."""
+        return cls(
+            layout=layout,
+            changes=Changes(),
+            prompt=PromptFacts(),
+            answer=AgentAnswer(),
+            work=TreeResult(tree=tree),
+            landing=LandingResult(),
+            checks=CheckResults(),
+            decision=RoleDecision(),
+        )
+
     @property
     def agent(self) -> str:
         """The last agent; "" if there was none."""
-        return self.usages[-1].agent if self.usages else ""
+        return self.answer.usages[-1].agent if self.answer.usages else ""
 
     @property
     def contract(self) -> Contract:
@@ -188,9 +241,9 @@ class Outcome(Record):
 
     def take_not_passed(self) -> None:
         """Move `not_passed` into the first line of the reason."""
-        if self.not_passed not in self.reason:
+        if self.answer.not_passed not in self.reason:
             first, *rest = self.reason.split("\n")
-            self.reason = "\n".join(["; ".join(filter(None, [first, self.not_passed])), *rest])
+            self.reason = "\n".join(["; ".join(filter(None, [first, self.answer.not_passed])), *rest])
 
     def begin_changes(self) -> None:
         """Reset the changes, and read queue and contract from disk."""

@@ -34,7 +34,7 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
     spec_path = layout.folders.asked_spec if "plan" in role.reads else layout.path(names.SPEC)
     asked = workplace.asked_spec(layout) if role.plans or "plan" in role.reads else None
     accepted = State(layout).text(names.SPEC) or ""
-    outcome.spec = encoding.decode(asked, layout.folders.asked_spec) if asked else accepted
+    outcome.prompt.spec = encoding.decode(asked, layout.folders.asked_spec) if asked else accepted
     context = {
         **run.context.asdict(),
         "workplace": run.workplace,
@@ -48,7 +48,7 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
         memory=run.given.memory if run.given else None,
         identity=files.read_text(identity_path) or "",
         identity_path=identity_path,
-        spec=outcome.spec if "plan" in role.reads else accepted,
+        spec=outcome.prompt.spec if "plan" in role.reads else accepted,
         spec_path=layout.folders.relative(spec_path),
         summary=State(layout).text(names.SUMMARY) or "",
         summary_path=layout.shown(names.SUMMARY),
@@ -64,7 +64,7 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
         receipts_path=layout.shown(names.RUNS),
         findings=_findings(run, outcome) if "findings" in role.reads else [],
         issues=issues.serious(issues.load(layout)) if "issues" in role.reads else [],
-        raw="\n\n".join(filter(None, [_raw(run), outcome.offer])) if "raw" in role.reads else "",
+        raw="\n\n".join(filter(None, [_raw(run), outcome.prompt.offer])) if "raw" in role.reads else "",
         steer=State(layout).text(names.STEER) or "" if "steer" in role.reads else "",
         steer_once=_said_once(run) if "steer" in role.reads and State(layout).exists(names.STEERING) else "",
         runtime=runtime(context),
@@ -80,8 +80,8 @@ def _said_once(run: OpenRun) -> str:
 def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
     """This run's own receipts, else those of the feature's last validation."""
     judged = outcome.feature and outcome.feature.attempts
-    if outcome.receipts or not judged or "findings" not in run.role.reads:
-        return outcome.receipts
+    if outcome.checks.receipts or not judged or "findings" not in run.role.reads:
+        return outcome.checks.receipts
     return runs.last_receipts(run.layout, run.context.feature)
 
 
@@ -101,20 +101,20 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
         found.append(("What was put back after it (not yours to change)", "\n".join(last.refused)))
     if last and last.secrets:
         found.append(("Secrets in its work: read them from the environment instead", "\n".join(last.secrets)))
-    if outcome.setup_fault:
-        found.append(("The contract's setup is red in your tree", outcome.setup_fault))
-    if outcome.conflicts:
+    if outcome.checks.setup_fault:
+        found.append(("The contract's setup is red in your tree", outcome.checks.setup_fault))
+    if outcome.landing.conflicts:
         found.append(
-            ("Leave these alone: a person changed them too, and must merge first", "\n".join(outcome.conflicts))
+            ("Leave these alone: a person changed them too, and must merge first", "\n".join(outcome.landing.conflicts))
         )
     if "plan" in run.role.reads and (fixed := _set_by_person(run, outcome)):
         found.append(("Set by a person: a plan leaves these as they are", "\n".join(fixed)))
     if run.role.plans and State(run.layout).exists(names.CHECKPOINT_LOG):
         said = checkpoints.for_the_plan(run.layout)
-        outcome.said = [row.id for row in said]
+        outcome.prompt.requests = [row.id for row in said]
         found += [("What a person asks of the plan", "\n".join(map(checkpoints.words, said)))] if said else []
-    if outcome.signs:
-        found.append(("Look twice: signs of gaming in the diff", "\n".join(outcome.signs)))
+    if outcome.checks.signs:
+        found.append(("Look twice: signs of gaming in the diff", "\n".join(outcome.checks.signs)))
     if feature:
         found += _cut_work(feature) + _diff(run, feature)
     if last and last.outcome == "conflict":

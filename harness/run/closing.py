@@ -24,20 +24,6 @@ from harness.state.layout import Layout, identity_folder
 from harness.state.state import ABSENT, State
 from harness.workplace import inbox
 
-TAKEN = (
-    "reason",
-    "verdict",
-    "agent",
-    "at",
-    "commit",
-    "newly_green",
-    "accepted",
-    "sweep",
-    "refused",
-    "secrets",
-    "waits",
-    "unlanded",
-)
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 3600
 JITTER = 0.1
 PAID = ("cost", "tokens")
@@ -49,20 +35,28 @@ def close(run: StartedRun, outcome: Outcome, settings: Config, seconds: float) -
     inbox.remove(run.paths.inbox)
     if os.path.isdir(run.paths.tasks):
         tasks.end_all(run.paths.tasks)
-    head, used = outcome.commit or run.context.head, used_by(outcome, settings)
+    head, used = outcome.landing.commit or run.context.head, used_by(outcome, settings)
     result = RunResult(
         **{name: getattr(run.context, name) for name in ("run", "role", "feature", "trigger")},
-        **{name: getattr(outcome, name) for name in TAKEN},
         outcome=outcome.ended,
-        kept_out=outcome.kept_out,
+        reason=outcome.reason,
+        at=outcome.at,
+        **outcome.decision.asdict(),
+        commit=outcome.landing.commit,
+        unlanded=outcome.landing.unlanded,
+        kept_out=outcome.work.kept_out,
+        refused=outcome.work.refused,
+        secrets=outcome.work.secrets,
+        agent=outcome.agent,
+        waits=outcome.answer.waits,
         seconds=seconds,
         head=head,
         usage=used.asdict() if used else None,
         mark=views.mark(run.layout, outcome.changes.contents),
         seal=runs.seal(run.paths),
         totals=_totals(run, outcome, settings, seconds).asdict(),
-        until=retry_at(run.layout, outcome.until) if outcome.ended == "limit" else 0,
-        agents=[one.agent for one in outcome.usages],
+        until=retry_at(run.layout, outcome.answer.until) if outcome.ended == "limit" else 0,
+        agents=[one.agent for one in outcome.answer.usages],
         version=run.context.version,
         confined=run.context.confined,
     )
@@ -153,7 +147,7 @@ def retry_at(layout: Layout, until: int) -> int:
 
 def used_by(outcome: Outcome, settings: Config) -> Usage | None:
     """The usage reported by the run's agents, priced from the table if their vendor reports no cost."""
-    return usage.total(usage.priced(one, settings.prices) for one in outcome.usages if one.raw)
+    return usage.total(usage.priced(one, settings.prices) for one in outcome.answer.usages if one.raw)
 
 
 def _totals(run: StartedRun, outcome: Outcome, settings: Config, seconds: float) -> Totals:
@@ -165,8 +159,10 @@ def _totals(run: StartedRun, outcome: Outcome, settings: Config, seconds: float)
         seconds=round(before.seconds + seconds, 3),
         cost_usd=usage.plus(before.cost_usd, used.cost_usd if used else None),
         tokens=usage.plus(before.tokens, used.tokens if used else None),
-        since_green=0 if outcome.newly_green else before.since_green + (run.capability != "curates" and not free),
-        rejected=0 if outcome.accepted else before.rejected + (outcome.accepted is False or no_plan),
+        since_green=0
+        if outcome.decision.newly_green
+        else before.since_green + (run.capability != "curates" and not free),
+        rejected=0 if outcome.decision.accepted else before.rejected + (outcome.decision.accepted is False or no_plan),
         uncounted=before.uncounted + uncounted(outcome, settings, used),
     )
 

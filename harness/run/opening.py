@@ -235,8 +235,9 @@ def _opened(want: RunRequest, claimed: ClaimedRun) -> OpenedRun:
         home=_home(layout, claimed),
         given=found,
     )
-    outcome = Outcome(layout=layout, changes=Changes(), tree=run.context.tree, unlanded=tree.unlanded)
-    outcome.conflicts = tree.conflicts
+    outcome = Outcome.begun(layout, run.context.tree)
+    outcome.landing.unlanded = tree.unlanded
+    outcome.landing.conflicts = tree.conflicts
     outcome.take_queue(claimed.queue, run.context.feature)
     _begin(run, outcome, again=want.again)
     opened = Run(opened=run, outcome=outcome)

@@ -63,7 +63,7 @@ def state(run: StartedRun, outcome: Outcome) -> None:
         if restored:
             journal.adopt(layout)
     found = [*restored, *_strays(run)]
-    outcome.refused += [name for name in dict.fromkeys(found) if name not in outcome.refused]
+    outcome.work.refused += [name for name in dict.fromkeys(found) if name not in outcome.work.refused]
     if restored:
         outcome.ended = "refused"
         outcome.reason = f"The agent changed state that only the harness writes: {', '.join(restored)}."
@@ -158,31 +158,31 @@ def tree(run: StartedRun, outcome: Outcome) -> None:
         leave = {*run.context.untracked, spec}  # SPEC.md is a person's: runs do not commit changes of it
         index = worktrees.index(run.checkout)
         done = repository.working_tree(run.checkout, index=index, parent=run.context.head, leave=leave)
-        outcome.tree, outcome.kept_out = done.tree, done.kept_out
+        outcome.work.tree, outcome.work.kept_out = done.tree, done.kept_out
         _look_for_secrets(run, outcome, index)
         if spec in done.left and spec not in run.context.untracked:
-            outcome.refused += _refuse_spec(run, spec)
-        if outcome.tree == run.context.tree:
-            outcome.refused += _keep_commits(run)
+            outcome.work.refused += _refuse_spec(run, spec)
+        if outcome.work.tree == run.context.tree:
+            outcome.work.refused += _keep_commits(run)
     else:
-        outcome.refused += _restore_tree(run)
+        outcome.work.refused += _restore_tree(run)
 
 
 def _look_for_secrets(run: StartedRun, outcome: Outcome, index: str) -> None:
     """Move files with a secret out of the commit and the tree, to refused/ of the run."""
-    if outcome.tree == run.context.tree:
+    if outcome.work.tree == run.context.tree:
         return
 
-    found = new_secrets.keep_out(run.checkout, index=index, parent=run.context.head, tree=outcome.tree)
-    outcome.tree, outcome.changed, state = found.tree, found.changed, State(run.layout)
-    outcome.kept_out = [*outcome.kept_out, *found.kept_out]
+    found = new_secrets.keep_out(run.checkout, index=index, parent=run.context.head, tree=outcome.work.tree)
+    outcome.work.tree, outcome.work.changed, state = found.tree, found.changed, State(run.layout)
+    outcome.work.kept_out = [*outcome.work.kept_out, *found.kept_out]
     for path in found.out:
         data = files.read(os.path.join(run.checkout, path)) or b""
         state.put(names.of_run(run.id, f"{names.REFUSED}/{KEPT_OUT}/{path}"), data, mode=files.PRIVATE)
     new_secrets.put_back(run.checkout, index, found)
     where = f"; see {run.layout.folders.relative(run.paths.refused)}/{KEPT_OUT}/"
-    outcome.secrets = [f"kept out of the commit: {line}{where}" for line in found.kept_out]
-    outcome.secrets += [f"committed, and may be a secret: {line}" for line in found.doubtful]
+    outcome.work.secrets = [f"kept out of the commit: {line}{where}" for line in found.kept_out]
+    outcome.work.secrets += [f"committed, and may be a secret: {line}" for line in found.doubtful]
 
 
 def _refuse_spec(run: StartedRun, spec: str) -> list[str]:

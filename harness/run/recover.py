@@ -22,7 +22,7 @@ from harness.run import closing, reconcile
 from harness.run.settle import worker
 from harness.state import committed_copy, files, journal, manifests, migrations, names
 from harness.state.layout import Layout, identity_folder
-from harness.state.state import Changes, State
+from harness.state.state import State
 from harness.workplace import inbox, mission_lock, workplace
 from harness.workplace.recovery import recovery_evidence, recovery_plan, unsettled_runs
 from harness.workplace.recovery.recovery_plan import DeadRun, RecoveryStep
@@ -192,7 +192,7 @@ def _close_torn(layout: Layout) -> list[str]:
 def _restore(layout: Layout, died: DeadRun) -> RestoredRun:
     """Restore the state of an unconfined run as bytes, and only then parse it."""
     run = StartedRun(layout=layout, context=died.context or _unknown(layout, died.run))
-    outcome, said = Outcome(layout=layout, changes=Changes(), tree=run.context.tree), ""
+    outcome, said = Outcome.begun(layout, run.context.tree), ""
     if not run.sealed:
         reconcile.state(run, outcome)
     tag = f"{mission.read(layout).id}/{run.id}"
@@ -211,7 +211,7 @@ def _restore(layout: Layout, died: DeadRun) -> RestoredRun:
     outcome.idle = died.context is not None and not any(map(os.path.lexists, (run.paths.stream, run.paths.receipts)))
     reported = transcript.reported(run.paths.stream)
     # without a transcript the cost of an agent is unknown, not zero
-    outcome.usages = reported.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]
+    outcome.answer.usages = reported.usages or [Usage(agent=name) for name in _asked(run, settings)[:1]]
     since = time.time() - os.stat(run.paths.context).st_mtime
     seconds = round(max(0.0, min(reported.seconds, since)), 3)  # an agent can write its own transcript
     return RestoredRun(run=run, outcome=outcome, settings=settings, seconds=seconds, said=said)
@@ -248,7 +248,7 @@ def _settle(step: RecoveryStep, dead: RestoredRun) -> None:
     run, outcome = dead.run, dead.outcome
     outcome.begin_changes()
     outcome.take_queue(outcome.features, step.feature)
-    outcome.commit = step.commit
+    outcome.landing.commit = step.commit
     if step.do == recovery_plan.KILL:
         outcome.ended, outcome.reason = "killed", DIED
         outcome.reason += ", and nothing tells how it had opened" if run.context.role == UNKNOWN else ""
@@ -263,5 +263,5 @@ def _settle(step: RecoveryStep, dead: RestoredRun) -> None:
     elif step.move and outcome.feature:
         features.move(outcome.feature, step.move)
         outcome.save()
-    if run.context.folder and outcome.commit:
-        outcome.unlanded = workplace.land(run.layout, mission.load(run.layout), outcome.commit)
+    if run.context.folder and outcome.landing.commit:
+        outcome.landing.unlanded = workplace.land(run.layout, mission.load(run.layout), outcome.landing.commit)

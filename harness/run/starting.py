@@ -32,7 +32,10 @@ STATES = (
     "the repository holds {folders}: a mission started there runs the programs that these name. Look at them before"
 )
 USED = "already here: {files}. This mission runs the programs that these name: look at them before its first run"
-UNSEARCHED = ("archive", "runs", "objects", "snapshots", "journal", "cache", "replays", "locks")
+UNSEARCHED = (
+    *(names.ARCHIVED, names.RUNS, names.OBJECTS, names.SNAPSHOTS),
+    *(names.JOURNAL, names.CACHE, names.REPLAYS, names.LOCKS),
+)
 IGNORE_NOTE = "# Searches pass by what an agent never needs; memory and the state can be found.\n"
 IGNORED = IGNORE_NOTE + "".join(f"/{name}/\n" for name in UNSEARCHED)
 SHIM = """#!/bin/sh

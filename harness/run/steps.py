@@ -40,7 +40,7 @@ def main(
     role: str,
     settle: Callable[[Run], None],
     prepare: Callable[[Run], bool] | None = None,
-    examine: Callable[[Run], None] | None = None,
+    examine: Callable[[Run], object] | None = None,
 ) -> int:
     """One run of a role, and its exit code. Every role script ends in this call.
 
@@ -58,7 +58,7 @@ class RoleSteps(Record):
 
     settle: Callable[[Run], None]
     prepare: Callable[[Run], bool] | None
-    examine: Callable[[Run], None] | None
+    examine: Callable[[Run], object] | None
 
 
 def _live_with_loop() -> int:
@@ -90,9 +90,9 @@ def _main(role: str, steps: RoleSteps) -> int:
         opened.lease.release()
     closing.escalate(run.layout, opened.run.outcome.features, clock.now())
     warnings = [*result.secrets, *closing.crossed(run, result)]
-    warnings += workspace_inputs.words(opened.run.outcome.unaccepted)
+    warnings += workspace_inputs.words(opened.run.outcome.landing.unaccepted)
     if result.accepted:
-        warnings += gaps.find(run.layout, opened.run.outcome.spec, opened.run.outcome.features)
+        warnings += gaps.find(run.layout, opened.run.outcome.prompt.spec, opened.run.outcome.features)
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
     console.print_line("\n".join(lines))
     if run.settings.on and not signum:
@@ -144,8 +144,8 @@ def _settle_and_close(asked: Run, steps: RoleSteps) -> RunResult:
             outcome.ended, outcome.reason = ended, reason
             outcome.begin_changes()
             settled(asked, steps.settle)
-            if outcome.commit:
-                outcome.unlanded = workplace.land(run.layout, run.mission, outcome.commit)
+            if outcome.landing.commit:
+                outcome.landing.unlanded = workplace.land(run.layout, run.mission, outcome.landing.commit)
             try:
                 result = closing.close(run, outcome, run.settings, run.seconds())
                 break
@@ -161,7 +161,7 @@ def _settle_and_close(asked: Run, steps: RoleSteps) -> RunResult:
 def _set_up(run: OpenRun, outcome: Outcome) -> bool:
     """Run the contract's setup in the tree of a role that commits, once per commit; a red one is shown to its agent."""
     if run.changes_tree and contract.setup(run.layout):
-        outcome.setup_fault = check_runs.setup_once(run.layout, outcome.contract, run.place())
+        outcome.checks.setup_fault = check_runs.setup_once(run.layout, outcome.contract, run.place())
         workplace.leave_untracked(run)
     return True
 
@@ -195,8 +195,8 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
         outcome.ended, outcome.reason = "agent_error", "; ".join(filter(None, [str(fault), outcome.reason]))
         return
     if outcome.reply is None and refused:
-        outcome.reply_fault = redaction.received(f"its reply was refused: {refused.strip()}")
-        outcome.reason = "; ".join(filter(None, [outcome.reply_fault, outcome.reason]))
+        outcome.answer.reply_fault = redaction.received(f"its reply was refused: {refused.strip()}")
+        outcome.reason = "; ".join(filter(None, [outcome.answer.reply_fault, outcome.reason]))
     reply = outcome.reply or {}
     try:  # for agents that run no commands
         add_notes(run.layout, run.context, [(note["tag"], note["text"]) for note in reply.get("notes", [])])
@@ -221,11 +221,15 @@ def settled(run: Run, settle: Callable[[Run], None]) -> None:
 def _ask_person(run: Run) -> None:
     """Stage the checkpoint requested by the agent, and mark people's requests in its prompt as planned with its plan."""
     outcome, asked = run.outcome, (run.outcome.reply or {}).get("checkpoint")
-    if not (asked or outcome.said) or outcome.accepted is False:
+    if not (asked or outcome.prompt.requests) or outcome.decision.accepted is False:
         return
 
     row = {"at": outcome.at, "by": run.opened.id}
-    lines = [checkpoints.line(**row, id=name, state="planned") for name in outcome.said if outcome.accepted]
+    lines = [
+        checkpoints.line(**row, id=name, state="planned")
+        for name in outcome.prompt.requests
+        if outcome.decision.accepted
+    ]
     if asked:
         words = {"name": asked["name"], "text": asked["text"][: checkpoints.MAX_TEXT_CHARS]}
         lines.append(checkpoints.line(**row, state="asked", cause=run.opened.id, **words))

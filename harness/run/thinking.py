@@ -40,7 +40,7 @@ def think(opened: OpenedRun, text: str, stable_bytes: int) -> None:
     """Run the agents in turn until one answers. The first `stable_bytes` of the prompt are the same from run to run."""
     run, outcome = opened.run.opened, opened.run.outcome
     refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.agents]
-    outcome.waits = _remembered(run)
+    outcome.answer.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in opened.agents])
     recorder, above = Recorder(run, outcome, opened.lease), temporary.create("agent", run.tag)
     room = temporary.below(above, "own")  # its siblings are folders that agents cannot move: see builtin.equipment
@@ -56,9 +56,11 @@ def think(opened: OpenedRun, text: str, stable_bytes: int) -> None:
                 outcome.reason = redaction.received(outcome.reason)
                 recorder.explain(agent.needs)
                 if outcome.ended not in RETRYABLE:
-                    outcome.waits.pop(name, 0)
+                    outcome.answer.waits.pop(name, 0)
                     break
-                refused.append(Refusal(agent=name, outcome=outcome.ended, reason=outcome.reason, until=outcome.until))
+                refused.append(
+                    Refusal(agent=name, outcome=outcome.ended, reason=outcome.reason, until=outcome.answer.until)
+                )
     finally:
         recorder.close()
         temporary.remove(above)
@@ -77,7 +79,7 @@ class Refusal(Record):
 
 def _waiting(outcome: Outcome, names: list[str]) -> dict[str, int]:
     """{agent: unix seconds} of agents with a limit from an earlier run, to be skipped until then."""
-    known = {name: until for name, until in outcome.waits.items() if name in names}
+    known = {name: until for name, until in outcome.answer.waits.items() if name in names}
     return known if len(known) < len(names) else {}  # if all are rate limited, all are tried
 
 
@@ -94,9 +96,11 @@ def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
     limits = {one.agent: one.until for one in refused if one.outcome == "limit"}
     now = clock.now()
     for name, until in limits.items():
-        outcome.waits[name] = min(until if until > now else now + UNSTATED_SECONDS, now + runs.MAX_STATED_SECONDS)
+        outcome.answer.waits[name] = min(
+            until if until > now else now + UNSTATED_SECONDS, now + runs.MAX_STATED_SECONDS
+        )
     if limits and not answered:  # without a future time, a back-off follows
-        outcome.ended, outcome.until = "limit", min(until if until > now else 0 for until in limits.values())
+        outcome.ended, outcome.answer.until = "limit", min(until if until > now else 0 for until in limits.values())
     words = list(filter(None, (f"{outcome.agent} answered", outcome.reason))) if answered else []
     remedies = []
     for one in refused:
@@ -122,7 +126,7 @@ class Recorder:
 
     def begin(self, agent: str) -> None:
         """Attribute the following events to this agent."""
-        self.outcome.usages.append(Usage(agent=agent))
+        self.outcome.answer.usages.append(Usage(agent=agent))
         self.counted = self.output = ""
         self.stream.book(self.run.seconds(), "agent", agent)
 
@@ -142,7 +146,7 @@ class Recorder:
             self.said.add(event.text)
         at = self.run.seconds()
         if event.kind == "usage":
-            self.outcome.usages[-1] = Usage(**json.loads(event.text))
+            self.outcome.answer.usages[-1] = Usage(**json.loads(event.text))
             self.counted, self.reported = event.text, True
             closing.reserve_used(self.lease, self.outcome, self.run.settings)
             self._show_progress()
@@ -156,7 +160,7 @@ class Recorder:
     def explain(self, needs: tuple[str, ...]) -> None:
         """Report withheld variables that the end of the agent's output mentions; add them to the reason of a failure."""
         outcome = self.outcome
-        outcome.not_passed = environment.mentioned(self.output, os.environ, self.run.settings.passed, needs)
+        outcome.answer.not_passed = environment.mentioned(self.output, os.environ, self.run.settings.passed, needs)
         if outcome.ended not in runs.GOOD:
             outcome.take_not_passed()
 
@@ -180,7 +184,7 @@ class Recorder:
 
 
 def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, context: ExecutionContext) -> None:
-    outcome.ended, outcome.reason, outcome.until = "agent_error", "the agent ended without output", 0
+    outcome.ended, outcome.reason, outcome.answer.until = "agent_error", "the agent ended without output", 0
     answering = agent.think(text, context)
     for event in answering:
         if isinstance(event, AgentEvent):
@@ -189,13 +193,13 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
                 outcome.ended, outcome.reason = "killed", f"ended at its cap: {cap}"
                 answering.close()
             continue
-        outcome.usages[-1] = event.usage or outcome.usages[-1]
+        outcome.answer.usages[-1] = event.usage or outcome.answer.usages[-1]
         if isinstance(event, AgentSuccess):
             outcome.ended, outcome.reason = "timeout_after_result" if event.late else "ok", event.remark
             if event.reply and outcome.messages[-1:] != [event.reply]:  # it came only in the result
                 recorder.said.add(event.reply)
         else:
-            outcome.ended, outcome.reason, outcome.until = event.outcome, event.reason, event.until
+            outcome.ended, outcome.reason, outcome.answer.until = event.outcome, event.reason, event.until
 
 
 def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -> ExecutionContext:

@@ -84,19 +84,19 @@ def again(where: Layout, run: str, target: Layout) -> WorkspaceSnapshot | None:
 def note_changes(run: StartedRun, outcome: Outcome, settings: Config) -> None:
     """Record workspace changes of the run's commit; until a person accepts them, the previous versions stay effective."""
     layout = run.layout
-    if not outcome.commit or outcome.changed == []:
+    if not outcome.landing.commit or outcome.work.changed == []:
         return
-    parent = outcome.commit + "^"
-    changed = outcome.changed
+    parent = outcome.landing.commit + "^"
+    changed = outcome.work.changed
     if changed is None:  # recovery found only the commit
-        changed = [path for _, path in repository.changed(layout.folders.top, parent, outcome.commit)]
+        changed = [path for _, path in repository.changed(layout.folders.top, parent, outcome.landing.commit)]
     paths = places.watched(layout, changed, settings.workspace.get("additional_context", ()), registry.READ_BY_CLIS)
     if not paths:
         return
 
-    rows = acceptance.changed(layout, run.id, outcome.commit, parent, paths, outcome.at)
+    rows = acceptance.changed(layout, run.id, outcome.landing.commit, parent, paths, outcome.at)
     outcome.changes.append(names.WORKSPACE_LOG, acceptance.rendered(rows))
-    outcome.unaccepted = [row.path for row in rows if row.verb == acceptance.CHANGED]
+    outcome.landing.unaccepted = [row.path for row in rows if row.verb == acceptance.CHANGED]
 
 
 def playbooks(layout: Layout, head: str) -> dict[str, bytes | None]:

@@ -32,7 +32,7 @@ def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = F
     if commit:
         (house.tree / "made").write_text("text\n")
         reconcile.tree(run, made.outcome)
-        workplace.commit(run, made.outcome.tree, "F-001: made", cut=commit in runs.UNFINISHED)
+        workplace.commit(run, made.outcome.work.tree, "F-001: made", cut=commit in runs.UNFINISHED)
     opened.lease.release()
     if forget:
         os.unlink(run.paths.lock)
@@ -230,8 +230,8 @@ def passed(house: House) -> House:
 
 CHANGES: dict[str, Any] = {
     "the tree": lambda house: (house.write("more"), house.git("add", "more"), house.git("commit", "-q", "-m", "more")),
-    "the contract": lambda house: Path(house.layout.contract).write_text(house.read("validation-contract.md") + "\n"),
-    "the spec": lambda house: Path(house.layout.spec).write_text("# Other\n"),
+    "the contract": lambda house: Path(house.layout.path(names.CONTRACT)).write_text(house.read("validation-contract.md") + "\n"),
+    "the spec": lambda house: Path(house.layout.path(names.SPEC)).write_text("# Other\n"),
 }
 
 

@@ -11,7 +11,7 @@ from harness.base import clock
 from harness.mission import config, features, mission, roles, runs
 from harness.mission.open_run import OpenRun, Outcome, Run
 from harness.state import names, raw
-from harness.state.state import Changes, State
+from harness.state.state import State
 from tests.missions import House
 
 
@@ -34,7 +34,7 @@ def again(house: House, run_id: str) -> Run:
         keep=[],
         started=time.monotonic(),
     )
-    outcome = Outcome(layout=house.layout, changes=Changes(), tree=context.tree)
+    outcome = Outcome.begun(house.layout, context.tree)
     outcome.take_queue(features.load(house.layout), context.feature)
     return Run(opened=opened, outcome=outcome)
 
@@ -150,7 +150,7 @@ def test_all_that_one_settle_writes_has_the_same_time(house: House, monkeypatch:
     shown = house.folder / "clock"
     monkeypatch.setenv(clock.RECORDED, str(shown))
     shown.write_bytes(clock.shown(100, 0.0, clock.SETTLES))
-    outcome = Outcome(layout=house.layout, changes=Changes())
+    outcome = Outcome.begun(house.layout, "")
     outcome.begin_changes()
     shown.write_bytes(clock.shown(101, 0.0, clock.SETTLES))
     assert outcome.at == clock.stamp(100)

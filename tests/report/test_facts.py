@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import UsageFault
+from harness.mission import mission
 from harness.report import _facts, _page
-from harness.state import files, names
-from tests.missions import House
+from harness.state import names
+from harness.state.layout import Layout
+from tests.missions import House, differences, listing
 from tests.report import many
 
 
@@ -139,6 +141,8 @@ def test_there_is_no_page_without_a_mission(unbegun: House) -> None:
 def test_a_mission_that_was_put_away_gets_no_cache(house: House) -> None:
     """Its folder stays as it is."""
     many.mission(house.layout, 4)
-    before = set(files.names(house.layout.state)), set(files.names(house.layout.cache))
-    _facts.gather(house.layout, archived=True)
-    assert (set(files.names(house.layout.state)), set(files.names(house.layout.cache))) == before
+    archived = Layout(str(house.project), house.layout.archive_of(mission.load(house.layout).id))
+    assert house.harness("init", "--abandon", "--quietly").code == 0
+    before = listing(Path(archived.state))
+    assert len(_facts.gather(archived, archived=True).runs) == 4
+    assert differences(before, listing(Path(archived.state))) == []

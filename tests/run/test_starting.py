@@ -299,11 +299,6 @@ def test_the_ignore_file_is_mended_and_otherwise_left_alone(house: House) -> Non
     assert path.stat() == before
 
 
-def test_every_folder_that_searches_pass_by_is_a_path_of_the_page(house: House) -> None:
-    """A new name in layout.py cannot be forgotten here."""
-    assert {os.path.join(house.layout.state, name) for name in starting.UNSEARCHED} <= set(vars(house.layout).values())
-
-
 def test_the_version_is_the_package_and_the_commit_of_its_checkout() -> None:
     """It equals git's answer, without a call to git."""
     checkout = Path(__file__).resolve().parents[2]

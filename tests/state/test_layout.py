@@ -14,7 +14,8 @@ from harness.state.layout import Layout, command
 def test_all_paths_are_absolute_distinct_and_below_the_state() -> None:
     """The state may be outside the project."""
     for place, state in ((Layout("/p"), "/p/.harness"), (Layout("/p", "/elsewhere"), "/elsewhere")):
-        paths = [path for name, path in vars(place).items() if name not in ("project", "state", "asked_spec")]
+        keys = {key for name, key in vars(names).items() if name.isupper() and isinstance(key, str)}
+        paths = [place.path(key) for key in keys]
         assert place.state == state
         assert all(path.startswith(state + "/") and os.path.normpath(path) == path for path in paths)
         assert len(set(paths)) == len(paths)

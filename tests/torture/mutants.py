@@ -109,7 +109,7 @@ MUTANTS = {
         else:
             for name, version in changes.expected.items():
                 if self.version(name) != version:
-                    raise Changed(self.layout.relative(self.path(name)))
+                    raise VersionConflict(self.layout.folders.relative(self.path(name)))
             changes.expected.clear()
             os.sched_yield()
             with self.lock("state"):

@@ -33,7 +33,7 @@ from harness.run.opening import OpenedRun
 from harness.run.requests import verbs
 from harness.state import files, journal, names
 from harness.state.layout import Layout, command
-from harness.state.state import Changes, State
+from harness.state.state import State
 from harness.workplace import confine, run_detection, workplace
 
 PATCH = "work.patch"
@@ -187,8 +187,8 @@ def _shot(one: _Shooting) -> SampleDetail:
         outcome.ended, outcome.reason = "agent_error", f"{NO_REPLICA}: {fault}"
     try:
         checks, fault_words = ([], "interrupted") if cut else _looked_at(run, outcome)
-        patch = clones.patch(run.layout.folders.top, run.context.head, outcome.tree) if outcome.tree else b""
-        notes += [f"put back: {name}" for name in outcome.refused if name not in one.past.context.dirty]
+        patch = clones.patch(run.layout.folders.top, run.context.head, outcome.work.tree) if outcome.work.tree else b""
+        notes += [f"put back: {name}" for name in outcome.work.refused if name not in one.past.context.dirty]
     except (HarnessError, OSError) as fault:
         checks, fault_words = [], f"{NO_REPLICA}: {fault}"
     finally:
@@ -234,7 +234,7 @@ def _open(one: _Shooting) -> OpenedRun:
         mark=one.tag,
         given=workspace_inputs.again(past.where, past.context.run, staged),
     )
-    outcome = Outcome(layout=staged, changes=Changes(), tree="")
+    outcome = Outcome.begun(staged, "")
     outcome.take_queue(queue, past.context.feature)
     order, given = one.order, workspace_inputs.kept_of(past.where, past.context.run)
     agent = opening.agent_again(order.layout, one.settings, past.context, feature, order.agent, order.model, given)
@@ -263,9 +263,9 @@ def _context(one: _Shooting, tier: str) -> runs.RunContext:
 def _set_up(run: OpenRun, outcome: Outcome) -> list[str]:
     """Run the contract's setup, as a run does where its role commits; what is untracked then is no work of the agent."""
     if run.changes_tree and contract.setup(run.layout):
-        outcome.setup_fault = check_runs.setup_fault(outcome.contract, run.place())
+        outcome.checks.setup_fault = check_runs.setup_fault(outcome.contract, run.place())
     workplace.leave_untracked(run)
-    return [f"the setup is red: {outcome.setup_fault}"] if outcome.setup_fault else []
+    return [f"the setup is red: {outcome.checks.setup_fault}"] if outcome.checks.setup_fault else []
 
 
 def _stable_bytes(stage: Stage) -> int:

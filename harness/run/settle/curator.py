@@ -341,8 +341,8 @@ def prepare(asked: Run) -> bool:
     names = roles.agents_of(run.settings, run.role)
     if not names or set(names) <= {registry.PLAYBOOK, registry.NONE} or run.context.trigger == "leaving":
         return False
-    outcome.offer = offer(run, _own_names(asked))
-    return bool(outcome.offer)
+    outcome.prompt.offer = offer(run, _own_names(asked))
+    return bool(outcome.prompt.offer)
 
 
 def _own_names(asked: Run) -> frozenset[str]:
@@ -384,6 +384,6 @@ def settle(asked: Run) -> None:
     )
     there = identity.items(identity_folder())
     counts = f"{folded} notes folded, {len(there - before)} new in identities ({len(there)} in all)"
-    is_silent = outcome.offer and outcome.reply is None and not outcome.reason
+    is_silent = outcome.prompt.offer and outcome.reply is None and not outcome.reason
     silent = "its agent replied without a ```json harness block" if is_silent else ""
     outcome.reason = "; ".join(filter(None, [outcome.reason or counts, told, silent]))

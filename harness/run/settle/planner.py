@@ -18,7 +18,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
-from harness.mission.open_run import OpenRun, Outcome, Run
+from harness.mission.open_run import OpenRun, Outcome, RoleFinding, Run
 from harness.mission.receipts import Receipt
 from harness.proof import check_runs, services, tampering
 from harness.state import names
@@ -295,64 +295,70 @@ def _reported(run: OpenRun) -> frozenset[str]:
 
 def escalate_setup(run: OpenRun, outcome: Outcome) -> None:
     """Escalate a red setup; it never costs an attempt."""
-    outcome.reason = outcome.setup_fault
+    outcome.reason = outcome.checks.setup_fault
     asked = (outcome.reply or {}).get("setup", outcome.contract.setup)
     text = escalations.of_setup(run.id, run.context.head, asked, outcome.reason)
     outcome.changes.put(names.ESCALATION, text.encode())
 
 
-def examine(asked: Run) -> None:
-    """Run the plan's checks: in an empty folder, and red before green. `outcome.examined`: the draft, or the refusal."""
-    run, outcome = asked.opened, asked.outcome
+class PlanReview(RoleFinding):
+    """The new checks of a plan that ran, or why the plan is refused."""
+
+    new_checks: list[str] = []
+    refusal: str = ""
+
+
+def examine(asked: Run) -> PlanReview:
+    """Run the plan's checks: in an empty folder, and red before green."""
+    asked.outcome.finding = review = _review(asked.opened, asked.outcome)
+    return review
+
+
+def _review(run: OpenRun, outcome: Outcome) -> PlanReview:
     reported = _reported(run)
     if outcome.reply is None:
-        outcome.examined = outcome.reply_fault or "The planner gave no reply"
-        return
+        return PlanReview(refusal=outcome.answer.reply_fault or "The planner gave no reply")
     try:
         made = examined(run.layout, outcome.reply, run.place())
         red_first(run.layout, made, run.place(), run.paths.receipts, run.role.name, reported)
-        outcome.examined = made
-    except SetupRed as fault:
-        outcome.setup_fault = outcome.examined = str(fault)
     except RequestRefused as fault:
-        outcome.examined = str(fault)
+        outcome.checks.setup_fault = str(fault) if isinstance(fault, SetupRed) else ""
+        return PlanReview(refusal=str(fault))
+    return PlanReview(new_checks=made.new_checks)
 
 
 def settle(asked: Run) -> None:
     """Accept the whole plan, with the spec it was made from, or reject it with every reason."""
     run, outcome = asked.opened, asked.outcome
-    outcome.accepted = False
-    if outcome.examined is None:
-        examine(asked)
+    outcome.decision.accepted = False
+    review = outcome.finding if isinstance(outcome.finding, PlanReview) else examine(asked)
     if outcome.reply is None:
         outcome.ended = "agent_error"
-        outcome.reason = "; ".join(filter(None, [outcome.examined, "" if outcome.reply_fault else outcome.reason]))
-    elif outcome.setup_fault:
+        outcome.reason = "; ".join(filter(None, [review.refusal, "" if outcome.answer.reply_fault else outcome.reason]))
+    elif outcome.checks.setup_fault:
         escalate_setup(run, outcome)
-    elif isinstance(outcome.examined, str):
-        outcome.reason = outcome.examined
+    elif review.refusal:
+        outcome.reason = review.refusal
     else:
         try:
-            _land(run, outcome, _as_of_now(run, outcome))
+            _land(run, outcome, _as_of_now(run, outcome, review))
         except RequestRefused as fault:
             outcome.reason = str(fault)
 
 
-def _as_of_now(run: OpenRun, outcome: Outcome) -> Draft:
+def _as_of_now(run: OpenRun, outcome: Outcome, review: PlanReview) -> Draft:
     """The plan merged into the present queue and contract; raises RequestRefused if changes meanwhile make it faulty,
     or add checks that did not run."""
     log = contract_log.load(run.layout)
     made, faults = draft(outcome.reply or {}, outcome.features, outcome.contract, log)
-    fired = set(outcome.examined.new_checks)
-    faults += [
-        f"the check `{check}` is new, since the contract changed" for check in made.new_checks if check not in fired
-    ]
+    unseen = [check for check in made.new_checks if check not in review.new_checks]
+    faults += [f"the check `{check}` is new, since the contract changed" for check in unseen]
     _refuse(faults)
     return made
 
 
 def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
-    outcome.accepted = True
+    outcome.decision.accepted = True
     _replanned(run, outcome, made)
     move_green(made, receipts.load(run.paths.receipts))
     outcome.features = made.features
@@ -360,8 +366,8 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.contract = made.contract
     outcome.save()
     outcome.changes.append(names.CONTRACT_LOG, contract_log.render(entries))
-    if outcome.spec:  # as in the prompt: a person's later edit makes a plan due again
-        outcome.changes.put(names.SPEC, outcome.spec.encode())
+    if outcome.prompt.spec:  # as in the prompt: a person's later edit makes a plan due again
+        outcome.changes.put(names.SPEC, outcome.prompt.spec.encode())
     seen = issues.serious(issues.load(run.layout))
     outcome.changes.append(names.ISSUES, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
 

@@ -14,7 +14,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
-from harness.mission.open_run import OpenRun, Outcome, Run
+from harness.mission.open_run import OpenRun, Outcome, RoleFinding, Run
 from harness.mission.receipts import Receipt
 from harness.proof import check_runs, index, inputs, reward_hacking, services, sweep, tampering
 from harness.run.settle import planner
@@ -32,25 +32,25 @@ def prepare(asked: Run) -> bool:
     run, outcome = asked.opened, asked.outcome
     place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
-        outcome.examined = views.proof_state(run.layout, run.context.tree)
-        outcome.receipts, outcome.setup_fault = sweep.sweep(
+        outcome.finding = Validation(judged=views.proof_state(run.layout, run.context.tree))
+        outcome.checks.receipts, outcome.checks.setup_fault = sweep.sweep(
             run.layout, known, place, path, workplace.recorded(run.layout)
         )
         return False
     place = tampering.watched(place, known)
-    outcome.setup_fault = check_runs.setup_once(run.layout, known, place)
+    outcome.checks.setup_fault = check_runs.setup_once(run.layout, known, place)
     if known.setup:
         workplace.leave_untracked(run)
-    if outcome.setup_fault:
+    if outcome.checks.setup_fault:
         return False
-    outcome.signs = _signs(run, outcome)
-    place.notes = outcome.signs
+    outcome.checks.signs = _signs(run, outcome)
+    place.notes = outcome.checks.signs
     with services.RunningServices(known.services, place) as up:
-        outcome.receipts = list(check_runs.fire_all(known.of(outcome.feature.claims), "after", up, path))
-        if all(receipt.green for receipt in outcome.receipts):
-            outcome.receipts += _regression_checks(run, outcome, up)
+        outcome.checks.receipts = list(check_runs.fire_all(known.of(outcome.feature.claims), "after", up, path))
+        if all(receipt.green for receipt in outcome.checks.receipts):
+            outcome.checks.receipts += _regression_checks(run, outcome, up)
     aimed = sum(note["kind"] == "aimed" for note in outcome.feature.notes)
-    return all(receipt.green for receipt in outcome.receipts) and aimed < ADVERSARIAL_ROUNDS
+    return all(receipt.green for receipt in outcome.checks.receipts) and aimed < ADVERSARIAL_ROUNDS
 
 
 def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) -> list[Receipt]:
@@ -113,15 +113,20 @@ class AdversarialResult(Record):
     why: str
 
 
-def examine(asked: Run) -> None:
+class Validation(RoleFinding):
+    """What a validator found: the proof state that a sweep `judged`, or the proposed checks that were red."""
+
+    judged: dict[str, str] | None = None
+    adversarial: list[AdversarialResult] = []
+
+
+def examine(asked: Run) -> Validation:
     """Run the checks that the validator's agent proposes, red ones twice; decides nothing yet."""
     run, outcome = asked.opened, asked.outcome
+    found = outcome.finding = outcome.finding if isinstance(outcome.finding, Validation) else Validation()
     feature, proposed = outcome.feature, (outcome.reply or {}).get("checks", [])
-    if not run.context.feature:
-        return
-    outcome.examined = []
-    if feature is None or not proposed or outcome.setup_fault or outcome.ended not in runs.GOOD:
-        return
+    if feature is None or not proposed or outcome.checks.setup_fault or outcome.ended not in runs.GOOD:
+        return found
     place = tampering.watched(run.place(), outcome.contract)
     with services.RunningServices(outcome.contract.services, place) as up:
         for row in proposed:
@@ -132,36 +137,36 @@ def examine(asked: Run) -> None:
             receipt = check_runs.fire_with_retry(check, claim, "after", up)
             if receipt.flaky:
                 continue
-            outcome.receipts.append(receipt)
+            outcome.checks.receipts.append(receipt)
             State(run.layout).add(names.of_run(run.id, names.RECEIPTS), receipts.render([receipt]))
             if not receipt.green:
-                outcome.examined.append(AdversarialResult(claim=claim.id, check=check, why=row.get("why", "")))
+                found.adversarial.append(AdversarialResult(claim=claim.id, check=check, why=row.get("why", "")))
+    return found
 
 
 def settle(asked: Run) -> None:
     """Decide by the receipts: the feature passes or fails, or the sweep is green or sends features back."""
     run, outcome = asked.opened, asked.outcome
-    if outcome.examined is None:
-        examine(asked)
-    if outcome.setup_fault:
-        outcome.verdict = "red"
+    found = outcome.finding if isinstance(outcome.finding, Validation) else examine(asked)
+    if outcome.checks.setup_fault:
+        outcome.decision.verdict = "red"
         planner.escalate_setup(run, outcome)
     elif not run.context.feature:
-        _judge_sweep(run, outcome)
+        _judge_sweep(run, outcome, found)
     elif outcome.feature is None or outcome.contract.of(outcome.feature.claims) != run.claims:
         outcome.reason = f"{run.context.feature} or its claims changed while it was judged, so nothing is decided"
     else:
         check_runs.remember_setup(run.layout, outcome.contract, run.place())
-        _join_aimed(run, outcome, outcome.feature)
+        _join_aimed(run, outcome, outcome.feature, found)
         _judge_feature(run, outcome, outcome.feature)
     outcome.save()
 
 
-def _join_aimed(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
+def _join_aimed(run: OpenRun, outcome: Outcome, feature: Feature, found: Validation) -> None:
     """Add the proposed checks that were red to the contract."""
     if (outcome.reply or {}).get("checks"):
         feature.note(outcome.at, run.id, "aimed")
-    for aimed in outcome.examined:
+    for aimed in found.adversarial:
         _join(run, outcome, aimed)
 
 
@@ -183,9 +188,9 @@ def _join(run: OpenRun, outcome: Outcome, aimed: AdversarialResult) -> None:
 
 
 def _judge_feature(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
-    red = [receipt for receipt in outcome.receipts if not receipt.green]
-    outcome.verdict = "red" if red else "green"
-    outcome.newly_green = _newly_green(run, outcome)
+    red = [receipt for receipt in outcome.checks.receipts if not receipt.green]
+    outcome.decision.verdict = "red" if red else "green"
+    outcome.decision.newly_green = _newly_green(run, outcome)
     if feature.status == "validating":
         features.judged(feature, outcome.at, run.id)
     if feature.status == "validating" or (feature.status == "passed" and red):
@@ -197,7 +202,7 @@ def _judge_feature(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
         run.note(outcome, "FAIL", why)
     _report_flaky(run, outcome)
     if feature.status == "passed":
-        proven = ", ".join(dict.fromkeys(receipt.claim for receipt in outcome.receipts))
+        proven = ", ".join(dict.fromkeys(receipt.claim for receipt in outcome.checks.receipts))
         run.note(outcome, "-", f"passed at {run.context.head[:10]}: {proven}")
         features.unblock(outcome.features, outcome.at, run.id)
 
@@ -211,7 +216,7 @@ def _say(outcome: Outcome, why: str) -> None:
 def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
     """Report a check that was flaky for the third time as an issue."""
     histories = index.load(run.layout)
-    for receipt in outcome.receipts:
+    for receipt in outcome.checks.receipts:
         known = histories.get(index.key(receipt.claim, receipt.command))
         if receipt.flaky and (known.flaky if known else 0) + 1 >= FLAKY_MAKES_ISSUE:
             title = f"A check of {receipt.claim} is flaky"
@@ -224,7 +229,7 @@ def _newly_green(run: OpenRun, outcome: Outcome) -> int:
     """The number of claims that are proven now but were not in the feature's last validation."""
     judged = outcome.feature is not None and outcome.feature.attempts > 0
     before = runs.last_receipts(run.layout, run.context.feature) if judged else []
-    return len(_proven(outcome.receipts) - _proven(before))
+    return len(_proven(outcome.checks.receipts) - _proven(before))
 
 
 def _proven(found: list[Receipt]) -> set[str]:
@@ -232,11 +237,11 @@ def _proven(found: list[Receipt]) -> set[str]:
     return {receipt.claim for receipt in own} - {receipt.claim for receipt in own if not receipt.green}
 
 
-def _judge_sweep(run: OpenRun, outcome: Outcome) -> None:
-    red = {receipt.claim: receipt for receipt in outcome.receipts if not receipt.green}
-    outcome.verdict = "red" if red else "green"
+def _judge_sweep(run: OpenRun, outcome: Outcome, found: Validation) -> None:
+    red = {receipt.claim: receipt for receipt in outcome.checks.receipts if not receipt.green}
+    outcome.decision.verdict = "red" if red else "green"
     passed = [feature for feature in outcome.features if feature.status == "passed"]
-    outcome.sweep = outcome.examined
+    outcome.decision.sweep = found.judged
     _report_flaky(run, outcome)
     for claim, receipt in red.items():
         where = receipts.INSIDE_ONLY if receipt.phase == receipts.OUTSIDE else "in a fresh clone"

@@ -25,17 +25,17 @@ def settle(asked: Run) -> None:
     feature = _still_ours(run, outcome)
     if feature is None:
         return
-    if outcome.tree == run.context.tree:
+    if outcome.work.tree == run.context.tree:
         outcome.ended = outcome.ended if blocked else "no_op"
     else:
         subject = f"wip({feature.id}): blocked" if blocked else f"{feature.id}: {' '.join(feature.title.split())}"
         commit(run, outcome, subject, reply.get("summary", ""), "blocked" if blocked else "implemented")
-    if outcome.clashes:
+    if outcome.landing.clashes:
         _give_back(run, outcome, feature)
         return
     features.move(feature, "blocked" if blocked else "implemented")
     if blocked:
-        why = "; ".join(filter(None, [reply.get("reason", ""), outcome.not_passed]))
+        why = "; ".join(filter(None, [reply.get("reason", ""), outcome.answer.not_passed]))
         _note_block(run, outcome, why, reply.get("needs", []), reply.get("disputes", []))
     if outcome.ended == "no_op":
         outcome.take_not_passed()
@@ -47,7 +47,7 @@ def settle(asked: Run) -> None:
 def _outside(run: StartedRun, outcome: Outcome) -> str:
     """The run's changes in the repository outside the project folder, in words. 0 git calls at the top of a repository."""
     below = run.layout.folders.prefix
-    changed = repository.changed(run.checkout, run.context.tree, outcome.tree) if below else []
+    changed = repository.changed(run.checkout, run.context.tree, outcome.work.tree) if below else []
     found = [path for _, path in changed if not path.startswith(below)]
     more = f" and {len(found) - MAX_SHOWN_PATHS} more" if len(found) > MAX_SHOWN_PATHS else ""
     return f"changed outside {below}: {', '.join(found[:MAX_SHOWN_PATHS])}{more}" if found else ""
@@ -60,7 +60,7 @@ def _still_ours(run: StartedRun, outcome: Outcome) -> Feature | None:
     if feature is not None and feature.status == "in_progress":
         return feature
     outcome.reason = f"{run.context.feature} was {'moved on' if feature else 'dropped from the plan'} meanwhile"
-    if outcome.tree != run.context.tree:
+    if outcome.work.tree != run.context.tree:
         commit(run, outcome, f"wip({run.context.feature}): not wanted", outcome.reason, "cut", lands=False)
         outcome.reason += _kept(run)
     return None
@@ -78,7 +78,7 @@ def partial(run: StartedRun) -> str:
 def _give_back(run: StartedRun, outcome: Outcome, feature: Feature) -> None:
     """Return a feature whose work conflicts with what landed meanwhile: no attempt is charged, and the next worker sees
     both sides."""
-    paths = ", ".join(outcome.clashes)
+    paths = ", ".join(outcome.landing.clashes)
     outcome.ended, outcome.reason = "conflict", f"what landed meanwhile conflicts with its work in {paths}{_kept(run)}"
     feature.note(outcome.at, run.id, "reason", text=outcome.reason)
     features.move(feature, recovery_plan.back(run.context.before == "failing"))
@@ -102,7 +102,7 @@ def commit(run: StartedRun, outcome: Outcome, subject: str, summary: str, work: 
     """Commit all changes of the run on the mission's position, with the agent's summary and the harness's trailers;
     `work` is implemented, blocked or cut. It is merged with what others landed since the run opened; on a conflict, or
     with `lands` False, the work is only kept under a ref."""
-    if outcome.commit:
+    if outcome.landing.commit:
         return  # a repeated settle
     head, left = run.context.head, dotgit.commit(run.checkout)
     own = repository.messages_between(run.checkout, head, left) if left != head else []
@@ -111,8 +111,8 @@ def commit(run: StartedRun, outcome: Outcome, subject: str, summary: str, work: 
     parts = [subject[:SUBJECT_CHARS], *(textwrap.indent(said.strip(), INDENT) for said in (summary, *own))]
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
     message = "\n\n".join(part for part in parts if part) + "\n"
-    made = workplace.commit(run, outcome.tree, message, lands=lands, cut=work in runs.UNFINISHED)
-    outcome.commit, outcome.clashes = made.landed, made.clashes
+    made = workplace.commit(run, outcome.work.tree, message, lands=lands, cut=work in runs.UNFINISHED)
+    outcome.landing.commit, outcome.landing.clashes = made.landed, made.clashes
     if not made.landed:
         refs.set_one(run.layout.folders.top, partial(run), made.kept)
 
@@ -126,15 +126,15 @@ def cut_short(run: StartedRun, outcome: Outcome) -> None:
     feature = _still_ours(run, outcome)
     if feature is None:
         return
-    changed = outcome.tree != run.context.tree
+    changed = outcome.work.tree != run.context.tree
     if changed:
         commit(run, outcome, f"wip({feature.id}): {outcome.ended}", outcome.reason, "cut")
-    cut = changed and not outcome.clashes and outcome.ended in runs.CUT
+    cut = changed and not outcome.landing.clashes and outcome.ended in runs.CUT
     spared = cut and feature.cuts(since=("replanned", "retry")) < features.FREE_CUTS
     if outcome.ended not in runs.FREE_OF_BLAME and not spared:
         features.judged(feature, outcome.at, run.id)
     why = f"{outcome.ended}: {outcome.reason}" if outcome.reason else outcome.ended
-    why += f"; it conflicts with what landed meanwhile{_kept(run)}" if outcome.clashes else ""
+    why += f"; it conflicts with what landed meanwhile{_kept(run)}" if outcome.landing.clashes else ""
     feature.note(outcome.at, run.id, "cut" if cut else "reason", text=why, **({"run": run.id} if cut else {}))
     features.move(feature, recovery_plan.back(run.context.before == "failing"))
     outcome.save()
