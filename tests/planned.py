@@ -136,10 +136,10 @@ def due(house: House) -> str:
 
 def prompt_of(house: House, role: str, name: str = "", **asked: Any) -> str:
     """The prompt that a run would get now; its run is then removed. Not for workers: they change their feature."""
-    made = open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
+    made, _ = open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
     try:
-        return compose(made.run.opened, made.run.outcome)[0]
+        return compose(made)[0]
     finally:
         made.lease.release()
-        shutil.rmtree(made.run.opened.paths.folder)
-        os.unlink(made.run.opened.paths.lock)
+        shutil.rmtree(made.paths.folder)
+        os.unlink(made.paths.lock)

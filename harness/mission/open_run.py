@@ -1,4 +1,4 @@
-"""A run in progress: its immutable opening, and its outcome, which it writes at the end."""
+"""A run in progress: how it opened, which is fixed, and its outcome, which it writes at the end."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.config import Config
 from harness.mission.contract import Claim, Contract
 from harness.mission.features import Feature
+from harness.mission.lease import Lease
 from harness.mission.mission import Mission
 from harness.mission.receipts import Receipt
 from harness.mission.roles import Role
@@ -68,16 +69,17 @@ class StartedRun(Record, frozen=True):
 
 
 class OpenRun(StartedRun, frozen=True):
-    """A live run and its inputs. `claims` are those of the feature at opening. Its guardians inherit the descriptors of its
-    lease, `keep`. `started` is on the monotonic clock. `confinement`: of checks and services, None for none; `home`:
-    their HOME, "" for the user's. `given`: the workspace snapshot of its agents, or None. `transcripts`: the folder of
-    its transcripts, "" for that of the run. `mark`: the tag of its processes, "" for its id."""
+    """A live run, its inputs and its outcome; also the argument of a role's script. `claims` are those of the feature at
+    opening. `started` is on the monotonic clock. `confinement`: of checks and services, None for none; `home`: their HOME,
+    "" for the user's. `given`: the workspace snapshot of its agents, or None. `transcripts`: the folder of its
+    transcripts, "" for that of the run. `mark`: the tag of its processes, "" for its id."""
 
     mission: Mission
     settings: Config
     role: Role
     claims: list[Claim]
-    keep: list[int]
+    lease: Lease
+    outcome: Outcome
     started: float
     confinement: Confinement | None = None
     home: str = ""
@@ -95,18 +97,33 @@ class OpenRun(StartedRun, frozen=True):
         """The capability of its role, one of roles.CAPABILITIES or ""."""
         return self.role.capability
 
+    @property
+    def opened(self) -> OpenRun:
+        """This run, whose fields cannot be assigned; for scripts of roles."""
+        return self
+
+    @property
+    def reply(self) -> dict[str, Any] | None:
+        """The reply of the agent; None if there is none."""
+        return self.outcome.reply
+
+    @property
+    def keep(self) -> list[int]:
+        """The descriptors of its lease, which its guardians inherit."""
+        return self.lease.descriptors
+
     def place(self) -> CheckEnvironment:
         """The working folder as the check environment of this run."""
         made = place_of(self.layout, self.context, self.tag, self.settings, self.keep)
         return made.replace(confinement=self.confinement, home=self.home)
 
-    def note(self, outcome: Outcome, tag: str, text: str, feature: str = "") -> None:
+    def note(self, tag: str, text: str, feature: str = "") -> None:
         """Add an entry of this role for raw.md, written with the outcome; too long a line is shortened."""
         text = raw.one_line(text)
         if len(text) > raw.MAX_NOTE_CHARS:
             text = text[: raw.MAX_NOTE_CHARS - 1] + "…"
         entry = raw.rendered(self.role.name, feature or self.context.feature, [(tag, text)])
-        outcome.changes.append(names.RAW, entry)
+        self.outcome.changes.append(names.RAW, entry)
 
     def seconds(self) -> float:
         """The duration of the run so far."""
@@ -266,18 +283,6 @@ class Outcome(Record):
     def save(self) -> None:
         """Stage the current features; the commit fails if they changed on disk since `begin_changes`."""
         self.changes.put(names.FEATURES, features.render(self.features), expect=self._queue_version or None)
-
-
-class Run(Record, frozen=True):
-    """The argument of a role's script: the open run, and the outcome that the script decides."""
-
-    opened: OpenRun
-    outcome: Outcome
-
-    @property
-    def reply(self) -> dict[str, Any] | None:
-        """The reply of the agent; None if there is none."""
-        return self.outcome.reply
 
 
 def place_of(layout: Layout, context: RunContext, tag: str, settings: Config, keep: list[int]) -> CheckEnvironment:

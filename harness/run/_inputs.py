@@ -10,7 +10,7 @@ from harness.git import dotgit, merges, repository
 from harness.memory import archive, backlog, pages
 from harness.mission import contract_log, issues, runs
 from harness.mission.features import Feature
-from harness.mission.open_run import OpenRun, Outcome
+from harness.mission.open_run import OpenRun
 from harness.mission.receipts import Receipt
 from harness.mission.runs import RunResult
 from harness.run.prompt import Material, cut, runtime
@@ -27,8 +27,9 @@ HOW_TO_REPLY = (
 )
 
 
-def gather(run: OpenRun, outcome: Outcome) -> Material:
+def gather(run: OpenRun) -> Material:
     """Everything that the role's prompt is made of."""
+    outcome = run.outcome
     layout, role = run.layout, run.role
     identity_path = identity_file(identity_folder(), role.name)
     spec_path = layout.folders.asked_spec if "plan" in role.reads else layout.path(names.SPEC)
@@ -60,9 +61,9 @@ def gather(run: OpenRun, outcome: Outcome) -> Material:
         claims=run.claims if "claims" in role.reads else [],
         contract_path=layout.shown(names.CONTRACT),
         feature=outcome.feature,
-        receipts=_receipts(run, outcome),
+        receipts=_receipts(run),
         receipts_path=layout.shown(names.RUNS),
-        findings=_findings(run, outcome) if "findings" in role.reads else [],
+        findings=_findings(run) if "findings" in role.reads else [],
         issues=issues.serious(issues.load(layout)) if "issues" in role.reads else [],
         raw="\n\n".join(filter(None, [_raw(run), outcome.prompt.offer])) if "raw" in role.reads else "",
         steer=State(layout).text(names.STEER) or "" if "steer" in role.reads else "",
@@ -77,8 +78,9 @@ def _said_once(run: OpenRun) -> str:
     return "\n".join(person_notes.take(run.layout, run.id))
 
 
-def _receipts(run: OpenRun, outcome: Outcome) -> list[Receipt]:
+def _receipts(run: OpenRun) -> list[Receipt]:
     """This run's own receipts, else those of the feature's last validation."""
+    outcome = run.outcome
     judged = outcome.feature and outcome.feature.attempts
     if outcome.checks.receipts or not judged or "findings" not in run.role.reads:
         return outcome.checks.receipts
@@ -90,8 +92,9 @@ def _raw(run: OpenRun) -> str:
     return "\n".join(f"{entry.seq} {archive.harmless(entry).shown()}" for entry in entries)
 
 
-def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
+def _findings(run: OpenRun) -> list[tuple[str, str]]:
     """Findings of earlier runs: refused replies, restored files, interrupted work, signs in the diff."""
+    outcome = run.outcome
     found, feature = [], outcome.feature
     untouched = feature is not None and not feature.notes  # then the run log has no run of it
     last = None if untouched else runs.last(run.layout, role=run.role.name, feature=run.context.feature)
@@ -107,7 +110,7 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
         found.append(
             ("Leave these alone: a person changed them too, and must merge first", "\n".join(outcome.landing.conflicts))
         )
-    if "plan" in run.role.reads and (fixed := _set_by_person(run, outcome)):
+    if "plan" in run.role.reads and (fixed := _set_by_person(run)):
         found.append(("Set by a person: a plan leaves these as they are", "\n".join(fixed)))
     if run.role.plans and State(run.layout).exists(names.CHECKPOINT_LOG):
         said = checkpoints.for_the_plan(run.layout)
@@ -122,9 +125,9 @@ def _findings(run: OpenRun, outcome: Outcome) -> list[tuple[str, str]]:
     return found
 
 
-def _set_by_person(run: OpenRun, outcome: Outcome) -> list[str]:
+def _set_by_person(run: OpenRun) -> list[str]:
     """Settings of queue and contract by a person, one line each."""
-    fields = [f"{one.id}: {', '.join(theirs)}" for one in outcome.features if (theirs := one.set_by_person)]
+    fields = [f"{one.id}: {', '.join(theirs)}" for one in run.outcome.features if (theirs := one.set_by_person)]
     return fields + sorted(contract_log.set_by_person(contract_log.load(run.layout)))
 
 

@@ -14,7 +14,6 @@ from harness.git import dotgit, refs
 from harness.memory import pages
 from harness.mission import contract, features, issues, runs, tasks, usage
 from harness.mission.config import Config
-from harness.mission.lease import Lease
 from harness.mission.open_run import OpenRun, Outcome, StartedRun
 from harness.mission.runs import RunResult, Totals
 from harness.mission.usage import Usage
@@ -94,28 +93,28 @@ def crossed(run: OpenRun, result: RunResult) -> list[str]:
     return [cap.words for cap in after if cap.name not in known]
 
 
-def overspent(run: OpenRun, outcome: Outcome) -> str:
+def overspent(run: OpenRun) -> str:
     """The cap on cost or tokens that this run has exhausted, including reservations of other runs, in words; "" below
     it, or if it was exhausted before the run."""
     limits = views.limits_of(run.settings)
     before = {cap.name for cap in rules.spent(limits, runs.totals(run.layout))}
-    with_run = _totals(run, outcome, run.settings, run.seconds())
+    with_run = _totals(run, run.outcome, run.settings, run.seconds())
     now = rules.spent(limits, reservations.with_reserved(with_run, reservations.others(run.layout, run.id)))
     return next((cap.words for cap in now if cap.name in PAID and cap.name not in before), "")
 
 
-def cost_so_far(run: OpenRun, outcome: Outcome) -> str:
+def cost_so_far(run: OpenRun) -> str:
     """The cost of the mission including this run so far, in words; "" if unknown."""
-    totals = _totals(run, outcome, run.settings, run.seconds())
+    totals = _totals(run, run.outcome, run.settings, run.seconds())
     least = "at least " if totals.uncounted else ""
     return "" if totals.cost_usd is None else f"{least}{totals.cost_usd:.2f} USD"
 
 
-def reserve_used(lease: Lease, outcome: Outcome, settings: Config) -> None:
-    """Raise the lease's reservation to the cost and tokens used so far, if higher."""
-    used, terms = used_by(outcome, settings), lease.terms
+def reserve_used(run: OpenRun) -> None:
+    """Raise the reservation of the run's lease to the cost and tokens used so far, if higher."""
+    used, terms = used_by(run.outcome, run.settings), run.lease.terms
     if used and ((used.cost_usd or 0) > terms.cost_usd or (used.tokens or 0) > terms.tokens):
-        lease.sign(cost_usd=max(used.cost_usd or 0, terms.cost_usd), tokens=max(used.tokens or 0, terms.tokens))
+        run.lease.sign(cost_usd=max(used.cost_usd or 0, terms.cost_usd), tokens=max(used.tokens or 0, terms.tokens))
 
 
 def cost_left(run: OpenRun) -> float | None:

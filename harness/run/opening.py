@@ -20,8 +20,7 @@ from harness.mission.config import Config
 from harness.mission.contract import Claim
 from harness.mission.features import Feature
 from harness.mission.lease import Lease, Terms
-from harness.mission.mission import Mission
-from harness.mission.open_run import OpenRun, Outcome, Run
+from harness.mission.open_run import LandingResult, OpenRun, Outcome
 from harness.mission.roles import Role
 from harness.mission.runs import RunContext
 from harness.notice import hooks
@@ -54,32 +53,10 @@ class RunRequest(Record):
     looping: bool = False
 
 
-class OpenedRun(Record):
-    """An open run, its lease, the agents to try in turn ([]: code only), and the configured ones that are not installed."""
+class AgentChoice(Record):
+    """The agents to try in turn ([]: code only), and the names of configured ones that are not installed."""
 
-    run: Run
-    lease: Lease
-    agents: list[tuple[str, registry.Agent]]
-    missing: list[str]
-
-
-class ClaimedRun(Record):
-    """The state and claims of a run under the mission lock, before its tree is prepared. `live` and `raw`: the state
-    that it decided on, which other runs may change afterwards."""
-
-    lease: Lease
-    live: dict[str, list[Any]]
-    raw: list[int | str]
-    mission: Mission
-    settings: Config
-    role: Role
-    feature: Feature | None
-    queue: list[Feature]
-    claims: list[Claim]
-    tree: Tree
-    tier: str
-    configured: list[str]
-    agents: list[tuple[str, registry.Agent]]
+    available: list[tuple[str, registry.Agent]]
     missing: list[str]
 
 
@@ -97,28 +74,30 @@ def asked(role: str, feature: str = "", *, again: bool = False) -> RunRequest:
     return RunRequest(layout=layout, role=role, again=again, looping=bool(env.get("HARNESS_LOOP")), **given)
 
 
-def open_run(want: RunRequest) -> OpenedRun:
+def open_run(want: RunRequest) -> tuple[OpenRun, AgentChoice]:
     """Settle dead runs, check everything, claim the work, prepare the tree, and open the run. Raises a fault with
     nothing changed, LockBusy if another run holds a claim."""
     layout = want.layout
     workspace_inputs.check_state(layout)
     try:
-        claimed = _claim(want)
+        run, agents, tree = _claim(want)
     finally:
         lane_turn.pass_on()
     try:
-        if claimed.settings.on:
-            terms = claimed.lease.terms
+        if run.settings.on:
+            terms = run.lease.terms
             about = {"run": terms.run, "role": terms.role, "feature": terms.feature, "trigger": want.trigger}
-            hooks.ask(layout, claimed.settings, about)
-        return _opened(want, claimed)
+            hooks.ask(layout, run.settings, about)
+        run, agents = _in_tree(want, run, agents, tree)
+        _begin(run, again=want.again)
     except BaseException:
-        claimed.lease.release()
+        run.lease.release()
         recover.recover_dead(layout)  # release the claim; nothing has begun
         raise
+    return run, agents
 
 
-def _claim(want: RunRequest) -> ClaimedRun:
+def _claim(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
     """Settle dead runs, apply orders, and claim, under the mission lock."""
     layout = want.layout
     starting.found(layout)
@@ -132,8 +111,9 @@ def _claim(want: RunRequest) -> ClaimedRun:
         return _claimed(want)
 
 
-def _claimed(want: RunRequest) -> ClaimedRun:
-    """Find every fault, then claim; the caller holds the mission lock."""
+def _claimed(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
+    """Find every fault, then claim; the caller holds the mission lock. The run records the state that it decided on, which
+    other runs may change afterwards."""
     layout = want.layout
     live = lease.alive(layout)
     made = mission.load(layout)
@@ -150,8 +130,8 @@ def _claimed(want: RunRequest) -> ClaimedRun:
         contract_log.load(layout)  # else a fault would only appear after the agent was paid
     claims = _validated(layout, feature, queue if role.judges and not feature else [])
     _report_update(layout)
-    agents, missing = _agents(want, role, configured, settings, feature)
-    reserved = reservations.reserve(layout, settings, live, role.name, [name for name, _ in agents])
+    agents = _agents(want, role, configured, settings, feature)
+    reserved = reservations.reserve(layout, settings, live, role.name, [name for name, _ in agents.available])
     starting.write_generated(layout)
     name = workplace.free_tree([one.tree for one in live])
     tree = workplace.bring(layout, made, name)
@@ -160,23 +140,22 @@ def _claimed(want: RunRequest) -> ClaimedRun:
     tree.notes.clear()
     reconcile.accept_edits(layout)
     own = _leased(want, feature, role, wanted, name, tier, reserved)
-    state = State(layout)
-    return ClaimedRun(
-        lease=own,
-        live=_recorded(layout),
-        raw=[state.length(names.RAW), str(state.generation())],
+    context = _context(want, own.terms, configured, feature, tree)
+    outcome = Outcome.begun(layout, context.tree)
+    outcome.landing = LandingResult(unlanded=tree.unlanded, conflicts=tree.conflicts)
+    outcome.take_queue(queue, context.feature)
+    run = OpenRun(
+        layout=layout,
+        context=context.replace(confined="" if tier == NONE else tier),
         mission=made,
         settings=settings,
         role=role,
-        feature=feature,
-        queue=queue,
         claims=claims,
-        tree=tree,
-        tier=tier,
-        configured=configured,
-        agents=agents,
-        missing=missing,
+        lease=own,
+        outcome=outcome,
+        started=time.monotonic(),
     )
+    return run, agents, tree
 
 
 def _leased(
@@ -209,50 +188,33 @@ def _leased(
     return own
 
 
-def _opened(want: RunRequest, claimed: ClaimedRun) -> OpenedRun:
-    """The open run, in its own tree."""
-    layout, tree, tier, settings = want.layout, claimed.tree, claimed.tier, claimed.settings
+def _in_tree(want: RunRequest, run: OpenRun, agents: AgentChoice, tree: Tree) -> tuple[OpenRun, AgentChoice]:
+    """The run in its prepared tree, with the agents that this tree permits."""
+    layout, settings, tier = run.layout, run.settings, run.context.confined or NONE
     workplace.prepare(layout, tree, settings.carry)
     for line in [*_unconfined(layout, tier), *tree.notes]:
         console.print_line(console.sanitise(f"  {line}"))
-    agents, missing, available = claimed.agents, claimed.missing, [name for name, _ in claimed.agents]
-    found = workspace_inputs.look(layout, settings, tree.position.head, tree.folder, claimed.role.reads, available)
+    available = [name for name, _ in agents.available]
+    found = workspace_inputs.look(layout, settings, tree.position.head, tree.folder, run.role.reads, available)
     for line in found.faults if found else ():
         console.print_line(console.sanitise(f"  left out: {line}"))
     tools, held = found.tools if found else None, workspace_inputs.playbooks(layout, tree.position.head)
     if (tools and tools.restricts) or held:  # excludes agents that cannot enforce it, and uses a person's own playbooks
-        agents, missing = _agents(want, claimed.role, claimed.configured, settings, claimed.feature, tools, held)
-    run = OpenRun(
-        layout=layout,
-        context=_context(want, claimed),
-        mission=claimed.mission,
-        settings=settings,
-        role=claimed.role,
-        claims=claimed.claims,
-        keep=claimed.lease.descriptors,
-        started=time.monotonic(),
+        agents = _agents(want, run.role, run.context.agent, settings, run.outcome.feature, tools, held)
+    run = run.replace(
+        context=run.context.replace(untracked=worktrees.digests(tree.folder, tree.untracked)),
         confinement=confine.of_mission(layout, settings, tree.folder, tier),
-        home=_home(layout, claimed),
+        home=confine.home_of_checks(layout.folders.top, tree.folder + ".home", settings.home),
         given=found,
+        started=time.monotonic(),
     )
-    outcome = Outcome.begun(layout, run.context.tree)
-    outcome.landing.unlanded = tree.unlanded
-    outcome.landing.conflicts = tree.conflicts
-    outcome.take_queue(claimed.queue, run.context.feature)
-    _begin(run, outcome, again=want.again)
-    opened = Run(opened=run, outcome=outcome)
-    return OpenedRun(run=opened, lease=claimed.lease, agents=agents, missing=missing)
+    return run, agents
 
 
 def _unconfined(layout: Layout, tier: str) -> list[str]:
     """A line for the first of consecutive unconfined runs."""
     last = next(iter(runs.finished(layout)), None)
     return [UNCONFINED] if tier == NONE and (last is None or last.confined) else []
-
-
-def _home(layout: Layout, claimed: ClaimedRun) -> str:
-    """The HOME of setup, services and checks of this run, confined or not, whose files stay with the tree."""
-    return confine.home_of_checks(layout.folders.top, claimed.tree.folder + ".home", claimed.settings.home)
 
 
 def _recorded(layout: Layout) -> dict[str, list[Any]]:
@@ -264,8 +226,9 @@ def _recorded(layout: Layout) -> dict[str, list[Any]]:
     return rows
 
 
-def _begin(run: OpenRun, outcome: Outcome, *, again: bool) -> None:
+def _begin(run: OpenRun, *, again: bool) -> None:
     """Record the opening of the run; for a role that commits, the feature is now in progress, `again` with attempts reset."""
+    outcome = run.outcome
     layout = run.layout
     objects.keep(layout, run.context.live)
     State(layout).put(names.of_run(run.id, names.CONTEXT), encoding.dump_json(run.context.asdict()), mode=PRIVATE)
@@ -335,10 +298,10 @@ def _agents(
     feature: Feature | None,
     tools: Any = None,
     held: Mapping[str, bytes | None] = MappingProxyType({}),
-) -> tuple[list[tuple[str, registry.Agent]], list[str]]:
-    """The available agents and the names of missing ones; raises Unavailable without any, unless optional for the role."""
+) -> AgentChoice:
+    """The agents of the run; raises Unavailable if none is available, unless optional for the role."""
     if want.trigger == "leaving" or (role.agent_optional and configured == [registry.NONE]):
-        return [], []
+        return AgentChoice(available=[], missing=[])
     layout = want.layout
     asked = registry.choose(configured, layout.folders.project, layout.shown(names.CONFIG))
 
@@ -349,7 +312,7 @@ def _agents(
     found, missing = registry.available(asked, of)
     if not found and not (role.agent_optional and registry.embedded(asked)):
         raise next(iter(missing.values()))
-    return found, list(missing)
+    return AgentChoice(available=found, missing=list(missing))
 
 
 def agent_again(
@@ -368,24 +331,23 @@ def agent_again(
     return registry.make(name, known)
 
 
-def _context(want: RunRequest, claimed: ClaimedRun) -> RunContext:
-    feature, tree, tier = claimed.feature, claimed.tree, claimed.tier
+def _context(want: RunRequest, terms: Terms, configured: list[str], feature: Feature | None, tree: Tree) -> RunContext:
+    layout, state = want.layout, State(want.layout)
     return RunContext(
-        run=claimed.lease.terms.run,
+        run=terms.run,
         role=want.role,
         feature=feature.id if feature else "",
         trigger=want.trigger,
         reason=want.reason,
-        at=claimed.lease.terms.since,
-        agent=claimed.configured,
+        at=terms.since,
+        agent=configured,
         attempt=feature.attempts + 1 if feature else 1,
         before=feature.status if feature else "",
         **tree.position.asdict(),
         folder=tree.folder,
-        confined="" if tier == NONE else tier,
-        untracked=worktrees.digests(tree.folder, tree.untracked),
-        live=claimed.live,
-        raw=claimed.raw,
+        untracked={},
+        live=_recorded(layout),
+        raw=[state.length(names.RAW), str(state.generation())],
         process=supervise.pid_record(),
         temporary=temporary.base(),
         version=starting.version(),

@@ -13,13 +13,13 @@ from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
 from harness.decision import checkpoints, gaps
 from harness.mission import contract, order_log, replies, runs
-from harness.mission.open_run import OpenRun, Outcome, Run, add_notes
+from harness.mission.open_run import OpenRun, Outcome, add_notes
 from harness.mission.runs import RunResult
 from harness.notice import hooks
 from harness.process import supervise
 from harness.proof import check_runs
 from harness.run import _inputs, closing, opening, prompt, reconcile, thinking, workspace_inputs
-from harness.run.opening import OpenedRun
+from harness.run.opening import AgentChoice
 from harness.run.requests import orders
 from harness.run.settle import worker
 from harness.state import manifests, names
@@ -38,9 +38,9 @@ ATTEMPTS = 5  # to settle on files that a person is editing
 
 def main(
     role: str,
-    settle: Callable[[Run], None],
-    prepare: Callable[[Run], bool] | None = None,
-    examine: Callable[[Run], object] | None = None,
+    settle: Callable[[OpenRun], None],
+    prepare: Callable[[OpenRun], bool] | None = None,
+    examine: Callable[[OpenRun], object] | None = None,
 ) -> int:
     """One run of a role, and its exit code. Every role script ends in this call.
 
@@ -56,9 +56,9 @@ def main(
 class RoleSteps(Record):
     """The role-specific functions of the steps."""
 
-    settle: Callable[[Run], None]
-    prepare: Callable[[Run], bool] | None
-    examine: Callable[[Run], object] | None
+    settle: Callable[[OpenRun], None]
+    prepare: Callable[[OpenRun], bool] | None
+    examine: Callable[[OpenRun], object] | None
 
 
 def _live_with_loop() -> int:
@@ -80,19 +80,18 @@ def _main(role: str, steps: RoleSteps) -> int:
     named = [word for word in sys.argv[1:] if word != AGAIN]
     if len(named) > 1:
         raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE] [{AGAIN}]")
-    opened = opening.open_run(opening.asked(role, *named, again=AGAIN in sys.argv[1:]))
-    run = opened.run.opened
+    run, agents = opening.open_run(opening.asked(role, *named, again=AGAIN in sys.argv[1:]))
     if lane := os.environ.get(LANE):  # with several lanes, run.sh cannot know which one claims the work
         console.print_line(f"> lane {lane}: {' '.join(filter(None, (role, run.context.feature)))}")
     try:
-        result, signum = _carry_out(opened, steps)
+        result, signum = _carry_out(run, agents, steps)
     finally:
-        opened.lease.release()
-    closing.escalate(run.layout, opened.run.outcome.features, clock.now())
+        run.lease.release()
+    closing.escalate(run.layout, run.outcome.features, clock.now())
     warnings = [*result.secrets, *closing.crossed(run, result)]
-    warnings += workspace_inputs.words(opened.run.outcome.landing.unaccepted)
+    warnings += workspace_inputs.words(run.outcome.landing.unaccepted)
     if result.accepted:
-        warnings += gaps.find(run.layout, opened.run.outcome.prompt.spec, opened.run.outcome.features)
+        warnings += gaps.find(run.layout, run.outcome.prompt.spec, run.outcome.features)
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
     console.print_line("\n".join(lines))
     if run.settings.on and not signum:
@@ -103,27 +102,27 @@ def _main(role: str, steps: RoleSteps) -> int:
     return errors.signal_code(signum) if signum else exit_code(result)
 
 
-def _carry_out(opened: OpenedRun, steps: RoleSteps) -> tuple[RunResult, int]:
+def _carry_out(run: OpenRun, agents: AgentChoice, steps: RoleSteps) -> tuple[RunResult, int]:
     """Steps two to six; returns the result and the signal that interrupted the run, if any."""
-    run, outcome, signum = opened.run.opened, opened.run.outcome, 0
+    outcome, signum = run.outcome, 0
     try:
-        wanted = steps.prepare(opened.run) if steps.prepare else _set_up(run, outcome)
-        text, stable_bytes = compose(run, outcome)
+        wanted = steps.prepare(run) if steps.prepare else _set_up(run)
+        text, stable_bytes = compose(run)
         if wanted:
-            thinking.think(opened, text, stable_bytes)
+            thinking.think(run, agents, text, stable_bytes)
     except (Interruption, GuardianKilled) as fault:
         signum = _cut(outcome, fault)
     if not run.sealed:
         reconcile.state(run, outcome)
     reconcile.tree(run, outcome)
-    take_reply(run, outcome)
+    take_reply(run)
     if steps.examine and outcome.ended in runs.GOOD:
         try:
-            steps.examine(opened.run)
+            steps.examine(run)
         except GuardianKilled as fault:
             signum = _cut(outcome, fault)
     clock.await_settling()
-    return _settle_and_close(opened.run, steps), signum
+    return _settle_and_close(run, steps), signum
 
 
 def _cut(outcome: Outcome, fault: Interruption | GuardianKilled) -> int:
@@ -134,16 +133,16 @@ def _cut(outcome: Outcome, fault: Interruption | GuardianKilled) -> int:
     return signum
 
 
-def _settle_and_close(asked: Run, steps: RoleSteps) -> RunResult:
+def _settle_and_close(run: OpenRun, steps: RoleSteps) -> RunResult:
     """Apply the run's outcome to the present state and close it, in one commit under the mission lock. If a person
     changes a file by hand meanwhile, it starts over on the new content."""
-    run, outcome = asked.opened, asked.outcome
+    outcome = run.outcome
     ended, reason = outcome.ended, outcome.reason
     with mission_lock.held(run.layout):
         for attempt in range(ATTEMPTS):
             outcome.ended, outcome.reason = ended, reason
             outcome.begin_changes()
-            settled(asked, steps.settle)
+            settled(run, steps.settle)
             if outcome.landing.commit:
                 outcome.landing.unlanded = workplace.land(run.layout, run.mission, outcome.landing.commit)
             try:
@@ -158,18 +157,18 @@ def _settle_and_close(asked: Run, steps: RoleSteps) -> RunResult:
     return result
 
 
-def _set_up(run: OpenRun, outcome: Outcome) -> bool:
+def _set_up(run: OpenRun) -> bool:
     """Run the contract's setup in the tree of a role that commits, once per commit; a red one is shown to its agent."""
     if run.changes_tree and contract.setup(run.layout):
-        outcome.checks.setup_fault = check_runs.setup_once(run.layout, outcome.contract, run.place())
+        run.outcome.checks.setup_fault = check_runs.setup_once(run.layout, run.outcome.contract, run.place())
         workplace.leave_untracked(run)
     return True
 
 
-def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
+def compose(run: OpenRun) -> tuple[str, int]:
     """Write the prompt and its manifest (its parts in order); returns the text and the length of its stable prefix."""
     workspace_inputs.keep(run, run.given)
-    gathered = _inputs.gather(run, outcome)
+    gathered = _inputs.gather(run)
     parts = prompt.compose(gathered)
     manifest = manifests.rendered(run.layout, [(part.data, part.source) for part in parts])
     data, state = prompt.text_of(parts), State(run.layout)
@@ -178,9 +177,10 @@ def compose(run: OpenRun, outcome: Outcome) -> tuple[str, int]:
     return data.decode(), len(prompt.text_of(prompt.stable(gathered)))
 
 
-def take_reply(run: OpenRun, outcome: Outcome) -> None:
+def take_reply(run: OpenRun) -> None:
     """Take the reply saved by `harness reply`, else the block in the agent's messages, with its notes and issues. An
     invalid one ends the run as agent_error."""
+    outcome = run.outcome
     state, name = State(run.layout), names.of_run(run.id, names.REPLY)
     data = state.data(name)
     kept = None if data is None else data.decode("utf-8", "replace")  # an agent can write this file directly
@@ -205,26 +205,26 @@ def take_reply(run: OpenRun, outcome: Outcome) -> None:
     outcome.issues += reply.get("issues", [])
 
 
-def settled(run: Run, settle: Callable[[Run], None]) -> None:
+def settled(run: OpenRun, settle: Callable[[OpenRun], None]) -> None:
     """Apply the reply with the role's function; an interrupted run only keeps its tree."""
-    opened, outcome = run.opened, run.outcome
-    by_code = opened.role.curates and outcome.ended not in ("killed", "refused")  # compaction needs no agent
+    outcome = run.outcome
+    by_code = run.role.curates and outcome.ended not in ("killed", "refused")  # compaction needs no agent
     if outcome.ended in runs.GOOD or by_code:
         settle(run)
         _ask_person(run)
-        if outcome.feature and opened.changes_tree and outcome.feature.status == "in_progress":
+        if outcome.feature and run.changes_tree and outcome.feature.status == "in_progress":
             worker.settle(run)  # so a user's own role need not do it
-    elif opened.context.feature and opened.changes_tree:
-        worker.cut_short(opened, outcome)
+    elif run.context.feature and run.changes_tree:
+        worker.cut_short(run, outcome)
 
 
-def _ask_person(run: Run) -> None:
+def _ask_person(run: OpenRun) -> None:
     """Stage the checkpoint requested by the agent, and mark people's requests in its prompt as planned with its plan."""
     outcome, asked = run.outcome, (run.outcome.reply or {}).get("checkpoint")
     if not (asked or outcome.prompt.requests) or outcome.decision.accepted is False:
         return
 
-    row = {"at": outcome.at, "by": run.opened.id}
+    row = {"at": outcome.at, "by": run.id}
     lines = [
         checkpoints.line(**row, id=name, state="planned")
         for name in outcome.prompt.requests
@@ -232,7 +232,7 @@ def _ask_person(run: Run) -> None:
     ]
     if asked:
         words = {"name": asked["name"], "text": asked["text"][: checkpoints.MAX_TEXT_CHARS]}
-        lines.append(checkpoints.line(**row, state="asked", cause=run.opened.id, **words))
+        lines.append(checkpoints.line(**row, state="asked", cause=run.id, **words))
     outcome.changes.append(names.CHECKPOINT_LOG, b"".join(lines))
 
 

@@ -11,14 +11,13 @@ from harness.base import clock, console, redaction
 from harness.base.record import Record
 from harness.memory import tables
 from harness.mission import features, runs
-from harness.mission.lease import Lease
 from harness.mission.open_run import OpenRun, Outcome
 from harness.mission.transcript import MIB, RecentTexts, RunTranscript
 from harness.mission.usage import Usage
 from harness.process import temporary
 from harness.process.confine import Confinement
 from harness.run import closing
-from harness.run.opening import OpenedRun
+from harness.run.opening import AgentChoice
 from harness.run.requests import verbs
 from harness.state import names
 from harness.workplace import confine, environment, home_layer
@@ -36,18 +35,18 @@ LOOKED_BACK = 50  # runs; many of them use no agent
 UNSTATED_SECONDS = 300  # time to skip a rate-limited agent without retry-after, if another can answer
 
 
-def think(opened: OpenedRun, text: str, stable_bytes: int) -> None:
+def think(run: OpenRun, agents: AgentChoice, text: str, stable_bytes: int) -> None:
     """Run the agents in turn until one answers. The first `stable_bytes` of the prompt are the same from run to run."""
-    run, outcome = opened.run.opened, opened.run.outcome
-    refused = [Refusal(agent=name, outcome="not available") for name in opened.missing if opened.agents]
+    outcome = run.outcome
+    refused = [Refusal(agent=name, outcome="not available") for name in agents.missing if agents.available]
     outcome.answer.waits = _remembered(run)
-    waiting = _waiting(outcome, [name for name, _ in opened.agents])
-    recorder, above = Recorder(run, outcome, opened.lease), temporary.create("agent", run.tag)
+    waiting = _waiting(outcome, [name for name, _ in agents.available])
+    recorder, above = Recorder(run), temporary.create("agent", run.tag)
     room = temporary.below(above, "own")  # its siblings are folders that agents cannot move: see builtin.equipment
     tables.hold()  # so that an update of the harness during the run does not mix versions
     try:
         with Inbox(run.paths.inbox, verbs.of(run)):
-            for name, agent in opened.agents:
+            for name, agent in agents.available:
                 if name in waiting:
                     refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
                     continue
@@ -113,14 +112,14 @@ def _report_refusals(outcome: Outcome, refused: list[Refusal]) -> None:
 class Recorder:
     """Writes the events of a run to stream.jsonl, stderr.log and the spinner, and collects usage and messages."""
 
-    def __init__(self, run: OpenRun, outcome: Outcome, lease: Lease) -> None:
-        self.run, self.outcome, self.lease, self.action, self.reported = run, outcome, lease, "", False
+    def __init__(self, run: OpenRun) -> None:
+        self.run, self.outcome, self.action, self.reported = run, run.outcome, "", False
         self.counted, self.marked, self.output = "", 0.0, ""
         quarter = run.settings.max_log_mb * MIB // 4
         folder = run.transcripts or run.paths.folder
         self.stream = RunTranscript(f"{folder}/{names.STREAM}", 3 * quarter)
         self.stderr = RunTranscript(f"{folder}/{names.STDERR}", quarter)
-        self.said = RecentTexts(outcome.messages)
+        self.said = RecentTexts(run.outcome.messages)
         self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
         self._show_progress()
 
@@ -148,7 +147,7 @@ class Recorder:
         if event.kind == "usage":
             self.outcome.answer.usages[-1] = Usage(**json.loads(event.text))
             self.counted, self.reported = event.text, True
-            closing.reserve_used(self.lease, self.outcome, self.run.settings)
+            closing.reserve_used(self.run)
             self._show_progress()
         elif event.kind not in UNWRITTEN:
             self.stream.row(at, event.kind, event.text)
@@ -169,12 +168,12 @@ class Recorder:
         if self.spinner.shown:
             found = self.outcome.features
             done = f"{len(features.passed(found))} of {len(found)} features" if found else ""
-            self.spinner.progress = ", ".join(filter(None, [done, closing.cost_so_far(self.run, self.outcome)]))
+            self.spinner.progress = ", ".join(filter(None, [done, closing.cost_so_far(self.run)]))
 
     def overspent(self) -> str:
         """The cap exhausted by usage reported since the last call, in words, or ""."""
         reported, self.reported = self.reported, False
-        return closing.overspent(self.run, self.outcome) if reported else ""
+        return closing.overspent(self.run) if reported else ""
 
     def close(self) -> None:
         """Make the files durable."""

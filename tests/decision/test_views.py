@@ -27,13 +27,12 @@ from tests.planned import accept_all, feature, lay, reply, role, worked
 
 def die(house: House, name: str = "F-001", *, commit: str = "", forget: bool = False) -> str:
     """A worker that is killed after its start; `commit` is the outcome in its commit. Returns its run."""
-    opened = opening.open_run(RunRequest(layout=house.layout, role="worker", feature=name, trigger="leaving"))
-    made, run = opened.run, opened.run.opened
+    run, _ = opening.open_run(RunRequest(layout=house.layout, role="worker", feature=name, trigger="leaving"))
     if commit:
         (house.tree / "made").write_text("text\n")
-        reconcile.tree(run, made.outcome)
-        workplace.commit(run, made.outcome.work.tree, "F-001: made", cut=commit in runs.UNFINISHED)
-    opened.lease.release()
+        reconcile.tree(run, run.outcome)
+        workplace.commit(run, run.outcome.work.tree, "F-001: made", cut=commit in runs.UNFINISHED)
+    run.lease.release()
     if forget:
         os.unlink(run.paths.lock)
     return run.id
@@ -195,7 +194,7 @@ def test_a_feature_whose_run_is_nowhere_is_not_stuck(house: House) -> None:
 
 def test_a_living_run_keeps_its_feature(house: House) -> None:
     """Its lock is held: no second run gets the feature."""
-    made = opening.open_run(RunRequest(layout=house.layout, role="worker", feature="F-001", trigger="leaving"))
+    made, _ = opening.open_run(RunRequest(layout=house.layout, role="worker", feature="F-001", trigger="leaving"))
     assert seen(house)[0] == ("F-001", "in_progress")
     made.lease.release()
     assert seen(house)[0] == ("F-001", "todo")
@@ -230,7 +229,9 @@ def passed(house: House) -> House:
 
 CHANGES: dict[str, Any] = {
     "the tree": lambda house: (house.write("more"), house.git("add", "more"), house.git("commit", "-q", "-m", "more")),
-    "the contract": lambda house: Path(house.layout.path(names.CONTRACT)).write_text(house.read("validation-contract.md") + "\n"),
+    "the contract": lambda house: Path(house.layout.path(names.CONTRACT)).write_text(
+        house.read("validation-contract.md") + "\n"
+    ),
     "the spec": lambda house: Path(house.layout.path(names.SPEC)).write_text("# Other\n"),
 }
 

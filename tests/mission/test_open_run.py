@@ -9,7 +9,8 @@ import pytest
 
 from harness.base import clock
 from harness.mission import config, features, mission, roles, runs
-from harness.mission.open_run import OpenRun, Outcome, Run
+from harness.mission.lease import Lease, Terms
+from harness.mission.open_run import OpenRun, Outcome
 from harness.state import names, raw
 from harness.state.state import State
 from tests.missions import House
@@ -21,22 +22,22 @@ def noted(house: House) -> list[str]:
     return [entry.text for entry in raw.entries(str(path), 0)]
 
 
-def again(house: House, run_id: str) -> Run:
+def again(house: House, run_id: str) -> OpenRun:
     """A run on disk, opened once more as it was."""
     context = runs.context(house.layout, run_id)
-    opened = OpenRun(
+    made = OpenRun(
         layout=house.layout,
         context=context,
         mission=mission.load(house.layout),
         settings=config.load(house.layout),
         role=roles.load(house.layout, context.role),
         claims=[],
-        keep=[],
+        lease=Lease(house.layout, Terms(run=run_id, role=context.role, pid=0, since="")),
+        outcome=Outcome.begun(house.layout, context.tree),
         started=time.monotonic(),
     )
-    outcome = Outcome.begun(house.layout, context.tree)
-    outcome.take_queue(features.load(house.layout), context.feature)
-    return Run(opened=opened, outcome=outcome)
+    made.outcome.take_queue(features.load(house.layout), context.feature)
+    return made
 
 
 def shell(house: House, *lines: str) -> dict[str, object]:
@@ -48,7 +49,7 @@ def test_the_checks_of_a_run_get_what_config_toml_passes(house: House) -> None:
     """Its time limit and its keys, as they are written now."""
     run_id = house.work({"run": "touch 1.txt"})["run"]
     house.config('agent = "scripted"', "check_seconds = 7", "[env]", 'pass = ["A_TOKEN"]')
-    place = again(house, run_id).opened.place()
+    place = again(house, run_id).place()
     assert (place.seconds, place.passed) == (7, ["A_TOKEN"])
 
 
@@ -96,7 +97,7 @@ def test_a_note_carries_role_feature_and_tag(house: House) -> None:
 def test_a_roles_own_note_is_shortened_to_one_line(house: House) -> None:
     """Receipts can be long; raw.md is not the place for them."""
     made = again(house, house.work({"say": "nothing"})["run"])
-    made.opened.note(made.outcome, "FAIL", "x" * 400)
+    made.note("FAIL", "x" * 400)
     assert noted(house) == []
     State(house.layout).commit(made.outcome.changes)
     assert noted(house) == ["x" * 299 + "…"]
@@ -125,7 +126,7 @@ def test_issues_of_a_reply_land_with_the_result(house: House) -> None:
 
 def test_a_run_is_known_by_mission_and_id(house: House) -> None:
     """The tag finds left-over processes; only a worker changes the tree."""
-    run = again(house, house.work({"say": "nothing"})["run"]).opened
+    run = again(house, house.work({"say": "nothing"})["run"])
     assert run.tag == f"{mission.load(house.layout).id}/{run.id}"
     assert run.changes_tree
     assert run.seconds() >= 0
@@ -135,9 +136,8 @@ def test_how_a_run_opened_cannot_be_changed(house: House) -> None:
     """A role's script decides the outcome, and nothing else."""
     run = again(house, house.work({"say": "nothing"})["run"])
     for thing, name in (
-        (run, "opened"),
-        (run.opened, "context"),
-        (run.opened, "settings"),
+        (run, "context"),
+        (run, "settings"),
     ):
         with pytest.raises(AttributeError, match=f"{name} cannot be assigned: it is frozen"):
             setattr(thing, name, None)

@@ -27,9 +27,9 @@ def one(house: House) -> House:
 
 def gathered(house: House, role: str, name: str = "") -> Material:
     """The material for a run of this role; the run stays open, like a dead one."""
-    made = opening.open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving"))
+    made, _ = opening.open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving"))
     try:
-        return _inputs.gather(made.run.opened, made.run.outcome)
+        return _inputs.gather(made)
     finally:
         made.lease.release()
 

@@ -19,7 +19,7 @@ from harness.mission import config, contract, features, lease, mission, roles, r
 from harness.mission.config import Config
 from harness.mission.contract import Claim
 from harness.mission.lease import Lease, Terms
-from harness.mission.open_run import OpenRun, Outcome, Run
+from harness.mission.open_run import OpenRun, Outcome
 from harness.process import supervise, temporary, tree
 from harness.proof import check_runs
 from harness.replay import _staging
@@ -29,7 +29,7 @@ from harness.replay.resends.prompt_swap import PromptSwap
 from harness.replay.resends.replays import ReplayRecord, Sample
 from harness.replay.resends.state_at_run import RunAtOpen
 from harness.run import closing, opening, prompt, reconcile, reservations, steps, thinking, workspace_inputs
-from harness.run.opening import OpenedRun
+from harness.run.opening import AgentChoice
 from harness.run.requests import verbs
 from harness.state import files, journal, names
 from harness.state.layout import Layout, command
@@ -173,33 +173,33 @@ class _Shooting(Record):
 
 def _shot(one: _Shooting) -> SampleDetail:
     """Open the run in its place, let the agent think, and look at what came of it; a signal ends it and is raised at the end."""
-    opened = _open(one)
-    run, outcome, cut = opened.run.opened, opened.run.outcome, None
+    run, agents = _open(one)
+    outcome, cut = run.outcome, None
     notes, patch = list(one.stage.notes), b""
     try:
-        notes += _set_up(run, outcome)
+        notes += _set_up(run)
         data = prompt.text_of(one.stage.parts)
         State(run.layout).put(names.of_run(run.id, names.PROMPT), data, mode=files.PRIVATE)
-        thinking.think(opened, data.decode(), _stable_bytes(one.stage))
+        thinking.think(run, agents, data.decode(), _stable_bytes(one.stage))
     except (Interruption, GuardianKilled) as fault:
         cut, outcome.ended, outcome.reason = fault, "killed", "interrupted"
     except OSError as fault:
         outcome.ended, outcome.reason = "agent_error", f"{NO_REPLICA}: {fault}"
     try:
-        checks, fault_words = ([], "interrupted") if cut else _looked_at(run, outcome)
+        checks, fault_words = ([], "interrupted") if cut else _looked_at(run)
         patch = clones.patch(run.layout.folders.top, run.context.head, outcome.work.tree) if outcome.work.tree else b""
         notes += [f"put back: {name}" for name in outcome.work.refused if name not in one.past.context.dirty]
     except (HarnessError, OSError) as fault:
         checks, fault_words = [], f"{NO_REPLICA}: {fault}"
     finally:
-        opened.lease.release()
-    shot = _kept(one, run, outcome, checks, fault_words, patch, notes)
+        run.lease.release()
+    shot = _kept(one, run, checks, fault_words, patch, notes)
     if cut:
         raise cut
     return shot
 
 
-def _open(one: _Shooting) -> OpenedRun:
+def _open(one: _Shooting) -> tuple[OpenRun, AgentChoice]:
     """The open run: project, state and inbox are those of the place."""
     staged, past, layout = one.staged, one.past, one.order.layout
     role, queue = roles.load(layout, past.context.role), features.load(staged)
@@ -226,7 +226,8 @@ def _open(one: _Shooting) -> OpenedRun:
         settings=settings,
         role=role,
         claims=claims,
-        keep=own.descriptors,
+        lease=own,
+        outcome=Outcome.begun(staged, ""),
         started=time.monotonic(),
         confinement=known,
         home=confine.home_of_checks(staged.folders.top, one.stage.place.tree + ".home", settings.home),
@@ -234,11 +235,10 @@ def _open(one: _Shooting) -> OpenedRun:
         mark=one.tag,
         given=workspace_inputs.again(past.where, past.context.run, staged),
     )
-    outcome = Outcome.begun(staged, "")
-    outcome.take_queue(queue, past.context.feature)
+    run.outcome.take_queue(queue, past.context.feature)
     order, given = one.order, workspace_inputs.kept_of(past.where, past.context.run)
     agent = opening.agent_again(order.layout, one.settings, past.context, feature, order.agent, order.model, given)
-    return OpenedRun(run=Run(opened=run, outcome=outcome), lease=own, agents=[(order.agent, agent)], missing=[])
+    return run, AgentChoice(available=[(order.agent, agent)], missing=[])
 
 
 def _context(one: _Shooting, tier: str) -> runs.RunContext:
@@ -260,8 +260,9 @@ def _context(one: _Shooting, tier: str) -> runs.RunContext:
     return made
 
 
-def _set_up(run: OpenRun, outcome: Outcome) -> list[str]:
+def _set_up(run: OpenRun) -> list[str]:
     """Run the contract's setup, as a run does where its role commits; what is untracked then is no work of the agent."""
+    outcome = run.outcome
     if run.changes_tree and contract.setup(run.layout):
         outcome.checks.setup_fault = check_runs.setup_fault(outcome.contract, run.place())
     workplace.leave_untracked(run)
@@ -278,11 +279,11 @@ def _stable_bytes(stage: Stage) -> int:
     return 0
 
 
-def _looked_at(run: OpenRun, outcome: Outcome) -> tuple[list[list[str]], str]:
+def _looked_at(run: OpenRun) -> tuple[list[list[str]], str]:
     """What the run brought about: its work as a tree, its reply, and [claim, verdict] of each check of then in the clone, or why
     there are none."""
-    reconcile.tree(run, outcome)
-    steps.take_reply(run, outcome)
+    reconcile.tree(run, run.outcome)
+    steps.take_reply(run)
     if not run.claims:
         return [], ""
     try:
@@ -293,9 +294,10 @@ def _looked_at(run: OpenRun, outcome: Outcome) -> tuple[list[list[str]], str]:
 
 
 def _kept(
-    one: _Shooting, run: OpenRun, outcome: Outcome, checks: list[list[str]], fault: str, patch: bytes, notes: list[str]
+    one: _Shooting, run: OpenRun, checks: list[list[str]], fault: str, patch: bytes, notes: list[str]
 ) -> SampleDetail:
     """Write the result, the work, the reply and the notes where they stay."""
+    outcome = run.outcome
     used = closing.used_by(outcome, run.settings)
     sample = Sample(
         number=one.number,

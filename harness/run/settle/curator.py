@@ -27,7 +27,7 @@ from harness.memory.curation.growth import Evidence, Graduation
 from harness.memory.lessons import Lessons
 from harness.memory.pages import CurationProgress
 from harness.mission import roles
-from harness.mission.open_run import OpenRun, Run
+from harness.mission.open_run import OpenRun
 from harness.state import files, journal, names, raw
 from harness.state.layout import Layout, command, identity_folder
 from harness.state.state import Changes, State
@@ -334,24 +334,24 @@ def _place(run: OpenRun, own: frozenset[str]) -> CurationSite:
     return place.replace(symbols=lambda found: repository.defined_names(run.checkout, found))
 
 
-def prepare(asked: Run) -> bool:
+def prepare(run: OpenRun) -> bool:
     """Whether to ask an agent: if a real one is configured, and ASK_AT notes wait or one may go to an identity. Its
     prompt has the computed plan."""
-    run, outcome = asked.opened, asked.outcome
+    outcome = run.outcome
     names = roles.agents_of(run.settings, run.role)
     if not names or set(names) <= {registry.PLAYBOOK, registry.NONE} or run.context.trigger == "leaving":
         return False
-    outcome.prompt.offer = offer(run, _own_names(asked))
+    outcome.prompt.offer = offer(run, _own_names(run))
     return bool(outcome.prompt.offer)
 
 
-def _own_names(asked: Run) -> frozenset[str]:
+def _own_names(run: OpenRun) -> frozenset[str]:
     """The paths, names and ids of the project."""
-    run = asked.opened
+
     own = {*repository.tracked_names(run.checkout), run.mission.id, *_names_of(run.checkout, run.layout)}
     for folder in dict.fromkeys((run.checkout, run.layout.folders.top)):  # has a person's untracked files
         own |= {*repository.other_names(folder, MAX_UNTRACKED_PATHS)}
-    for feature in asked.outcome.features:
+    for feature in run.outcome.features:
         own |= {feature.id, *feature.claims}
     return frozenset(own)
 
@@ -368,9 +368,9 @@ def _names_of(checkout: str, layout: Layout) -> set[str]:
     return {private_names.PROJECT + name for name in found if name}
 
 
-def settle(asked: Run) -> None:
+def settle(run: OpenRun) -> None:
     """Compact all waiting entries by code, with the operations of an agent's reply."""
-    run, outcome = asked.opened, asked.outcome
+    outcome = run.outcome
     before = identity.items(identity_folder())
     folded, _, told = compact_all(
         run.layout,
@@ -378,7 +378,7 @@ def settle(asked: Run) -> None:
         run.mission.id,
         run.id,
         clock.day(clock.now()),
-        _own_names(asked),
+        _own_names(run),
         symbols=lambda found: repository.defined_names(run.checkout, found),
         rows=(outcome.reply or {}).get("operations"),
     )

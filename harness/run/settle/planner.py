@@ -18,7 +18,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
-from harness.mission.open_run import OpenRun, Outcome, RoleFinding, Run
+from harness.mission.open_run import OpenRun, RoleFinding
 from harness.mission.receipts import Receipt
 from harness.proof import check_runs, services, tampering
 from harness.state import names
@@ -293,8 +293,9 @@ def _reported(run: OpenRun) -> frozenset[str]:
     return frozenset(receipt.command for receipt in fired if receipt.green)
 
 
-def escalate_setup(run: OpenRun, outcome: Outcome) -> None:
+def escalate_setup(run: OpenRun) -> None:
     """Escalate a red setup; it never costs an attempt."""
+    outcome = run.outcome
     outcome.reason = outcome.checks.setup_fault
     asked = (outcome.reply or {}).get("setup", outcome.contract.setup)
     text = escalations.of_setup(run.id, run.context.head, asked, outcome.reason)
@@ -308,13 +309,14 @@ class PlanReview(RoleFinding):
     refusal: str = ""
 
 
-def examine(asked: Run) -> PlanReview:
+def examine(run: OpenRun) -> PlanReview:
     """Run the plan's checks: in an empty folder, and red before green."""
-    asked.outcome.finding = review = _review(asked.opened, asked.outcome)
+    run.outcome.finding = review = _review(run)
     return review
 
 
-def _review(run: OpenRun, outcome: Outcome) -> PlanReview:
+def _review(run: OpenRun) -> PlanReview:
+    outcome = run.outcome
     reported = _reported(run)
     if outcome.reply is None:
         return PlanReview(refusal=outcome.answer.reply_fault or "The planner gave no reply")
@@ -327,28 +329,29 @@ def _review(run: OpenRun, outcome: Outcome) -> PlanReview:
     return PlanReview(new_checks=made.new_checks)
 
 
-def settle(asked: Run) -> None:
+def settle(run: OpenRun) -> None:
     """Accept the whole plan, with the spec it was made from, or reject it with every reason."""
-    run, outcome = asked.opened, asked.outcome
+    outcome = run.outcome
     outcome.decision.accepted = False
-    review = outcome.finding if isinstance(outcome.finding, PlanReview) else examine(asked)
+    review = outcome.finding if isinstance(outcome.finding, PlanReview) else examine(run)
     if outcome.reply is None:
         outcome.ended = "agent_error"
         outcome.reason = "; ".join(filter(None, [review.refusal, "" if outcome.answer.reply_fault else outcome.reason]))
     elif outcome.checks.setup_fault:
-        escalate_setup(run, outcome)
+        escalate_setup(run)
     elif review.refusal:
         outcome.reason = review.refusal
     else:
         try:
-            _land(run, outcome, _as_of_now(run, outcome, review))
+            _land(run, _as_of_now(run, review))
         except RequestRefused as fault:
             outcome.reason = str(fault)
 
 
-def _as_of_now(run: OpenRun, outcome: Outcome, review: PlanReview) -> Draft:
+def _as_of_now(run: OpenRun, review: PlanReview) -> Draft:
     """The plan merged into the present queue and contract; raises RequestRefused if changes meanwhile make it faulty,
     or add checks that did not run."""
+    outcome = run.outcome
     log = contract_log.load(run.layout)
     made, faults = draft(outcome.reply or {}, outcome.features, outcome.contract, log)
     unseen = [check for check in made.new_checks if check not in review.new_checks]
@@ -357,12 +360,13 @@ def _as_of_now(run: OpenRun, outcome: Outcome, review: PlanReview) -> Draft:
     return made
 
 
-def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
+def _land(run: OpenRun, made: Draft) -> None:
+    outcome = run.outcome
     outcome.decision.accepted = True
-    _replanned(run, outcome, made)
+    _replanned(run, made)
     move_green(made, receipts.load(run.paths.receipts))
     outcome.features = made.features
-    entries = [entry.replace(at=outcome.at, by=run.id) for entry in _entries(run, outcome, made)]
+    entries = [entry.replace(at=outcome.at, by=run.id) for entry in _entries(run, made)]
     outcome.contract = made.contract
     outcome.save()
     outcome.changes.append(names.CONTRACT_LOG, contract_log.render(entries))
@@ -372,8 +376,9 @@ def _land(run: OpenRun, outcome: Outcome, made: Draft) -> None:
     outcome.changes.append(names.ISSUES, b"".join(issues.state_line(issue, "planned", run.id) for issue in seen))
 
 
-def _entries(run: OpenRun, outcome: Outcome, made: Draft) -> list[ContractChange]:
+def _entries(run: OpenRun, made: Draft) -> list[ContractChange]:
     """The entries for the contract log: changes of claims, setup and services, and those that an older log lacks."""
+    outcome = run.outcome
     log, why = contract_log.load(run.layout), (outcome.reply or {}).get("reason", "").strip()
     held = outcome.contract.claims or contract_log.replayed_blocks(log)
     old = contract_log.blocks(outcome.contract) if held else {}
@@ -391,9 +396,9 @@ def move_green(made: Draft, fired: list[Receipt]) -> None:
             queue.move(feature, "green already")
 
 
-def _replanned(run: OpenRun, outcome: Outcome, made: Draft) -> None:
+def _replanned(run: OpenRun, made: Draft) -> None:
     """Restart the planner's feature, and every feature whose claims or text it changed."""
-    before = {feature.id: feature for feature in outcome.features}
+    before = {feature.id: feature for feature in run.outcome.features}
     touched = {entry.claim for entry in made.log}
     for feature in made.features:
         old = before.get(feature.id)
@@ -403,4 +408,4 @@ def _replanned(run: OpenRun, outcome: Outcome, made: Draft) -> None:
         if asked or old != feature or touched & set(feature.claims):
             queue.move(feature, "replanned")
             feature.replanned = feature.replanned or asked
-            feature.note(outcome.at, run.id, "replanned")
+            feature.note(run.outcome.at, run.id, "replanned")

@@ -14,7 +14,7 @@ from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
-from harness.mission.open_run import OpenRun, Outcome, RoleFinding, Run
+from harness.mission.open_run import OpenRun, Outcome, RoleFinding
 from harness.mission.receipts import Receipt
 from harness.proof import check_runs, index, inputs, reward_hacking, services, sweep, tampering
 from harness.run.settle import planner
@@ -27,9 +27,9 @@ FLAKY_MAKES_ISSUE = 3
 COMMITS_LOOKED_AT = 10
 
 
-def prepare(asked: Run) -> bool:
+def prepare(run: OpenRun) -> bool:
     """Run the deciding checks; returns whether to ask an agent for adversarial checks."""
-    run, outcome = asked.opened, asked.outcome
+    outcome = run.outcome
     place, known, path = run.place(), outcome.contract, run.paths.receipts
     if outcome.feature is None:
         outcome.finding = Validation(judged=views.proof_state(run.layout, run.context.tree))
@@ -43,19 +43,20 @@ def prepare(asked: Run) -> bool:
         workplace.leave_untracked(run)
     if outcome.checks.setup_fault:
         return False
-    outcome.checks.signs = _signs(run, outcome)
+    outcome.checks.signs = _signs(run)
     place.notes = outcome.checks.signs
     with services.RunningServices(known.services, place) as up:
         outcome.checks.receipts = list(check_runs.fire_all(known.of(outcome.feature.claims), "after", up, path))
         if all(receipt.green for receipt in outcome.checks.receipts):
-            outcome.checks.receipts += _regression_checks(run, outcome, up)
+            outcome.checks.receipts += _regression_checks(run, up)
     aimed = sum(note["kind"] == "aimed" for note in outcome.feature.notes)
     return all(receipt.green for receipt in outcome.checks.receipts) and aimed < ADVERSARIAL_ROUNDS
 
 
-def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) -> list[Receipt]:
+def _regression_checks(run: OpenRun, place: CheckEnvironment) -> list[Receipt]:
     """Run the checks of passed features too, for at most sweep_seconds: guards first, then the least recently run. A
     red one was broken by this feature."""
+    outcome = run.outcome
     histories = index.load(run.layout)
     mine = set(outcome.feature.claims) if outcome.feature else set()
     others = [claim for feature in outcome.features if feature.status == "passed" for claim in feature.claims]
@@ -74,7 +75,7 @@ def _regression_checks(run: OpenRun, outcome: Outcome, place: CheckEnvironment) 
     return found
 
 
-def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
+def _signs(run: OpenRun) -> list[str]:
     """Reward-hacking signals in the commits of the feature's workers since it last passed, about any claim's checks."""
     found: list[str] = []
     own: set[str] = set()
@@ -88,7 +89,7 @@ def _signs(run: OpenRun, outcome: Outcome) -> list[str]:
         made = repository.show(run.layout.folders.top, commit, run.layout.folders.prefix + "Makefile") or b""
         more = inputs.included(made.decode("utf-8", "replace"))
         found += reward_hacking.signs(
-            changed, patch, outcome.contract.claims, places, run.layout.folders.prefix, own, more
+            changed, patch, run.outcome.contract.claims, places, run.layout.folders.prefix, own, more
         )
         own |= {path for letter, path in changed if letter == "A"}
     return list(dict.fromkeys(found))
@@ -120,9 +121,9 @@ class Validation(RoleFinding):
     adversarial: list[AdversarialResult] = []
 
 
-def examine(asked: Run) -> Validation:
+def examine(run: OpenRun) -> Validation:
     """Run the checks that the validator's agent proposes, red ones twice; decides nothing yet."""
-    run, outcome = asked.opened, asked.outcome
+    outcome = run.outcome
     found = outcome.finding = outcome.finding if isinstance(outcome.finding, Validation) else Validation()
     feature, proposed = outcome.feature, (outcome.reply or {}).get("checks", [])
     if feature is None or not proposed or outcome.checks.setup_fault or outcome.ended not in runs.GOOD:
@@ -144,30 +145,30 @@ def examine(asked: Run) -> Validation:
     return found
 
 
-def settle(asked: Run) -> None:
+def settle(run: OpenRun) -> None:
     """Decide by the receipts: the feature passes or fails, or the sweep is green or sends features back."""
-    run, outcome = asked.opened, asked.outcome
-    found = outcome.finding if isinstance(outcome.finding, Validation) else examine(asked)
+    outcome = run.outcome
+    found = outcome.finding if isinstance(outcome.finding, Validation) else examine(run)
     if outcome.checks.setup_fault:
         outcome.decision.verdict = "red"
-        planner.escalate_setup(run, outcome)
+        planner.escalate_setup(run)
     elif not run.context.feature:
-        _judge_sweep(run, outcome, found)
+        _judge_sweep(run, found)
     elif outcome.feature is None or outcome.contract.of(outcome.feature.claims) != run.claims:
         outcome.reason = f"{run.context.feature} or its claims changed while it was judged, so nothing is decided"
     else:
         check_runs.remember_setup(run.layout, outcome.contract, run.place())
-        _join_aimed(run, outcome, outcome.feature, found)
-        _judge_feature(run, outcome, outcome.feature)
+        _join_aimed(run, outcome.feature, found)
+        _judge_feature(run, outcome.feature)
     outcome.save()
 
 
-def _join_aimed(run: OpenRun, outcome: Outcome, feature: Feature, found: Validation) -> None:
+def _join_aimed(run: OpenRun, feature: Feature, found: Validation) -> None:
     """Add the proposed checks that were red to the contract."""
-    if (outcome.reply or {}).get("checks"):
-        feature.note(outcome.at, run.id, "aimed")
+    if (run.outcome.reply or {}).get("checks"):
+        feature.note(run.outcome.at, run.id, "aimed")
     for aimed in found.adversarial:
-        _join(run, outcome, aimed)
+        _join(run, aimed)
 
 
 def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
@@ -178,7 +179,8 @@ def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
     ) or planner.write_faults(alone)
 
 
-def _join(run: OpenRun, outcome: Outcome, aimed: AdversarialResult) -> None:
+def _join(run: OpenRun, aimed: AdversarialResult) -> None:
+    outcome = run.outcome
     changed = schema.trusted(Contract, schema.plain(outcome.contract))
     changed.claim(aimed.claim).checks.append(aimed.check)
     outcome.contract = changed  # assigning it stages the file
@@ -187,10 +189,11 @@ def _join(run: OpenRun, outcome: Outcome, aimed: AdversarialResult) -> None:
     outcome.changes.append(names.CONTRACT_LOG, contract_log.render([entry]))
 
 
-def _judge_feature(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
+def _judge_feature(run: OpenRun, feature: Feature) -> None:
+    outcome = run.outcome
     red = [receipt for receipt in outcome.checks.receipts if not receipt.green]
     outcome.decision.verdict = "red" if red else "green"
-    outcome.decision.newly_green = _newly_green(run, outcome)
+    outcome.decision.newly_green = _newly_green(run)
     if feature.status == "validating":
         features.judged(feature, outcome.at, run.id)
     if feature.status == "validating" or (feature.status == "passed" and red):
@@ -199,11 +202,11 @@ def _judge_feature(run: OpenRun, outcome: Outcome, feature: Feature) -> None:
         broke = f"{feature.id} broke a neighbour: " if receipt.phase == "blame" else ""
         why = f"{broke}{claim} is {receipt.verdict}: {receipt.fault}"
         _say(outcome, why)
-        run.note(outcome, "FAIL", why)
-    _report_flaky(run, outcome)
+        run.note("FAIL", why)
+    _report_flaky(run)
     if feature.status == "passed":
         proven = ", ".join(dict.fromkeys(receipt.claim for receipt in outcome.checks.receipts))
-        run.note(outcome, "-", f"passed at {run.context.head[:10]}: {proven}")
+        run.note("-", f"passed at {run.context.head[:10]}: {proven}")
         features.unblock(outcome.features, outcome.at, run.id)
 
 
@@ -213,20 +216,21 @@ def _say(outcome: Outcome, why: str) -> None:
         outcome.reason = "; ".join(filter(None, [why, outcome.reason]))
 
 
-def _report_flaky(run: OpenRun, outcome: Outcome) -> None:
+def _report_flaky(run: OpenRun) -> None:
     """Report a check that was flaky for the third time as an issue."""
     histories = index.load(run.layout)
-    for receipt in outcome.checks.receipts:
+    for receipt in run.outcome.checks.receipts:
         known = histories.get(index.key(receipt.claim, receipt.command))
         if receipt.flaky and (known.flaky if known else 0) + 1 >= FLAKY_MAKES_ISSUE:
             title = f"A check of {receipt.claim} is flaky"
             times = f"{FLAKY_MAKES_ISSUE} times or more"
             evidence = f"red, then green at the same commit, {times}: {receipt.command.strip()}"
-            outcome.issues.append({"title": title, "severity": "minor", "evidence": evidence})
+            run.outcome.issues.append({"title": title, "severity": "minor", "evidence": evidence})
 
 
-def _newly_green(run: OpenRun, outcome: Outcome) -> int:
+def _newly_green(run: OpenRun) -> int:
     """The number of claims that are proven now but were not in the feature's last validation."""
+    outcome = run.outcome
     judged = outcome.feature is not None and outcome.feature.attempts > 0
     before = runs.last_receipts(run.layout, run.context.feature) if judged else []
     return len(_proven(outcome.checks.receipts) - _proven(before))
@@ -237,12 +241,13 @@ def _proven(found: list[Receipt]) -> set[str]:
     return {receipt.claim for receipt in own} - {receipt.claim for receipt in own if not receipt.green}
 
 
-def _judge_sweep(run: OpenRun, outcome: Outcome, found: Validation) -> None:
+def _judge_sweep(run: OpenRun, found: Validation) -> None:
+    outcome = run.outcome
     red = {receipt.claim: receipt for receipt in outcome.checks.receipts if not receipt.green}
     outcome.decision.verdict = "red" if red else "green"
     passed = [feature for feature in outcome.features if feature.status == "passed"]
     outcome.decision.sweep = found.judged
-    _report_flaky(run, outcome)
+    _report_flaky(run)
     for claim, receipt in red.items():
         where = receipts.INSIDE_ONLY if receipt.phase == receipts.OUTSIDE else "in a fresh clone"
         owners = [feature for feature in passed if claim in feature.claims]
@@ -252,4 +257,4 @@ def _judge_sweep(run: OpenRun, outcome: Outcome, found: Validation) -> None:
             feature.note(outcome.at, run.id, "reason", text=f"{claim} is red {where}")
         why = f"{claim} is {receipt.verdict} {where}: {receipt.fault}"
         _say(outcome, why)
-        run.note(outcome, "FAIL", why, owners[0].id if owners else "")
+        run.note("FAIL", why, owners[0].id if owners else "")

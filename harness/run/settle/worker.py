@@ -8,7 +8,7 @@ from harness.base import redaction
 from harness.git import dotgit, refs, repository
 from harness.mission import features, runs
 from harness.mission.features import Feature
-from harness.mission.open_run import Outcome, Run, StartedRun
+from harness.mission.open_run import OpenRun, Outcome, StartedRun
 from harness.workplace import workplace
 from harness.workplace.recovery import recovery_plan
 
@@ -17,9 +17,9 @@ INDENT = "    "
 MAX_SHOWN_PATHS = 3
 
 
-def settle(asked: Run) -> None:
+def settle(run: OpenRun) -> None:
     """Commit the changes; the feature moves to validation, or is blocked for the reason in the reply."""
-    run, outcome = asked.opened, asked.outcome
+    outcome = run.outcome
     reply = outcome.reply or {}
     blocked = reply.get("status") == "blocked"
     feature = _still_ours(run, outcome)
