@@ -163,7 +163,7 @@ def test_nothing_that_a_cheat_forges_gets_out(name: str, played: Callable[[str],
     assert "got through" not in played(name).everything()
 
 
-@pytest.mark.parametrize("name", ["writes `passed` into features.json, and nothing confines it"])
+@pytest.mark.parametrize("name", ["writes `passed` into features.json, unconfined"])
 def test_the_queue_that_an_agent_wrote_is_kept_for_a_person_to_see(name: str, played: Callable[[str], Played]) -> None:
     """It is restored, and the agent's version is kept with the run; a confined one could not write it."""
     house = played(name).house
