@@ -23,7 +23,7 @@ sys.path.insert(0, str(HOME))
 
 from harness.mission import replies
 from harness.mission.contract import Contract
-from harness.run.settle import planner
+from harness.run.settle import _plan
 
 
 def reply(number: int) -> str:
@@ -62,13 +62,13 @@ def wall(body: Callable[[], object]) -> float:
 def table(text: str, rounds: int) -> dict[str, float]:
     """Median seconds of the baseline and of each part of the lint, in turn."""
     value = replies.parse("plans", text)
-    made, faults = planner.draft(value, [], Contract(), [])
+    made, faults = _plan.draft(value, [], Contract(), [])
     assert not faults
     parts: dict[str, Callable[[], object]] = {
         "json": lambda: json.dumps(json.loads(text)),
         "schema": lambda: replies.parse("plans", text),
-        "draft": lambda: planner.draft(value, [], Contract(), []),
-        "contract": lambda: planner.write_faults(made.contract),
+        "draft": lambda: _plan.draft(value, [], Contract(), []),
+        "contract": lambda: _plan.write_faults(made.contract),
     }
     seconds: dict[str, list[float]] = {name: [] for name in parts}
     for _ in range(rounds):

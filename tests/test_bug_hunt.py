@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.mission.contract import Claim, Contract
-from harness.run.settle import planner
+from harness.run.settle import _plan
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT
 
@@ -26,10 +26,8 @@ LONGEST_SECONDS = 600
 
 def faults(claims: list[Claim]) -> list[str]:
     """For what a plan with these claims would be refused."""
-    forms = [
-        fault for claim in claims for check in claim.checks for fault in planner.form_faults(check.run, "/p", "/p")
-    ]
-    return forms + planner.write_faults(Contract(claims=claims))
+    forms = [fault for claim in claims for check in claim.checks for fault in _plan.form_faults(check.run, "/p", "/p")]
+    return forms + _plan.write_faults(Contract(claims=claims))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

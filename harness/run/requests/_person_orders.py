@@ -13,7 +13,7 @@ from harness.mission.contract_log import PERSON, ContractChange
 from harness.mission.features import Feature
 from harness.mission.order_log import OrderContext
 from harness.mission.receipts import Receipt
-from harness.run.settle import planner
+from harness.run.settle import _plan
 from harness.state import names
 from harness.state.layout import command
 
@@ -65,7 +65,7 @@ def add(context: OrderContext, feature: str, claim: str, fired: str) -> str:
         wanted.note(context.at, PERSON, "set", key=key)
     context.features = [*context.features, wanted]
     made: Contract = known.replace(claims=[*known.claims, new])
-    if faults := planner.write_faults(made):
+    if faults := _plan.write_faults(made):
         raise UsageFault("; ".join(faults))
     receipts = [schema.record(Receipt, {**row, "claim": new.id}, "a check leaves") for row in json.loads(fired)]
     entry = ContractChange(

@@ -24,7 +24,7 @@ from harness.mission.receipts import Receipt
 from harness.process import supervise, temporary
 from harness.proof import check_runs, fresh_clone, index, services, tampering
 from harness.run import recover
-from harness.run.settle import planner
+from harness.run.settle import _plan, planner
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State
@@ -126,9 +126,9 @@ def try_out(layout: Layout, claim_id: str, wanted: ClaimEdit) -> Iterator[Receip
     new = [check for check in claim.checks if check.run not in {one.run for one in old.checks}]
     whole = Contract(setup=known.setup, services=known.services, claims=[claim])
     _refuse(
-        [fault for check in new for fault in planner.form_faults(check.run, layout.folders.project, layout.folders.top)]
+        [fault for check in new for fault in _plan.form_faults(check.run, layout.folders.project, layout.folders.top)]
     )
-    _refuse(planner.write_faults(whole))
+    _refuse(_plan.write_faults(whole))
     if not new:
         return
     with State(layout).lock("claim"):  # one command at a time, so that leftovers can be removed
@@ -156,10 +156,10 @@ def try_new(layout: Layout, claim: Claim) -> Iterator[Receipt]:
         [
             fault
             for check in claim.checks
-            for fault in planner.form_faults(check.run, layout.folders.project, layout.folders.top)
+            for fault in _plan.form_faults(check.run, layout.folders.project, layout.folders.top)
         ]
     )
-    _refuse(planner.write_faults(whole))
+    _refuse(_plan.write_faults(whole))
     with State(layout).lock("claim"):
         _clear(layout)
         yield from _fired(layout, whole, claim.checks, workplace.position(layout))

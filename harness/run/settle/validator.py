@@ -17,7 +17,7 @@ from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun, Outcome, RoleFinding
 from harness.mission.receipts import Receipt
 from harness.proof import check_runs, index, inputs, reward_hacking, services, sweep, tampering
-from harness.run.settle import planner
+from harness.run.settle import _plan, planner
 from harness.state import names
 from harness.state.state import State
 from harness.workplace import workplace
@@ -174,9 +174,9 @@ def _join_aimed(run: OpenRun, feature: Feature, found: Validation) -> None:
 def _refused(run: OpenRun, claim: Claim, check: Check) -> list[str]:
     """The faults for which a plan with this check would be refused."""
     alone = Contract(claims=[claim.replace(checks=[check])])
-    return planner.form_faults(
+    return _plan.form_faults(
         check.run, run.layout.folders.project, run.layout.folders.top, run.checkout
-    ) or planner.write_faults(alone)
+    ) or _plan.write_faults(alone)
 
 
 def _join(run: OpenRun, aimed: AdversarialResult) -> None:
