@@ -1,6 +1,6 @@
 """A throw-away copy of a mission as it was when it began: a repository, a state, an identity, a clock of its own.
 
-It is below one temporary folder. This process and what it starts have the environment of the copy while it is there, so that
+It is below one temporary folder. The process that works in it is started with the variables of the copy (`variables`), so that
 nothing reaches the mission itself: another project, another state, other trees, another identity.
 """
 
@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from harness.base import clock, encoding
@@ -19,7 +20,7 @@ from harness.git import refs, repository
 from harness.git.checkouts import clones
 from harness.git.repository import BRANCHES
 from harness.mission import issues, mission, receipts, roles
-from harness.process import spawn, supervise, temporary
+from harness.process import spawn, supervise
 from harness.replay import rebuild
 from harness.replay._records import PERSON, RESTORE, UNKNOWN, PersonAction, RecordedRun, Records, length_of
 from harness.replay.upkeep import restoration
@@ -37,11 +38,31 @@ MERGED = "what a person did there"  # in the message of a merge of ours
 EDITED = (names.SPEC, names.SUMMARY, names.MEMORY, names.CONTRACT, names.FEATURES)  # a person may edit them by hand
 
 
-class Replica:
-    """The copy, as a context manager. `commits`: {recorded commit: the same one here}."""
+def variables(folder: str, recorded: Layout, known: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that works in the copy of a mission below `folder`; `known`: that of this process."""
+    layout = _layout(folder, recorded)
+    kept = {name: value for name, value in known.items() if not name.startswith(OURS) or name in KEPT}
+    places = {"HARNESS_PROJECT": layout.folders.project, "HARNESS_STATE": layout.state, "PYTHONPATH": home()}
+    own = {name: os.path.join(folder, word) for name, word in _FOLDERS.items()}
+    return {**kept, **places, **own}
 
-    def __init__(self, records: Records, config: bytes | None = None) -> None:
-        self.records, self.config = records, config
+
+def _layout(folder: str, recorded: Layout) -> Layout:
+    top = os.path.join(folder, os.path.basename(recorded.folders.top))
+    return Layout(os.path.join(top, recorded.folders.prefix).rstrip("/"))
+
+
+class Replica:
+    """The copy below `folder`, as a context manager of a process that has its `variables`. `commits`: {recorded commit: the
+    same one here}. `config`: a config.toml that takes the place of every recorded one."""
+
+    def __init__(self, records: Records, folder: str, config: bytes | None = None) -> None:
+        self.records, self.folder, self.config = records, folder, config
+        self.layout = _layout(folder, records.layout)
+        self.top, self.clock = (
+            os.path.join(folder, os.path.basename(records.layout.folders.top)),
+            os.environ[clock.RECORDED],
+        )
         self.mission = records.mission()
         self.commits: dict[str, str] = {}
         self.followed = self.mission.base_commit  # the recorded position that the copy has now
@@ -51,11 +72,8 @@ class Replica:
         self.missing: list[str] = []  # what the records lack, in words
 
     def __enter__(self) -> Replica:
-        self.folder = temporary.create("playback")
-        self.environment = dict(os.environ)
-        self.top = os.path.join(self.folder, os.path.basename(self.records.layout.folders.top))
         try:
-            self._surround()
+            self.show(clock.seconds_of(self.mission.created))
             clones.borrow(self.records.layout.folders.top, self.top, self.mission.branch, self.mission.base_commit)
             self._lay_out()
         except BaseException:
@@ -66,26 +84,8 @@ class Replica:
     def __exit__(self, *_: object) -> None:
         for run in list(self.pids):
             self.kill(run)
-        os.environ.clear()
-        os.environ.update(self.environment)
-        temporary.remove(self.folder)
 
     # laying it out
-
-    def _surround(self) -> None:
-        """From here on this process works in the copy."""
-        for name in [name for name in os.environ if name.startswith(OURS) and name not in KEPT]:
-            del os.environ[name]
-        self.layout = Layout(os.path.join(self.top, self.records.layout.folders.prefix).rstrip("/"))
-        self.clock = os.path.join(self.folder, "clock")
-        places = {
-            "HARNESS_PROJECT": self.layout.folders.project,
-            "HARNESS_STATE": self.layout.state,
-            "PYTHONPATH": home(),
-        }
-        own = {name: os.path.join(self.folder, word) for name, word in _FOLDERS.items()}
-        os.environ.update({**places, **own, clock.RECORDED: self.clock})
-        self.show(clock.seconds_of(self.mission.created))
 
     def _lay_out(self) -> None:
         layout, where = self.layout, self.records.where
@@ -318,7 +318,7 @@ class Replica:
             time.sleep(clock.POLL_SECONDS)
 
 
-_FOLDERS = {"XDG_STATE_HOME": "state", "HARNESS_IDENTITY": "identity"}
+_FOLDERS = {"XDG_STATE_HOME": "state", "HARNESS_IDENTITY": "identity", clock.RECORDED: "clock"}
 _PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
 
 

@@ -1,28 +1,34 @@
 """Plays a past mission again from its records, and compares: decisions, exits of receipts, trees. Offline, without a model.
 
 The runs open and settle in the recorded order, on the recorded clock, with the agent `recorded` in the place of every agent;
-what people did in between is done again. All of it happens in a `Replica`.
+what people did in between is done again. All of it happens in a `Replica`, in a process of its own (`python -m harness.replay`).
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from collections.abc import Iterator
 
-from harness.base import clock, console, faults
-from harness.base.errors import BrokenFile, UsageFault
+from harness.base import clock, console, encoding, faults
+from harness.base.errors import BrokenFile, HarnessError, UsageFault
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git.repository import GitFailed
 from harness.mission import mission, runs
 from harness.mission import run_lookup as pasts
+from harness.process import spawn, supervise, temporary
+from harness.replay import _replica
 from harness.replay._comparison import Difference, after_run, at_end, at_open, due_at_end
 from harness.replay._records import UNKNOWN, RecordedRun, Records
 from harness.replay._replica import Replica
-from harness.state import names
+from harness.state import files, names
 from harness.state.layout import Layout, command
 from harness.workplace import run_detection, workplace
 
 BY_HAND = ("hand", "again")
+JOB, CONFIG, RESULT = "job.json", "config.toml", "result.json"  # files of a playback, in the folder of its copy
 
 
 class PlaybackResult(Record):
@@ -58,13 +64,64 @@ def play(layout: Layout, name: str = "", config: bytes | None = None) -> Playbac
     records = Records(layout, where)
     if not records.runs:
         raise UsageFault("No run of that mission has ended: there is nothing to play back.")
-    due = due_at_end(records)
+    due, folder = due_at_end(records), temporary.create("playback")
+    places = {"project": layout.folders.project, "state": layout.state, "where": where.state}
     try:
-        with Replica(records, config) as replica:
+        files.replace_quickly(f"{folder}/{JOB}", encoding.dump_json({**places, "due": due.asdict() if due else None}))
+        if config is not None:
+            files.replace_quickly(f"{folder}/{CONFIG}", config)
+        code = _in_process(folder, _replica.variables(folder, layout, os.environ))
+        found = files.read_json(f"{folder}/{RESULT}")
+    finally:
+        temporary.remove(folder)
+    if found is None:
+        raise HarnessError(f"The playback ended with exit code {code} and without a result.")
+    if "fault" in found:
+        fault = HarnessError(found["fault"])
+        fault.code = found["code"]
+        raise fault
+    return PlaybackResult(**{**found, "first": Difference(**found["first"]) if found["first"] else None})
+
+
+def _in_process(folder: str, variables: dict[str, str]) -> int:
+    """Play the job in `folder` in a process with these variables; returns its exit code. It ends with this process."""
+    words = [sys.executable, "-P", "-m", "harness.replay", folder]
+    pid = spawn.start(words, cwd=folder, env=variables, stdin=os.devnull, stdout=1, stderr=2)
+    supervise.spare(pid)
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except BaseException:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+        raise
+    finally:
+        supervise.unspare(pid)
+
+
+def play_job(folder: str) -> int:
+    """Play the job in `folder`, in a process that has the variables of its copy; writes the result, or the fault."""
+    job, config = files.read_json(f"{folder}/{JOB}") or {}, files.read(f"{folder}/{CONFIG}")
+    layout = Layout(job["project"], job["state"])
+    where = layout if job["where"] == job["state"] else Layout(job["project"], job["where"])
+    due = rules.Decision(**job["due"]) if job["due"] else None
+    try:
+        workplace.use(layout)
+        found = _played(Records(layout, where), folder, config, due).asdict()
+        found["first"] = found["first"].asdict() if found["first"] else None
+    except HarnessError as fault:
+        found = {"fault": str(fault), "code": fault.code}
+    files.replace_quickly(f"{folder}/{RESULT}", encoding.dump_json(found))
+    return 0
+
+
+def _played(records: Records, folder: str, config: bytes | None, due: rules.Decision | None) -> PlaybackResult:
+    try:
+        with Replica(records, folder, config) as replica:
             return _Playback(records, replica, due).all()
     except GitFailed as fault:
-        whole = f"its commits in {layout.folders.top} are not whole, so it is not played back: {fault}"
-        raise BrokenFile(where.state, whole.rstrip("."), remedy=f"See: git -C '{layout.folders.top}' fsck") from None
+        top = records.layout.folders.top
+        whole = f"its commits in {top} are not whole, so it is not played back: {fault}"
+        raise BrokenFile(records.where.state, whole.rstrip("."), remedy=f"See: git -C '{top}' fsck") from None
 
 
 class _Playback:
