@@ -146,7 +146,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     ),
     **dict.fromkeys(("replay.resends.resend", "replay.resends.replays"), "replays, which are no state"),
     **dict.fromkeys(("replay.upkeep.deletion", "replay.upkeep.pruning"), "files of runs, which go"),
-    "replay._replica": "a mission made again, which is thrown away",
+    **dict.fromkeys(("replay._replica", "replay.playback"), "a mission made again, which is thrown away"),
     **dict.fromkeys(("replay.search", "commands.curations"), "identities, which missions share"),
     "tools.remembering": "identities, which missions share",
     "tools.saving": "the memory of a user outside missions",

@@ -18,7 +18,7 @@ LOADED_BY_ALL = {  # the modules of ours that `next`, `note` and `hold` load; ea
     *("__main__", "cli.quick", "state.raw", "process.spawn", "process.tree"),
     *(f"base.{name}" for name in ("clock", "console", "encoding", "errors", "exits", "faults", "passwords")),
     *(f"base.{name}" for name in ("record", "redaction", "schema", "tables")),
-    *(f"workplace.{name}" for name in ("lane_turn", "lease", "run_detection")),
+    *("workplace.lane_turn", "workplace.run_detection", "mission.lease"),
     *(f"mission.{name}" for name in ("config", "mission", "receipts", "roles", "runs")),
     *(f"state.{name}" for name in ("committed_copy", "documents", "files", "folder_lock", "journal", "json_lines")),
     *(f"state.{name}" for name in ("layout", "migrations", "names", "state")),
