@@ -143,7 +143,7 @@ def test_a_cut_line_of_the_run_log_and_a_lost_folder_are_named(ran: tuple[House,
     faults = [(one["run"], one["fault"]) for one in json.loads(done.out)["faults"]]
     assert done.code == 65
     assert [run for run, _ in faults] == ["runs.jsonl", "runs.jsonl", gone]
-    wanted = ("the last line is cut", "line 1: the line is not a finished run", "the folder is missing")
+    wanted = ("the last line is truncated", "line 1: the line is not a finished run", "the folder is missing")
     assert [words in fault for words, (_, fault) in zip(wanted, faults, strict=True)] == [True] * 3
     assert [house.harness("replay", run).code for run in (run_id, last)] == [0, 0]
 

@@ -221,7 +221,7 @@ def test_a_cap_that_is_used_up_stops_replays_and_no_replay_uses_up_the_mission_s
     house.config('agent = "scripted"', "limits = { max_cost_usd = 0.4 }")
     due = house.program("next").out
     done = house.program("replay", run, "--agent", "scripted", "--times", "2")
-    assert (done.code, "Nothing is fired again" in done.err) == (11, True), done
+    assert (done.code, "Nothing is sent" in done.err) == (11, True), done
     assert len(list((house.state / "replays").glob("*/*/result.json"))) == 1
     assert house.program("next").out == due
 
