@@ -223,7 +223,7 @@ def test_a_checkpoint_that_is_due_is_said_and_nobody_is_told_to_start(house: Hou
     with Path(house.layout.checkpoint_log).open("ab") as log:
         log.write(denied)
     found = watcher.look()
-    assert (found.word, found.state) == ("halt", "nothing runs; to go on, start run.sh")
+    assert (found.word, found.state) == ("halt", "nothing runs; to continue, start run.sh")
 
 
 def test_looking_leaves_no_trace(house: House) -> None:
