@@ -469,7 +469,7 @@ def test_money_is_spoken_of_before_it_is_spent(house: House) -> None:
     (house.state / "STOP").touch()
     lines = house.run([str(RUN_SH)]).out.split("\n")
     assert lines[0].startswith("note: mine may cost money: set max_cost_usd")
-    assert "mine tells no cost" in lines[0]
+    assert "mine reports no cost" in lines[0]
     assert lines[1].startswith("STOPPED")
     assert house.run([str(RUN_SH)]).out.startswith("STOPPED")
     house.config('agent = ["mine", "yours"]', *(f'[agents.{name}]\ncommand = ["true"]' for name in ("mine", "yours")))

@@ -94,7 +94,7 @@ def test_where_nothing_is_fired_check_says_why_and_is_not_green(house: House) ->
     house.lay()
     Path(house.layout.contract).unlink()
     done = house.harness("check")
-    assert (done.code, done.out) == (10, "There is nothing to check yet: no plan has landed. See: run.sh status\n")
+    assert (done.code, done.out) == (10, "There is nothing to check yet: no plan was accepted. See: run.sh status\n")
 
 
 def test_issues_and_replies_have_their_doors(house: House) -> None:
@@ -102,7 +102,7 @@ def test_issues_and_replies_have_their_doors(house: House) -> None:
     assert house.harness("issue", "slow", "--severity", "major", "--suggested-fix", "cache").out == "I-001 is noted.\n"
     assert house.harness("next").out == "NEXT worker F-001\n"
     assert house.harness("issue", "slow", "--severity", "huge").code == 64
-    assert "is for the inside of a run" in house.harness("reply", "SPEC.md").err
+    assert "only works inside a run" in house.harness("reply", "SPEC.md").err
 
 
 def test_a_severity_that_is_none_is_64(house: House) -> None:

@@ -74,7 +74,7 @@ def test_what_waits_for_a_person(night: Crontab) -> None:
     assert bad(house)[0].startswith("due: CHECKPOINT design")
     (checkpoint / "design.md").unlink()
     house.harness("pause")
-    assert bad(house)[0].endswith("to go on: run.sh resume") and "PAUSED" in bad(house)[0]
+    assert bad(house)[0].endswith("to continue: run.sh resume") and "PAUSED" in bad(house)[0]
     house.harness("resume")
     Path(house.layout.escalation).write_text("---\nkind: stuck\n---\n")
     assert "ESCALATE stuck" in bad(house)[0] and "run.sh escalation" in bad(house)[0]

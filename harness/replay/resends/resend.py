@@ -188,7 +188,7 @@ def _shot(one: _Shooting) -> SampleDetail:
     try:
         checks, fault_words = ([], "interrupted") if cut else _looked_at(run, outcome)
         patch = clones.patch(run.layout.top, run.context.head, outcome.tree) if outcome.tree else b""
-        notes += [f"put back: {name}" for name in outcome.refused if name not in one.past.context.dirty]
+        notes += [f"reverted: {name}" for name in outcome.refused if name not in one.past.context.dirty]
     except (HarnessError, OSError) as fault:
         checks, fault_words = [], f"{NO_REPLICA}: {fault}"
     finally:

@@ -701,8 +701,8 @@ def test_a_raw_md_that_lost_lines_is_not_taken_for_what_waits(house: House) -> N
     assert "does not begin with the last 10 lines that were compacted" in failed.err
     told = house.harness("doctor")
     assert told.code != 0
-    assert "puts them back from the archive" in told.out
-    assert "put the archived lines of" in house.harness("doctor", "--fix").out
+    assert "restores them from the archive" in told.out
+    assert "restored the archived lines of" in house.harness("doctor", "--fix").out
     assert "5 notes folded" in house.role("curator").out
     assert (files.read_text(house.layout.archive) or "").count("new") == 5
 
