@@ -225,7 +225,7 @@ def test_the_last_claim_of_a_feature_stays(house: House) -> None:
     done = house.harness("claim", "drop", "VAL-1", "--reason", "x")
     assert (done.code, "F-001 has no other claim" in done.err) == (64, True), done
     done = house.harness("claim", "drop", "VAL-2")
-    assert (done.code, 'Say why: run.sh claim drop VAL-2 --reason "…"' in done.err) == (64, True), done
+    assert (done.code, 'Give a reason: run.sh claim drop VAL-2 --reason "…"' in done.err) == (64, True), done
 
 
 # a plan that comes later

@@ -114,7 +114,7 @@ def test_a_severity_that_is_none_is_64(house: House) -> None:
 
 def test_issues_are_listed_and_closed_a_line_each(house: House) -> None:
     """`list` and `close` are never titles, whatever follows them; a title may follow its options."""
-    assert house.harness("issue", "list").out == "No issue is known.\n"
+    assert house.harness("issue", "list").out == "There are no issues.\n"
     house.harness("issue", "it is slow\nand more", "--severity", "major")
     house.harness("issue", "--severity", "nit", "the list is long")
     assert house.harness("issue", "list", "--severity", "major").code == 64

@@ -203,7 +203,7 @@ def test_a_line_that_was_taken_back_does_not_come_again(learned: House) -> None:
     """Not by the next mission that says it, either; the other lines stay."""
     done = learned.harness("identity", "forget", "pass --maxfail")
     assert done.code == 0
-    assert done.out.startswith("worker.md forgot: pass --maxfail=1")
+    assert done.out.startswith("worker.md: removed for good: pass --maxfail=1")
     assert [row["text"] for row in value(learned, "identity", "list")] == ["be brief"]
     taken = identity.forgotten(str(learned.identity))
     again = Graduation(role="worker", text=taken[0][1], tag="TRICK", missions=["m-3"], count=3)
@@ -213,7 +213,7 @@ def test_a_line_that_was_taken_back_does_not_come_again(learned: House) -> None:
 def test_a_persons_line_is_not_taken_back(learned: House) -> None:
     """A person edits it."""
     done = learned.harness("identity", "forget", "be brief")
-    assert (done.code, "take it out of worker.md by hand" in done.err) == (64, True)
+    assert (done.code, "remove it from worker.md by hand" in done.err) == (64, True)
 
 
 def test_a_run_cannot_take_a_line_back(learned: House) -> None:

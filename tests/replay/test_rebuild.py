@@ -165,7 +165,7 @@ def test_a_run_that_ended_before_it_had_a_prompt_is_no_fault(ran: tuple[House, s
     done = house.harness("replay", "--all")
     assert (done.code, done.out) == (
         0,
-        "1 of 2 runs: the prompt is rebuilt byte for byte; 1 ended before they had one\n",
+        "1 of 2 runs: the prompt is rebuilt byte for byte; 1 ended before they had a prompt\n",
     )
     done = house.harness("replay", "1-worker-F-001")
     assert (done.code, "has no prompt" in done.err) == (64, True)
