@@ -54,7 +54,7 @@ def test_a_mission_that_was_moved_or_copied_is_scheduled_anew(crontab: Crontab) 
     copy = House(house.folder, house.env, "copy")
     shown = copy.program("schedule", "list")
     assert f"{house.project}\n" in shown.out
-    assert f"{copy.project}\n  fault: made in another folder; run it again here: " in shown.out
+    assert f"{copy.project}\n  fault: added in another folder; run it again here: " in shown.out
     assert copy.program("schedule", "add", "--every", "10m").code == 0
     assert crontab.text.count(" schedule start ") == 2
     house.project.rename(house.folder / "moved")

@@ -82,7 +82,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["0 0 31 2 *", "0 0 30-31 feb *", "0 0 31 4,6,9,11 *"])
 def test_a_date_that_no_year_has_is_refused(text: str) -> None:
     """Cron would take it, and start nothing for ever."""
-    with pytest.raises(UsageFault, match="never comes: no year has day 3"):
+    with pytest.raises(UsageFault, match="never occurs: no year has day 3"):
         _times.normal(text)
 
 
