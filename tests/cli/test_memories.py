@@ -87,7 +87,7 @@ def test_later_changes_of_lessons_are_in_the_diff_with_their_reason(noted: House
 
 
 def test_where_nothing_was_curated_a_diff_says_so(house: House) -> None:
-    """Before the first curation, and of a run that is none; an unknown run is a fault."""
+    """Before the first curation, and for a run that curated nothing; an unknown run is a fault."""
     assert house.harness("memory", "diff").out == "Nothing was curated yet.\n"
     run_id = house.work({"say": "nothing"})["run"]
     done = house.harness("memory", "diff", run_id)
@@ -126,7 +126,7 @@ def test_a_line_with_a_mark_and_its_later_changes_are_found(noted: House) -> Non
 
 
 def test_without_lessons_json_a_line_is_found_all_the_same(noted: House) -> None:
-    """It is made anew from the archive."""
+    """It is rebuilt from the archive."""
     noted.state.joinpath("memory/lessons.jsonl").unlink()
     assert [row["seq"] for row in value(noted, "memory", "why", "run `make")["entries"]] == [0, 2]
 

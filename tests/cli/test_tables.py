@@ -135,7 +135,7 @@ def test_a_feature_is_shown_whole(house: House) -> None:
 
 
 def test_runs_are_listed_a_line_each_the_newest_last(house: House) -> None:
-    """Time, id, outcome, seconds, and the reason, or the commit where there is none; as many as requested."""
+    """Time, id, outcome, seconds, and the reason, or else the commit; as many as requested."""
     first, second = house.work(WORK), house.work({"say": "nothing"}, feature="F-002")
     lines = house.harness("runs", "list").out.split("\n")[:-1]
     assert [line.split()[1:3] for line in lines] == [[first["run"], "ok"], [second["run"], "no_op"]]

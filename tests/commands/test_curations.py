@@ -31,7 +31,7 @@ def test_status_counts_what_the_newest_curation_gated_by_reason(house: House) ->
 
 
 def test_a_page_that_people_filled_is_a_warning(house: House) -> None:
-    """Their lines alone are the bound; one less is none."""
+    """Only their lines count; one line fewer gives no warning."""
     house.harness("note", "--tag", "TRICK", "use make")
     curate(house)
     page = house.state / "memory/MEMORY.md"

@@ -36,7 +36,7 @@ def test_the_rule_is_the_one_that_the_evidence_meets(
 
 
 def test_inside_a_run_that_cannot_read_them_the_list_has_what_the_run_was_given(house: House) -> None:
-    """The identities are outside of a confined run; that nobody knows anything would not be true."""
+    """A confined run cannot read the identities; an empty list would be wrong."""
     house.begin()
     house.identity.mkdir(exist_ok=True)
     (house.identity / "worker.md").write_text("# worker\n\n- pass --maxfail=1 to pytest\n")

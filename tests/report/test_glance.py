@@ -136,7 +136,7 @@ def test_a_long_run_log_is_read_from_its_end(house: House) -> None:
 
 
 def test_it_outlives_whatever_becomes_of_the_mission(unbegun: House) -> None:
-    """Not there yet, begun, put away for the next, gone: each look says so, and none ends the view."""
+    """Absent, started, archived, deleted: each poll shows it, and none ends the view."""
     watcher = Watcher(str(unbegun.project))
     assert "no mission" in watcher.look().state
     unbegun.begin()

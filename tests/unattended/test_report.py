@@ -39,7 +39,7 @@ def test_the_list_of_all_missions_with_their_faults(crontab: Crontab) -> None:
 
 
 def test_removing_what_is_not_there(crontab: Crontab) -> None:
-    """No fault for this folder; a name that nobody has is one, with those that are there."""
+    """No fault for this folder; an unknown id is one, with the known ids."""
     house = crontab.house
     assert house.harness("schedule", "remove").out.startswith("There was no schedule my-project-")
     done = house.harness("schedule", "remove", "other-123456")

@@ -171,7 +171,7 @@ def test_while_nothing_can_go_on_no_start_is_missed(night: Crontab) -> None:
 
 
 def test_a_clock_that_was_set_back_or_ahead_is_no_fault(night: Crontab) -> None:
-    """Nothing is counted twice, and not for ever."""
+    """Nothing is counted twice, or without end."""
     night.house.harness("pause")
     for seen in (clock.now() + 10**6, 1):
         remember(night.house, seen=seen, told="")

@@ -234,7 +234,7 @@ def test_what_ends_a_curation_is_named_with_its_line(house: House, how: str) -> 
 
 @pytest.mark.parametrize("how", ["count", "gone", "torn"])
 def test_a_lessons_file_that_is_not_what_the_archive_gives_is_named_and_removed(house: House, how: str) -> None:
-    """The next curation makes it anew; one that is absent is no fault."""
+    """The next curation rebuilds it; an absent one is not a fault."""
     house.harness("note", "--tag", "TRICK", "run `make seed` before the browser tests")
     curator.compact_all(house.layout, str(house.identity), "m-1", "1777000000-curator", "2026-04-24")
     assert "lessons: equal to the archive" in [one.what for one in doctor.examine(house.layout)]
@@ -266,7 +266,7 @@ def test_lines_of_raw_that_are_no_entries_are_told(house: House) -> None:
 
 
 def test_git_settings_that_the_harness_does_not_read_are_named(house: House) -> None:
-    """A filter that a person adds after init: its name, not its value; what stood at init is none."""
+    """A filter that a person adds after init: its name, not its value; settings from before init are not listed."""
     said = "git settings made since init, which the harness's own git does not read: filter.x.clean"
     assert "git settings made since init" not in house.harness("doctor").out
     house.git("config", "filter.x.clean", "cat --squeeze-blank")

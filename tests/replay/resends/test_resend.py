@@ -46,7 +46,7 @@ def worked(house: House) -> str:
 
 
 def test_the_same_prompt_has_the_same_outcome_and_the_mission_stays_as_it_was(house: House) -> None:
-    """The same agent does the same work in the clone of then, where later work is not; the checks of then run there. Only
+    """The same agent does the same work in a clone without later work; the checks of that time run there. Only
     `.harness/replays/` is new, and `usage` has a heading for it."""
     run = worked(house)
     house.script(

@@ -560,7 +560,7 @@ def test_a_line_that_a_person_deletes_from_an_identity_does_not_come_back(house:
 
 
 def test_what_names_this_project_does_not_graduate(house: House) -> None:
-    """Also files that nobody added yet, what its folders hold, and what it calls itself; the same advice without them does."""
+    """Also untracked files, its folders' content, and its names; the same advice without them does."""
     house.write("src/billing/invoices.py")
     house.write("pyproject.toml", '[project]\nname = "ledgerly"\n')
     house.git("add", "src", "pyproject.toml")
