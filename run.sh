@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# run.sh - the clock of a mission: asks what is due and starts that role, until DONE.
+# run.sh - the loop of a mission: decides what is due and starts that role, until DONE.
 #
-#   run.sh                  go on until DONE, or until a person is needed; --lanes N: N features at once; --for 25m: no longer
-#   run.sh --once           carry out one decision
-#   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023; --again: also where it has passed
+#   run.sh                  run until DONE, or until a person is needed; --lanes N: N features at once; --for 25m: time limit
+#   run.sh --once           execute one decision
+#   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023; --again: also if it has passed
 #   run.sh COMMAND …        any harness command, such as: run.sh status
 #   run.sh -C DIR …         any of these, as if started in DIR
 #
@@ -19,26 +19,26 @@ while [ -L "$here" ]; do
   case $link in /*) here=$link ;; *) here=$(dirname "$here")/$link ;; esac
 done
 here=$([[ $here == */* ]] || here=./$here; cd "${here%/*}/" && pwd -P) || exit 70
-[ -n "${HARNESS_PROJECT-}" ] || [ -e .harness ] || [ -e SPEC.md ] || set -- -C . "$@" # the program looks for it upwards
+[ -n "${HARNESS_PROJECT-}" ] || [ -e .harness ] || [ -e SPEC.md ] || set -- -C . "$@" # the program searches upwards
 export HARNESS_HOME=${HARNESS_HOME:-$here} HARNESS_PROJECT=${HARNESS_PROJECT:-$PWD} HARNESS_CALLED=${HARNESS_CALLED:-$0}
 export HARNESS_STATE=$HARNESS_PROJECT/.harness PYTHONPATH=$HARNESS_HOME
 python=${HARNESS_PYTHON:-$HARNESS_HOME/.venv/bin/python}
 program=$HARNESS_HOME/harness/__main__.py
 [ -f "$program" ] || program=$HARNESS_HOME/../__main__.py
 [ -x "$python" ] || {
-  what="$(id -un 2>/dev/null) cannot run $python: closed, or gone. Open it, or anew"
-  [ -n "$(ls -d "$python" 2>/dev/null)" ] || what='it is not set up yet. Once'
+  what="$(id -un 2>/dev/null) cannot run $python: not permitted, or gone. Fix that, or run again"
+  [ -n "$(ls -d "$python" 2>/dev/null)" ] || what='it is not set up yet. Run once'
   echo "harness: $what: make -C '$HARNESS_HOME' setup" >&2; exit 69
 }
 harness() { "$python" -P "$program" "$@"; }
 
 child='' signal='' others=''
-pass_on() { # a signal of ours to the run under way and the other lanes; a background child may ignore INT, so TERM follows it
+pass_on() { # forward a signal to the current run and the other lanes; a background child may ignore INT, so TERM follows it
   signal=$1
   for one in $child $others; do kill -s "$1" "$one"; [ "$1" != INT ] || kill -s TERM "$one"; done 2>/dev/null
 }
-obey() { case $signal in '') ;; INT) exit 130 ;; *) exit 143 ;; esac; } # end where a signal has asked us to
-await() { # wait for the child through any number of signals; one that came before it began gets there late; gives its exit code
+obey() { case $signal in '') ;; INT) exit 130 ;; *) exit 143 ;; esac; } # exit after a signal
+await() { # wait for the child despite signals; resend one that arrived before its start; returns its exit code
   local code; [ -z "$signal" ] || { sleep 0.5; kill -s TERM "$child" 2>/dev/null; }
   while wait "$child" 2>/dev/null; code=$?; kill -0 "$child" 2>/dev/null; do :; done
   child=''
@@ -46,11 +46,11 @@ await() { # wait for the child through any number of signals; one that came befo
   return "$code"
 }
 
-find_role() { # $script: the role's script, the mission's own first
+find_role() { # $script: the role's script; a custom one has precedence
   script=$HARNESS_STATE/roles/$1.py
   [ -f "$script" ] || { script=$HARNESS_HOME/roles/$1.py && [ -f "$script" ]; }
 }
-wish() { # L0: what a run of ROLE [FEATURE] is told, and the id that it would like to have
+wish() { # L0: the variables of a run of ROLE [FEATURE], with the requested id
   export HARNESS_ROLE=$1 FEATURE_ID=${2-} HARNESS_RUN_ID=${EPOCHSECONDS:-$(date +%s)}-$1${2:+-$2}
 }
 
@@ -61,15 +61,15 @@ start() { # one run of ROLE [FEATURE]
   child=$!; await
 }
 
-finish() { # CODE [WHO]: a documented code, also where SIGKILL or another signal that we did not pass on ended who ran
-  exec 8>&-; for child in $others; do await; done # without the turn, which a run that claimed nothing may have left us
+finish() { # CODE [WHO]: exit with a documented code, also if SIGKILL or another foreign signal ended the process
+  exec 8>&-; for child in $others; do await; done # release the turn, which a run without a claim may have kept
   case $1 in ? | ?? | 12[678] | 130 | 143) exit "$1" ;; esac
-  echo "harness: ${2:-the run} was killed (signal $(($1 - 128))); the next start settles it and goes on" >&2
+  echo "harness: ${2:-the run} was killed (signal $(($1 - 128))); the next start settles it and continues" >&2
   harness init --quietly 9>&- >/dev/null
   exit 75
 }
 
-leave() { # one last look at what to curate, ten lines, and the documented code, when the other lanes have ended
+leave() { # after the other lanes: a last curation if it is due, ten lines, and the documented code
   [ "$2" -lt 64 ] || [ "$1" = TIME ] && [ "${HARNESS_LANE:-1}" = 1 ] || finish "$2"
   for child in $others; do await; done
   read -r word role _ <<<"$(harness next --leaving "$1")"
@@ -77,7 +77,7 @@ leave() { # one last look at what to curate, ten lines, and the documented code,
   harness ending "$1"; exit "$2"
 }
 
-loop() { # decide, carry out, again, as the options say; every other lane is a run.sh of its own
+loop() { # decide and execute repeatedly, as the options say; every other lane is a separate run.sh
   trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP; export HARNESS_LOOP=$$
   [ "${HARNESS_LANE:-1}" != 1 ] || harness init --quietly -- "$@" || finish $? init
   mask=$(umask); umask go-w; { exec 9<>"$HARNESS_STATE/locks/loop${HARNESS_LANE-}" 8<>"$HARNESS_STATE/locks/turn"; } 2>/dev/null; umask "$mask"
@@ -100,8 +100,8 @@ loop() { # decide, carry out, again, as the options say; every other lane is a r
     case $word$once in NEXT*) start "$what" "$feature" || code=$? ;; WAIT1) code=75 ;; esac
     [ "$once" = 0 ] || finish "$code"
     case $word$code in NEXT0) nap=1 decision='' && continue ;; NEXT75 | WAIT*) ;; *) finish "$code" ;; esac
-    nap=$((nap < 60 ? nap * 2 : 60)) left=$((seconds > SECONDS ? seconds - SECONDS : 0)) # who holds it up is asked ever less often
-    harness next --lull "$((nap < left ? nap : left))" "$decision" 9>&- & # ends where a run ends; through `await`, so that a signal ends it
+    nap=$((nap < 60 ? nap * 2 : 60)) left=$((seconds > SECONDS ? seconds - SECONDS : 0)) # poll ever less often
+    harness next --lull "$((nap < left ? nap : left))" "$decision" 9>&- & # ends when a run ends; in `await`, so that a signal ends it
     child=$!; await
   done
   leave TIME 75

@@ -18,7 +18,7 @@ SECONDS = 30
 
 
 def found() -> str:
-    """The path of a Chromium; "" where there is none."""
+    """The path of a Chromium; "" if there is none."""
     return next(filter(None, map(shutil.which, NAMES)), "")
 
 

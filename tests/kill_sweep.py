@@ -69,7 +69,7 @@ class Template:
 
 
 class Kept:
-    """A mission that is made once, by `make` on a copy of `template`, and laid out anew for each test that wants it."""
+    """A mission that is made once, by `make` on a copy of `template`, and copied again for each test that needs it."""
 
     def __init__(self, folder: Path, template: Path, make: Callable[[House], object]) -> None:
         with pytest.MonkeyPatch.context() as patch:

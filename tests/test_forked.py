@@ -54,7 +54,7 @@ def test_its_end_is_that_of_a_program(tmp_path: Path, text: str) -> None:
 
 
 def test_one_that_hangs_is_killed_and_fails_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its pid, so that nothing waits for ever."""
+    """With its pid, so that nothing waits forever."""
     monkeypatch.setattr(forked, "SECONDS", 0.2)
     text = f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)"
     with pytest.raises(TimeoutError):

@@ -254,7 +254,7 @@ def test_after_its_time_nothing_begins_and_what_has_begun_ends_well(house: House
     done = house.run([RUN_SH, "--for", "3s"])  # a start takes more than 1 s where the machine has other work
     assert done.code == 75, done
     assert [(line["role"], line["outcome"]) for line in house.ran()] == [("worker", "ok")]
-    assert "TIME  " in done.out and "the time that --for gave it is over" in done.out
+    assert "TIME  " in done.out and "the time limit of --for is reached" in done.out
     assert "\nruns      1 in " in done.out
 
 

@@ -70,7 +70,7 @@ def test_no_private_name_of_a_third_party_is_used() -> None:
 
 
 def test_a_private_name_of_a_third_party_is_found() -> None:
-    """However it is reached: imported, looked up, assigned, or by its name as a text; a name of ours and of Python is none."""
+    """In any form: imported, looked up, assigned, or as a string; names of the harness and of Python are allowed."""
     text = (
         "import os, httpx2, openai._utils\n"
         "from google.genai import _common, types as t\n"

@@ -40,7 +40,7 @@ def test_its_header_begins_its_help(house: House) -> None:
     """`run.sh help` prints the comment at its top, then commands and roles."""
     done = house.run([str(RUN_SH), "help"])
     assert done.code == 0
-    assert done.out.startswith("run.sh - the clock of a mission")
+    assert done.out.startswith("run.sh - the loop of a mission")
     assert "run.sh ROLE [FEATURE]" in done.out
     assert "set -u" not in done.out
     assert "\n  status " in done.out
@@ -220,7 +220,7 @@ def test_a_signal_ends_the_run_under_way_with_everything_it_started(house: House
     assert house.feature().status == "validating"
 
 
-KILLED = "harness: the run was killed (signal 9); the next start settles it and goes on\n"
+KILLED = "harness: the run was killed (signal 9); the next start settles it and continues\n"
 
 
 @pytest.mark.parametrize("words", [[], ["--once"]])
@@ -331,7 +331,7 @@ def test_a_command_of_its_own_that_is_killed_ends_it_with_75_and_a_sentence(hous
     python.chmod(0o755)
     done = house.run([str(RUN_SH)], env={"HARNESS_PYTHON": str(python)})
     assert done.code == 75
-    assert "was killed (signal 9); the next start settles it and goes on\n" in done.err
+    assert "was killed (signal 9); the next start settles it and continues\n" in done.err
 
 
 KILL_ROLE = "kill -9 $(ps -o ppid= -p $PPID)"  # the guardian is between them
@@ -469,7 +469,7 @@ def test_money_is_spoken_of_before_it_is_spent(house: House) -> None:
     (house.state / "STOP").touch()
     lines = house.run([str(RUN_SH)]).out.split("\n")
     assert lines[0].startswith("note: mine may cost money: set max_cost_usd")
-    assert "mine tells no cost" in lines[0]
+    assert "mine reports no cost" in lines[0]
     assert lines[1].startswith("STOPPED")
     assert house.run([str(RUN_SH)]).out.startswith("STOPPED")
     house.config('agent = ["mine", "yours"]', *(f'[agents.{name}]\ncommand = ["true"]' for name in ("mine", "yours")))

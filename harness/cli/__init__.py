@@ -1,1 +1,1 @@
-"""The command line: parse, call one function below, print."""
+"""The command line: parses arguments, calls one function of a lower package, prints the result."""

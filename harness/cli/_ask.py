@@ -1,4 +1,4 @@
-"""`ask`: say something to the built-in agent in a conversation that goes on, once, or line by line on a terminal."""
+"""`ask`: talk to the built-in agent in a lasting conversation, with one message, or line by line on a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.state.layout import command
 from harness.workplace import run_detection
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # its type alone: a session asks it
+if TYPE_CHECKING:  # only for types: the session loads it
     from harness.tools.tool import Question
 
 SESSION = "default"
@@ -31,15 +31,15 @@ ASKED = [
     "write_file",
     "edit_file",
     "execute",
-]  # a person is asked before these, unless a rule of the session permits them
+]  # need a person's permission, unless a rule of the session permits them
 LOOK_SECONDS = 0.2
-PATIENT_SECONDS = 3.0  # until a person reads what a command without input waits for
-WAITS = "· waits for the end of standard input; where there is none: < /dev/null"
+PATIENT_SECONDS = 3.0  # until a command that waits for input tells the person
+WAITS = "· waiting for the end of standard input; if there is no input: < /dev/null"
 MAX_PIPED_BYTES = 1_000_000  # bytes
 TOO_LARGE = (
-    f"Standard input has more than {MAX_PIPED_BYTES:,} bytes. Write it to a file in this folder, and name the file."
+    f"Standard input has more than {MAX_PIPED_BYTES:,} bytes. Write it to a file in this folder, and mention the file."
 )
-MAX_QUESTION_CHARS = 2000  # characters of what a person is asked about
+MAX_QUESTION_CHARS = 2000  # characters of a permission request
 CODES = {
     "ok": errors.DONE,
     calls.INTERRUPTED: errors.INTERRUPTED,
@@ -54,13 +54,13 @@ HINT = "Ctrl-C interrupts an answer, Ctrl-D ends the conversation for now."
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[WORDS...]")
-@click.option("--session", default=SESSION, metavar="S", help="The conversation that goes on; a new name begins one.")
-@click.option("--user", default="", metavar="U", help="Who talks; else `user` of config.toml, or HARNESS_USER.")
-@click.option("--agent", default="", metavar="A", help="The role whose words the agent has; for a new conversation.")
-@click.option("--model", default="", metavar="M", help="Another model than that of config.toml.")
-@click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="What this call may cost.")
-@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="How many tokens it may use.")
-@click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="How many requests it may take.")
+@click.option("--session", default=SESSION, metavar="S", help="The conversation to continue; a new name starts one.")
+@click.option("--user", default="", metavar="U", help="The user; default: `user` of config.toml, or HARNESS_USER.")
+@click.option("--agent", default="", metavar="A", help="The role of the agent; for a new conversation.")
+@click.option("--model", default="", metavar="M", help="The model, instead of that in config.toml.")
+@click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Cost limit of this call.")
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Token limit of this call.")
+@click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Request limit of this call.")
 @as_json
 def ask(
     words: tuple[str, ...],
@@ -73,8 +73,8 @@ def ask(
     max_steps: int | None,
     as_json: bool,
 ) -> int:
-    """Talk with the built-in agent about this folder. What is piped in is its context (git diff | harness ask "review this"), or,
-    without WORDS, the message; on a terminal without WORDS it is line by line."""
+    """Talk to the built-in agent about this folder. Piped input is context (git diff | harness ask "review this"), or, without
+    WORDS, the message; on a terminal without WORDS the conversation is line by line."""
     layout = here()
     run_detection.refuse(layout, "ask")
     text = _with_context(" ".join(words), _piped())
@@ -101,8 +101,8 @@ def ask(
 
 
 def _piped() -> str:
-    """Standard input where it is no terminal; bytes that are no UTF-8 become `\\xe4`. Raises UsageFault where it is too large."""
-    if not sys.stdin or sys.stdin.isatty():  # None where it is closed
+    """Piped standard input; invalid UTF-8 becomes `\\xe4`. Raises UsageFault if it is too large."""
+    if not sys.stdin or sys.stdin.isatty():  # None if it is closed
         return ""
     if not select.select([sys.stdin], [], [], PATIENT_SECONDS)[0]:
         console.print_error(WAITS)
@@ -113,12 +113,12 @@ def _piped() -> str:
 
 
 def _with_context(text: str, piped: str) -> str:
-    """The message: what was asked, and behind it what was piped in."""
+    """The message: the words, followed by the piped input."""
     return f"{text}\n\n<stdin>\n{piped}\n</stdin>" if text.strip() and piped.strip() else text or piped
 
 
 class AskSession:
-    """One session on this command line."""
+    """A session on this command line."""
 
     def __init__(
         self, agent: HarnessAgent, talk: Terminal, runner: asyncio.Runner, session: str, user: str, limits: Limits
@@ -149,7 +149,7 @@ class AskSession:
         self.agent.interrupt(self.session, self.user)
 
     def lines(self) -> int:
-        """Line by line, until the end of the input."""
+        """Converse line by line, until the end of the input."""
         console.print_line(f"{self.agent.name}, session {self.session}. {HINT}")
         signal.signal(signal.SIGINT, signal.default_int_handler)
         while True:
@@ -166,9 +166,9 @@ class AskSession:
 
     @staticmethod
     def _line(prompt: str) -> str:
-        """What is typed behind the prompt, with its newline; empty at the end of the input.
+        """A typed line with its newline; "" at the end of the input.
 
-        Not `input`: a Ctrl-C that comes between its prompt and its read is only noticed at the next line.
+        Not `input`: it notices a Ctrl-C between its prompt and its read only at the next line.
         """
         sys.stdout.write(prompt)
         sys.stdout.flush()
@@ -178,13 +178,13 @@ class AskSession:
 
 
 class Terminal:
-    """What a person sees of a call: on a terminal its text as it comes and its steps; else its answer at the end."""
+    """Shows a call: on a terminal its text and its steps as they arrive; else its answer at the end."""
 
     def __init__(self, live: bool, *, quiet: bool = False) -> None:
         self.live, self.quiet, self.open = live, quiet, False
 
     def step(self, row: dict[str, Any]) -> None:
-        """A step of the call."""
+        """Show a step of the call."""
         kind = row["type"]
         if kind == "text" and self.live:
             sys.stdout.write(console.sanitise(row["text"]))
@@ -211,7 +211,7 @@ class Terminal:
             self.open = False
 
     def end(self, reply: Reply) -> None:
-        """What came of the call."""
+        """Show the result of the call."""
         self._close()
         if not self.live and reply.text:
             console.print_line(reply.text)
@@ -219,11 +219,11 @@ class Terminal:
             console.print_error(f"harness: {reply.outcome}{': ' if reply.reason else ''}{reply.reason}")
 
     def accepts(self, rows: Sequence[str]) -> bool:
-        """Ask the person whether what the repository brings may be used."""
-        console.print_error("This folder brings what counts only once you have accepted it:")
+        """Ask the person whether the repository's grants may be used."""
+        console.print_error("This folder contains grants that need your acceptance:")
         for row in rows:
             console.print_error(console.sanitise(f"  {row}"))
-        sys.stderr.write("accept all of it, until it changes? [y]es, [n]o: ")
+        sys.stderr.write("accept all of them, until they change? [y]es, [n]o: ")
         sys.stderr.flush()
         return folder.answered(sys.stdin.readline()) != folder.REFUSED
 

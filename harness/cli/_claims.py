@@ -1,4 +1,4 @@
-"""The commands about claims: look at them, mend a check, drop one, accept what no check proves."""
+"""The commands about claims: show them, edit a check, drop a claim, accept what no check proves."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MAX_SECONDS = 24 * 3600
 
 @click.group(cls=help.CommandGroups)
 def claim() -> None:
-    """Look at claims; mend, drop or accept one."""
+    """Show claims; edit, drop or accept them."""
 
 
 @claim.command(name="list")
 @as_json
 def claim_list(as_json: bool) -> None:
-    """The claims, a line each."""
+    """List the claims, one per line."""
     rows = why.claims(here())
     if as_json:
         _values.echo(rows)
@@ -38,16 +38,16 @@ def claim_list(as_json: bool) -> None:
         about = ", ".join([row["word"], *row["marks"]])
         console.print_line(f"{row['id']:<16} {','.join(row['features']):<8} {about:<10} {row['text']}")
     if not rows:
-        console.print_line("No claim is known: no plan has been accepted yet.")
+        console.print_line("There are no claims: no plan was accepted yet.")
 
 
 @claim.command(name="show")
 @click.argument("claim_id")
 @as_json
 def claim_show(claim_id: str, as_json: bool) -> None:
-    """One claim, whole: its checks with their numbers, the state of its proof, who changed it."""
+    """Show a claim: its numbered checks, its proof, its changes."""
     mission.check_format(here())
-    found = contract.load(here()).claim(claim_id)  # an unknown one is named as such
+    found = contract.load(here()).claim(claim_id)  # raises for an unknown one
     if as_json:
         _values.echo(next(row for row in why.claims(here()) if row["id"] == claim_id))
         return
@@ -60,17 +60,17 @@ def claim_show(claim_id: str, as_json: bool) -> None:
 
 @claim.command(name="set")
 @click.argument("claim_id")
-@click.option("--text", default="", help="Another sentence.")
-@click.option("--check", "run", metavar="SHELL", help="A check: in the place of the present one, or with --add.")
-@click.option("--file", "path", metavar="FILE", help="The same from a file, - for standard input.")
-@click.option("--number", type=int, metavar="N", help="Which check, where it has several.")
-@click.option("--add", is_flag=True, help="One more check; the others stay.")
-@click.option("--remove", is_flag=True, help="Take the check with that number away.")
-@click.option("--guard/--no-guard", default=None, help="It may be green before the work.")
-@click.option("--seconds", type=click.IntRange(1, MAX_SECONDS), help="Its own time limit.")
-@click.option("--reason", default="a person set it", help="Why; for the contract log.")
+@click.option("--text", default="", help="The new sentence.")
+@click.option("--check", "run", metavar="SHELL", help="A check: replaces the present one, or, with --add, is added.")
+@click.option("--file", "path", metavar="FILE", help="A check from a file, - for standard input.")
+@click.option("--number", type=int, metavar="N", help="The check, if there are several.")
+@click.option("--add", is_flag=True, help="Add a check; the others stay.")
+@click.option("--remove", is_flag=True, help="Remove the check with that number.")
+@click.option("--guard/--no-guard", default=None, help="The check may be green before the work.")
+@click.option("--seconds", type=click.IntRange(1, MAX_SECONDS), help="The time limit of the check.")
+@click.option("--reason", default="a person set it", help="The reason, for the contract log.")
 def claim_set(claim_id: str, path: str | None, reason: str, **words: Any) -> None:
-    """Change a claim's text or its checks. New checks run once first, on the mission's tree as it is."""
+    """Change a claim's text or checks. New checks first run once, on the mission's present tree."""
     layout = here()
     run_detection.refuse(layout, "claim set")
     mission.check_format(layout)
@@ -85,17 +85,17 @@ def claim_set(claim_id: str, path: str | None, reason: str, **words: Any) -> Non
 
 @claim.command(name="drop")
 @click.argument("claim_id")
-@click.option("--reason", default="", help="Why; for the contract log.")
+@click.option("--reason", default="", help="The reason, for the contract log.")
 def claim_drop(claim_id: str, reason: str) -> None:
-    """Take a claim out of the contract; its id is never used again."""
+    """Remove a claim from the contract; its id is never reused."""
     if not reason.strip():
-        raise errors.UsageFault(f'Say why: {command("claim drop")} {claim_id} --reason "…"')
+        raise errors.UsageFault(f'Give a reason: {command("claim drop")} {claim_id} --reason "…"')
     order("claim drop", claim_id, reason)
 
 
 @claim.command(name="accept")
 @click.argument("claim_ids", metavar="CLAIM...", nargs=-1, required=True)
-@click.option("--note", "text", default="", help="What you looked at.")
+@click.option("--note", "text", default="", help="What you verified.")
 def claim_accept(claim_ids: tuple[str, ...], text: str) -> None:
     """Give a person's receipt for claims that no check proves: manual, guarded or unproven ones."""
     for claim_id in claim_ids:
@@ -104,5 +104,5 @@ def claim_accept(claim_ids: tuple[str, ...], text: str) -> None:
 
 @claim.command(name="adopt")
 def claim_adopt() -> None:
-    """Take a contract that was edited by hand as it is, into its log."""
+    """Record the contract as edited by hand in its log."""
     order("claim adopt")

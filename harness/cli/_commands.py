@@ -1,4 +1,4 @@
-"""The commands that runs and people call alike: `next`, `note`, `issue`, `reply`, `check`, `verify`."""
+"""The commands for both runs and people: `next`, `note`, `issue`, `reply`, `check`, `verify`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from harness.state.layout import command
 
 
 @click.command(name="next")
-@click.option("--leaving", metavar="WORD", help="The last look before run.sh ends with WORD.")
-@click.option("--told", metavar="LINE", help="Show such a line as a person reads it: when a WAIT ends, and why.")
+@click.option("--leaving", metavar="WORD", help="The last decision before run.sh ends with WORD.")
+@click.option("--told", metavar="LINE", help="Explain such a line to a person: when a WAIT ends, and why.")
 @as_json
 def next_(as_json: bool, **options: str | None) -> int:
-    """What is due, in one line."""
+    """Show the next step, in one line."""
     given = [word for name, value in options.items() if value for word in (f"--{name}", value)]
     return quick.next_(["--json"] * as_json + given)
 
@@ -36,10 +36,10 @@ def note(tag: str, text: tuple[str, ...]) -> int:
 
 
 class _Titled(help.CommandGroups):
-    """A group whose first word may be a title, since agents call `issue TITLE`."""
+    """A group whose first word may be a title, because agents call `issue TITLE`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """A word that is no command is a title, also after options."""
+        """Treat a first word that is not a command as a title, also after options."""
         title = bool(args) and args[0] not in (*self.commands, *ctx.help_option_names)
         return super().parse_args(ctx, [_TITLE, *args] if title else args)
 
@@ -49,7 +49,7 @@ _TITLE = "TITLE"
 
 @click.group(cls=_Titled, subcommand_metavar="TITLE | COMMAND [ARGS]...")
 def issue() -> None:
-    """Report a fault that is not yours to fix now. Also list and close those that were reported."""
+    """Report a fault that is not yours to fix now. Also list and close reported issues."""
 
 
 @issue.command(name=_TITLE)
@@ -70,7 +70,7 @@ def issue_report(title: str, **fields: str) -> None:
 @issue.command(name="list")
 @as_json
 def issue_list(as_json: bool) -> None:
-    """The issues, a line each."""
+    """List the issues, one per line."""
     _values.echo(_values.issue_list(here())) if as_json else _tables.issue_list(here())
 
 
@@ -78,14 +78,14 @@ def issue_list(as_json: bool) -> None:
 @click.argument("issue_id", metavar="ID")
 @click.option("--why", default="", help="The reason.")
 def issue_close(issue_id: str, why: str) -> None:
-    """Close an issue: planners no longer see it."""
+    """Close an issue, so that planners no longer see it."""
     console.print_line(agent_requests.close_issue(here(), issue_id, why))
 
 
 @click.command()
 @click.argument("file")
 def reply(file: str) -> None:
-    """Give the run's reply: FILE, or - for standard input. It is checked at once, the last good one counts."""
+    """Give the run's reply: FILE, or - for standard input. It is checked immediately, and the last valid one counts."""
     text = sys.stdin.read() if file == "-" else agent_requests.text_of(file)
     console.print_line(agent_requests.reply(here(), text))
 
@@ -94,7 +94,7 @@ def reply(file: str) -> None:
 @click.argument("name", metavar="[FEATURE|CLAIM]", required=False)
 @as_json
 def check(name: str | None, as_json: bool) -> int:
-    """Run checks as the validator will. Those of a feature, of a claim, or all; it counts for nothing."""
+    """Run checks like the validator: those of a feature, of a claim, or all. The result proves nothing."""
     found = _values.shown(agent_requests.check(here(), name or ""), _tables.receipt, as_json)
     if as_json:
         return _values.checks(found, "" if found else agent_requests.unchecked(here(), name or ""))
@@ -105,11 +105,11 @@ def check(name: str | None, as_json: bool) -> int:
 
 @click.command()
 @click.argument("contract_path", metavar="[CONTRACT]", default="")
-@click.option("--in", "folder", default=".", metavar="DIR", help="The clone to check, this folder.")
+@click.option("--in", "folder", default=".", metavar="DIR", help="The clone to check. [this folder]")
 @click.option("--at", "commit", default="", metavar="COMMIT", help="Check a fresh clone at that commit.")
 @as_json
 def verify(contract_path: str, folder: str, commit: str, as_json: bool) -> int:
-    """Run all checks of a contract on any clone. A receipt that you can check without trusting us."""
+    """Run all checks of a contract on any clone: a receipt that you can reproduce without trusting us."""
     where = os.path.abspath(folder)
     fired = verifying.verify(verifying.find_contract(contract_path, where), where, commit)
     found = _values.shown(fired, _tables.receipt, as_json)

@@ -1,4 +1,4 @@
-"""Completion in a shell: the script, and what it is offered: commands, options, roles and the ids that the mission has."""
+"""Shell completion: the script, and its candidates: commands, options, roles and the ids of the mission."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ NEWEST = 20  # runs
 
 
 class _Once(ShellComplete):
-    """Each candidate once."""
+    """Offers each candidate once."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """As click finds them, the first of each."""
+        """The candidates from click without duplicates."""
         found = super().get_completions(args, incomplete)
         return list({item.value: item for item in reversed(found)}.values())[::-1]
 
@@ -46,7 +46,7 @@ class _Fish(_Once, FishComplete):
 
 
 def prepare(cli: click.Group) -> None:
-    """Make this process, which only answers a shell, know the mission where the command line leads, its roles and its ids."""
+    """Load the roles and ids of the mission that the command line selects; this process only answers a shell."""
     words = split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
     if len(words) > 2 and words[0] == "-C" and os.path.isdir(folder := os.path.expanduser(words[1])):
         os.chdir(folder)
@@ -58,7 +58,7 @@ def prepare(cli: click.Group) -> None:
     for argument in _arguments(cli, context):
         if argument.name in SOURCES:
             listing = partial(_complete, where, SOURCES[argument.name])
-            argument.shell_complete = listing  # type: ignore[method-assign]  # by name, wherever a command has it
+            argument.shell_complete = listing  # type: ignore[method-assign]  # by name, in every command
     for kind in (_Bash, _Fish):
         add_completion_class(kind)
 
@@ -74,12 +74,12 @@ def _arguments(command: click.Command, context: click.Context) -> Iterator[click
 def _complete(
     where: Layout, sources: tuple[Callable[[Layout], Iterable[str]], ...], ctx: click.Context, incomplete: str
 ) -> list[CompletionItem]:
-    """The ids that begin so; none where the mission cannot be read."""
+    """The ids with this prefix; none if the mission cannot be read."""
     found: list[str] = []
     for source in sources:
         try:
             found += source(where)
-        except HarnessError:  # nothing may be printed into a command line that is being typed
+        except HarnessError:  # no output may disturb the typed command line
             continue
     return [CompletionItem(name) for name in found if name.startswith(incomplete)]
 
@@ -97,17 +97,17 @@ def _issues(where: Layout) -> list[str]:
 
 
 def _runs(where: Layout) -> list[str]:
-    """The runs under way and the newest finished ones, the newest first."""
+    """The open runs and the newest finished ones, newest first."""
     return [*(one.run for one in lease.alive(where)), *(one.run for one in islice(runs.finished(where), NEWEST))]
 
 
 def _curations(where: Layout) -> list[str]:
-    """The newest runs that curated, the newest first."""
+    """The newest curations, newest first."""
     role = roles.due(where)["curates"]
     return [*islice((one.run for one in runs.finished(where) if one.role == role), NEWEST)]
 
 
-SOURCES = {  # by the name of the argument
+SOURCES = {  # by argument name
     "feature_id": (_features,),
     "name": (_features, _claims),
     "claim_id": (_claims,),
@@ -120,7 +120,7 @@ SOURCES = {  # by the name of the argument
     "what": (_features, roles.known, _runs),
 }
 
-# Each asks the program that was typed, so that any copy of run.sh completes for itself.
+# Each asks the typed program, so that every copy of run.sh completes itself.
 BASH = """_harness_complete() {
   local line IFS=$'\\n'
   COMPREPLY=()
@@ -173,5 +173,5 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 @click.command()
 @click.argument("shell", type=click.Choice(list(SCRIPTS)))
 def completion(shell: str) -> None:
-    """Print what completes commands, roles and ids in a shell."""
+    """Print the completion script of a shell, for commands, roles and ids."""
     console.print_line(SCRIPTS[shell].replace("VARIABLE", COMPLETING))

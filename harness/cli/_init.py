@@ -1,4 +1,4 @@
-"""The commands that start a mission and find what is wrong with it: `init` and `doctor`."""
+"""The commands that start and diagnose a mission: `init` and `doctor`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.workplace import run_detection
 
 
 def _require_loop(context: click.Context, _: click.Parameter, words: tuple[str, ...]) -> None:
-    """run.sh hands its own options to `init --quietly`, so that none is refused behind a mission that was begun for it."""
+    """Validate the options that run.sh hands to `init --quietly`, before a mission is started for them."""
     if words and not context.params.get("quietly"):
         raise click.UsageError(f"Got unexpected extra argument ({' '.join(words)})")
     if words:
@@ -28,14 +28,14 @@ def _require_loop(context: click.Context, _: click.Parameter, words: tuple[str, 
 
 
 @click.command()
-@click.option("--agent", default="", metavar="NAME", help="The agent; goes into config.toml.")
-@click.option("--trust", default="", metavar="HOW", help="How far an agent CLI may go: workspace or full.")
-@click.option("--example", is_flag=True, help="Begin with the example's SPEC.md and playbooks, which need no agent.")
-@click.option("--quietly", is_flag=True, help="Ask nothing; where there is a mission, only warn.")
+@click.option("--agent", default="", metavar="NAME", help="The agent, for config.toml.")
+@click.option("--trust", default="", metavar="HOW", help="The permissions of an agent CLI: workspace or full.")
+@click.option("--example", is_flag=True, help="Start with the example's SPEC.md and playbooks, which need no agent.")
+@click.option("--quietly", is_flag=True, help="Ask nothing; if the mission exists, only warn.")
 @click.option(
-    "--new", is_flag=True, help="Put the mission that is DONE away, into .harness/archive, and start the next one."
+    "--new", is_flag=True, help="Archive the mission, which is DONE, in .harness/archive, and start the next one."
 )
-@click.option("--abandon", is_flag=True, help="As --new, also where the mission is not DONE.")
+@click.option("--abandon", is_flag=True, help="Like --new, also if the mission is not DONE.")
 @click.argument("loop", nargs=-1, metavar="", expose_value=False, callback=_require_loop)
 def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abandon: bool) -> None:
     """Start a mission in this folder, and choose its agent. The folder is in a git repository, and has a SPEC.md."""
@@ -65,19 +65,19 @@ def _ask(question: str, answers: dict[str, str], default: str) -> str:
     try:
         return str(click.prompt(question, type=click.Choice(list(answers)) if answers else str, default=default))
     except (click.Abort, errors.Interruption) as left:
-        if getattr(left, "code", errors.INTERRUPTED) == errors.INTERRUPTED:  # Ctrl-D or Ctrl-C: a person reads it
-            console.print_line(f"\nThe mission is started, and nothing else was written. {command('init')} asks again.")
+        if getattr(left, "code", errors.INTERRUPTED) == errors.INTERRUPTED:  # Ctrl-D or Ctrl-C by a person
+            console.print_line(f"\nThe mission is started, nothing else was written. {command('init')} asks again.")
         raise
 
 
 @click.command()
 @click.argument("part", required=False, type=click.Choice(["agents", "confine", "unattended"]))
-@click.option("--fix", is_flag=True, help="Settle dead runs, as the next run would.")
-@click.option("--try", "trial", is_flag=True, help="With agents: one small real call of each that is configured.")
+@click.option("--fix", is_flag=True, help="Settle dead runs, like the next run.")
+@click.option("--try", "trial", is_flag=True, help="With agents: one small real call of each configured agent.")
 @as_json
 def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
-    """Find what is wrong with the mission. Or with agents of this machine, or (confine) what a run's programs can do to it, or
-    (unattended) what would stop it tonight."""
+    """Find faults of the mission; or (agents) of the agents on this machine; or (confine) what a run's programs can do to the
+    machine; or (unattended) what would stop the mission tonight."""
     if trial and part != "agents":
         raise errors.UsageFault(f"Use: {command('doctor agents --try')}")
     if part == "unattended":

@@ -1,4 +1,4 @@
-"""The commands with which a person looks in: `status`, `why`, `runs`, `log`, `usage`, `watch`, `report`, and how run.sh ends."""
+"""The commands that inspect a mission: `status`, `why`, `runs`, `log`, `usage`, `watch`, `report`, and the end of run.sh."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_LISTED_RUNS = 1_000_000
 @click.command()
 @as_json
 def status(as_json: bool) -> None:
-    """Features, attempts, last outcomes, and what is due."""
+    """Show features, attempts, last outcomes, and the next step."""
     _values.echo(statuses.status(here())) if as_json else _tables.status(statuses.status(here()))
 
 
@@ -29,7 +29,7 @@ def status(as_json: bool) -> None:
 @click.argument("name", metavar="FEATURE|CLAIM")
 @as_json
 def why(name: str, as_json: bool) -> None:
-    """Why a feature or a claim is believed: receipts, history, runs."""
+    """Show the evidence for a feature or a claim: receipts, history, runs."""
     if as_json:
         _values.echo(explaining.value(here(), name))
         return
@@ -38,23 +38,23 @@ def why(name: str, as_json: bool) -> None:
 
 @click.group(cls=help.CommandGroups)
 def runs() -> None:
-    """What ran: list, show."""
+    """Past and open runs: list, show."""
 
 
 @runs.command(name="list")
-@click.option("-n", "most", type=click.IntRange(1, MAX_LISTED_RUNS), default=20, help="How many, the newest last.")
+@click.option("-n", "most", type=click.IntRange(1, MAX_LISTED_RUNS), default=20, help="How many runs, newest last.")
 @as_json
 def runs_list(most: int, as_json: bool) -> None:
-    """Finished runs, a line each."""
+    """List finished runs, one per line."""
     _values.echo(_values.run_list(here(), most)) if as_json else _tables.run_list(here(), most)
 
 
 @runs.command(name="show")
 @click.argument("of", metavar="RUN|FEATURE")
-@click.option("--prompt", is_flag=True, help="Its prompt, byte for byte; of a run of an archived mission, too.")
+@click.option("--prompt", is_flag=True, help="Its prompt, byte for byte; also of an archived mission's run.")
 @as_json
 def runs_show(of: str, prompt: bool, as_json: bool) -> None:
-    """One run, or the newest one of a feature: result, receipts, and where its files are."""
+    """Show a run, or the newest run of a feature: result, receipts, and the folder of its files."""
     if prompt:
         _run_view.prompt(here(), of, as_json)
         return
@@ -64,24 +64,24 @@ def runs_show(of: str, prompt: bool, as_json: bool) -> None:
 
 @click.command()
 @click.argument("what", metavar="[RUN|FEATURE|ROLE]", default="")
-@click.option("-f", "follow", is_flag=True, help="Go on until that run is over; without a name, from run to run.")
+@click.option("-f", "follow", is_flag=True, help="Follow the run to its end; without a name, also the next runs.")
 @as_json
 def log(what: str, follow: bool, as_json: bool) -> None:
-    """What an agent says and does, live or later. Without a name: the run under way, else the newest that has a transcript."""
+    """Show what an agent says and does, live or later. Default: the open run, else the newest run with a transcript."""
     transcripts.log(here(), what, follow, as_json)
 
 
 @click.command()
 @as_json
 def usage(as_json: bool) -> None:
-    """What was spent: by role, feature, day and model, and in all."""
+    """Show costs and tokens: by role, feature, day and model, and the total."""
     _values.echo(spending.spending(here())) if as_json else _tables.usage(spending.spending(here()))
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Print how it stands now, and end; as without a terminal.")
+@click.option("--once", is_flag=True, help="Print the present state, and end; the default without a terminal.")
 def watch(once: bool) -> None:
-    """What runs now, live: each lane with its last lines, the queue, spending, receipts, notes. It only reads; q ends it."""
+    """Watch the mission live: each lane with its last lines, the queue, spending, receipts, notes. Read-only; q quits."""
     live.make_lenient()
     if live.able() and not once:
         live.watch(here().folders.project)
@@ -92,10 +92,10 @@ def watch(once: bool) -> None:
 
 @click.command()
 @click.argument("of", metavar="[MISSION]", default="")
-@click.option("--to", "target", default="", metavar="FILE", help="Where to. [.harness/report.html]")
-@click.option("--open", "opens", is_flag=True, help="Show it in the browser of this machine.")
+@click.option("--to", "target", default="", metavar="FILE", help="The output file. [.harness/report.html]")
+@click.option("--open", "opens", is_flag=True, help="Open it in a browser.")
 def report(of: str, target: str, opens: bool) -> int:
-    """The whole mission as one HTML page that needs no network. MISSION is one that `init --new` put away."""
+    """Write the whole mission as one HTML page that needs no network. MISSION is one archived by `init --new`."""
     made = page_file.write(here(), of, target)
     console.print_line(f"{here().folders.relative(made.path)}: {made.runs} runs, {-(-made.size // 1024)} KiB")
     if opens:
@@ -108,6 +108,6 @@ def report(of: str, target: str, opens: bool) -> int:
 @click.command(hidden=True)
 @click.argument("word")
 def ending(word: str) -> None:
-    """The lines with which run.sh ends."""
+    """Print the last lines of run.sh."""
     for line in statuses.last_words(here(), word):
         console.print_line(line)

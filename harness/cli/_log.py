@@ -1,4 +1,4 @@
-"""`log`: what agents say and do, readable: of one run, of the newest run of a feature or role, or of the whole mission."""
+"""`log`: the readable transcript of one run, of the newest run of a feature or role, or of the whole mission."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARKS = {"said": "says", "did": "does", "output": "   |"}
 
 
 def log(layout: Layout, what: str, follow: bool, as_json: bool) -> None:
-    """Show the log of the run that `what` names (see `find`), with `follow` until it is over, without a name from run to run."""
+    """Show the log of the run `what` (see `find`), with `follow` to its end, without a name also of the next runs."""
     if follow and as_json:
         raise errors.UsageFault("--json prints one value and -f does not end: use one of them.")
     mission.check_format(layout)
@@ -39,7 +39,7 @@ def log(layout: Layout, what: str, follow: bool, as_json: bool) -> None:
 
 
 class TranscriptReader:
-    """Reads the transcript of a run as it grows; `shown` says whether a row for people has come, `asked` whether an agent was."""
+    """Reads a growing transcript; `shown`: a row for people has arrived, `asked`: an agent was called."""
 
     def __init__(self, layout: Layout, run_id: str) -> None:
         self.layout, self.run_id, self.path = layout, run_id, layout.run(run_id).stream
@@ -47,7 +47,7 @@ class TranscriptReader:
         self.shown = self.asked = False
 
     def rows(self) -> Iterator[Row | bytes]:
-        """The rows for people that have come since the last call; a line that is no row is given as it is."""
+        """The new rows for people since the last call; an invalid line is returned unchanged."""
         while block := files.read_from(self.path, self.offset, BLOCK):
             self.offset += len(block)
             *lines, self.rest = (self.rest + block).split(b"\n")
@@ -59,11 +59,11 @@ class TranscriptReader:
                     yield line if row is None else row
 
     def over(self) -> bool:
-        """Whether no more rows will come."""
+        """Whether no more rows will arrive."""
         return os.path.exists(self.layout.run(self.run_id).result) or runs.is_dead(self.layout, self.run_id)
 
     def why_empty(self) -> str:
-        """Why nothing was shown."""
+        """Why there are no rows."""
         result = runs.result(self.layout, self.run_id)
         if result is None and not self.over():
             return "the agent is working and has written nothing yet" if self.asked else "the run is still starting"
@@ -81,8 +81,8 @@ class TranscriptReader:
 
 
 def find(layout: Layout, what: str) -> str:
-    """The run that `what` names: its id, or the newest of a feature or role; "" is the run under way, else the newest. Of several
-    the newest with a transcript. Raises UsageFault where there is none."""
+    """The run `what`: an id, or the newest of a feature or role; "" is the open run, else the newest. Prefers runs with a
+    transcript. Raises UsageFault if there is none."""
     if what and State(layout).exists(names.of_run(what, names.CONTEXT)):
         return what
     alive = [one for one in lease.alive(layout) if what in ("", one.feature, one.role)]
@@ -105,13 +105,13 @@ def find(layout: Layout, what: str) -> str:
 
 
 def follow_mission(layout: Layout) -> None:
-    """The run under way, or the newest, and then every next one, until neither run.sh nor a run works on the mission."""
+    """Follow the open run, or the newest, and every next one, until neither run.sh nor a run is alive."""
     alive = [one.run for one in lease.alive(layout)]
     _follow(layout, alive or ([] if mission_lock.looping(layout) else [find(layout, "")]), follow=True, every=True)
 
 
 def _follow(layout: Layout, wanted: list[str], follow: bool, every: bool = False) -> None:
-    """Show these runs until they are over; with `every` also those that begin meanwhile."""
+    """Show these runs to their ends; with `every` also those that start meanwhile."""
     old = set(State(layout).list(names.RUNS)) - set(wanted)
     readers = {run_id: TranscriptReader(layout, run_id) for run_id in wanted}
     above, first = "", True
@@ -134,7 +134,7 @@ def _follow(layout: Layout, wanted: list[str], follow: bool, every: bool = False
 
 
 def _show(reader: TranscriptReader, above: str, explain: bool) -> str:
-    """Show what has come, below the name of the run, or why nothing has; returns the run whose name is the last one shown."""
+    """Show new rows below the name of the run, or why there are none; returns the run whose name was shown last."""
     for row in reader.rows():
         if above != reader.run_id:
             console.print_line(f"== {reader.run_id}")
@@ -155,7 +155,7 @@ def _show_end(layout: Layout, run_id: str, every: bool) -> None:
 
 
 def _echo_row(row: Row | bytes) -> None:
-    if isinstance(row, bytes):  # torn by a crash, or not written by the harness
+    if isinstance(row, bytes):  # torn by a crash, or foreign
         console.print_line(f"      ? not valid: {console.sanitise(row.decode('utf-8', 'replace'))}")
         return
     for text in row.text.rstrip("\n").split("\n"):
@@ -163,7 +163,7 @@ def _echo_row(row: Row | bytes) -> None:
 
 
 def value(layout: Layout, run_id: str) -> dict[str, Any]:
-    """The log of a run as one JSON value."""
+    """The log of a run as a JSON value."""
     reader = TranscriptReader(layout, run_id)
     rows = [row.asdict() for row in reader.rows() if isinstance(row, Record)]
     context = runs.context(layout, run_id)

@@ -1,4 +1,4 @@
-"""`memory` and `identity`: what the mission and its roles remember, and why."""
+"""`memory` and `identity`: the knowledge of the mission and its roles, and its evidence."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ TITLES = {
     "gated": ("gated",),
     "dropped": ("dropped", *(one for one in archive.OLDER[1:] if one not in archive.DISPOSITIONS)),
 }
-WHERE = {"promoted": "in summary.md, too", "graduated": "in an identity, too"}
+WHERE = {"promoted": "also in summary.md", "graduated": "also in an identity"}
 
 
 class _OfLine(click.Command):
-    """A command whose words are a line of a page, which may begin like an option."""
+    """A command whose words are a line of a page, which may start like an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """No option of ours has a blank."""
+        """Protect words with a blank, which no option has."""
         return super().parse_args(ctx, [f" {word}" if word[:1] == "-" and " " in word else word for word in args])
 
 
 @click.group(cls=help.CommandGroups)
 def memory() -> None:
-    """What the mission remembers: show, diff, why, at."""
+    """The memory of the mission: show, diff, why, at."""
 
 
 @memory.command(name="show")
 @click.argument("layer", type=click.Choice(["raw", "summary", "memory", "identity", "all"]), default="all")
 @as_json
 def memory_show(layer: str, as_json: bool) -> None:
-    """The layers of memory: raw, summary, memory, identity, or all."""
+    """Show the layers of memory: raw, summary, memory, identity, or all."""
     _values.echo(_values.memory(here(), layer)) if as_json else _tables.memory(here(), layer)
 
 
@@ -49,7 +49,7 @@ def memory_show(layer: str, as_json: bool) -> None:
 @click.argument("curation", metavar="[RUN]", default="")
 @as_json
 def memory_diff(curation: str, as_json: bool) -> None:
-    """What a curation changed, and why; by default the newest."""
+    """Show what a curation changed, and why; default: the newest."""
     value = curations.diff(here(), curation)
     _values.echo(value) if as_json else _lines(_difference(value))
 
@@ -58,25 +58,25 @@ def memory_diff(curation: str, as_json: bool) -> None:
 @click.argument("line", nargs=-1, required=True)
 @as_json
 def memory_why(line: tuple[str, ...], as_json: bool) -> None:
-    """The notes behind a line of summary.md or MEMORY.md; the words with which it begins are enough."""
+    """Show the notes behind a line of summary.md or MEMORY.md; its first words are enough."""
     value = provenance.why(here(), " ".join(line))
     _values.echo(value) if as_json else _lines(_sources(value))
 
 
 @click.group(cls=help.CommandGroups)
 def identity() -> None:
-    """What roles know across missions: list, why, forget."""
+    """The knowledge of roles across missions: list, why, forget."""
 
 
 @identity.command(name="list")
 @click.argument("role", default="")
 @as_json
 def identity_list(role: str, as_json: bool) -> None:
-    """The lines of a role, or of all, with their missions and counts."""
+    """List the lines of a role, or of all, with their missions and counts."""
     run, rows = identities.given(here())
     if run:
         rows = [row for row in rows if role in ("", row["role"])]
-        told = f"The identities are outside of what run {run} may read; its prompt gave it"
+        told = f"Run {run} cannot read the identities; its prompt has"
         lines = [f"{told}:", *map(_known, rows)] if rows else [f"{told} none of {role or 'them'}."]
         _values.echo(rows) if as_json else _lines(lines)
         return
@@ -86,22 +86,22 @@ def identity_list(role: str, as_json: bool) -> None:
 
 @identity.command(name="why", cls=_OfLine)
 @click.argument("line", nargs=-1, required=True)
-@click.option("--role", default="", help="Where two roles know the same line.")
+@click.option("--role", default="", help="The role, if two have the same line.")
 @as_json
 def identity_why(line: tuple[str, ...], role: str, as_json: bool) -> None:
-    """Where a line came from: its notes in all missions, and the rule."""
+    """Show the origin of a line: its notes in all missions, and the rule."""
     value = identities.why(" ".join(line), role)
     _values.echo(value) if as_json else _lines(_evidence(value))
 
 
 @identity.command(name="forget", cls=_OfLine)
 @click.argument("line", nargs=-1, required=True)
-@click.option("--role", default="", help="Where two roles know the same line.")
+@click.option("--role", default="", help="The role, if two have the same line.")
 @as_json
 def identity_forget(line: tuple[str, ...], role: str, as_json: bool) -> None:
-    """Take a line back for good: it does not come again."""
+    """Remove a line for good; curations do not add it again."""
     value = identities.forget(here(), " ".join(line), role)
-    said = f"{value['role']}.md forgot: {value['text']}. It will not return."
+    said = f"{value['role']}.md: removed for good: {value['text']}"
     _values.echo(value) if as_json else _lines([said])
 
 
@@ -109,7 +109,7 @@ memory.add_command(_snapshots.memory_at)
 GROUPS = (memory, identity)
 
 
-# ---- as people read it
+# ---- text for people
 
 
 def _lines(lines: Any) -> None:
@@ -118,7 +118,7 @@ def _lines(lines: Any) -> None:
 
 
 def _difference(value: dict[str, Any]) -> list[str]:
-    """A curation: its entries by what became of them, then what became of lessons."""
+    """A curation: its entries by disposition, then the changes of lessons."""
     if value["why"]:
         return [value["why"][:1].upper() + value["why"][1:] + "."]
     lines = [f"{value['run']}: {len(value['entries'])} notes"]
@@ -141,14 +141,14 @@ def _row(row: Any) -> str:
 
 
 def _changed(row: dict[str, Any]) -> str:
-    """What became of a lesson; of an older version's line, where an item went."""
+    """The change of a lesson; for a line of an older version, the move of an item."""
     if "moved" in row:
         return f"  moved to {row['to']}: {row['moved']}   ({row['why']})"
     return f"  {row['lesson']:>5}  {row['change']}: {row['text']}   ({row['why']})"
 
 
 def _sources(value: dict[str, Any]) -> list[str]:
-    """A line with the entries behind it, and what became of it."""
+    """A line with the entries behind it, and its changes."""
     where = ", ".join(value["places"]) or "on no page now"
     if value["lesson"] is None:
         return [value["line"], f"  A person wrote it: {where}"]

@@ -1,4 +1,4 @@
-"""The commands that order something of the mission: features, the answer to an escalation, a file that was refused."""
+"""The commands that change the plan: features, answers to checkpoints and escalations, refused files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.state.layout import command
 
 
 def order(verb: str, *words: str) -> None:
-    """Place an order, and print what became of it."""
+    """Place an order, and print its result."""
     mission.check_format(here())
     console.print_line(orders.place(here(), verb, list(words)))
 
@@ -34,7 +34,7 @@ def feature() -> None:
 @feature.command(name="list")
 @as_json
 def feature_list(as_json: bool) -> None:
-    """The features, a line each."""
+    """List the features, one per line."""
     rows = status.status(here())["features"]
     if as_json:
         _values.echo(rows)
@@ -47,7 +47,7 @@ def feature_list(as_json: bool) -> None:
 @click.argument("feature_id")
 @as_json
 def feature_show(feature_id: str, as_json: bool) -> None:
-    """One feature, whole: description, claims with checks, what happened to it."""
+    """Show a feature: description, claims with checks, history."""
     _values.echo(_values.feature(here(), feature_id)) if as_json else _tables.feature(here(), feature_id)
 
 
@@ -65,7 +65,7 @@ def feature_set(feature_id: str, assignment: str) -> None:
 @feature.command(name="retry")
 @click.argument("feature_id")
 def feature_retry(feature_id: str) -> None:
-    """Try a feature again, with all its tries."""
+    """Try a feature again, with all its attempts."""
     order("feature retry", feature_id)
 
 
@@ -73,20 +73,20 @@ def feature_retry(feature_id: str) -> None:
 @click.argument("feature_id")
 @click.option("--reason", default="a person blocked it")
 def feature_block(feature_id: str, reason: str) -> None:
-    """Leave a feature alone until it is retried."""
+    """Block a feature until it is retried."""
     order("feature block", feature_id, reason)
 
 
 @feature.command(name="add")
 @click.argument("title")
-@click.option("--text", default="", help="What else to know: shapes, names, edge cases.")
-@click.option("--claim", "sentence", default="", help="One observable sentence; TITLE unless given.")
-@click.option("--check", "checks", multiple=True, metavar="SHELL", help="Decides by its exit status; may be repeated.")
+@click.option("--text", default="", help="Details: shapes, names, edge cases.")
+@click.option("--claim", "sentence", default="", help="One observable sentence. [TITLE]")
+@click.option("--check", "checks", multiple=True, metavar="SHELL", help="Its exit status decides; may be repeated.")
 @click.option("--guard", is_flag=True, help="The checks may be green before the work.")
-@click.option("--after", multiple=True, metavar="FEATURE", help="A feature that it builds on; may be repeated.")
-@click.option("--priority", type=int, default=1, help="1 comes first.")
+@click.option("--after", multiple=True, metavar="FEATURE", help="A feature that it depends on; may be repeated.")
+@click.option("--priority", type=int, default=1, help="1 is first.")
 def feature_add(title: str, text: str, sentence: str, checks: tuple[str, ...], **more: Any) -> None:
-    """Want one more feature. With checks it is in the plan at once, else a planner plans it."""
+    """Add a feature. With checks it is in the plan immediately, else a planner plans it."""
     mission.check_format(here())
     if not checks:
         order("feature want", title, "\n".join(filter(None, [text, sentence])), steering.who())
@@ -105,44 +105,44 @@ def feature_add(title: str, text: str, sentence: str, checks: tuple[str, ...], *
 
 @click.group(cls=help.CommandGroups)
 def checkpoint() -> None:
-    """Where the mission waits for your decision: list, grant, deny."""
+    """Points at which the mission waits for your decision: list, grant, deny."""
 
 
 @checkpoint.command(name="list")
 @as_json
 def checkpoint_list(as_json: bool) -> None:
-    """What waits, what to read, and the answers so far."""
+    """List the open checkpoints, what to read, and the answers so far."""
     mission.check_format(here())
     waiting, rows = views.gather(here()).asks.all, checkpoints.rows(here())
     answers = [row for row in rows if row.state in checkpoints.ANSWERED]
     if as_json:
         _values.echo({"waiting": [one.asdict() for one in waiting], "answers": [one.asdict() for one in answers]})
         return
-    lines = [checkpoints.shown(one) for one in waiting] or ["No checkpoint waits."]
+    lines = [checkpoints.shown(one) for one in waiting] or ["No checkpoint is open."]
     lines += [f"{row.at}  {row.name} ({row.cause}) {row.state} by {row.by}  {row.text}".rstrip() for row in answers]
     console.print_line(console.sanitise("\n".join(lines)))
 
 
 @checkpoint.command(name="grant")
 @click.argument("name")
-@click.option("--note", default="", help="What the next plan should know; kept with the answer.")
+@click.option("--note", default="", help="A note for the next plan; kept with the answer.")
 def checkpoint_grant(name: str, note: str) -> None:
-    """Let the mission go on behind the checkpoint NAME."""
+    """Let the mission continue after the checkpoint NAME."""
     order("checkpoint grant", name, note, steering.who())
 
 
 @checkpoint.command(name="deny")
 @click.argument("name")
-@click.option("--note", default="", help="Why; the next plan is made with it.")
+@click.option("--note", default="", help="The reason, for the next plan.")
 def checkpoint_deny(name: str, note: str) -> None:
-    """Say no, and why: the planner plans anew, and what it brings is asked again."""
+    """Refuse, with a reason: the planner plans again, and the checkpoint asks again."""
     order("checkpoint deny", name, note, steering.who())
 
 
 @click.group(cls=help.CommandGroups, invoke_without_command=True)
 @click.pass_context
 def escalation(context: click.Context) -> None:
-    """Show what the mission cannot decide, and answer it."""
+    """Show the mission's open question, and answer it."""
     if context.invoked_subcommand is None:
         context.invoke(escalation_show)
 
@@ -150,7 +150,7 @@ def escalation(context: click.Context) -> None:
 @escalation.command(name="show")
 @as_json
 def escalation_show(as_json: bool) -> None:
-    """The open escalation: what is red, and a command for each way on."""
+    """Show the open escalation: what is red, and a command for each solution."""
     mission.check_format(here())
     found = escalations.shown(here(), clock.now()).asdict()
     _values.echo(found) if as_json else _tables.escalation(found)
@@ -159,7 +159,7 @@ def escalation_show(as_json: bool) -> None:
 @escalation.command(name="answer")
 @click.argument("text")
 def escalation_answer(text: str) -> None:
-    """Archive the escalation with your answer, and restart the counts."""
+    """Archive the escalation with your answer, and reset the counts."""
     order("escalation answer", text)
 
 
@@ -167,7 +167,7 @@ def escalation_answer(text: str) -> None:
 @click.argument("run_id", metavar="RUN")
 @click.argument("path")
 def accept(run_id: str, path: str) -> None:
-    """Take a file that was refused in a run after all."""
+    """Accept a file that a run refused."""
     order("accept", run_id, path)
 
 

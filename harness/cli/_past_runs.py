@@ -25,22 +25,20 @@ NOT_FIRED = {"model": "", "swaps": (), "times": 1}
 
 @click.command()
 @click.argument("of", metavar="[RUN|FEATURE|MISSION]", default="")
-@click.option(
-    "--explain", "explains", is_flag=True, help="Its sections: size, source, last change; what a cache can serve."
-)
-@click.option("--all", "whole", is_flag=True, help="Every run, of archived missions too; a line for each that fails.")
-@click.option("--agent", default="", metavar="NAME", help="Fire it again, by this agent, in a throw-away clone.")
-@click.option("--model", default="", metavar="M", help="The agent's model; by default as config.toml has it.")
+@click.option("--explain", "explains", is_flag=True, help="Its sections: size, source, last change, cacheable share.")
+@click.option("--all", "whole", is_flag=True, help="All runs, also of archived missions; a line for each fault.")
+@click.option("--agent", default="", metavar="NAME", help="Send it again to this agent, in a temporary clone.")
+@click.option("--model", default="", metavar="M", help="The agent's model. [that in config.toml]")
 @click.option(
     "--with", "swaps", multiple=True, metavar="ITEM=…", help=f"Swap one item first: {SWAPS}. May be repeated."
 )
-@click.option("--times", type=click.IntRange(1, 100), default=1, help="Fire it so often, and show the spread. [1]")
+@click.option("--times", type=click.IntRange(1, 100), default=1, help="Send it N times, and show the spread. [1]")
 @click.option(
-    "--turn", type=click.IntRange(1), default=None, metavar="N", help="Of the built-in agent: the Nth request instead."
+    "--turn", type=click.IntRange(1), default=None, metavar="N", help="The Nth request of the built-in agent instead."
 )
-@click.option("--task", default="", metavar="ID", help="With --turn: of this subagent of the run.")
-@click.option("--mission", "plays", is_flag=True, help="Play the whole mission again from its records, or MISSION's.")
-@click.option("--config", default="", metavar="FILE", help="With --mission: under this config.toml instead.")
+@click.option("--task", default="", metavar="ID", help="With --turn: the subagent of the run.")
+@click.option("--mission", "plays", is_flag=True, help="Play the mission, or MISSION, back from its records.")
+@click.option("--config", default="", metavar="FILE", help="With --mission: use this config.toml.")
 @as_json
 def replay(
     of: str,
@@ -54,7 +52,7 @@ def replay(
     as_json: bool,
     **fired: Any,
 ) -> int:
-    """Rebuild the prompt of a past run, and compare it byte for byte (65 where it is another); or fire it again."""
+    """Rebuild the prompt of a past run, and compare it byte for byte (exit 65 if it differs); or send it again."""
     if (turn or task) and not (plays or whole or config):
         return _turn(of, turn, task, agent, as_json, **fired)
     fires = bool(agent) or any(fired[name] != default for name, default in NOT_FIRED.items())
@@ -64,7 +62,7 @@ def replay(
         return _fired(of, agent, as_json, alone=not (explains or whole), **fired)
     if plays or config or whole == bool(of) or (whole and explains):
         raise errors.UsageFault(
-            f"Name a run, or use --all: {command('replay RUN [--explain]')}   {command('replay --all')}   "
+            f"Give a run, or use --all: {command('replay RUN [--explain]')}   {command('replay --all')}   "
             f"{command('replay --mission')}"
         )
     if whole:
@@ -74,23 +72,23 @@ def replay(
 
 
 def _turn(of: str, turn: int | None, task: str, agent: str, as_json: bool, **fired: Any) -> int:
-    """`replay RUN [--task ID] --turn N`, and with an agent, the built-in one alone, the request is sent again."""
+    """`replay RUN [--task ID] --turn N`; with the built-in agent, send the request again."""
     if (
         not (of and turn)
         or agent not in ("", LOOP)
         or any(fired[name] != default for name, default in NOT_FIRED.items())
     ):
         raise errors.UsageFault(
-            f"Name a run and a turn: {command(f'replay RUN [--task ID] --turn N [--agent {LOOP}]')}"
+            f"Give a run and a turn: {command(f'replay RUN [--task ID] --turn N [--agent {LOOP}]')}"
         )
     where, run_id = _run_view.named(here(), of)
     return _turn_view.turn(here(), where, run_id, turn, task, sends=bool(agent), as_json=as_json)
 
 
 def _fired(of: str, agent: str, as_json: bool, *, alone: bool, model: str, swaps: tuple[str, ...], times: int) -> int:
-    """`replay RUN --agent NAME`; without an agent `--with` shows what it would change."""
+    """`replay RUN --agent NAME`; without an agent `--with` shows the difference that it makes."""
     if not (of and alone and (agent or (swaps and not model and times == 1))):
-        raise errors.UsageFault(f"Name a run and an agent: {command('replay RUN --agent NAME [--model M]')}")
+        raise errors.UsageFault(f"Give a run and an agent: {command('replay RUN --agent NAME [--model M]')}")
     where, run_id = _run_view.named(here(), of)
     asked = _resend_view.order(here(), where, run_id, agent, model, swaps, times)
     return (_resend_view.fired if agent else _resend_view.previewed)(asked, as_json)
@@ -98,15 +96,15 @@ def _fired(of: str, agent: str, as_json: bool, *, alone: bool, model: str, swaps
 
 @click.command()
 @click.argument("words", nargs=-1)
-@click.option("-e", "regex", is_flag=True, help="WORDS are a regular expression (of Python), on each line.")
-@click.option("--role", default="", metavar="ROLE", help="Of runs and notes of this role; its identity.")
-@click.option("--feature", default="", metavar="FEATURE", help="Of runs and notes of this feature.")
+@click.option("-e", "regex", is_flag=True, help="WORDS are a Python regular expression, matched per line.")
+@click.option("--role", default="", metavar="ROLE", help="Only this role: runs, notes, identity.")
+@click.option("--feature", default="", metavar="FEATURE", help="Only runs and notes of this feature.")
 @click.option("--since", default="", metavar="TIME", help="2026-04-24, 2026-04-24T10:05 in UTC, or 30m, 12h, 3d ago.")
-@click.option("--in", "places", multiple=True, type=click.Choice(PLACES), help="Where; may be repeated. [all]")
-@click.option("-n", "most", type=click.IntRange(1, MAX_HITS), default=20, help="How many hits of each kind.")
+@click.option("--in", "places", multiple=True, type=click.Choice(PLACES), help="The place; may be repeated. [all]")
+@click.option("-n", "most", type=click.IntRange(1, MAX_HITS), default=20, help="Max hits of each kind.")
 @as_json
 def search(words: tuple[str, ...], regex: bool, places: tuple[str, ...], most: int, as_json: bool, **only: str) -> None:
-    """Find WORDS in memory (best first) and in what runs were asked, said and did (newest first)."""
+    """Find WORDS in memory (best first) and in the prompts and transcripts of runs (newest first)."""
     asked = query.query(words, regex)
     wanted = searching.Filter(**{**only, "since": searching.since(only["since"])})
     found = searching.search(here(), asked, places or ("all",), wanted, most)
@@ -115,12 +113,12 @@ def search(words: tuple[str, ...], regex: bool, places: tuple[str, ...], most: i
 
 @click.command()
 @click.option(
-    "--keep-days", "days", type=click.IntRange(0, 36500), default=30, help="Runs that ended later keep all. [30]"
+    "--keep-days", "days", type=click.IntRange(0, 36500), default=30, help="Keep everything of the last DAYS days. [30]"
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be freed.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be freed.")
 @as_json
 def gc(days: int, dry_run: bool, as_json: bool) -> None:
-    """Free the room of old runs: transcripts, output, refused files, spare trees. Every prompt can still be rebuilt."""
+    """Remove large files of old runs: transcripts, output, refused files, unneeded trees. Every prompt can still be rebuilt."""
     _run_view.pruned(pruning.prune(here(), days, dry_run=dry_run), as_json)
 
 
@@ -130,11 +128,11 @@ def gc(days: int, dry_run: bool, as_json: bool) -> None:
 @click.option("--to", "target", default="", metavar="PATH", help="A new folder, or a file .tar, .tar.gz or .tgz.")
 @as_json
 def export(of: str, whole: bool, target: str, as_json: bool) -> None:
-    """Export a run, or all, with the commits: what comes out replays on another machine."""
+    """Export a run, or all, with the commits; the export replays on another machine."""
     if whole == bool(of) or not target:
         one = command("export RUN --to PATH")
         raise errors.UsageFault(
-            f"Name a run, or use --all, and name a target: {one}   {command('export --all --to PATH')}"
+            f"Give a run, or use --all, and give a target: {one}   {command('export --all --to PATH')}"
         )
     if whole:
         _run_view.exported(exporting.every(here(), target), "--all", as_json)

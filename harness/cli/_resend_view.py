@@ -1,4 +1,4 @@
-"""How a prompt that is fired again looks to a person, and as JSON: the difference of the prompts, both sides, the spread."""
+"""Shows a resent prompt as text and as JSON: the diff of the prompts, both sides, the spread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.state.layout import Layout
 def order(
     layout: Layout, where: Layout, run_id: str, agent: str, model: str, words: tuple[str, ...], times: int
 ) -> ResendRequest:
-    """What is asked; raises UsageFault for a swap that is not known."""
+    """The request; raises UsageFault for an unknown swap."""
     swaps = [prompt_swap.asked(word) for word in words]
     return ResendRequest(
         layout=layout, where=where, run=run_id, agent=agent, model=model, swaps=swaps, words=list(words), times=times
@@ -29,17 +29,17 @@ def order(
 
 
 def previewed(asked: ResendRequest, as_json: bool) -> int:
-    """Show what the swaps change in the prompt; nothing is fired."""
+    """Show what the swaps change in the prompt; sends nothing."""
     lines = resend.previewed(asked)
     if as_json:
         _values.echo({"run": asked.run, "prompt_diff": lines})
     else:
-        console.print_line("\n".join([*lines, f"Nothing was fired. To do so: {resend.hint(asked.run)}"]))
+        console.print_line("\n".join([*lines, f"Nothing was sent. To send it: {resend.hint(asked.run)}"]))
     return errors.DONE
 
 
 def fired(asked: ResendRequest, as_json: bool) -> int:
-    """Fire it, and show both sides after each time, then the spread; returns the exit code."""
+    """Send it, and show both sides after each sample, then the spread; returns the exit code."""
     lines = resend.previewed(asked) if asked.swaps else []
     if lines and not as_json:
         console.print_line("\n".join(lines))
@@ -61,7 +61,7 @@ def fired(asked: ResendRequest, as_json: bool) -> int:
         _values.echo(_value(about, lines, sides, shots, made))
     elif asked.times > 1:
         _print_spread(made)
-    _say(as_json, f"kept in {where}; nothing of it counts in the mission, its cost is in `usage` under replays")
+    _say(as_json, f"kept in {where}; it does not count in the mission; its cost is in `usage` under replays")
     return _code(shots)
 
 
@@ -72,10 +72,10 @@ def _say(as_json: bool, line: str) -> None:
 
 def _begun(about: ReplayRecord) -> str:
     same = "the same bytes" if about.mounted and not about.swaps else f"{about.prompt_bytes} bytes"
-    place = "clone and state of then are at the paths that it names"
-    elsewhere = "its Runtime context names the clone: nothing can be mounted here at the paths of then"
+    place = "the clone and the past state are at the paths in the prompt"
+    elsewhere = "its Runtime context names the clone, because the original paths cannot be mounted here"
     times = f", {about.times} times" if about.times > 1 else ""
-    return f"fires the prompt of {about.run} again{times}: {same}; {place if about.mounted else elsewhere}"
+    return f"resends the prompt of {about.run}{times}: {same}; {place if about.mounted else elsewhere}"
 
 
 def _print_sides(value: SideComparison, shot: SampleDetail, number: int) -> None:
@@ -89,9 +89,9 @@ def _print_sides(value: SideComparison, shot: SampleDetail, number: int) -> None
     for line in filter(None, [reason, shot.sample.fault, *shot.sample.notes]):
         console.print_line(f"note  {console.sanitise(line)}")
     if value.then.patch is None:
-        console.print_line("the work of then is no longer in the repository")
+        console.print_line("the original work is no longer in the repository")
     elif not value.work and value.now.patch:
-        console.print_line("the work is the same, line for line")
+        console.print_line("the work is identical")
     for line in value.work or ([] if value.then.patch else value.replies):
         console.print_line(console.sanitise(line))
 
@@ -132,7 +132,7 @@ def _side(side: Side) -> dict[str, Any]:
 
 
 def _code(shots: list[SampleDetail]) -> int:
-    """0 where each time ended well; 69 or 75 where the agent could not answer, else 10."""
+    """0 if all samples ended well; 69 or 75 if the agent could not answer; else 10."""
     ended = [one.sample.outcome for one in shots]
     if set(ended) & set(NEEDS_HELP):
         return errors.UNAVAILABLE

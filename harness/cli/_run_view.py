@@ -1,4 +1,4 @@
-"""How past runs look to a person, and as JSON: prompts rebuilt and explained, and what a search finds."""
+"""Shows past runs as text and as JSON: rebuilt and explained prompts, and search results."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ from harness.state import files, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
-SHOWN_BEFORE, SHOWN_AFTER = 40, 60  # characters around the place where two texts differ
+SHOWN_BEFORE, SHOWN_AFTER = 40, 60  # characters around the first difference of two texts
 
 
 def named(layout: Layout, name: str) -> tuple[Layout, str]:
-    """The mission and the id of the run that `name` is, or of the newest run of the feature; raises UsageFault with those that
-    look like it."""
+    """The mission and the id of the run `name`, or of the newest run of that feature; raises UsageFault with similar ids."""
     run_lookup.require(layout)
     try:
         return run_lookup.find(layout, _values.run_named(layout, name) if "/" not in name else name)
@@ -39,7 +38,7 @@ def named(layout: Layout, name: str) -> tuple[Layout, str]:
 
 
 def compared(where: Layout, run_id: str, as_json: bool) -> int:
-    """Show whether the prompt of a run is what its manifest says; returns the exit code."""
+    """Compare the prompt of a run with its manifest; returns the exit code."""
     made = rebuild.one(where, run_id)
     title, fault = run_lookup.title(where, run_id), "" if made.equal else rebuild.difference(made)
     lines = [] if made.equal else rebuild.diff(made)
@@ -48,14 +47,14 @@ def compared(where: Layout, run_id: str, as_json: bool) -> int:
         _values.echo({"run": title, "equal": made.equal, **size, "fault": fault, "diff": lines})
     elif made.equal:
         words = f"{len(made.data)} bytes from {len(made.rows)} parts"
-        console.print_line(f"{title}: {words}, equal to the prompt that was sent, byte for byte")
+        console.print_line(f"{title}: {words}, equal to the sent prompt, byte for byte")
     else:
         console.print_line("\n".join([f"{title}: {where.folders.relative(where.run(run_id).prompt)} {fault}", *lines]))
     return errors.DONE if made.equal else errors.BROKEN
 
 
 def every(layout: Layout, as_json: bool) -> int:
-    """Show how all prompts come out, a line for each fault; returns the exit code."""
+    """Show the result for all prompts, with a line for each fault; returns the exit code."""
     total = rebuild.every(layout)
     if as_json:
         faults = [{"run": run, "fault": fault} for run, fault in total.faults]
@@ -66,14 +65,14 @@ def every(layout: Layout, as_json: bool) -> int:
             console.print_line(f"{run}: {fault}")
         for run, words in total.forgotten:
             console.print_line(f"{run}: {words}")
-        none = f"; {total.without_prompt} ended before they had one" if total.without_prompt else ""
+        none = f"; {total.without_prompt} ended before they had a prompt" if total.without_prompt else ""
         gone = f"; {len(total.forgotten)} forgotten" if total.forgotten else ""
         console.print_line(f"{total.equal} of {total.runs} runs: the prompt is rebuilt byte for byte{none}{gone}")
     return errors.BROKEN if total.faults else errors.DONE
 
 
 def played(layout: Layout, mission: str, other: str, as_json: bool) -> int:
-    """Play a mission back, and show whether it came out the same, or what differed first; returns the exit code."""
+    """Play a mission back, and show that it is equal, or the first difference; returns the exit code."""
     made = playback.play(layout, mission, _config(other) if other else None)
     if as_json:
         _values.echo({**made.asdict(), "same": made.same})
@@ -83,7 +82,7 @@ def played(layout: Layout, mission: str, other: str, as_json: bool) -> int:
 
 
 def _config(path: str) -> bytes:
-    """The bytes of another config.toml; raises UsageFault where there is none, BrokenFile where it is none."""
+    """The bytes of another config.toml; raises UsageFault if it does not exist, BrokenFile if it is invalid."""
     text = files.read_text(path)
     if text is None:
         raise errors.UsageFault(f"There is no file {path}.")
@@ -94,7 +93,7 @@ def _config(path: str) -> bytes:
 def _played(made: PlaybackResult) -> list[str]:
     unknown = [f"not recorded, so not compared: {line}" for line in made.missing]
     if made.first is None:
-        same = "the same decisions, exits of checks and trees"
+        same = "the same decisions, exit codes of checks and trees"
         return [f"{made.mission}: {made.played} of {made.runs} runs played back: {same}", *unknown]
     title = f"{made.mission}/{made.first.run}" if made.first.run else made.mission
     head = f"{title}: {made.first.what} differs, after {made.played} of {made.runs} runs"
@@ -102,7 +101,7 @@ def _played(made: PlaybackResult) -> list[str]:
 
 
 def _parted(recorded: str, now: str) -> list[str]:
-    """Both texts around the first character that differs, with a mark below it where they begin alike."""
+    """Both texts around the first different character, with a mark below it if they share a prefix."""
     texts = [console.sanitise(text) for text in (recorded, now)]
     at = next(
         (place for place, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), min(map(len, texts))
@@ -115,7 +114,7 @@ def _parted(recorded: str, now: str) -> list[str]:
 
 
 def explained(where: Layout, run_id: str, as_json: bool) -> int:
-    """Show the sections of a prompt as a table, then what a prompt cache can serve of it; returns the exit code."""
+    """Show the sections of a prompt as a table, then its cacheable share; returns the exit code."""
     value = explain.explain(where, run_id)
     if as_json:
         _values.echo(value)
@@ -123,7 +122,7 @@ def explained(where: Layout, run_id: str, as_json: bool) -> int:
     about = " ".join(filter(None, (value.role, value.feature)))
     console.print_line(f"{value.run}: {about}, {value.at}, {value.bytes} bytes, about {value.tokens} tokens")
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("bytes", "tokens", "section", "source", "digest", "as it is since"):
+    for title in ("bytes", "tokens", "section", "source", "digest", "unchanged since"):
         right = title in ("bytes", "tokens")
         table.add_column(
             title, justify="right" if right else "left", overflow="fold" if title == "section" else "ellipsis"
@@ -137,14 +136,14 @@ def explained(where: Layout, run_id: str, as_json: bool) -> int:
 
 def _cacheable(value: Explanation) -> str:
     if not value.previous:
-        return f"cacheable  nothing: it is the first run of the {value.role}"
+        return f"cacheable  nothing: this is the first run of the {value.role}"
     if value.share is None:
-        return f"cacheable  not known: {value.fault}"
-    return f"cacheable  {value.cacheable} bytes, {100 * value.share:.0f} %, are as in {value.previous}, the role's run before"
+        return f"cacheable  unknown: {value.fault}"
+    return f"cacheable  {value.cacheable} bytes, {100 * value.share:.0f} %, are as in {value.previous}, the role's previous run"
 
 
 def prompt(where: Layout, name: str, as_json: bool) -> None:
-    """Show the prompt of a run, rebuilt: on a terminal safe to show, else with its exact bytes."""
+    """Show the rebuilt prompt of a run: sanitised on a terminal, else with its exact bytes."""
     where, run_id = named(where, name)
     text = rebuild.text_of(where, run_id)
     if as_json:
@@ -157,7 +156,7 @@ def prompt(where: Layout, name: str, as_json: bool) -> None:
 
 
 def found(value: SearchResult, most: int, as_json: bool) -> None:
-    """Show hits, a line each: the best of memory, then the newest of runs; and how to go on."""
+    """Show hits, a line each: the best of memory, then the newest of runs; and what to do next."""
     if as_json:
         _values.echo(value)
         return
@@ -168,11 +167,11 @@ def found(value: SearchResult, most: int, as_json: bool) -> None:
     if value.more:
         narrower = "--in, --role, --feature, --since"
         console.print_line(
-            f"There are more hits: use -n {most * 5}, or narrow it ({narrower}). At most 3 hits of a file are shown."
+            f"There are more hits: use -n {most * 5}, or narrow the search ({narrower}). At most 3 hits per file are shown."
         )
     newest = next((hit.run for hit in value.runs), "")
     if newest:
-        console.print_line(f"Look at a run: {command('log')} {newest}   {command('runs show')} {newest}")
+        console.print_line(f"Show a run: {command('log')} {newest}   {command('runs show')} {newest}")
     for fault in value.faults:
         console.print_error(f"not searched: {fault}")
 
@@ -188,15 +187,15 @@ def pruned(value: PruneResult, as_json: bool) -> None:
     for folder in value.trees:
         console.print_line(f"{verb} the tree {folder}")
     if value.replays:
-        console.print_line(f"{verb} what {len(value.replays)} older replays left; what they cost stays")
+        console.print_line(f"{verb} the files of {len(value.replays)} older replays; their costs stay recorded")
 
 
 def exported(value: ExportResult, what: str, as_json: bool) -> None:
-    """Show where it is, and how it is replayed there."""
+    """Show the place of the export, and how to replay it there."""
     if as_json:
         _values.echo(value)
         return
     console.print_line(f"exported {value.runs} runs, {value.bytes / 1e6:.1f} MB, to {value.path}")
-    folder = "the folder that it is unpacked in" if os.path.isfile(value.path) else value.path
+    folder = "the folder where you unpack it" if os.path.isfile(value.path) else value.path
     commits = "git init -q && git fetch repository.bundle 'refs/*:refs/exported/*'"
     console.print_line(f"in {folder}: harness replay {what}; the commits: {commits}")

@@ -1,4 +1,4 @@
-"""`schedule`: the machine starts the mission at set times; and what `doctor unattended` shows."""
+"""`schedule`: the machine starts the mission at set times; and the output of `doctor unattended`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAST_LINES = 40
 
 @click.group(cls=help.CommandGroups)
 def schedule() -> None:
-    """Have the machine start the mission at set times: add, list, remove, run-now, log."""
+    """Let the machine start the mission at set times: add, list, remove, run-now, log."""
 
 
 at_folder = click.option(
@@ -35,16 +35,16 @@ def _where(folder: str | None) -> Layout:
 @click.option("--every", default="", metavar="TIME", help="Such as 30m, 2h or 1d.")
 @click.option("--cron", multiple=True, metavar="FIELDS", help="Times as in a crontab, such as '*/30 22-23,0-6 * * *'.")
 @at_folder
-@click.option("--for", "goes_on", default="", metavar="TIME", help="How long a start goes on, such as 25m.")
-@click.option("--lanes", type=click.IntRange(1, MAX_LANES), help="How many features at once.")
+@click.option("--for", "goes_on", default="", metavar="TIME", help="Time limit of a start, such as 25m.")
+@click.option("--lanes", type=click.IntRange(1, MAX_LANES), help="Number of concurrent features.")
 @click.option(
     "--print", "place", type=click.Choice(["systemd", "launchd", "cron"]), help="Print what to install instead."
 )
 def add(
     every: str, cron: tuple[str, ...], folder: str | None, goes_on: str, lanes: int | None, place: str | None
 ) -> None:
-    """Put the mission into your crontab, once: said again, it replaces what was there (without times: with the
-    same). Other lines are not touched."""
+    """Add the mission to your crontab, or replace its entry (without times: with the same times). Other lines are not
+    touched."""
     where = _where(folder)
     made = schedules.add(where, every, [*cron], goes_on, lanes or 0, place or schedules.CRON, install=place is None)
     lines = recipes.recipe(made, schedules.start_words(where)) if place else report.added(where, made)
@@ -54,7 +54,7 @@ def add(
 @schedule.command(name="list")
 @as_json
 def list_(as_json: bool) -> None:
-    """The schedules in your crontab, of all missions, and this one's."""
+    """List the schedules in your crontab, of all missions."""
     if as_json:
         _values.echo(report.rows(here()))
     else:
@@ -65,42 +65,42 @@ def list_(as_json: bool) -> None:
 @click.argument("schedule_id", metavar="[ID]", default="")
 @at_folder
 def remove(schedule_id: str, folder: str | None) -> None:
-    """Take this mission's schedule, or the one with this ID, out of your crontab. Its log stays."""
+    """Remove this mission's schedule, or the one with this ID, from your crontab. Its log stays."""
     console.print_line("\n".join(report.removed(_where(folder), schedule_id)))
 
 
 @schedule.command(name="run-now")
 @at_folder
 def run_now(folder: str | None) -> int:
-    """Start it now as the machine would, in the same environment, and show what the log gets."""
+    """Start the mission now like the machine, in the same environment, and show the log."""
     return schedules.run_now(_where(folder))
 
 
 @schedule.command(name="log")
 @click.option(
-    "-n", "count", default=LAST_LINES, metavar="LINES", type=click.IntRange(1), help="How many of the last lines."
+    "-n", "count", default=LAST_LINES, metavar="LINES", type=click.IntRange(1), help="The number of last lines."
 )
 @as_json
 def log(count: int, as_json: bool) -> None:
-    """What scheduled starts found, said and left, with local times."""
+    """Show what scheduled starts found, printed and left, with local times."""
     found = ScheduleLog(here()).lines()[-count:]
     if as_json:
         _values.echo(found)
     else:
-        none = f"No scheduled start has written anything yet. See: {command('schedule list')}"
+        none = f"There is no log of scheduled starts yet. See: {command('schedule list')}"
         console.print_line("\n".join(map(shown, found)) or none)
 
 
 @schedule.command(name="start", hidden=True)
 @click.argument("schedule_id", metavar="ID")
-@click.option("--now", is_flag=True, help="A person starts it.")
+@click.option("--now", is_flag=True, help="Started by a person.")
 def start(schedule_id: str, now: bool) -> int:
-    """One scheduled start: what the crontab calls."""
+    """One scheduled start, called by the crontab."""
     return starting.start(here(), schedule_id, by_hand=now)
 
 
 def tonight(as_json: bool) -> int:
-    """Show what would stop the mission tonight; NEEDS_PERSON where anything would."""
+    """Show what would stop the mission tonight; returns NEEDS_PERSON if anything would."""
     found = preflight.examine(here())
     code = _values.findings(found, []) if as_json else _tables.findings(found, [])
     return errors.NEEDS_PERSON if code == errors.NEGATIVE else code

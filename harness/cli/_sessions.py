@@ -18,7 +18,7 @@ from harness.sessions.store import Keys, keys
 from harness.workplace import run_detection
 
 MAX_LISTED = 50
-of_user = click.option("--user", default="", metavar="U", help="Whose; else as `ask` has it.")
+of_user = click.option("--user", default="", metavar="U", help="The user; default as for `ask`.")
 
 
 @click.group(cls=help.CommandGroups)
@@ -27,7 +27,7 @@ def sessions() -> None:
 
 
 def _one(session: str, user: str) -> tuple[FileStore, Keys]:
-    """The session that is meant."""
+    """The requested session."""
     layout = here()
     return places.store(layout), keys(folder.user(layout, user), session)
 
@@ -38,10 +38,10 @@ def _line(text: str) -> str:
 
 
 @sessions.command(name="list")
-@click.option("--user", default="", metavar="U", help="Those of this user alone.")
+@click.option("--user", default="", metavar="U", help="Only those of this user.")
 @as_json
 def sessions_list(user: str, as_json: bool) -> None:
-    """The sessions here, the newest first."""
+    """List the sessions, newest first."""
     store = places.store(here())
     owners = [keys(user, USER).top.partition("/")[0]] if user else index.owners(store)
     found = sorted((one for owner in owners for one in index.of_user(store, owner)), key=lambda one: one.ended)[::-1]
@@ -55,17 +55,17 @@ def sessions_list(user: str, as_json: bool) -> None:
             f" {one.outcome}: {one.words}"
         )
     if not found:
-        console.print_line("There is no session here.")
+        console.print_line("There are no sessions here.")
 
 
 @sessions.command(name="show")
 @click.argument("session", metavar="S")
 @of_user
-@click.option("--turn", type=click.IntRange(min=1), metavar="N", help="This request: its parts, and made again.")
-@click.option("--messages", is_flag=True, help="What was said, all of it.")
+@click.option("--turn", type=click.IntRange(min=1), metavar="N", help="The Nth request: its parts, and rebuilt.")
+@click.option("--messages", is_flag=True, help="All messages.")
 @as_json
 def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_json: bool) -> int:
-    """What a session is, and what came of each of its calls."""
+    """Show a session, and the result of each of its calls."""
     store, of = _one(session, user)
     if turn is not None:
         known, made = again.turn(store, of, turn)
@@ -95,7 +95,7 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
 @of_user
 @as_json
 def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
-    """Messages of all sessions of a user, ranked by how well they fit the words."""
+    """Search the messages of all sessions of a user; best matches first."""
     store, of = _one(USER, user)
     found = recalling.search(store, of, " ".join(words), MAX_LISTED)
     if as_json:
@@ -113,14 +113,14 @@ def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
 @of_user
 @as_json
 def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json: bool) -> None:
-    """End the calls of a session that run or wait now; WORDS are for the agent."""
+    """End the running and waiting calls of a session; WORDS are for the agent."""
     run_detection.refuse(here(), "sessions interrupt")
     store, of = _one(session, user)
     count = interrupts.interrupt(store, of, " ".join(words))
     if as_json:
         _echo({"interrupted": count})
     else:
-        console.print_line(f"{count} interrupted." if count else "Nothing runs or waits there.")
+        console.print_line(f"{count} interrupted." if count else "No call is running or waiting there.")
 
 
 @sessions.command(name="rules")
@@ -130,8 +130,8 @@ def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json:
 @of_user
 @as_json
 def sessions_rules(session: str, verb: str | None, rules: tuple[str, ...], user: str, as_json: bool) -> None:
-    """The rules of a session; `allow`, `deny`, `ask` add to them, `drop` takes some back. A rule is as in tools.json: `execute`,
-    or `execute(git *)`."""
+    """Show the rules of a session; `allow`, `deny`, `ask` add to them, `drop` removes some. A rule is like one in tools.json:
+    `execute`, or `execute(git *)`."""
     run_detection.refuse(here(), "sessions rules")
     store, of = _one(session, user)
     found = ruling.changed(store, of, verb, rules) if verb else ruling.known(store, of)
@@ -142,7 +142,7 @@ def sessions_rules(session: str, verb: str | None, rules: tuple[str, ...], user:
         for rule in found.get(name, []):
             console.print_line(f"{name:<6} {rule}")
     if not any(found.values()):
-        console.print_line("The session has no rules of its own.")
+        console.print_line("The session has no rules.")
 
 
 def _echo(value: Any) -> None:

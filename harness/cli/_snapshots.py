@@ -1,4 +1,4 @@
-"""The commands about what was: `snapshot`, `features at` and `memory at`; and `forget`."""
+"""The commands about past states: `snapshot`, `features at` and `memory at`; and `forget`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MAX_LISTED = 100_000
 
 @click.group(cls=help.CommandGroups)
 def snapshot() -> None:
-    """What the mission was after each run: list, show, diff, restore."""
+    """States of the mission after each run: list, show, diff, restore."""
 
 
 @snapshot.command(name="list")
-@click.option("-n", "most", type=click.IntRange(1, MAX_LISTED), default=20, help="How many, the newest last.")
+@click.option("-n", "most", type=click.IntRange(1, MAX_LISTED), default=20, help="How many snapshots, newest last.")
 @as_json
 def snapshot_list(most: int, as_json: bool) -> int:
-    """The snapshots, a line each."""
+    """List the snapshots, one per line."""
     rows = snapshots.listed(here(), most)
     if as_json:
         _echo(rows)
@@ -34,7 +34,7 @@ def snapshot_list(most: int, as_json: bool) -> int:
         what = f"broken: {row.fault}" if row.fault else f"{row.features:<9} {row.commit[:10]:<10}  {row.what}"
         console.print_line(console.sanitise(f"{row.id:<32} {row.at}  {what}"))
     if not rows and not as_json:
-        console.print_line("There are no snapshots yet: each run that ends makes one.")
+        console.print_line("There are no snapshots yet; each run creates one at its end.")
     return errors.BROKEN if any(row.fault for row in rows) else errors.DONE
 
 
@@ -42,7 +42,7 @@ def snapshot_list(most: int, as_json: bool) -> int:
 @click.argument("snapshot_id", metavar="ID")
 @as_json
 def snapshot_show(snapshot_id: str, as_json: bool) -> None:
-    """One snapshot: its files, its commit, the features of then."""
+    """Show a snapshot: its files, its commit, its features."""
     value = snapshots.value(here(), snapshot_id)
     if as_json:
         _echo(value)
@@ -59,7 +59,7 @@ def snapshot_show(snapshot_id: str, as_json: bool) -> None:
 @click.argument("two", metavar="[B]", default="now")
 @as_json
 def snapshot_diff(one: str, two: str, as_json: bool) -> None:
-    """What became other between two snapshots: spec, features, contract, issues, memory, config. B is `now` unless it is said."""
+    """Show the changes between two snapshots: spec, features, contract, issues, memory, config. B defaults to `now`."""
     lines = snapshots.diff(here(), one, two)
     if as_json:
         _echo({"from": one, "to": two, "diff": lines})
@@ -71,16 +71,16 @@ def snapshot_diff(one: str, two: str, as_json: bool) -> None:
 @click.argument("snapshot_id", metavar="ID")
 @as_json
 def snapshot_restore(snapshot_id: str, as_json: bool) -> None:
-    """Put features, contract, spec, issues and memory back, and the code in a new branch, after a snapshot of now."""
+    """Restore features, contract, spec, issues and memory, and the code in a new branch, after a snapshot of the present."""
     made = restoration.restore(here(), snapshot_id)
     if as_json:
         _echo(made)
         return
     _print(
         [
-            f"The mission is as it was at {made.to}; its branch is {made.branch}, at {made.commit[:12]}.",
+            f"The mission is restored to {made.to}; its branch is {made.branch}, at {made.commit[:12]}.",
             *made.lines,
-            f"What was until now: {command('snapshot restore')} {made.kept}",
+            f"To undo: {command('snapshot restore')} {made.kept}",
         ]
     )
 
@@ -94,7 +94,7 @@ def features() -> None:
 @click.argument("run", metavar="RUN|FEATURE")
 @as_json
 def features_at(run: str, as_json: bool) -> None:
-    """The features as RUN found them, and what was due: that run."""
+    """Show the features at the start of RUN, and the decision: that run."""
     value = snapshots.due(*_run_view.named(here(), run))
     if as_json:
         _echo(value)
@@ -106,7 +106,7 @@ def features_at(run: str, as_json: bool) -> None:
 @click.argument("run", metavar="RUN|FEATURE")
 @as_json
 def memory_at(run: str, as_json: bool) -> None:
-    """What was known when RUN was asked: summary.md and MEMORY.md of then."""
+    """Show the memory at the start of RUN: summary.md and MEMORY.md."""
     value = snapshots.remembered(*_run_view.named(here(), run))
     if as_json:
         _echo(value)
@@ -114,9 +114,7 @@ def memory_at(run: str, as_json: bool) -> None:
     for name in ("summary.md", "MEMORY.md"):
         why = value["unknown"].get(name)
         text = f"(not recorded: {why})" if why else value["files"][name]
-        _print(
-            [f"# {name} at {value['run']}, {value['at']}", "", text.rstrip("\n") if text else "(there was none)", ""]
-        )
+        _print([f"# {name} at {value['run']}, {value['at']}", "", text.rstrip("\n") if text else "(absent)", ""])
 
 
 @click.command()
@@ -124,7 +122,7 @@ def memory_at(run: str, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json
 def forget(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
-    """Remove runs for good: their files, and unreferenced objects. A tombstone stays, and the line of the run log."""
+    """Delete runs for good: their files, and unreferenced objects. A tombstone and the line of the run log stay."""
     if not yes and not sys.stdin.isatty():
         raise errors.UsageFault(f"This cannot be undone. Confirm with: {command('forget')} {' '.join(runs)} --yes")
     if not yes:

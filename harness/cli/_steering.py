@@ -1,4 +1,4 @@
-"""`pause`, `stop`, `resume` and `steer`: what a person says while the mission goes on."""
+"""`pause`, `stop`, `resume` and `steer`: a person's influence on a running mission."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from harness.commands import steering
 @click.command()
 @click.option("--why", default="", help="The reason, kept in the file.")
 def pause(why: str) -> None:
-    """Start no further run until `resume`. What is under way goes on to its end."""
+    """Start no further run until `resume`. Open runs continue to their ends."""
     console.print_line(steering.halt(here(), "pause", why))
 
 
 @click.command()
 @click.option("--why", default="", help="The reason, kept in the file.")
 def stop(why: str) -> None:
-    """Stop the mission, until `resume`. What is under way goes on to its end."""
+    """Stop the mission until `resume`. Open runs continue to their ends."""
     console.print_line(steering.halt(here(), "stop", why))
 
 
 @click.command()
 def resume() -> None:
-    """Take back `pause` and `stop`."""
+    """Undo `pause` and `stop`."""
     console.print_line(steering.resume(here()))
 
 
 @click.command()
 @click.argument("words", nargs=-1)
-@click.option("--once", is_flag=True, help="Only the next prompt has it.")
-@click.option("--list", "listing", is_flag=True, help="What was said, with numbers.")
-@click.option("--remove", "number", type=int, metavar="N", help="Take back what has this number in the list.")
+@click.option("--once", is_flag=True, help="Only for the next prompt.")
+@click.option("--list", "listing", is_flag=True, help="The notes, with numbers.")
+@click.option("--remove", "number", type=int, metavar="N", help="Remove the note with this number.")
 @as_json
 def steer(words: tuple[str, ...], once: bool, listing: bool, number: int | None, as_json: bool) -> None:
-    """Say in WORDS what the next runs must know. Without words, show what was said."""
+    """Add WORDS as a note for the next runs. Without WORDS, show the notes."""
     if number is not None:
         console.print_line(steering.unsay(here(), number))
         return
@@ -56,7 +56,7 @@ def steer(words: tuple[str, ...], once: bool, listing: bool, number: int | None,
 
 
 def _list(rows: list[tuple[str, str]], as_json: bool) -> None:
-    """What was said to the next runs, with the numbers for `--remove`."""
+    """Show the notes to the next runs, with the numbers for `--remove`."""
     if as_json:
         _values.echo([{"number": number, "until": until, "text": text} for number, (until, text) in enumerate(rows, 1)])
         return

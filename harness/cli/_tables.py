@@ -1,4 +1,4 @@
-"""How the commands look to a person: tables and readable text; colour only on a terminal."""
+"""Shows results as tables and readable text; colour only on a terminal."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from harness.state.layout import Layout, command
 
 COLOURS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating": "cyan", "in_progress": "blue"}
 ENDLESS = 10**6  # columns
-IS_RED = r" is red \([^)]*\)"  # the verdict says so
+IS_RED = r" is red \([^)]*\)"  # already in the verdict
 PLAIN_COLUMNS = 80  # of a list with short lines, without a terminal
 STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 
 
 def _console() -> Console:
-    """As wide as the terminal; without one no line is ever broken, so that it can be grepped and pasted."""
+    """As wide as the terminal; without a terminal lines are never wrapped, for grep and copying."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else ENDLESS)
 
 
 def print_table(table: Table) -> None:
-    """A table; without a terminal no line has trailing blanks."""
+    """Print a table; without a terminal lines have no trailing blanks."""
     out = _console()
     with out.capture() as captured:
         out.print(table)
@@ -48,7 +48,7 @@ def print_table(table: Table) -> None:
 
 
 def _line(head: str, text: str, style: str = "") -> None:
-    """A head and its text; on a terminal, further lines of the text are indented below its start."""
+    """Print a head and its text; on a terminal, wrapped lines of the text are indented."""
     row = (Text(head, style=style), _safe(text))
     if not sys.stdout.isatty():
         _console().print(Text.assemble(*row))
@@ -61,7 +61,7 @@ def _line(head: str, text: str, style: str = "") -> None:
 
 
 def _safe(text: str, style: str = "") -> Text:
-    """A cell or a line with text that an agent may have written; it cannot steer the terminal."""
+    """A cell or a line with possibly untrusted text, without control characters."""
     return Text(console.sanitise(text), style=style)
 
 
@@ -71,7 +71,7 @@ def _width() -> int:
 
 
 def status(value: dict[str, Any]) -> None:
-    """The status as a table, then what is due and why."""
+    """Show the status as a table, then the next step and its reason."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("feature", "status", "tries", "proven", "last run", "what"):
         table.add_column(title, overflow="fold" if title == "what" else "ellipsis")
@@ -89,7 +89,7 @@ def status(value: dict[str, Any]) -> None:
 
 
 def _waiting(waits: str, known: set[str]) -> str:
-    """What a blocked feature waits for, as part of a sentence: features by their ids, or what somebody said."""
+    """What a blocked feature waits for, as part of a sentence: features by their ids, or a text."""
     named = waits.partition(": ")[0].split(", ")
     return f"{'waits for' if known.issuperset(named) else 'blocked:'} {' '.join(waits.split())}"
 
@@ -102,7 +102,7 @@ def _below(value: dict[str, Any]) -> list[tuple[str, str]]:
         ("under way", ", ".join(value["under_way"])),
         *value["proof"].items(),
         ("issues", ", ".join(f"{row['id']} {row['severity']}: {row['title']}" for row in value["issues"])),
-        ("notes", f"{value['uncurated']} wait to be curated" if value["uncurated"] else ""),
+        ("notes", f"{value['uncurated']} are not curated yet" if value["uncurated"] else ""),
         ("gated", gated_words(value["gated"])),
         *(("warning", line) for line in value["warnings"]),
         ("runs", f"{totals['runs']} in {totals['seconds']:.0f} s, at most {value['limits']['max_runs']}"),
@@ -124,7 +124,7 @@ def receipt(one: receipts.Receipt) -> receipts.Receipt:
 
 
 def feature(where: Layout, feature_id: str) -> None:
-    """One feature, whole."""
+    """Show a feature completely."""
     one = features.find(overview.features(where), feature_id)
     known = contract.load(where)
     console.print_line(f"{one.id} {one.title}\n{one.status} after {one.attempts} tries, priority {one.priority}")
@@ -136,22 +136,22 @@ def feature(where: Layout, feature_id: str) -> None:
 
 
 def issue_list(where: Layout) -> None:
-    """Issues, a line each, the closed ones too."""
+    """Show all issues, one per line, including closed ones."""
     mission.check_format(where)
     found = issues.load(where)
     for one in found:
         console.print_line(f"{one.id}  {one.state:<7}  {one.severity:<8}  {' '.join(one.title.split())}")
     if not found:
-        console.print_line("No issue is known.")
+        console.print_line("There are no issues.")
 
 
 def escalation(value: dict[str, Any]) -> None:
-    """The open escalation, or that there is none."""
+    """Show the open escalation, or that there is none."""
     console.print_line(value["text"].rstrip("\n") if value["kind"] else f"Nothing is escalated. See: {command('next')}")
 
 
 def memory(where: Layout, layer: str) -> None:
-    """The layers of memory, as they are on disk."""
+    """Show the layers of memory as they are on disk."""
     mission.check_format(where)
     folder = layout.identity_folder()
     paths = {
@@ -165,18 +165,16 @@ def memory(where: Layout, layer: str) -> None:
     for name, found in paths.items():
         for path in found if layer in (name, "all") else []:
             click.echo(click.style(console.sanitise(f"== {where.folders.relative(path)}"), bold=True))
-            if name == "raw" and files.length(
-                path
-            ):  # as long as the mission has it; no line is longer than LONGEST_LINE
+            if name == "raw" and files.length(path):  # streamed, because it can be long
                 for entry in raw.entries(path, 0):
                     console.print_line(entry.line())
                 console.print_line("")
             else:
-                console.print_line(files.read_text(path) or "(nothing yet)\n")
+                console.print_line(files.read_text(path) or "(empty)\n")
 
 
 def run_list(where: Layout, most: int) -> None:
-    """Finished runs, the newest last, and what a person answered in between."""
+    """Show finished runs, newest last, and a person's answers in between."""
     mission.check_format(where)
     found = list(islice(runs.finished(where), most))
     every = sum(1 for _ in json_lines.backwards(where.path(names.RUN_LOG))) if len(found) == most else most
@@ -195,16 +193,16 @@ def run_list(where: Layout, most: int) -> None:
 
 
 def _seconds(seconds: float) -> str:
-    """A duration in at most six characters or so."""
+    """A duration in about six characters."""
     return f"{seconds:.1f} s" if seconds < 1000 else f"{seconds / 3600:.1f} h"
 
 
 def run(where: Layout, name: str) -> None:
-    """One run, by its id or its feature: what it was, what it brought, and where its files are."""
+    """Show a run, by its id or feature: its context, its result, and the folder of its files."""
     run_id = _values.run_named(where, name)
     gone, result = runs.forgotten(where).get(run_id), runs.result(where, run_id)
     if gone:
-        console.print_line(f"{run_id}: {gone.words}. The run log has this of it:")
+        console.print_line(f"{run_id}: {gone.words}. From the run log:")
         _result(result)
         return
     context = runs.context(where, run_id)
@@ -220,7 +218,7 @@ def run(where: Layout, name: str) -> None:
 
 
 def _result(result: runs.RunResult | None) -> None:
-    """The result of a run that has one."""
+    """Show the result of a run, if it has one."""
     rows = _readable(result).items() if result else ()
     lines = [f"{key:<12} {value}" for key, value in rows if value not in ("", None, []) and key not in HIDDEN]
     if lines:
@@ -228,7 +226,7 @@ def _result(result: runs.RunResult | None) -> None:
 
 
 def _readable(result: runs.RunResult) -> dict[str, Any]:
-    """The result as people read it: the usage that is known, and a wait if there is one."""
+    """The result in readable form: the known usage, and a wait, if any."""
     used = {key: value for key, value in (result.usage or {}).items() if value not in ("", None) and key != "raw"}
     waits = clock.stamp(result.until) if result.until else ""
     return {**result.asdict(), "usage": used or None, "until": waits}
@@ -238,7 +236,7 @@ HIDDEN = ("totals", "mark", "seal", "run", "role", "feature")
 
 
 def usage(value: dict[str, Any]) -> None:
-    """What was spent, one table per kind; `?` was not reported, `-` is nothing."""
+    """Show the spending, one table per kind; `?` was not reported, `-` is nothing."""
     if not value["total"]["runs"]:
         console.print_line("Nothing has run yet.")
         return
@@ -262,13 +260,13 @@ def usage(value: dict[str, Any]) -> None:
 
 
 def _legend(shown: set[str], uncounted: int) -> list[str]:
-    """The meaning of the signs that are in the tables."""
-    why = f"{rules.counted(uncounted)}, as their cost was not reported, or not all of it"
+    """The meaning of the signs in the tables."""
+    why = f"{rules.counted(uncounted)}, because their cost was not or only partly reported"
     meant = {
-        ">=": f"is at least: {why}.",
-        "~": "is in part an estimate: a server sent no counts.",
-        "?": f"is not known: {why}." if uncounted and ">=" not in shown else "is not known: it was not reported.",
-        "-": "is nothing: no feature, no agent, or an agent that is free.",
+        ">=": f"at least: {why}.",
+        "~": "partly estimated: a server sent no counts.",
+        "?": f"unknown: {why}." if uncounted and ">=" not in shown else "unknown: not reported.",
+        "-": "none: no feature, no agent, or a free agent.",
     }
     lines = [f"{sign:<2} {words}" for sign, words in meant.items() if sign in shown]
     return ["", *lines] if lines else []
@@ -285,14 +283,14 @@ def _spent(row: dict[str, Any]) -> list[str]:
 
 
 def _short(count: int) -> str:
-    """A count of tokens in at most six characters or so."""
+    """A count of tokens in about six characters."""
     if count < 10_000:
         return str(count)
     return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.2f}M"
 
 
 def findings(found: Iterable[Finding], fixed: list[str]) -> int:
-    """Show what doctor fixed, and its findings as they come, a line each; exit code 10 if one is bad."""
+    """Show doctor's fixes and its findings as they arrive, a line each; returns exit code 10 if one is bad."""
     for line in fixed:
         console.print_line(f"fixed  {line}")
     seen = set()

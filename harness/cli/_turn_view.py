@@ -1,4 +1,4 @@
-"""How one request of the built-in agent looks to a person, and as JSON: its parts, its answer, and what comes of it now."""
+"""Shows one request of the built-in agent as text and as JSON: its parts, its answer, and its repetition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.workplace import run_detection
 
 
 def turn(layout: Layout, where: Layout, run_id: str, number: int, task: str, *, sends: bool, as_json: bool) -> int:
-    """Show a request, and send it again where that is asked; 65 where other bytes come out than were sent."""
+    """Show a request, and resend it if requested; returns 65 if its bytes differ from those sent."""
     if sends:
         run_detection.refuse(layout, "replay --agent")
     known = past.seen(where, run_id, number, task)
@@ -25,7 +25,7 @@ def turn(layout: Layout, where: Layout, run_id: str, number: int, task: str, *, 
 
 
 def shown(known: Seen, made: Again | None, *, as_json: bool) -> int:
-    """Show a request and what comes of it now; 65 where other bytes come out than were sent."""
+    """Show a request and its repetition; returns 65 if its bytes differ from those sent."""
     if as_json:
         _values.echo({**_value(known), "again": made.asdict() if made else None})
     else:
@@ -54,15 +54,15 @@ def _print(known: Seen, made: Again | None) -> None:
     _tables.print_table(table)
     whole = sum(one.bytes for one in known.sections)
     console.print_line(
-        f"the request before it had {known.cacheable} of these {whole} bytes, which a prompt cache can serve"
+        f"{known.cacheable} of these {whole} bytes are equal to the previous request, so a prompt cache can serve them"
     )
     _print_answer("answer", known.answer)
     if made is None:
         console.print_line("not compared: the packages of the built-in agent are not installed here")
         return
-    same = f"equal to what was sent, byte for byte ({known.digest[:10]})"
-    other = f"not what was sent: {made.bytes} bytes ({made.digest[:10]}) by {made.by}; sent by {known.by}"
-    console.print_line(f"made again: {made.bytes} bytes, {same}" if made.equal else f"made again: {other}")
+    same = f"equal to the sent request, byte for byte ({known.digest[:10]})"
+    other = f"differs from the sent request: {made.bytes} bytes ({made.digest[:10]}) by {made.by}; sent by {known.by}"
+    console.print_line(f"rebuilt: {made.bytes} bytes, {same}" if made.equal else f"rebuilt: {other}")
     if made.fault:
         console.print_line(f"now: {made.fault[0]}: {made.fault[1]}")
     if made.answer:
@@ -72,7 +72,7 @@ def _print(known: Seen, made: Again | None) -> None:
 
 def _print_answer(head: str, answer: dict[str, Any] | None) -> None:
     if answer is None:
-        console.print_line(f"{head}: none; the run was cut off before it")
+        console.print_line(f"{head}: none; the run ended before it")
         return
     counts = ", ".join(
         f"{answer['usage'][name]} {name}" for name in ("input", "cache_read", "output") if name in answer["usage"]

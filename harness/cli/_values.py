@@ -1,4 +1,4 @@
-"""What commands show, as JSON: one value on standard output (`--json`). The keys are in docs/contract.md."""
+"""Prints results as JSON: one value on standard output (`--json`). The keys are in docs/contract.md."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.state.state import State
 
 
 def echo(value: object) -> None:
-    """Print a value as JSON, records as objects. What a terminal would obey is escaped, so that it reads back as it was."""
+    """Print a value as JSON, records as objects. Control characters are escaped, so that the value round-trips."""
     text = json.dumps(_plain(value), ensure_ascii=False, indent=1)
     console.print_line("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
 
@@ -35,12 +35,12 @@ def _plain(value: object) -> object:
 
 
 def shown(found: Iterable[Receipt], show: Callable[[Receipt], Receipt], quiet: bool) -> list[Receipt]:
-    """All receipts, each shown as it comes, but where `quiet`."""
+    """Collect all receipts, showing each as it arrives, unless `quiet`."""
     return [one if quiet else show(one) for one in found]
 
 
 def checks(found: list[Receipt], why: str = "") -> int:
-    """Print receipts and whether all is green; `why` there are none. Returns the exit code of `check` and `verify`."""
+    """Print receipts, whether all are green, and `why` there are none; returns the exit code of `check` and `verify`."""
     green = bool(found) and all(one.green for one in found)
     rows = [{"verdict": one.verdict, **one.asdict()} for one in found]
     echo({"green": green, "why": "" if found else why, "receipts": rows})
@@ -48,26 +48,26 @@ def checks(found: list[Receipt], why: str = "") -> int:
 
 
 def findings(found: Iterable[Finding], fixed: list[str]) -> int:
-    """Print what doctor found, and what it fixed before; returns its exit code."""
+    """Print doctor's findings, and its fixes before; returns its exit code."""
     rows = list(found)
     echo({"fixed": fixed, "findings": rows})
     return errors.NEGATIVE if any(one.state == "bad" for one in rows) else errors.DONE
 
 
 def feature(where: Layout, feature_id: str) -> dict[str, Any]:
-    """One feature, with its claims whole."""
+    """A feature with its complete claims."""
     one = features.find(overview.features(where), feature_id)
     return {**one.asdict(), "claims": contract.load(where).of(one.claims)}
 
 
 def issue_list(where: Layout) -> list[Record]:
-    """All issues, the closed ones too."""
+    """All issues, including closed ones."""
     mission.check_format(where)
     return [*issues.load(where)]
 
 
 def memory(where: Layout, layer: str) -> dict[str, Any]:
-    """{layer: its text, null where there is none}; `raw` is a list of entries, `identity` {role: text}."""
+    """{layer: its text, null if absent}; `raw` is a list of entries, `identity` {role: text}."""
     mission.check_format(where)
     folder = layout.identity_folder()
     roles = [name[:-3] for name in files.names(folder) if name.endswith(".md") and name != "README.md"]
@@ -85,7 +85,7 @@ def _first_seq(where: Layout) -> int:
 
 
 def run_list(where: Layout, most: int) -> dict[str, Any]:
-    """Finished runs, the newest last, the number of older ones, and what a person answered in between."""
+    """Finished runs, newest last, the number of older ones, and a person's answers in between."""
     mission.check_format(where)
     found = list(islice(runs.finished(where), most))[::-1]
     every = (State(where).data(names.RUN_LOG) or b"").count(b"\n") if len(found) == most else len(found)
@@ -98,7 +98,7 @@ def run_list(where: Layout, most: int) -> dict[str, Any]:
 
 
 def run_named(where: Layout, name: str) -> str:
-    """The run with this id; for a feature its newest run: the one under way, else the newest finished one."""
+    """The run with this id; for a feature its newest run: the open one, else the newest finished one."""
     if os.path.isdir(where.run(name).folder) or not runs.is_id(name):
         return name
     found = (one.run for one in runs.finished(where) if one.feature == name)
@@ -107,7 +107,7 @@ def run_named(where: Layout, name: str) -> str:
 
 
 def run(where: Layout, name: str) -> dict[str, Any]:
-    """One run, by its id or its feature: how it was opened, how it ended (null: it has not), its receipts, and its folder."""
+    """A run, by its id or feature: its context, its result (null if it has not ended), its receipts, and its folder."""
     run_id = run_named(where, name)
     folder = os.path.relpath(where.run(run_id).folder, where.folders.project)
     if gone := runs.forgotten(where).get(run_id):

@@ -16,18 +16,16 @@ from harness.state.layout import command
 
 @click.group(cls=help.CommandGroups)
 def workspace() -> None:
-    """What agents are given besides their task: show, accept."""
+    """What agents get besides their task: show, accept."""
 
 
 @workspace.command(name="show")
-@click.option(
-    "--role", default="", metavar="R", help="What this role would be given; without it all that any could be."
-)
-@click.option("--user", default=None, metavar="U", help="For this user, instead of the one of config.toml.")
+@click.option("--role", default="", metavar="R", help="What this role gets. [what any role gets]")
+@click.option("--user", default=None, metavar="U", help="The user, instead of that in config.toml.")
 @click.option("--sizes", is_flag=True, help="Without the texts.")
 @as_json
 def workspace_show(role: str, user: str | None, sizes: bool, as_json: bool) -> None:
-    """What an agent would be given, with the size and source of each part, and what waits for you."""
+    """Show what an agent would get, with the size and source of each part, and the changes that wait for you."""
     found = workspaces.show(here(), role, user)
     if as_json:
         _values.echo(found)
@@ -37,7 +35,7 @@ def workspace_show(role: str, user: str | None, sizes: bool, as_json: bool) -> N
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
-    """One line for each thing."""
+    """A line for each item."""
     rows = [
         f"{one['tokens']:>7} tokens {one['bytes']:>8} bytes  {one['source']} ({one['layer']})"
         + (f", of {one['whole_tokens']} tokens" if one["whole_tokens"] > one["tokens"] else "")
@@ -66,8 +64,8 @@ def _texts(found: dict[str, Any]) -> list[str]:
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
 @as_json
 def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
-    """Accept what runs changed of instructions, knowledge, skills, subagents or tools.json: all of it, or these paths. Without a
-    PATH also the servers, the skills with files and the .harness that the repository brings, and what your tools execute."""
+    """Accept runs' changes of instructions, knowledge, skills, subagents or tools.json: all, or these paths. Without a PATH
+    also the repository's servers, skills with files and .harness, and the files that your tools execute."""
     found, brought = workspaces.accept(here(), paths)
     if as_json:
         _values.echo([one.asdict() for one in found])
@@ -77,7 +75,7 @@ def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
     for one in found:
         console.print_line(console.sanitise(f"{one.path} is accepted ({one.what} by {one.run})"))
     if not found and not brought:
-        console.print_line("Nothing waits.")
+        console.print_line("Nothing to accept.")
 
 
 @click.command()
@@ -85,7 +83,7 @@ def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
 @click.argument("path", metavar="[FILE]", default="")
 @as_json
 def skill(name: str, path: str, as_json: bool) -> None:
-    """Read a skill, or another FILE of it; without a NAME the skills there are."""
+    """Show a skill, or another FILE of it; without NAME list the skills."""
     if name:
         text = workspaces.skill(here(), name, path)
         _values.echo({"skill": name, "file": path, "text": text}) if as_json else console.print_line(text.rstrip("\n"))
@@ -97,4 +95,4 @@ def skill(name: str, path: str, as_json: bool) -> None:
     for one in found:
         console.print_line(console.sanitise(f"{one.name}: {one.description}"))
     if not found:
-        console.print_line("There is no skill here.")
+        console.print_line("There are no skills here.")

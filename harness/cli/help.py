@@ -1,4 +1,4 @@
-"""Help: the commands in groups and the roles, the help of a role, and what an unknown word may have meant."""
+"""Help: the grouped commands and the roles, the help of a role, and suggestions for unknown words."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ GROUPS = {
     "Talk": ("ask", "sessions"),
     "Steer": ("pause", "resume", "stop", "steer", "checkpoint", "escalation", "accept"),
     "Unattended": ("schedule",),
-    "Inside a run, and outside": ("note", "issue", "reply", "skill"),
+    "Inside and outside of runs": ("note", "issue", "reply", "skill"),
     "Check": ("check", "verify"),
 }
 HELP = ("-h", "--help")
-as_json = click.option("--json", "as_json", is_flag=True, help="As one JSON value.")
-ARGUMENTS = {  # by what a role may do
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value.")
+ARGUMENTS = {  # by capability of the role
     "plans": ("", "It takes no feature: it plans the whole mission."),
-    "commits": ("[FEATURE]", "FEATURE is one that is todo or failing; without one it takes the next."),
+    "commits": ("[FEATURE]", "FEATURE is todo or failing; default: the next one."),
     "judges": (
         "[FEATURE]",
-        "FEATURE is one whose work is committed; without one, or where all have passed, it judges all.",
+        "FEATURE has committed work; without it, or if all have passed, the role judges all.",
     ),
     "curates": ("", "It takes no feature: it works on the notes of all runs."),
-    "": ("[FEATURE]", "FEATURE is the one that it is about, if any."),
+    "": ("[FEATURE]", "FEATURE is its subject, if any."),
 }
 
 
 class CommandGroups(click.Group):
-    """The commands in groups, and below them the roles. An unknown word gets the nearest known one."""
+    """Shows the commands in groups, followed by the roles. Suggests the nearest known word for an unknown one."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands; at the top in their groups, then the roles."""
+        """Write the commands; at the top level in groups, with the roles."""
         if ctx.parent is not None:
             super().format_commands(ctx, formatter)
             return
@@ -78,13 +78,13 @@ class CommandGroups(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click, but an unknown word that looks like a known one says so."""
+        """Like click's, but suggests a known word for an unknown one."""
         if not ctx.resilient_parsing and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
             raise click.UsageError(f"There is no command '{args[0]}'.{unknown(args[0], self.shown(ctx))}", ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def shown(self, ctx: click.Context) -> dict[str, click.Command]:
-        """The commands that help lists, by name."""
+        """The commands listed in help, by name."""
         found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         return {name: one for name, one in found.items() if one and not one.hidden}
 
@@ -96,7 +96,7 @@ def _cut(text: str, room: int) -> str:
 
 
 def unknown(word: str, known: Iterable[str]) -> str:
-    """` Did you mean 'status'?`, with the known words that look like this one; "" where none does."""
+    """` Did you mean 'status'?`, with similar known words; "" for none."""
     found = difflib.get_close_matches(word, list(known), n=2)
     return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
 
@@ -110,7 +110,7 @@ def no_such_word(where: Layout, word: str, commands: Iterable[str]) -> UsageFaul
 
 
 def summaries(where: Layout) -> list[tuple[str, str]]:
-    """Each role that can run here, with what it does; with its fault where its file is malformed."""
+    """Each role that can run here, with its summary, or its fault if its file is malformed."""
     found = []
     for name in roles.known(where):
         try:
@@ -128,22 +128,20 @@ def of_role(where: Layout, name: str) -> str:
     first = next((text for text in paragraphs if text and not text.startswith("#")), "")
     lines = [f"Usage: {command(name)} {words}".rstrip(), "", f"  {role.summary}", ""]
     lines += [*(f"  {line}" for line in first.split("\n")), ""] if first else []
-    limits = (
-        f"It may take {role.minutes} minutes, {role.idle_minutes} without a sign of life (config.toml: [roles.{name}])."
-    )
-    return "\n".join([*lines, f"  {meaning}", f"  {limits}", f"  Its words: {where.folders.relative(role.path)}"])
+    limits = f"Time limits: {role.minutes} minutes, {role.idle_minutes} idle (config.toml: [roles.{name}])."
+    return "\n".join([*lines, f"  {meaning}", f"  {limits}", f"  Its text: {where.folders.relative(role.path)}"])
 
 
 def overview() -> str:
-    """The header of run.sh, which is its help; "" where it cannot be read."""
+    """The header of run.sh, which is its help; "" if it cannot be read."""
     text = files.read_text(os.path.join(layout.home(), "run.sh")) or ""
     return "\n".join(row[2:] for row in takewhile(lambda row: row[:1] == "#", text.split("\n")[1:]))
 
 
 def version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    """Print the version, and end: of a checkout with its commit."""
+    """Print the version, of a checkout with its commit, and exit."""
     if wanted and not ctx.resilient_parsing:
-        from harness.run import starting  # 60 ms, which every other command would pay
+        from harness.run import starting  # 60 ms, which other commands save
 
         console.print_line(f"harness {starting.version()}")
         ctx.exit()
@@ -153,14 +151,14 @@ def version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
 @click.argument("words", metavar="[COMMAND | ROLE]", nargs=-1)
 @click.pass_context
 def help_(ctx: click.Context, words: tuple[str, ...]) -> int:
-    """The commands and roles, or one of them."""
+    """Show the commands and roles, or the help of one."""
     top = ctx.find_root()
     cli = top.command
-    assert isinstance(cli, CommandGroups), "help is a command of the program alone"
+    assert isinstance(cli, CommandGroups), "help is a top-level command"
     if not words:
         buffer = top.make_formatter()
         cli.format_commands(top, buffer)
-        console.print_line(f"{overview()}\n\n{buffer.getvalue()}\n{command('COMMAND --help')} says more of each.")
+        console.print_line(f"{overview()}\n\n{buffer.getvalue()}\n{command('COMMAND --help')} describes each.")
         return errors.DONE
     if words[0] in roles.known(here()) and cli.get_command(top, words[0]) is None:
         console.print_line(of_role(here(), words[0]))

@@ -1,4 +1,4 @@
-"""The command line by click: a group that loads the module of a command once it is called."""
+"""The click application: a group that loads the module of a command when it is called."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ MODULES = {
     "_workspaces": ("skill", "workspace"),
 }
 PLACES = {name: module for module, names in MODULES.items() for name in names}
-ASKING = {"ask", "completion", "help", "workspace"}  # with a `.harness` that was not accepted
-COMMANDS = tuple(sorted({*PLACES, *QUICK}))  # run.sh has the same
+ASKING = {"ask", "completion", "help", "workspace"}  # work with an unaccepted `.harness`
+COMMANDS = tuple(sorted({*PLACES, *QUICK}))  # also listed in run.sh
 
 
 class Application(help.CommandGroups):
-    """All commands; the module of one is loaded when it is asked for."""
+    """All commands; loads the module of a command on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, loaded or not."""
+        """The names of all commands, loaded or not."""
         return sorted({*PLACES, *self.commands})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command, from its module; None for a word that is none."""
+        """The command, from its module; None for an unknown word."""
         if name in PLACES and name not in self.commands:
             there = vars(import_module(f"harness.cli.{PLACES[name]}")).values()
             self.add_command(next(one for one in there if isinstance(one, click.Command) and one.name == name))
@@ -52,20 +52,20 @@ class Application(help.CommandGroups):
 
 @click.group(cls=Application, context_settings={"help_option_names": list(help.HELP)})
 @click.option(
-    "-C", "folder", metavar="DIR", type=click.Path(file_okay=False), help="As if it was started in DIR; comes first."
+    "-C", "folder", metavar="DIR", type=click.Path(file_okay=False), help="Work as if started in DIR; must be first."
 )
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=help.version, help="The version, and end."
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=help.version, help="Show the version."
 )
 def cli(folder: str) -> None:
-    """Look at a mission, and steer it. run.sh without a command goes on with the mission."""
+    """Inspect and steer a mission. run.sh without a command continues the mission."""
 
 
 def application(words: Sequence[str]) -> int:
-    """Run one command by click; returns the exit code."""
+    """Run a command with click; returns the exit code."""
     handle_signals()
     if COMPLETING in os.environ:
-        from harness.cli import _completion  # only where a shell asks
+        from harness.cli import _completion  # only if a shell asks
 
         _completion.prepare(cli)
     if words and words[0] in PLACES.keys() - ASKING and not {*words} & {*help.HELP}:

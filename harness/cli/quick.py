@@ -1,4 +1,4 @@
-"""The commands that run.sh and agents call all the time: no click, and a parser of a few lines."""
+"""The commands that run.sh and agents call often: without click, with a minimal parser."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from harness.state.layout import Layout, command
 from harness.workplace import lane_turn
 
 MAX_LANES = 32
-LOOP_OPTIONS = ("--once", "--for", "--lanes")  # of run.sh; any other first word that is no command is a role
-COMPLETING = "_HARNESS_COMPLETE"  # the variable that a shell sets when it asks for candidates
+LOOP_OPTIONS = ("--once", "--for", "--lanes")  # of run.sh; any other unknown first word is a role
+COMPLETING = "_HARNESS_COMPLETE"  # the variable that a shell sets to request candidates
 
 
 def here(upwards: bool = True) -> Layout:
-    """The mission's layout: HARNESS_PROJECT, else the working folder, or `upwards` the nearest one above it with a mission."""
+    """The mission's layout: HARNESS_PROJECT, else the working folder, or, `upwards`, the nearest folder with a mission."""
     return Layout(os.environ.get("HARNESS_PROJECT") or (project_of(os.getcwd()) if upwards else os.getcwd()))
 
 
 def check_state(layout: Layout) -> None:
-    """Raises Unavailable where the repository brings a `.harness` that no person has accepted; not inside a run."""
+    """Raise Unavailable if the repository has a `.harness` that no person has accepted; not inside a run."""
     from harness.run import workspace_inputs  # 30 ms
-    from harness.workplace import run_detection  # `note` alone needs it otherwise
+    from harness.workplace import run_detection  # else only `note` needs it
 
     if not run_detection.run_id(layout):
         workspace_inputs.check_state(layout)
 
 
 def project_of(folder: str) -> str:
-    """The folder itself where it has a SPEC.md or `.harness`, else the nearest one above it with a mission, up to the top of the
-    repository or the person's home; the folder itself where there is none."""
+    """The folder itself if it has a SPEC.md or `.harness`, else the nearest one above with a mission, up to the top of the
+    repository or the home folder; the folder itself if there is none."""
     at = folder
     if os.path.exists(at + "/.harness") or os.path.exists(at + "/SPEC.md"):
         return folder
@@ -48,18 +48,18 @@ def project_of(folder: str) -> str:
 
 
 def next_(words: list[str]) -> int:
-    """`next [--leaving WORD]`: what is due, in one line, and the exit code that run.sh ends with. `next --told LINE`: that
-    line as a person reads it. `next --lull SECONDS LINE`: nothing, for so long, or until a run that it waits for has ended; of
-    several lanes, only one that finds something else due then. `next --json`: what is due, and why, as one JSON value."""
+    """`next [--leaving WORD]`: the decision in one line, and the exit code for run.sh. `next --told LINE`: that line for a
+    person. `next --lull SECONDS LINE`: wait so long, or until a run that it waits for has ended; of several lanes, only one
+    that finds a new decision returns then. `next --json`: the decision and its reason, as one JSON value."""
     if words[:1] == ["--lull"] and len(words) == 3 and words[1].isdigit():
         return _lull(here(), int(words[1]), words[2])
     from harness.decision import rules, views  # each quick command loads only what it needs
 
     if words[:1] == ["--told"] and len(words) == 2:
-        from harness.commands import status  # only where a person reads it
+        from harness.commands import status  # only for a person
 
         if words[1].startswith("WAIT 0 ") and os.environ.get("HARNESS_LANE"):
-            return errors.DONE  # the other lanes say what they do
+            return errors.DONE  # the other lanes report
         console.print_line("> " + "\n  ".join(status.readable(here(), words[1], sys.stdout.isatty())))
         return errors.DONE
     layout = here()
@@ -73,8 +73,8 @@ def next_(words: list[str]) -> int:
 
 
 def _lull(layout: Layout, seconds: int, line: str) -> int:
-    """A lane looks again here whenever a run ends, and goes back to wait: a start of its own for each look would take the
-    processor from the lane that has work. Where something is due it ends with the turn, so that the others go on waiting."""
+    """Idle lanes poll in-process, to avoid a Python start per poll. A lane that finds work ends with the turn, so that the
+    others keep waiting."""
     from harness.decision import rules, views  # `note` and `hold` need neither
 
     until = time.monotonic() + seconds
@@ -89,7 +89,7 @@ def _lull(layout: Layout, seconds: int, line: str) -> int:
 
 
 def _say_next(layout: Layout, *, as_json: bool) -> int:
-    """Decide and print. A lane of run.sh has its turn from here until its run has claimed its work."""
+    """Decide and print. A lane of run.sh keeps its turn until its run has claimed its work."""
     from harness.decision import rules, views  # `note` and `hold` need neither
 
     lane_turn.take()
@@ -99,7 +99,7 @@ def _say_next(layout: Layout, *, as_json: bool) -> int:
         lane_turn.release()
     if as_json:
         from harness.cli import _values  # only for --json
-        from harness.commands import status  # only where a person reads it
+        from harness.commands import status  # only for a person
 
         why = {"line": decision.line, "why": status.why(view, decision), "code": decision.code}
         _values.echo({**decision.asdict(), **why})
@@ -127,36 +127,36 @@ def note(words: list[str]) -> int:
 
 def _note_words(words: list[str]) -> tuple[str, str]:
     tag, rest = "-", list(words)
-    while rest and rest[0].startswith("--") and " " not in rest[0]:  # a text may begin with the option of a program
+    while rest and rest[0].startswith("--") and " " not in rest[0]:  # a text may start with a program's option
         name, equals, value = rest.pop(0).partition("=")
         if name == "--":
             break
         if name != "--tag" or (not equals and not rest):
             usage = "harness note [--tag TAG] [--] TEXT, with TAG one of TRICK, DECISION, AVOID, CONTEXT, FAIL, -"
-            raise UsageFault(f"Usage: {usage}; '{name}' is not known, or lacks a value")
+            raise UsageFault(f"Usage: {usage}; '{name}' is unknown, or lacks a value")
         tag = value if equals else rest.pop(0)
     return tag, " ".join(rest)
 
 
 def hold(words: list[str]) -> int:
     """`hold FD [--once | --for TIME | --lanes N …]`: take the loop's lock on a descriptor that run.sh keeps open, and print its
-    options: 1 for one decision else 0, seconds, lanes. For run.sh alone."""
+    options: 1 for one decision else 0, seconds, lanes. Only for run.sh."""
     layout, lane = here(), os.environ.get("HARNESS_LANE", "")
     if not words or not words[0].isdigit():
-        raise UsageFault("'hold' is for run.sh alone.")
+        raise UsageFault("'hold' is only for run.sh.")
     once, seconds, lanes = loop_options(layout, words[1:])
     lock = files.Lock(layout.path(names.LOOP_LOCK) + lane)
     try:
         taken = files.take_descriptor(int(words[0]))
     except OSError:
         raise errors.NeedsPerson(
-            f"{layout.state} cannot be written. Give yourself the right to, or free the disk."
+            f"{layout.state} cannot be written. Fix its permissions, or free disk space."
         ) from None
     if not taken:
         holder = lock.holder()
         now = ", ".join(one.run for one in lease.alive(layout)) or "between runs"
         raise errors.LockBusy(
-            f"run.sh is looping on this mission already: pid {holder.get('pid', '?')}, "
+            f"run.sh is already looping on this mission: pid {holder.get('pid', '?')}, "
             f"since {holder.get('since', '?')}, run {now}. Stop it, or wait for it to end."
         )
     lock.descriptor = int(words[0])
@@ -167,7 +167,7 @@ def hold(words: list[str]) -> int:
 
 
 def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
-    """The options of a looping run.sh: (one decision alone, seconds, lanes); raises UsageFault."""
+    """The options of a looping run.sh: (only one decision, seconds, lanes); raises UsageFault."""
     seconds, lanes, rest = clock.MAX_SECONDS, 0, list(words)
     if rest == ["--once"]:
         return True, seconds, 1
@@ -179,8 +179,8 @@ def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
             lanes = int(value)
         else:
             usage = f"{command()} [--once | --lanes 1-{MAX_LANES} | --for TIME, such as 90s, 25m or 8h]"
-            raise UsageFault(f"'{' '.join(filter(None, (name, value)))}' is not understood. Usage: {usage}")
-    from harness.mission import config  # run.sh asks once a start
+            raise UsageFault(f"'{' '.join(filter(None, (name, value)))}' is invalid. Usage: {usage}")
+    from harness.mission import config  # run.sh calls this once per start
 
     settings = config.load(layout)
     lanes = lanes or settings.lanes

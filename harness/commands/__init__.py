@@ -1,1 +1,1 @@
-"""What people and agents may ask of a mission, as plain values and text."""
+"""Commands of people and agents on a mission; they return plain values and text."""

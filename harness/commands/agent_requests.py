@@ -1,4 +1,4 @@
-"""What agents call inside a run and people outside: issue, reply, check. Inside, the inbox of the run carries them out."""
+"""The commands issue, reply and check. Inside a run they go through the run's inbox; people call them outside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.workplace import confine, inbox, run_detection, workplace
 
 
 def text_of(path: str) -> str:
-    """The text of a file named on the command line; UsageFault if it is absent."""
+    """The text of a file named on the command line; raises UsageFault if it is absent."""
     text = files.read_text(path)
     if text is None:
         raise UsageFault(f"There is no file {path}.")
@@ -27,20 +27,20 @@ def text_of(path: str) -> str:
 
 
 def note(layout: Layout, run_id: str, tag: str, text: str) -> None:
-    """Have the run append a note; raises what it refused."""
+    """Let the run append a note; raises RequestRefused if the run refuses it."""
     list(inbox.ask(layout, run_id, "note", tag, text))
 
 
 def reply(layout: Layout, text: str, run_id: str = "") -> str:
-    """Have the run check a reply, and keep it; raises what it refused. `run_id`: the run, where the caller knows it."""
+    """Let the run check and keep a reply; raises RequestRefused if the run refuses it. `run_id`: the run, if known."""
     run_id = run_id or run_detection.run_id(layout)
     if not run_id:
-        raise UsageFault("'reply' is for the inside of a run.")
+        raise UsageFault("'reply' only works inside a run.")
     return "\n".join(inbox.ask(layout, run_id, "reply", text))
 
 
 def issue(layout: Layout, value: dict[str, str], run_id: str = "") -> str:
-    """Append an issue; raises RequestRefused if it is invalid. `run_id`: the run, where the caller knows it."""
+    """Append an issue; raises RequestRefused if it is invalid. `run_id`: the run, if known."""
     run_id = run_id or run_detection.run_id(layout)
     if run_id:
         return "\n".join(inbox.ask(layout, run_id, "issue", json.dumps(value)))
@@ -52,22 +52,22 @@ def close_issue(layout: Layout, issue_id: str, why: str) -> str:
     run_detection.refuse(layout, "issue close")
     mission.check_format(layout)
     state, changes = State(layout), Changes()
-    with state.lock("state"):  # from looking to writing, as where one is added
+    with state.lock("state"):  # from read to write, as when an issue is added
         journal.finish_journal(layout)
         found = {one.id: one for one in issues.load(layout)}
         if issue_id not in found:
             there = ", ".join(one.id for one in found.values() if one.state != "closed")
-            raise UsageFault(f"There is no issue '{issue_id}'. Not closed yet: {there or 'none'}.")
+            raise UsageFault(f"There is no issue '{issue_id}'. Open issues: {there or 'none'}.")
         if found[issue_id].state == "closed":
-            return f"{issue_id} is closed already."
+            return f"{issue_id} is already closed."
         changes.append(names.ISSUES, issues.state_line(found[issue_id], "closed", "person", why))
         state.commit(changes, locked=True)
     return f"{issue_id} is closed."
 
 
 def check(layout: Layout, name: str, run_id: str = "") -> Iterator[Receipt]:
-    """Run the checks of a feature, a claim, or all, as the validator will, with setup and services; nothing counts. `run_id`: the
-    run, where the caller knows it."""
+    """Run the checks of a feature, a claim, or all, like the validator, with setup and services, without any effect on proofs.
+    `run_id`: the run, if known."""
     run_id = run_id or run_detection.run_id(layout)
     if run_id:
         yield from (Receipt(**json.loads(line)) for line in inbox.ask(layout, run_id, "check", name))
@@ -81,8 +81,8 @@ def check(layout: Layout, name: str, run_id: str = "") -> Iterator[Receipt]:
 
 
 def unchecked(layout: Layout, name: str) -> str:
-    """Why `check` fired nothing: no plan yet, or a person decides."""
+    """Why `check` ran nothing: there is no plan yet, or a person decides the claims."""
     claims = [claim.id for claim in verbs.asked_claims(layout, contract.load(layout), name)]
     if not claims:
-        return f"There is nothing to check yet: no plan has landed. See: {command('status')}"
+        return f"There is nothing to check yet: no plan was accepted. See: {command('status')}"
     return f"There is nothing to run: a person decides {', '.join(claims[:5])} ({command('claim accept')} {claims[0]})"

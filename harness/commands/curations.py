@@ -1,4 +1,4 @@
-"""What a curation did, from the archive: `memory diff`, and what `status` says of gated notes and of pages that people filled."""
+"""The effect of a curation, from the archive: `memory diff`, and the lines of `status` about gated notes and full pages."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MAX_ARCHIVE_LINES = 2000  # lines of the archive that `status` reads
 
 
 def diff(layout: Layout, run_id: str) -> dict[str, Any]:
-    """What a curation changed, by default the newest: `run`, `entries` and `changes` as archived, in order, and the lines that
-    `left` summary.md; `why` where there are none. Raises UsageFault for an unknown run."""
+    """The changes by a curation, by default the newest: `run`, `entries` and `changes` as archived, in order, and the lines that
+    `left` summary.md; `why` if there are none. Raises UsageFault for an unknown run."""
     mission.check_format(layout)
     if run_id:
         runs.context(layout, run_id)
@@ -37,7 +37,7 @@ def diff(layout: Layout, run_id: str) -> dict[str, Any]:
 
 
 def _left(layout: Layout, run_id: str) -> list[str]:
-    """The lines of summary.md as the run found it that it has no more after the run; headings, which count, are none."""
+    """The lines of summary.md at the start of the run that are gone after it, without headings, which contain counts."""
     state, kept = State(layout), State(layout).json(f"{names.SNAPSHOTS}/{run_id}.json")
     if not kept or not state.exists(names.of_run(run_id, names.CONTEXT)):
         return []
@@ -49,7 +49,7 @@ def _left(layout: Layout, run_id: str) -> list[str]:
 def _of_run(
     rows: Iterable[ArchiveEntry | ItemMove | LessonChange], run_id: str
 ) -> Iterator[ArchiveEntry | ItemMove | LessonChange]:
-    """The lines that one run wrote, which stand together; "" is the run of the first."""
+    """The consecutive lines of one run; "" selects the run of the first line."""
     found = False
     for row in rows:
         run_id = run_id or row.run
@@ -61,8 +61,8 @@ def _of_run(
 
 
 def gated(layout: Layout) -> dict[str, Any]:
-    """{run, reasons}: the newest curation, and how many notes it gated, by reason. Reads at most MOST_LOOKED_AT lines; a
-    broken one ends it, and `doctor` names it."""
+    """{run, reasons}: the newest curation, and the number of notes that it gated, by reason. Reads at most MAX_ARCHIVE_LINES
+    lines, up to a broken one, which `doctor` reports."""
     reasons: dict[str, int] = {}
     run_id = ""
     try:
@@ -76,7 +76,7 @@ def gated(layout: Layout) -> dict[str, Any]:
 
 
 def gated_words(found: dict[str, Any]) -> str:
-    """What `gated` found as a person reads it; "" for nothing."""
+    """The result of `gated` as text; "" for nothing."""
     reasons = found["reasons"]
     if not reasons:
         return ""
@@ -87,7 +87,7 @@ def gated_words(found: dict[str, Any]) -> str:
 
 
 def filled(layout: Layout) -> list[str]:
-    """The pages, and the identities, on which what people wrote leaves the curator no room, a line each."""
+    """A line for each page and identity in which people's lines leave the curator no room."""
     return [*_filled_pages(layout), *_filled_identities()]
 
 
@@ -95,15 +95,15 @@ def _filled_identities() -> Iterator[str]:
     try:
         folder = identity_folder()
     except UsageFault:
-        return  # `doctor` says it
+        return  # `doctor` reports it
     for name in files.names(folder):
         text = files.read_text(os.path.join(folder, name)) or "" if name.endswith(".md") else ""
         if text.count("\n") < pages.IDENTITY_LINES or name == "README.md":
-            continue  # most identities: no line is looked at
+            continue  # short, like most identities
         page = pages.parse_page(text, ("",), pages.MISSIONS)
         hand = page.size() - len(page.items(""))
         if hand >= pages.IDENTITY_LINES:
-            yield f"{name} is full of what people wrote ({hand} lines, of {pages.IDENTITY_LINES}): no lesson is added"
+            yield f"{name} is full of lines by people ({hand} lines, of {pages.IDENTITY_LINES}): no lesson is added"
 
 
 def _filled_pages(layout: Layout) -> list[str]:
@@ -122,14 +122,14 @@ def _filled_pages(layout: Layout) -> list[str]:
         size = tokens.estimated("\n".join(hand)) if most[1] else 0
         words += [f"{size} tokens, of {most[1]}"] if most[1] and size >= most[1] else []
         found += [
-            f"{layout.folders.relative(State(layout).path(name))} is full of what people wrote ({one}): no lesson is added"
+            f"{layout.folders.relative(State(layout).path(name))} is full of lines by people ({one}): no lesson is added"
             for one in words[:1]
         ]
     return found
 
 
 def _written(layout: Layout) -> dict[str, dict[str, int]] | None:
-    """{page: its lines that the curator wrote}; None where nothing knows."""
+    """{page: its lines by the curator}; None if unknown."""
     head = (State(layout).data(names.LESSONS) or b"").partition(b"\n")[0]
     try:
         found = json_lines.value(head)["written"]

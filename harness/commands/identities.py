@@ -1,4 +1,4 @@
-"""`identity`: the lines that roles know across missions, where each came from, and taking one back for good."""
+"""`identity`: the lines that roles know across missions, their evidence, and their removal for good."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.workplace import run_detection
 
 
 def listed(role: str) -> list[dict[str, Any]]:
-    """The lines of a role's identity, "" for all roles, in order. A person's line has no missions, and 0 as its count."""
+    """The lines of a role's identity, "" for all roles, in order. A person's line has no missions, and count 0."""
     texts = identity.texts(identity_folder())
     if role and role not in texts:
         raise UsageFault(f"There is no identity of '{role}'. There is: {', '.join(sorted(texts)) or 'none'}.")
@@ -26,8 +26,7 @@ def listed(role: str) -> list[dict[str, Any]]:
 
 
 def given(layout: Layout) -> tuple[str, list[dict[str, Any]]]:
-    """(the run, the lines of the identity that its prompt gave) where this is inside a run that cannot read the identities;
-    ("", []) elsewhere."""
+    """(run, lines of the identity in its prompt) inside a run that cannot read the identities; else ("", [])."""
     run = "" if identity.texts(identity_folder()) else run_detection.run_id(layout)
     if not run:
         return "", []
@@ -54,8 +53,8 @@ def _rows(role: str, content: str) -> list[dict[str, Any]]:
 
 
 def why(asked: str, role: str) -> dict[str, Any]:
-    """A line as `listed`, with the `rule` by which it came, "" for a person's, and its `evidence`. Raises UsageFault where no
-    line, or more than one, is meant."""
+    """A line as in `listed`, with the `rule` that added it, "" for a person's, and its `evidence`. Raises UsageFault if no line
+    or several lines match."""
     row = _find(asked, role)
     if not row["count"]:
         return {**row, "rule": "", "evidence": []}
@@ -66,7 +65,7 @@ def why(asked: str, role: str) -> dict[str, Any]:
 
 
 def _evidence(items: list[PageItem], text: str, known: list[Evidence]) -> list[Evidence]:
-    """The occurrences that say what an item says."""
+    """The occurrences with the meaning of an item."""
     index = growth.ItemIndex(items)
     shown = {tuple_: growth.shown_text(*tuple_) for tuple_ in {(one.tag, one.text) for one in known}}
     mine = {key for key, words in shown.items() if (item := index.find(words)) is not None and item.text == text}
@@ -74,7 +73,7 @@ def _evidence(items: list[PageItem], text: str, known: list[Evidence]) -> list[E
 
 
 def _rule(row: dict[str, Any], found: list[Evidence]) -> str:
-    """The first rule that the evidence meets."""
+    """The first rule that the evidence satisfies."""
     if row["text"].startswith(pages.AVOID_MARK) and len({one.mission for one in found}) > 1:
         return "a failure in two missions"
     voices = {(one.mission, one.feature) for one in found if one.role == row["role"]}
@@ -84,22 +83,22 @@ def _rule(row: dict[str, Any], found: list[Evidence]) -> str:
 
 
 def forget(layout: Layout, asked: str, role: str) -> dict[str, Any]:
-    """Take a line back for good; only a person may. Returns its role and text; raises UsageFault inside a run, for a line of a
-    person, and where no line, or more than one, is meant."""
+    """Remove a line for good; only a person may. Returns its role and text; raises UsageFault inside a run, for a person's line,
+    and if no line or several lines match."""
     run_detection.refuse(layout, "identity forget")
     row = _find(asked, role)
     if not row["count"]:
-        raise UsageFault(f"A person wrote '{row['text']}': take it out of {row['role']}.md by hand.")
+        raise UsageFault(f"A person wrote '{row['text']}': remove it from {row['role']}.md by hand.")
     identity.forget(identity_folder(), row["role"], row["text"])
     return {"role": row["role"], "text": row["text"]}
 
 
 def _find(asked: str, role: str) -> dict[str, Any]:
-    """The line that is meant."""
+    """The matching line."""
     rows = listed(role)
     lines = [MemoryLine(text=plain(row["text"]), place=f"{row['role']}.md") for row in rows]
     found = select(asked, lines)
     mine = [row for row, line in zip(rows, lines, strict=True) if line in found]
     if len({row["role"] for row in mine}) > 1:
-        raise UsageFault(f"{' and '.join(row['role'] for row in mine)} know this line: choose one with --role.")
+        raise UsageFault(f"{' and '.join(row['role'] for row in mine)} have this line: choose one with --role.")
     return mine[0]

@@ -1,4 +1,4 @@
-"""`memory why`: the entries of raw.md behind a line of memory, and how a line is found by its words."""
+"""`memory why`: the entries of raw.md behind a line of memory, and the search for a line by its text."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from harness.state import names, raw
 from harness.state.layout import Layout
 from harness.state.state import State
 
-AGREED = tuple(name for name in Lesson.fields if name != "evidenced")  # what lessons.jsonl has from the archive alone
+AGREED = tuple(name for name in Lesson.fields if name != "evidenced")  # of lessons.jsonl, from the archive alone
 MAX_NAMED_LINES = 3  # lines in a fault
-LIKE = 0.4  # of two texts, as difflib measures it
+LIKE = 0.4  # min similarity of two texts, by difflib
 MAX_LINE_CHARS = 100  # characters of a line in a fault
 MARKS = re.compile(
     r"^-(?: |$)|^\[\d{4}-\d\d-\d\d\] | \((?:missions: )?(?:[\w.-]+(?:, [\w.-]+)* · )?\d+x\)$| \(pinned\)$"
@@ -30,7 +30,7 @@ MARKS = re.compile(
 
 
 class MemoryLine(Record):
-    """A line of memory: its words, where it stands ("" for a wording that is on no page), and its lesson, -1 for a person's."""
+    """A line of memory: its text, its place ("" for a wording on no page), and its lesson, -1 for a person's line."""
 
     text: str
     place: str = ""
@@ -38,12 +38,12 @@ class MemoryLine(Record):
 
     @property
     def key(self) -> tuple[int, str]:
-        """What it says: equal for two lines of one lesson."""
+        """The meaning: equal for two lines of one lesson."""
         return (self.lesson, "") if self.lesson >= 0 else (-1, self.text.casefold())
 
 
 def plain(line: str) -> str:
-    """The words of a line, without date, counts and marks."""
+    """The text of a line without date, counts and marks."""
     text, before = " ".join(line.split()), ""
     while text != before:
         before, text = text, MARKS.sub("", text).strip()
@@ -51,11 +51,11 @@ def plain(line: str) -> str:
 
 
 def select(asked: str, *groups: list[MemoryLine]) -> list[MemoryLine]:
-    """The lines that read as asked, or else begin so, of the first group that has some. Raises UsageFault where they say
-    different things, or where there is none."""
+    """The lines that equal the text, or else start with it, of the first group with any. Raises UsageFault if their meanings
+    differ, or if there is none."""
     wanted = plain(asked).casefold()
     if not wanted:
-        raise UsageFault("Give the line, or how it begins.")
+        raise UsageFault("Give the line, or its beginning.")
     for lines in groups:
         for fits in (str.__eq__, str.startswith):
             found = [one for one in lines if fits(one.text.casefold(), wanted)]
@@ -68,7 +68,7 @@ def select(asked: str, *groups: list[MemoryLine]) -> list[MemoryLine]:
 
 
 def _nearest(wanted: str, lines: list[MemoryLine]) -> list[MemoryLine]:
-    """The lines that look most like the words."""
+    """The most similar lines."""
     there = {one.text.casefold(): one for one in lines}
     return [there[text] for text in difflib.get_close_matches(wanted, list(there), MAX_NAMED_LINES, LIKE)]
 
@@ -83,18 +83,18 @@ def _short(text: str) -> str:
     return text if len(text) <= MAX_LINE_CHARS else text[: MAX_LINE_CHARS - 1] + "…"
 
 
-# ---- what the mission knows
+# ---- lessons
 
 
 def of_mission(layout: Layout) -> Lessons:
-    """The lessons, by lessons.jsonl, or made anew from the archive."""
+    """The lessons from lessons.jsonl, or rebuilt from the archive."""
     curated = pages.curated(layout)
     known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
     return rebuild.lessons(layout.path(names.ARCHIVE), curated) if known is None else known
 
 
 def differs(layout: Layout, curated: CurationProgress) -> str:
-    """How lessons.jsonl differs from what the archive gives, "" where it does not. Raises BrokenFile for a broken archive."""
+    """The difference of lessons.jsonl to the archive, "" for none. Raises BrokenFile for a broken archive."""
     known = lessons.parse(State(layout).data(names.LESSONS), curated.folded, curated.generation)
     if known is None:
         return "does not parse, or belongs to another state of the archive"
@@ -115,8 +115,8 @@ def differs(layout: Layout, curated: CurationProgress) -> str:
 
 
 def why(layout: Layout, asked: str) -> dict[str, Any]:
-    """What is behind a line of summary.md or MEMORY.md, or a lesson that left them: see docs/contract.md for the keys. Raises
-    UsageFault where no line, or more than one, is meant."""
+    """The evidence for a line of summary.md or MEMORY.md, or for a lesson that left them: for the keys see docs/contract.md.
+    Raises UsageFault if no line or several lines match."""
     mission.check_format(layout)
     known = of_mission(layout)
     on_pages, wordings = _on_pages(layout, known), _wordings(known)
@@ -137,7 +137,7 @@ def _wordings(known: Lessons) -> list[MemoryLine]:
 
 
 def _on_pages(layout: Layout, known: Lessons) -> list[MemoryLine]:
-    """The lines of summary.md and MEMORY.md, each with its lesson where the curator wrote it."""
+    """The lines of summary.md and MEMORY.md, with the lessons of the curator's lines."""
     texts = {plain(one.text).casefold(): one.id for one in known.all.values()}
     found = []
     for page, name in (("summary", names.SUMMARY), ("memory", names.MEMORY)):
@@ -151,7 +151,7 @@ def _on_pages(layout: Layout, known: Lessons) -> list[MemoryLine]:
 
 
 def _behind(layout: Layout, lesson: Lesson) -> tuple[list[dict[str, Any]], list[LessonChange]]:
-    """The archived entries of a lesson and of those that were merged into it, and what became of it and by it, in order."""
+    """The archived entries of a lesson and of those merged into it, and the changes of and by it, in order."""
     rows: dict[int, list[ArchiveEntry]] = {}
     changes: list[LessonChange] = []
     for row in archive.forwards(layout.path(names.ARCHIVE)):
@@ -168,7 +168,7 @@ def _behind(layout: Layout, lesson: Lesson) -> tuple[list[dict[str, Any]], list[
 
 
 def _lesson_of(row: ArchiveEntry, lesson: Lesson) -> int:
-    """The lesson of an entry; an older version did not write it down, so its words decide."""
+    """The lesson of an entry; an older version did not record it, so its text decides."""
     if row.disposition in archive.DISPOSITIONS:
         return row.lesson
     return lesson.id if compaction.note_of(raw.parse_line(row.entry, row.seq)) in lesson.texts else -1

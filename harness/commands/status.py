@@ -1,4 +1,4 @@
-"""The status, and the ten lines with which run.sh ends, as plain values and text without colour."""
+"""The status, and the ten lines at the end of run.sh, as plain values and uncoloured text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRETS_SHOWN = 3
 
 
 def status(layout: Layout) -> dict[str, Any]:
-    """The mission at a glance, as plain JSON: see docs/contract.md for the keys."""
+    """The mission at a glance, as plain JSON: for the keys see docs/contract.md."""
     now, made = overview.gather(layout), mission.load(layout)
     view, proven = now.view, now.proofs.proven
     last = _last_outcomes(layout, {feature.id for feature in view.features})
@@ -61,7 +61,7 @@ def status(layout: Layout) -> dict[str, Any]:
 
 
 def _trouble(layout: Layout, newest: list[runs.RunResult]) -> list[str]:
-    """What a person should know of the last run: not confined, not on the branch, or the fault that stopped it."""
+    """Warnings about the last run: not confined, not on the branch, or the fault that stopped it."""
     last = next(iter(newest), None)
     found = [line for line in [_unconfined(newest[:1]), _behind(layout, newest)] if line]
     if last is None or last.outcome not in ("auth", "config"):
@@ -70,13 +70,13 @@ def _trouble(layout: Layout, newest: list[runs.RunResult]) -> list[str]:
 
 
 def _behind(layout: Layout, newest: list[runs.RunResult]) -> str:
-    """Why the branch, or a person's folder, is behind, as the last run found it; "" where it no longer is."""
+    """Why the branch or a person's folder was behind at the last run; "" if it no longer is."""
     found = newest[0].unlanded if newest else ""
     return found if found and (workplace.is_held(layout) or not workplace.landed(layout)) else ""
 
 
 def _secrets(layout: Layout) -> list[str]:
-    """What runs would have committed, or did commit, that is or may be a secret, newest first."""
+    """Secrets, or possible ones, that runs committed or would have committed, newest first."""
     results = (one for one, _ in map(runs.parse, _with(layout, b'"secrets":["')) if one)
     found = [f"{line} (run {one.run})" for one in results for line in one.secrets]
     more = [f"and {len(found) - SECRETS_SHOWN} more of these: {command('runs show')} RUN"]
@@ -84,7 +84,7 @@ def _secrets(layout: Layout) -> list[str]:
 
 
 def _with(layout: Layout, mark: bytes) -> Iterator[bytes]:
-    """The lines of the run log that have this, newest first; the others are not looked at one by one."""
+    """The lines of the run log that contain this, newest first, without a look at the others."""
     data = State(layout).data(names.RUN_LOG) or b""
     at = data.rfind(mark)
     while at >= 0:
@@ -94,7 +94,7 @@ def _with(layout: Layout, mark: bytes) -> Iterator[bytes]:
 
 
 def _unconfined(results: Iterable[runs.RunResult]) -> str:
-    """How many of these runs were not, or not wholly, confined; "" if all were."""
+    """The number of these runs that were not or only partly confined; "" if all were."""
     tiers = [result.confined for result in results]
     weak = [("not confined", tiers.count("")), ("on the second tier of confinement", tiers.count(LANDLOCK))]
     found = ", ".join(f"{count} of {len(tiers)} runs {what}" for what, count in weak if count)
@@ -129,7 +129,7 @@ def _last_outcomes(layout: Layout, wanted: set[str]) -> dict[str, str]:
 
 
 def _waits(feature: Feature) -> str:
-    """What a blocked feature waits for: the features or claims that its newest note names, and its text; "" for any other."""
+    """What a blocked feature waits for: the features or claims in its newest note, and the text; "" for any other."""
     note = overview.waits(feature)
     if note is None:
         return ""
@@ -138,18 +138,18 @@ def _waits(feature: Feature) -> str:
 
 
 REASONS = {
-    "STOPPED": "a person asked to stop; to go on: {resume}",
-    "PAUSED": "a person asked to pause; to go on: {resume}",
+    "STOPPED": "a person asked to stop; to continue: {resume}",
+    "PAUSED": "a person asked to pause; to continue: {resume}",
     "CHECKPOINT": "a person must look: {list}",
-    "TIME": "the time that --for gave it is over; the next start goes on",
-    "DONE": "every feature has passed, and so has a fresh clone",
+    "TIME": "the time limit of --for is reached; the next start continues",
+    "DONE": "all features pass, also in a fresh clone",
 }
 
 
 def why(view: rules.View, decision: rules.Decision) -> str:
-    """Why the decision is due, in a sentence."""
+    """The reason of a decision, in a sentence."""
     if decision.word == "WAIT" and decision.what == "0":
-        return f"all that is due waits {decision.reason}"
+        return f"everything due waits {decision.reason}"
     if decision.word == "WAIT":
         return f"rate limited by the agent's vendor until {clock.stamp(int(decision.what))}"
     if decision.word != "NEXT":
@@ -159,12 +159,12 @@ def why(view: rules.View, decision: rules.Decision) -> str:
     if decision.what == view.roles["curates"]:
         return f"at least {min(view.uncurated, view.curate_after)} notes wait"
     if decision.what == view.roles["judges"]:
-        return "its work is done" if decision.feature else "all features passed; a fresh clone has not been tried"
+        return "its work is done" if decision.feature else "all features passed; a fresh clone is not tested yet"
     return "its turn has come"
 
 
 def _halted(view: rules.View, word: str) -> str:
-    """Why nothing starts, in a sentence: the cap and what to raise, or what a person is asked with the first real fault."""
+    """Why nothing starts, in a sentence: the cap and its setting, or the question to a person with the first real fault."""
     if word == "BUDGET":
         cap = rules.spent(view.limits, view.totals)[:1]
         raising = "raise {} under [limits] in .harness/config.toml"
@@ -178,8 +178,8 @@ def _halted(view: rules.View, word: str) -> str:
 
 
 def readable(layout: Layout, line: str, watched: bool) -> list[str]:
-    """A decision's line as a person reads it: for a WAIT the local time, the duration, the whole reason, and what ends it.
-    `watched`: a person sits at a terminal, and may stop it."""
+    """The line of a decision for a person: for a WAIT the local time, the duration, the whole reason, and how to end it.
+    `watched`: a person at a terminal may stop it."""
     if line.startswith("WAIT 0 "):
         return [f"WAIT {line[7:]}: under way"]
     last = next(runs.finished(layout), None)
@@ -187,7 +187,7 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
         return [line]
     now = clock.now()
     when = f"until {clock.local(last.until, now)} (in {clock.duration(last.until - now)})"
-    stop = " Ctrl-C is safe: the next start goes on from here." if watched else ""
+    stop = " Ctrl-C is safe: the next start continues from here." if watched else ""
     return [
         f"WAIT {when} {faults.first(last.reason)}".rstrip(),
         f"Another agent for the {last.role} in {layout.shown(names.CONFIG)} ends the wait.{stop}",
@@ -196,7 +196,7 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
 
 def _proof_lines(proofs: Proofs) -> list[tuple[str, str]]:
     """(word, claims): proven, guarded, unproven, flaky, weakened, changed, signs of reward hacking, manual, each with the
-    command that shows more, those that a person accepted, and where the contract differs from its log."""
+    command for details, those accepted by a person, and the differences of the contract to its log."""
     known, log, found = proofs.contract, proofs.log, proofs.statuses
     dropped = sorted(contract_log.weakened(log) - {claim.id for claim in known.claims})
     moved = [*_marked(found, "changed"), *sorted(contract_log.changed(log) - {claim.id for claim in known.claims})]
@@ -230,13 +230,13 @@ def _named(claims: list[str], words: str) -> str:
 
 
 def last_words(layout: Layout, word: str) -> Iterator[str]:
-    """The lines with which run.sh ends, then a warning for each hook that fails to get this decision."""
+    """The last lines of run.sh, then a warning for each hook that does not receive this decision."""
     yield from ending(layout, word)
     yield from (console.sanitise(f"warning   {line}") for line in hooks.at_ending(layout, word))
 
 
 def ending(layout: Layout, word: str) -> list[str]:
-    """At most ten lines: what is proven, what is not, commits, cost, the branch to merge, the next command."""
+    """At most ten lines: proven and unproven claims, commits, cost, the branch to merge, the next command."""
     now, made = overview.gather(layout), mission.load(layout)
     found, totals = now.features, now.view.totals
     head = workplace.position(layout).head
@@ -265,7 +265,7 @@ def ending(layout: Layout, word: str) -> list[str]:
 
 
 def _squeezed(lines: list[str], most: int) -> list[str]:
-    """At most that many lines: what is too much shares the last one."""
+    """At most `most` lines: the last one joins the excess."""
     if len(lines) <= most:
         return lines
     return [*lines[: most - 1], " · ".join(" ".join(line.split()) for line in lines[most - 1 :])]
@@ -294,7 +294,7 @@ def _merge(layout: Layout, branch: str) -> list[str]:
 
 
 def _target(layout: Layout, branch: str) -> str:
-    """Another branch to merge into: the default one where it exists, else the first that no mission made; "" for none."""
+    """Another branch to merge into: the default one if it exists, else the first that is not a mission's; "" for none."""
     there = [ref.removeprefix(BRANCHES) for ref in refs.positions(layout.folders.top, BRANCHES)]
     named = repository.default_branch(layout.folders.top) or ""
     own = ("", branch, branch + HELD)

@@ -1,4 +1,4 @@
-"""What a person says while a mission goes on: pause, stop, go on, and words for the next runs."""
+"""A person's influence on a running mission: pause, stop, resume, and notes to the next runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HALTS = {"pause": (names.PAUSE, "Paused"), "stop": (names.STOP, "Stopped")}
 
 
 def halt(layout: Layout, verb: str, why: str) -> str:
-    """Write PAUSE or STOP, with who, when and why; returns what happens next."""
+    """Write PAUSE or STOP, with user, time and reason; returns what happens next."""
     run_detection.refuse(layout, verb)
     mission.check_format(layout)
     name, word = HALTS[verb]
@@ -26,7 +26,7 @@ def halt(layout: Layout, verb: str, why: str) -> str:
     if not there:
         State(layout).put(name, words.encode())
     said = f"{word} already ({_first_line(layout, name)})." if there else f"{word}."
-    return f"{said} {_next(layout)}. To go on: {command('resume')}"
+    return f"{said} {_next(layout)}. To continue: {command('resume')}"
 
 
 def resume(layout: Layout) -> str:
@@ -37,7 +37,7 @@ def resume(layout: Layout) -> str:
     for name, _ in there:
         State(layout).remove(name)
     loop = mission_lock.looping(layout)
-    then = "run.sh goes on with the mission" if loop else f"Start it: {command()}"
+    then = "run.sh continues the mission" if loop else f"Start it: {command()}"
     if not there:
         return f"The mission is neither paused nor stopped. {then}."
     ended = "; ".join(f"{name} ({words})" if words else name for name, words in there)
@@ -45,36 +45,34 @@ def resume(layout: Layout) -> str:
 
 
 def steer(layout: Layout, words: str, *, once: bool = False) -> str:
-    """Add a paragraph to STEER.md, or with `once` words for one prompt; returns who reads it, and when."""
+    """Add a paragraph to STEER.md, or with `once` a note for one prompt; returns its readers and its duration."""
     run_detection.refuse(layout, "steer")
     mission.check_format(layout)
     if not words.strip():
-        raise UsageFault(
-            f"Give the words that the next runs must know, such as: {command('steer')} 'use the standard library only'"
-        )
+        raise UsageFault(f"Give a note for the next runs, such as: {command('steer')} 'use the standard library only'")
     readers = ", ".join(_readers(layout))
     if once:
         person_notes.add(layout, words.strip(), who(), clock.stamp(clock.now()))
-        return f"Noted. Only the next run of one of {readers} reads it."
+        return f"Noted. Only the next run of {readers} reads it."
     with State(layout).lock("state"):
         old = steering(layout)
         above = old.rstrip("\n") + "\n" if old.strip() else ""
-        one = "\n  ".join(words.strip().split("\n"))  # indented, so that it stays one for `unsay`
+        one = "\n  ".join(words.strip().split("\n"))  # indented, so that it stays one paragraph for `unsay`
         State(layout).put(names.STEER, f"{above}{one}\n".encode())
     place = layout.shown(names.STEER)
-    return f"Added to {place}. Every next run of {readers} reads it, until you take it back: {command('steer --list')}"
+    return f"Added to {place}. Every next run of {readers} reads it, until you remove it: {command('steer --list')}"
 
 
 def listed(layout: Layout) -> list[tuple[str, str]]:
-    """What was said, as (until when it is read, text), in the order of the numbers of `unsay`: the paragraphs of STEER.md, then
-    the words for one prompt."""
+    """The notes as (duration, text), in the order of the numbers of `unsay`: the paragraphs of STEER.md, then the notes for one
+    prompt."""
     mission.check_format(layout)
     lasting = [("until removed", text) for text in _paragraphs(steering(layout))]
     return lasting + [("once", one.text) for one in person_notes.waiting(layout)]
 
 
 def unsay(layout: Layout, number: int) -> str:
-    """Take back what has this number in `listed`; returns what it was."""
+    """Remove the note with this number in `listed`; returns its text."""
     run_detection.refuse(layout, "steer")
     mission.check_format(layout)
     with State(layout).lock("state"):
@@ -84,14 +82,14 @@ def unsay(layout: Layout, number: int) -> str:
         if number > len(lasting):
             one = single[number - len(lasting) - 1]
             person_notes.remove(layout, one, who(), clock.stamp(clock.now()))
-            return f"Taken back: {one.text}"
+            return f"Removed: {one.text}"
         gone = lasting.pop(number - 1)
         State(layout).put(names.STEER, "".join(f"{text}\n" for text in lasting).encode())
-    return f"Taken back: {gone}"
+    return f"Removed: {gone}"
 
 
 def _paragraphs(text: str) -> list[str]:
-    """The lines of STEER.md that `steer` wrote, or a person: each is one; what is indented below a line belongs to it."""
+    """The paragraphs of STEER.md: each unindented line, with the indented lines below it."""
     found: list[str] = []
     for line in text.split("\n"):
         if line.startswith((" ", "\t")) and found:
@@ -102,36 +100,32 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def steering(layout: Layout) -> str:
-    """What a person says to the next runs; "" where nothing."""
+    """The person's notes to the next runs; "" for none."""
     mission.check_format(layout)
     return State(layout).text(names.STEER) or ""
 
 
 def _next(layout: Layout) -> str:
-    """What happens to what is under way."""
+    """What happens to open runs."""
     alive = [one.run for one in lease.alive(layout)]
     if alive:
-        some = f"The runs under way ({', '.join(alive)}) go on to their ends"
-        one = f"The run under way ({alive[0]}) goes on to its end"
+        some = f"The runs under way ({', '.join(alive)}) continue to their ends"
+        one = f"The run under way ({alive[0]}) continues to its end"
         return f"{some if alive[1:] else one}, then nothing starts"
-    return (
-        "run.sh ends before its next run"
-        if mission_lock.looping(layout)
-        else "Nothing is under way, and nothing starts"
-    )
+    return "run.sh ends before its next run" if mission_lock.looping(layout) else "No run is under way, and none starts"
 
 
 def _first_line(layout: Layout, name: str) -> str:
-    return (State(layout).data(name) or b"").decode("utf-8", "replace").strip().split("\n")[0]  # also what is no text
+    return (State(layout).data(name) or b"").decode("utf-8", "replace").strip().split("\n")[0]  # not always text
 
 
 def _readers(layout: Layout) -> list[str]:
-    """The roles whose prompts show it."""
+    """The roles whose prompts show the notes."""
     return [name for name in roles.known(layout) if "steer" in roles.load(layout, name).reads]
 
 
 def who() -> str:
-    """The name of the person who gives the command."""
+    """The name of the current user."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in some containers

@@ -19,7 +19,7 @@ from harness.state import files, names
 from harness.state.layout import Layout, command, repository_of
 from harness.workplace import confine
 
-LOCAL = "this folder's own git has what no clone has, so also try --at HEAD: "
+LOCAL = "this repository has local settings that no clone has, so also try --at HEAD: "
 
 
 def find_contract(path: str, folder: str) -> str:
@@ -28,13 +28,13 @@ def find_contract(path: str, folder: str) -> str:
     for candidate in paths:
         if os.path.isfile(candidate):
             return candidate
-    raise UsageFault(f"There is no contract at {' or '.join(paths)}. Name one: {command('verify')} CONTRACT --in DIR")
+    raise UsageFault(f"There is no contract at {' or '.join(paths)}. Give one: {command('verify')} CONTRACT --in DIR")
 
 
 def verify(contract_path: str, folder: str, at: str) -> Iterator[Receipt]:
-    """Setup, services and every check in `folder` as it is, or in a fresh clone of its repository at commit `at`.
+    """Run setup, services and every check in `folder` as it is, or in a fresh clone of its repository at commit `at`.
 
-    In both cases with a fresh HOME, and without the folders that only a mission's machine has: the project of the
+    In both cases with a fresh HOME, and without the folders that exist only on a mission's machine: the project of the
     contract or clone, and trees of missions. Raises RequestRefused if setup is red, UsageFault if the folder or the
     commit does not exist.
     """
@@ -91,7 +91,7 @@ def _require_commit(folder: str, at: str) -> None:
 
 
 def _fired(known: Contract, place: CheckEnvironment) -> Iterator[Receipt]:
-    place = tampering.watched(place, known) if place.source else place  # else a person's own folder
+    place = tampering.watched(place, known) if place.source else place  # else it is a person's folder
     fault = check_runs.setup_fault(known, place)
     if fault:
         raise RequestRefused(fault)

@@ -17,13 +17,13 @@ from harness.proof.index import CheckHistory, ClaimStatus, Proofs
 from harness.state.layout import Layout, command
 
 RUNS_SHOWN = 8
-MAX_CHECK_LINES = 8  # of a check, behind its first
+MAX_CHECK_LINES = 8  # of a check, after its first line
 LAST_LINES = 8  # of a red output
-WIDTH, CONTINUED = 90, " " * 11  # of these lines; before those that go on
+WIDTH, CONTINUED = 90, " " * 11  # of these lines; indent of continuation lines
 
 
 def explain(layout: Layout, name: str) -> list[str]:
-    """One screen about a feature, a claim, the setup or a service; UsageFault if there is none."""
+    """One screen about a feature, a claim, the setup or a service; raises UsageFault for an unknown name."""
     known, queue = index.proofs(layout), views.queue(layout)
     if blocks := _block(known.log, queue, name):
         return [blocks[-1].block, *blocks[-1].new_block.rstrip("\n").split("\n"), *map(_entry, blocks)]
@@ -35,7 +35,7 @@ def explain(layout: Layout, name: str) -> list[str]:
 
 
 def _block(log: list[ContractChange], queue: list[Feature], name: str) -> list[ContractChange]:
-    """What the log has about the setup or service of this name; [] for a feature or claim, which go first."""
+    """The log entries of the setup or service of this name; [] for a feature or claim, which take precedence."""
     found = [entry for entry in log if entry.block and name in (entry.block, entry.claim or entry.block)]
     return [] if any(name in (one.id, *one.claims) for one in queue) else found
 
@@ -54,7 +54,7 @@ def _found(
 
 
 def claims(layout: Layout) -> list[dict[str, Any]]:
-    """Return every claim with its text, checks, features and proof, as plain values: see docs/contract.md for the keys."""
+    """Every claim with its text, checks, features and proof, as plain values: for the keys see docs/contract.md."""
     known, queue = index.proofs(layout), views.queue(layout)
     by_person = contract_log.set_by_person(known.log)
     return [
@@ -69,7 +69,7 @@ def claims(layout: Layout) -> list[dict[str, Any]]:
 
 
 def value(layout: Layout, name: str) -> dict[str, Any]:
-    """The same as plain values: see docs/contract.md for the keys."""
+    """The same as plain values: for the keys see docs/contract.md."""
     known, queue = index.proofs(layout), views.queue(layout)
     if blocks := _block(known.log, queue, name):
         return {"name": blocks[-1].block, "block": blocks[-1].new_block, "log": blocks}
@@ -107,7 +107,7 @@ def _entry(entry: ContractChange) -> str:
 
 
 def _command(check: Check, number: str, claim: Claim) -> list[str]:
-    """A check with its number: whole, or its first lines and the first behind them that no other check of the claim has."""
+    """A check with its number: whole, or its first lines and the first further line that no other check of the claim has."""
     head, *rest = _folded(check)
     lines = [
         f"  {'guard' if check.guard else 'check'}{number}  {head}",
@@ -122,13 +122,13 @@ def _command(check: Check, number: str, claim: Claim) -> list[str]:
 
 
 def _folded(check: Check) -> list[str]:
-    """The lines of a check, a long one in pieces."""
+    """The lines of a check; long ones are split."""
     lines = check.run.strip("\n").split("\n")
     return [line[at : at + WIDTH] for line in lines for at in range(0, max(len(line), 1), WIDTH)]
 
 
 def _red_output(layout: Layout, claim: Claim, check: Check, history: CheckHistory) -> list[str]:
-    """What was wrong when the check was last red, and the end of its output."""
+    """The fault of the check's last red receipt, and the end of its output."""
     found = receipts.of_run(layout, history.red[0]) if history.red else []
     for one in reversed(found):
         if (one.claim, one.command) == (claim.id, check.run) and not one.green:

@@ -1,4 +1,4 @@
-"""The workspace for people (what agents would be given, what waits, accepting it), and a skill for whoever asks."""
+"""The workspace for people (its content for agents, pending changes, their acceptance), and the skills."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from harness.workspace.acceptance import WaitingChange
 from harness.workspace.grants import Grants
 from harness.workspace.snapshot import WorkspaceSnapshot
 
-TALKER = "default"  # the user of a conversation where none is named
+TALKER = "default"  # the user of a conversation by default
 
 
 def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
-    """What an agent of a role would be given now, as plain JSON; without a role all that any could be given. Where there is no
-    mission yet, what is on disk counts."""
+    """The workspace that an agent of a role would get now, as plain JSON; without a role, that of all roles. Before a mission
+    exists, the files on disk count."""
     if there := mission.exists(layout):
         mission.check_format(layout)
     settings = _settings(layout, user)
@@ -58,7 +58,7 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
 
 
 def _settings(layout: Layout, user: str | None) -> Config:
-    """The configuration, for another user where one is named."""
+    """The configuration, optionally for another user."""
     settings = config.load(layout)
     return settings if user is None else settings.replace(user=user)
 
@@ -68,7 +68,7 @@ def _row(one: Any, *keys: str) -> dict[str, Any]:
 
 
 def _tools(found: WorkspaceSnapshot | None) -> dict[str, Any] | None:
-    """What tools.json says, without the texts of servers, which may hold secrets."""
+    """The content of tools.json without the text of servers, which may contain secrets."""
     if found is None or found.tools is None:
         return None
     servers = [{"name": one.name, "transport": one.transport} for one in found.tools.servers]
@@ -76,7 +76,7 @@ def _tools(found: WorkspaceSnapshot | None) -> dict[str, Any] | None:
 
 
 def brought(layout: Layout) -> list[Grants]:
-    """What the workspace brings and no person has accepted, by the files that count now; also where there is no mission."""
+    """The grants in the workspace that no person has accepted, by the present files; also without a mission."""
     commit, settings = of_run.commit_of(layout), config.load(layout)
     users = dict.fromkeys((places.user_of(settings), TALKER))
     found = [snapshot.gather(layout, commit, settings, (), user=user).grants for user in users]
@@ -84,9 +84,9 @@ def brought(layout: Layout) -> list[Grants]:
 
 
 def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[WaitingChange], list[str]]:
-    """A person accepts what runs changed of the workspace: all, or these paths; and without paths what the repository brings, and
-    what holds their folder. (The changes, a line for each other thing.) Raises UsageFault inside a run, BrokenFile, with nothing
-    accepted, where a file would be malformed, and NeedsPerson where only the folder cannot follow."""
+    """Accept runs' changes of the workspace: all, or these paths; without paths also the repository's grants, and the reasons
+    that hold the person's folder. Returns (changes, a line for each other item). Raises UsageFault inside a run, BrokenFile,
+    with nothing accepted, if a file would be malformed, and NeedsPerson if only the folder cannot follow."""
     run_detection.refuse(layout, "workspace accept")
     own, rows = grants.of_state(layout), list[str]()
     if paths:
@@ -106,13 +106,13 @@ def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[WaitingChange], l
 
 
 def _let_go(layout: Layout) -> list[str]:
-    """A person's folder follows the mission's branch again; raises NeedsPerson where it cannot."""
+    """Let a person's folder follow the mission's branch again; raises NeedsPerson if it cannot."""
     with mission_lock.take(layout):
         workplace.use(layout)
         said = workplace.let_go(layout)
     if workplace.is_held(layout):
         raise NeedsPerson(said)
-    return [said or f"what your tools execute: {layout.folders.top} is at {mission.load(layout).branch} again"]
+    return [said or f"files that your tools execute: {layout.folders.top} follows {mission.load(layout).branch} again"]
 
 
 def _accept_changes(layout: Layout, paths: Sequence[str]) -> list[WaitingChange]:
@@ -135,13 +135,13 @@ def _person(layout: Layout) -> str:
 
 
 def skill_list(layout: Layout) -> list[skills.Skill]:
-    """The skills of this run, or, outside one, of every run from now on."""
+    """The skills of this run, or, outside a run, of every next run."""
     found = _given(layout)
     return found.skills if found else []
 
 
 def skill(layout: Layout, name: str, path: str) -> str:
-    """The body of a skill, or another file of it, for an agent or a person."""
+    """The body of a skill, or another of its files, for an agent or a person."""
     found = _given(layout)
     if found is None:
         raise UsageFault(f"There is no skill here. A skill is a folder with a {places.SKILL}: see docs/workspace.md.")

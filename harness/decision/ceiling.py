@@ -24,5 +24,5 @@ def words(limits: Caps, costly: Sequence[str], hidden: Sequence[str]) -> str:
     if not hidden:
         return f"cost: {cap}; {tokens}{ends}"
     tables = " and ".join(f"[prices.{name}]" for name in hidden)
-    tell = "tells" if len(hidden) == 1 else "tell"
+    tell = "reports" if len(hidden) == 1 else "report"
     return f"cost: {cap}, once config.toml has {tables}: {', '.join(hidden)} {tell} no cost; {tokens}{ends}"

@@ -1,1 +1,1 @@
-"""Past prompts fired again, past missions played again, and what is let go: nothing of it reaches the mission."""
+"""Replays past prompts and past missions in isolation, and removes or restores what runs left."""

@@ -1,5 +1,5 @@
-"""What of a mission must come out the same when it is played back, and the first thing that did not. Times and the ids of
-commits are left aside: what names a commit is compared with the id of the same commit in the copy."""
+"""Compares a played-back mission with its records, up to the first difference. Ignores times and commit ids: a recorded
+commit is mapped to its counterpart in the copy."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workplace import workplace
 
-SHOWN_DIGITS = 12  # digits of a tree
+SHOWN_DIGITS = 12  # digits shown of a tree
 TEXTS = (names.CONTRACT, names.SPEC, names.SUMMARY, names.MEMORY)
-UNRECORDED = ("STOPPED", "PAUSED", "CHECKPOINT")  # files of a person, of which nothing is recorded
+UNRECORDED = ("STOPPED", "PAUSED", "CHECKPOINT")  # due because of files that a person creates; not recorded
 
 
 class Difference(Record):
-    """The first thing that came out otherwise, and the run; "" where the mission as a whole did."""
+    """The first difference, and its run; "" if it concerns the whole mission."""
 
     run: str
     what: str
@@ -36,7 +36,7 @@ class Difference(Record):
 
 
 def at_open(past: RecordedRun, replica: Replica) -> Difference | None:
-    """The tree that the run found; from here on its commit is known by its id in the copy."""
+    """Compare the tree at the start of the run; maps its recorded commit to that of the copy."""
     context = past.context
     assert context is not None
     here = runs.context(replica.layout, past.run)
@@ -47,7 +47,7 @@ def at_open(past: RecordedRun, replica: Replica) -> Difference | None:
 
 
 def after_run(records: Records, past: RecordedRun, replica: Replica) -> Difference | None:
-    """Everything that a run decided and left. A difference in a run whose files were changed later says so."""
+    """Compare the decisions and results of a run. A difference mentions if the files of the run were changed later."""
     found = next(_each(records, past, replica), None)
     changed = past.result.seal not in ("", runs.seal(records.where.run(past.run)))
     if found and changed:
@@ -58,7 +58,7 @@ def after_run(records: Records, past: RecordedRun, replica: Replica) -> Differen
 
 
 def _each(records: Records, past: RecordedRun, replica: Replica) -> Iterator[Difference]:
-    """The differences, causes first."""
+    """The differences, causes before effects."""
     try:
         here = runs.result(replica.layout, past.run)
     except HarnessError as fault:
@@ -99,7 +99,7 @@ def _tree_here(replica: Replica, commit: str) -> str:
 
 
 def _exits(where: Layout, here: Layout, run: str) -> Iterator[tuple[str, str, str]]:
-    """The exits of each check in turn, and the checks that only one of them ran."""
+    """Compare the exit codes of each check, and which checks ran."""
     known, now = (_fired(receipts.of_run(layout, run)) for layout in (where, here))
     for key in dict.fromkeys([*known, *now]):
         claim, phase, command = key
@@ -119,7 +119,7 @@ def _exit(code: int | None) -> str:
 
 
 def _files(records: Records, past: RecordedRun, replica: Replica) -> Iterator[Difference]:
-    """Queue, contract, accepted spec and memory as they were once the run had settled."""
+    """Compare queue, contract, accepted spec and memory after the run had settled."""
     here, _ = left_by(State(replica.layout), past.run)
     if not past.after:
         replica.missing.append(f"{past.run}: its snapshot; queue and memory after it are not compared")
@@ -150,14 +150,14 @@ def _texts(run: str, name: str, old: bytes, new: bytes, replica: Replica) -> Ite
 
 
 def _overlapping(records: Records, past: RecordedRun) -> set[str]:
-    """The features of runs that were open when this one settled: whether they were in progress by then is not recorded, since a
-    run claims its feature first and says so a moment later."""
+    """The features of runs that were open when this one settled: a run claims its feature before it records the status, so the
+    recorded status may be either."""
     at = next(number for number, one in enumerate(records.runs) if one.run == past.run)
     return {one.result.feature for one in records.runs[at + 1 :] if one.behind <= at}
 
 
 def _queue(run: str, old: bytes, new: bytes, open_ones: set[str]) -> Iterator[Difference]:
-    """The status and the tries of each feature, without the status of those that are worked on."""
+    """Compare status and attempts of each feature; ignores the status of `open_ones`."""
     known, now = (
         {one.id: _standing(one.replace(status="open") if one.id in open_ones else one) for one in rows}
         for rows in (features.parse(data, names.FEATURES) for data in (old, new))
@@ -174,14 +174,14 @@ def _standing(feature: features.Feature) -> str:
 
 
 def due_at_end(records: Records) -> Decision | None:
-    """What is due in the mission as it is now; None for an archived one, and while a run is not settled."""
+    """The present decision of the mission; None for an archived mission, or while a run is unsettled."""
     if records.where is not records.layout or records.unsettled():
         return None
     return rules.decide(views.gather(records.layout), records.runs[-1].result.ended)
 
 
 def at_end(records: Records, replica: Replica, due: Decision | None) -> Difference | None:
-    """The final tree, the state as it is now, and what is `due`."""
+    """Compare the final tree, the present state, and the decision `due`."""
     return next(_last(records, replica, due), None)
 
 
@@ -193,7 +193,7 @@ def _last(records: Records, replica: Replica, due: Decision | None) -> Iterator[
     replica.missing += [f"{run}: how it ended; it is not settled" for run in unsettled]
     for name in (names.FEATURES, *TEXTS):
         old, new = (State(layout).data(name) or b"" for layout in (records.where, replica.layout))
-        if name == names.FEATURES and unsettled:  # which are in progress since
+        if name == names.FEATURES and unsettled:  # their status may have changed since
             yield from _queue("", old, new, set(unsettled.values()))
         else:
             yield from _texts("", name, old, new, replica)

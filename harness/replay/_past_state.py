@@ -1,8 +1,8 @@
-"""The state of a mission as it was: before a run, and at a snapshot, from digests, lengths and objects.
+"""The past state of a mission, before a run or at a snapshot, from digests, lengths and objects.
 
-A managed file is the object of its digest. An append-only file is the beginning of what it is now, or, before a restore cut it,
-of the copy that the snapshot of that moment has. raw.md is that, too, until a curation cuts it; then its lines are those of the
-archive, where some are masked. What no record has is named, and never taken for absent.
+A managed file is the object of its digest. An append-only file is a prefix of the present file, or of its copy in the snapshot
+that a restore made before it truncated the file. So is raw.md until a curation truncates it; later its lines come from the
+archive, where some are masked. Unrecorded files are reported, and never count as absent.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from harness.state import json_lines, names, objects
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
-MASKED = "its lines are those of the archive, where some were masked"
-CUT = "it was cut since, and the format of then does not say where it began"
-SHORTER = "the file is shorter now than it was then"
+MASKED = "its lines come from the archive, where some are masked"
+CUT = "it was truncated since, and its old format does not record where it began"
+SHORTER = "the file is now shorter than it was"
 EVERY = (*names.MANAGED, *names.APPEND_ONLY, names.RAW)
 PUT_BACK = (names.SPEC, names.FEATURES, names.CONTRACT, names.SUMMARY, names.MEMORY, names.CURATED, names.LESSONS)
 CUT_BACK = (
@@ -31,12 +31,12 @@ CUT_BACK = (
     names.ISSUES,
     names.ARCHIVE,
     names.RAW,
-)  # by a restore, which keeps a copy; others only grow
+)  # a restore truncates these and keeps a copy; the others only grow
 
 
 class RestoreRow(Record):
-    """A line of restores.jsonl: the snapshot `to` which the state went back, the snapshot `kept` of what it was until then, the
-    new branch with its commit, and the length of the run log, in bytes, at that moment."""
+    """A line of restores.jsonl: the restored snapshot `to`, the snapshot `kept` of the state before, the new branch with its
+    commit, and the length of the run log, in bytes, at that moment."""
 
     at: str
     by: str
@@ -48,9 +48,9 @@ class RestoreRow(Record):
 
 
 class PastState(Record):
-    """The state at a moment: {name below .harness: its bytes} of managed and append-only files and of raw.md, without those that
-    were absent. `unknown`: {name: why no record has its bytes}; `inexact`: {name: in what its bytes are others}; `commit`: the
-    position of the mission."""
+    """The state at a moment: {name below .harness: bytes} of managed files, append-only files and raw.md, without absent ones.
+    `unknown`: {name: why its bytes are not recorded}; `inexact`: {name: how its bytes differ}; `commit`: the position of the
+    mission."""
 
     at: str
     commit: str
@@ -59,9 +59,9 @@ class PastState(Record):
     inexact: dict[str, str]
 
     def known(self, name: str) -> bytes | None:
-        """The bytes of a name, None where it was absent; raises BrokenFile where they are not recorded."""
+        """The bytes of a file, None if it was absent; raises BrokenFile if they are not recorded."""
         if name in self.unknown:
-            raise BrokenFile(name, f"how it was then is not recorded: {self.unknown[name]}", remedy=_look())
+            raise BrokenFile(name, f"its past content is not recorded: {self.unknown[name]}", remedy=_look())
         return self.files.get(name)
 
 
@@ -70,8 +70,8 @@ def _look() -> str:
 
 
 def at(layout: Layout, run_id: str, only: Iterable[str] = EVERY) -> PastState:
-    """The state, or `only` these files of it, as the run found it when it opened; the feature of a worker is not in progress yet.
-    Raises UsageFault where there is no such run, BrokenFile where its context.json is broken."""
+    """The state, or `only` these files, at the start of a run; the feature of a worker is not yet in progress.
+    Raises UsageFault if the run does not exist, BrokenFile if its context.json is broken."""
     context = runs.context(layout, run_id)
     marks = {name: (str(row[0]), int(row[1])) for name, row in context.live.items()}
     log = marks.get(names.RUN_LOG, ("", 0))[1]
@@ -80,8 +80,8 @@ def at(layout: Layout, run_id: str, only: Iterable[str] = EVERY) -> PastState:
 
 
 class StateRecord:
-    """What a record says of a moment: (digest, "" of an append-only file; length) of each file; of raw.md the length, the
-    generation (before format 2: the digest), and how many entries there had been (-1: not recorded)."""
+    """The recorded state at a moment: (digest, "" for an append-only file; length) of each file; for raw.md the length, the
+    generation (before format 2: the digest), and the number of entries so far (-1: not recorded)."""
 
     def __init__(
         self, at: str, commit: str, marks: Mapping[str, tuple[str, int]], raw: Sequence[Any], entries: int = -1
@@ -91,26 +91,26 @@ class StateRecord:
 
 
 class StateSource:
-    """Where the bytes of then come from: the objects, and append-only files with raw.md as they are now, or, before a restore,
-    as the snapshot of that moment has them."""
+    """The source of past bytes: objects, and append-only files and raw.md as they are now, or, for a time before a restore, as
+    its snapshot has them."""
 
     def __init__(self, layout: Layout, era: RestoreRow | None) -> None:
         self.layout, self.state = layout, State(layout)
         self.cut = _whole(layout, era.kept) if era else None
 
     def part(self, name: str, length: int | None = None) -> bytes:
-        """The first bytes of a file, or all; empty where it is absent."""
+        """The first `length` bytes of a file, or all; empty if it is absent."""
         if self.cut is not None and name in (*PUT_BACK, *CUT_BACK):
             return objects.get(self.layout, self.cut[name])[:length] if name in self.cut else b""
         return self.state.part(name, 0, self.state.length(name) if length is None else length)
 
     def curated(self) -> pages.CurationProgress:
-        """How far the curator had come at the end of that time."""
+        """The curation progress at the end of this period."""
         return pages.parse_curated(self.part(names.CURATED) or None)
 
 
 def resolve(source: StateSource, wanted: StateRecord, only: Iterable[str] = EVERY) -> PastState:
-    """The bytes behind a record."""
+    """The files of a recorded state."""
     then = PastState(at=wanted.at, commit=wanted.commit, files={}, unknown={}, inexact={})
     for name in only:
         try:
@@ -124,7 +124,7 @@ def resolve(source: StateSource, wanted: StateRecord, only: Iterable[str] = EVER
 
 
 def _data(source: StateSource, wanted: StateRecord, name: str) -> bytes | None:
-    """A managed file by its digest, or the beginning of an append-only one."""
+    """A managed file by its digest, or the prefix of an append-only one."""
     if name not in wanted.marks:
         return None
     digest, length = wanted.marks[name]
@@ -138,7 +138,7 @@ def _data(source: StateSource, wanted: StateRecord, name: str) -> bytes | None:
 
 
 def _raw(source: StateSource, wanted: StateRecord, inexact: dict[str, str]) -> bytes | None:
-    """raw.md of that length and generation; None where there was none."""
+    """raw.md of that length and generation; None if it was absent."""
     length, mark = wanted.raw
     if not length:
         return None
@@ -157,14 +157,14 @@ def _raw(source: StateSource, wanted: StateRecord, inexact: dict[str, str]) -> b
 
 
 def _was_there(wanted: StateRecord, seq: int, line: bytes) -> bool:
-    """Whether an entry was there: by the number of entries, else by its time."""
+    """Whether an entry existed: by the number of entries, else by its time."""
     if wanted.entries >= 0:
         return seq < wanted.entries
     return line[1:21].decode("utf-8", "replace") <= wanted.at
 
 
 def _up_to(lines: Iterable[tuple[int, bytes]], length: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that begin before that many bytes."""
+    """The lines that start before this many bytes."""
     for seq, line in lines:
         if length <= 0:
             return
@@ -173,7 +173,7 @@ def _up_to(lines: Iterable[tuple[int, bytes]], length: int) -> Iterator[tuple[in
 
 
 def lines(source: StateSource, first: int = 0) -> Iterator[tuple[int, bytes]]:
-    """The lines of raw.md from an entry on, each with its number: those of the archive, then those that wait."""
+    """The numbered lines of raw.md from an entry on: those of the archive, then the uncurated ones."""
     seq = 0
     for number, line in json_lines.whole(source.part(names.ARCHIVE)):
         try:
@@ -189,7 +189,7 @@ def lines(source: StateSource, first: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 def restores(layout: Layout) -> list[RestoreRow]:
-    """The restores of the mission, oldest first; raises BrokenFile with the line that is none."""
+    """The restores of the mission, oldest first; raises BrokenFile with the line number of an invalid line."""
     data, path = State(layout).data(names.RESTORES), State(layout).path(names.RESTORES)
 
     def make(row: Any) -> RestoreRow:
@@ -199,11 +199,11 @@ def restores(layout: Layout) -> list[RestoreRow]:
 
 
 def _whole(layout: Layout, snapshot: str) -> dict[str, str]:
-    """{file: object} of the snapshot that was made before a restore."""
+    """{file: object} of the snapshot made before a restore."""
     name = f"{names.SNAPSHOTS}/{snapshot}.json"
     found = State(layout).json(name)
     rows = {**found.get("live", {}), **found.get("saved", {})} if isinstance(found, dict) else {}
     if not rows or not all(isinstance(one, str) for one in rows.values()):
-        fault = "the file is missing" if found is None else "not a snapshot that was made before a restore"
+        fault = "the file is missing" if found is None else "not a snapshot made before a restore"
         raise BrokenFile(State(layout).path(name), fault, remedy=_look())
     return rows

@@ -1,7 +1,7 @@
-"""What the records of a mission have for playing it back: its runs in order, what each agent did, what people did in between.
+"""The records needed to play a mission back: its runs in order, the agents' actions, and people's actions between runs.
 
-A run opened behind as many lines of the run log as its context says, and settled where its own line is; so runs that were open
-at once are told apart from those that followed each other.
+The context of a run gives the length of the run log when the run opened, and its line in the log gives when it settled. So
+concurrent runs differ from consecutive ones.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from harness.state.layout import Layout, command
 from harness.state.state import State
 from harness.workplace.recovery import unsettled_runs
 
-UNKNOWN = "unknown"  # the role of a run that died and left nothing
-PATCH = "working-folder.patch"  # in refused/ of a run: what it changed and was put back
-FLAKY = "A check of "  # the beginning of the title of an issue that a validator's settle reports by itself
+UNKNOWN = "unknown"  # the role of a run that died without a record
+PATCH = "working-folder.patch"  # in refused/ of a run: its reverted changes
+FLAKY = "A check of "  # prefix of the titles of issues that the validator's settle step reports
 KILLED = "killed"
 PERSON = "person"
 RESTORE = "restore"
 
 
 class RecordedRun(Record):
-    """A finished run as recorded. `behind`: how many lines the run log had when it opened; `before` and `after`: lengths and
-    digests of the state's files when it opened, and once it had settled; `head`: the commit in its snapshot, "" without one."""
+    """A finished run as recorded. `behind`: the lines in the run log when it opened; `before` and `after`: lengths and digests of
+    the state's files when it opened and after it settled; `head`: the commit in its snapshot, "" without one."""
 
     result: RunResult
     context: RunContext | None
@@ -52,13 +52,13 @@ class RecordedRun(Record):
 
     @property
     def died(self) -> bool:
-        """Whether it was settled as a dead run; one that a signal or a cap ended closed itself."""
+        """Whether it was settled as a dead run; a run ended by a signal or a cap closes itself."""
         return self.result.outcome == KILLED and self.result.reason == recover.DIED
 
 
 class PersonAction(Record):
-    """What a person did: `verb` and its texts, and when. `name` and `end`: the file that has it, and the length of that file
-    with it; "" and 0 where only the time tells the order. `era`: how many restores had been before."""
+    """An action of a person: `verb`, its texts and its time. `name` and `end`: the file that records it, and the length of that
+    file after it; "" and 0 if only the time gives the order. `era`: the number of earlier restores."""
 
     at: int
     verb: str
@@ -69,7 +69,7 @@ class PersonAction(Record):
 
 
 class Records:
-    """The records of the mission `where`, which may be an archived one; its commits are in the repository of `layout`."""
+    """The records of the mission `where`, possibly an archived one; its commits are in the repository of `layout`."""
 
     def __init__(self, layout: Layout, where: Layout) -> None:
         self.layout, self.where, self.state = layout, where, State(where)
@@ -77,7 +77,7 @@ class Records:
         self.runs = self._runs()
 
     def _runs(self) -> list[RecordedRun]:
-        """The finished runs, in the order of the run log; raises BrokenFile for a line that does not parse."""
+        """The finished runs, in the order of the run log; raises BrokenFile if a line does not parse."""
         found: list[RecordedRun] = []
         ends: list[int] = []
         data, offset = self.state.data(names.RUN_LOG) or b"", 0
@@ -100,12 +100,12 @@ class Records:
         return RecordedRun(result=result, context=context, behind=behind, before=before, after=after, head=head)
 
     def unsettled(self) -> dict[str, str]:
-        """{run: its feature} of the runs that are open, or died and are not settled."""
+        """{run: its feature} of the open runs, and of dead ones that are not settled."""
         found = dict.fromkeys([*runs.open_runs(self.where), *unsettled_runs.unsettled(self.where)], "")
         known = [run for run in found if self.state.exists(names.of_run(run, names.CONTEXT))]
         return found | {run: runs.context(self.where, run).feature for run in known}
 
-    # what a run did
+    # actions of a run
 
     def recording(self, past: RecordedRun) -> dict[str, Any]:
         """The recording of the run, for the agent `recorded`."""
@@ -125,14 +125,14 @@ class Records:
         }
 
     def _said(self, past: RecordedRun) -> list[str]:
-        """The messages before the last one, where one of them was the reply; a transcript may have been let go."""
+        """The messages before the last one that may contain the reply; the transcript may have been pruned."""
         if not past.result.agents:
             return []
         rows = self._rows(names.of_run(past.run, names.STREAM))
         return [row["text"] for row in rows if row.get("kind") == "said" and "```json" in row.get("text", "")]
 
     def _asked(self, past: RecordedRun, reply: str) -> list[list[str]]:
-        """What the agent asked its run for, in order. The reply that counted is taken as it was kept, with any secret in it."""
+        """The agent's in-run commands, in order. The accepted reply comes from its file, which is not redacted."""
         name = names.of_run(past.run, names.ASKED)
         if not self.state.exists(name):
             return self._asked_before(past, reply)
@@ -144,7 +144,7 @@ class Records:
         return asked
 
     def _asked_before(self, past: RecordedRun, reply: str) -> list[list[str]]:
-        """The same for a run of an older version, which recorded notes and issues alone: those that the reply does not have."""
+        """The same for a run of an older version, which recorded only notes and issues: those that are not in its reply."""
         value = self._reply(past, reply)
         notes = self._rows(names.of_run(past.run, names.NOTES))
         own = [{"tag": row["tag"], "text": row["text"]} for row in value.get("notes", [])]
@@ -160,25 +160,25 @@ class Records:
         capability = roles.capability_of(self.where, past.result.role)
         try:
             return replies.find(capability, [reply]) or {}
-        except RequestRefused:  # then as now
+        except RequestRefused:  # as in the recorded run
             return {}
 
     def _rows(self, name: str) -> list[dict[str, Any]]:
-        """The objects in the lines of a file; [] where it is absent, BrokenFile with the line that is none."""
+        """The objects in the lines of a file; [] if it is absent; BrokenFile with the line number of an invalid line."""
         return [row for _, row in self._placed(name)]
 
     def _placed(self, name: str, data: bytes | None = None) -> list[tuple[int, dict[str, Any]]]:
-        """(the offset behind its line, object) of each line of a file, or of other `data` of it."""
+        """(the offset after its line, object) of each line of a file, or of its `data`."""
         data, remedy = self.state.data(name) if data is None else data, f"See: {command('doctor')}"
         rows = json_lines.parse(data, self.state.path(name), dict, "the line is not a JSON object", remedy)
         ends = accumulate(len(line) + 1 for line in (data or b"").split(b"\n")[:-1])
         lines = zip(ends, (data or b"").split(b"\n"), strict=False)
         return list(zip((end for end, line in lines if line.strip(b"\0 \r")), rows, strict=True))
 
-    # its work
+    # work of a run
 
     def patch(self, past: RecordedRun) -> bytes:
-        """What the agent had changed in its tree, as a patch; raises BrokenFile where the commit with it is gone."""
+        """The agent's changes to its tree as a patch; raises BrokenFile if their commit is gone."""
         result, context = past.result, past.context
         commit = result.commit or self._partial(past.run)
         if commit and context:
@@ -200,21 +200,21 @@ class Records:
         return repository.tree_of(self.layout.folders.top, commit) if commit else ""
 
     def object(self, digest: str) -> bytes | None:
-        """The bytes of an object, None where nobody stored it."""
+        """The bytes of an object, None if it is not stored."""
         try:
             return objects.get(self.where, digest)
         except BrokenFile:
             return None
 
     def file_after(self, past: RecordedRun, name: str) -> bytes | None:
-        """A managed file as it was once the run had settled; None where it was absent or is not recorded."""
+        """A managed file after the run had settled; None if it was absent or is not recorded."""
         row = past.after.get(name)
         return self.object(row[0]) if row else None
 
-    # what people did
+    # actions of people
 
     def acts(self) -> list[PersonAction]:
-        """What people did by commands: orders, issues, notes, restores; by time, and in the order of each file."""
+        """People's actions by command: orders, issues, notes, restores; by time, and in the order of each file."""
         found = [*self._orders(), *self._restored()]
         for era in range(len(self.restores) + 1):
             source, since = (
@@ -225,12 +225,12 @@ class Records:
         return sorted(found, key=lambda act: (act.era, act.verb == RESTORE, act.at))
 
     def era(self, lengths: dict[str, Any], at: int) -> int:
-        """How many restores there had been: by these lengths of files, else at that time."""
+        """The number of restores before: by these lengths of files, else by time."""
         size = length_of(lengths, names.RESTORES)
         return sum(act.end <= size if lengths else act.at <= at for act in self._restored())
 
     def mission(self) -> Mission:
-        """The mission as it began; a restore gives it another branch."""
+        """The mission as it started; a restore changes its branch."""
         made = mission.read(self.where)
         for restored in self.restores[:1]:
             (digest, _), path = left_by(self.state, restored.kept)[0][names.MISSION], self.where.path(names.MISSION)
@@ -238,7 +238,7 @@ class Records:
         return made
 
     def _since(self, era: int) -> dict[str, Any]:
-        """The snapshot to which the state went back at the beginning of an era."""
+        """The snapshot that was restored at the start of an era."""
         return (self.state.json(f"{names.SNAPSHOTS}/{self.restores[era - 1].to}.json") if era else None) or {}
 
     def _restored(self) -> Iterator[PersonAction]:
@@ -257,7 +257,7 @@ class Records:
                 )
 
     def _own_issues(self, source: StateSource, since: dict[str, Any]) -> Iterator[PersonAction]:
-        """Issues that people reported or closed after a snapshot."""
+        """Issues that people reported or closed after the snapshot `since`."""
         for end, row in self._placed(names.ISSUES, source.part(names.ISSUES)):
             if row.get("by") == PERSON and end > length_of(since.get("grown", {}), names.ISSUES):
                 given = {key: row[key] for key in issues.IssueReport.fields if row.get(key)}
@@ -269,7 +269,7 @@ class Records:
 
 
 def _own_notes(source: StateSource, since: dict[str, Any]) -> Iterator[PersonAction]:
-    """Notes of people after a snapshot."""
+    """Notes of people after the snapshot `since`."""
     for seq, line in _past_state.lines(source):
         entry = raw.parse_line(line.decode("utf-8", "replace").rstrip("\n"), seq)
         if seq >= since.get("entries", 0) and entry.role == PERSON and entry.tag:
@@ -282,7 +282,7 @@ def length_of(lengths: dict[str, Any], name: str) -> int:
 
 
 def left_by(state: State, run_id: str) -> tuple[dict[str, Any], str]:
-    """{name: [digest, length]} of the files of the state once the run had settled, and the commit, as its snapshot has them."""
+    """From the snapshot of a run: {name: [digest, length]} of the state's files after it had settled, and the commit."""
     snapshot = state.json(f"{names.SNAPSHOTS}/{run_id}.json") or {}
     found: dict[str, Any] = {name: [digest, 0] for name, digest in snapshot.get("live", {}).items()}
     found |= {name: row for name, row in snapshot.get("grown", {}).items() if row}

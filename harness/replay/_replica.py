@@ -1,4 +1,4 @@
-"""A throw-away copy of a mission as it was when it began: a repository, a state, an identity, a clock of its own.
+"""A temporary copy of a mission as it was at its start: a separate repository, state, identity and clock.
 
 It is below one temporary folder. The process that works in it is started with the variables of the copy (`variables`), so that
 nothing reaches the mission itself: another project, another state, other trees, another identity.
@@ -33,9 +33,9 @@ from harness.workplace import workplace
 
 OURS = ("HARNESS_", "FEATURE_ID", "TRIGGER", "REASON", "PROCESS_TAG")
 KEPT = ("HARNESS_HOME", "HARNESS_PYTHON", "HARNESS_DEBUG", "HARNESS_CALLED")
-NETWORK = ("remote.", "url.", "http.", "credential.")  # sections of git's configuration that lead elsewhere
-MERGED = "what a person did there"  # in the message of a merge of ours
-EDITED = (names.SPEC, names.SUMMARY, names.MEMORY, names.CONTRACT, names.FEATURES)  # a person may edit them by hand
+NETWORK = ("remote.", "url.", "http.", "credential.")  # sections of git's configuration that name other repositories
+MERGED = "what a person did there"  # in the message of a merge by the harness
+EDITED = (names.SPEC, names.SUMMARY, names.MEMORY, names.CONTRACT, names.FEATURES)  # a person may edit these
 
 
 def variables(folder: str, recorded: Layout, known: Mapping[str, str]) -> dict[str, str]:
@@ -65,11 +65,11 @@ class Replica:
         )
         self.mission = records.mission()
         self.commits: dict[str, str] = {}
-        self.followed = self.mission.base_commit  # the recorded position that the copy has now
-        self.kept: dict[str, str] = {}  # {recorded snapshot before a restore: the same one here}
+        self.followed = self.mission.base_commit  # the recorded position of the copy
+        self.kept: dict[str, str] = {}  # {recorded snapshot before a restore: its counterpart}
         self.pids: dict[str, int] = {}
         self.acts = records.acts()
-        self.missing: list[str] = []  # what the records lack, in words
+        self.missing: list[str] = []  # records that are missing; messages
 
     def __enter__(self) -> Replica:
         try:
@@ -85,7 +85,7 @@ class Replica:
         for run in list(self.pids):
             self.kill(run)
 
-    # laying it out
+    # creation
 
     def _lay_out(self) -> None:
         layout, where = self.layout, self.records.where
@@ -99,7 +99,7 @@ class Replica:
         self._lay_identity()
 
     def _git_record(self) -> bytes:
-        """The recorded configuration of git, about this repository, and without what leads to others."""
+        """The recorded git configuration, with this repository's paths and without references to others."""
         own = json.loads(workplace.record(self.layout))
         known = self.records.state.json(names.GIT_RECORD) or {}
         kept = {name: known[name] for name in ("config", "attributes", "info_attributes", "persons") if name in known}
@@ -108,7 +108,7 @@ class Replica:
         return encoding.dump_json({**own, **kept})
 
     def _lay_identity(self) -> None:
-        """What each role knew when its first prompt was made."""
+        """Write the identity of each role as its first prompt showed it."""
         where, seen = self.records.where, set[str]()
         for past in self.records.runs:
             role = past.result.role
@@ -120,14 +120,14 @@ class Replica:
                     path = os.path.join(os.environ["HARNESS_IDENTITY"], f"{role}.md")
                     files.replace(path, self.records.object(row["object"]) or b"")
 
-    # time, and what people did
+    # time, and people's actions
 
     def show(self, at: int, seconds: float = 0.0, step: str = clock.SETTLES, run: str = "") -> None:
-        """Move the clock of a run, or of this process."""
+        """Set the clock of a run, or of this process."""
         files.replace_quickly(self.clock + (f"-{run}" if run else ""), clock.shown(at, seconds, step))
 
     def people(self, lengths: dict[str, Any], at: int) -> tuple[PersonAction, str] | None:
-        """What people did until then, again; an act that is refused now, with the fault. `lengths`: of the files at that time."""
+        """Repeat people's actions up to that time; returns the first refused one with its fault. `lengths`: of the files then."""
         era = self.records.era(lengths, at)
         for act in list(self.acts):
             by_now = act.end <= length_of(lengths, act.name) if act.name and lengths else act.at <= at
@@ -153,20 +153,20 @@ class Replica:
             found = next(one for one in issues.load(layout) if one.id == act.texts[1])
             State(layout).append(names.ISSUES, issues.state_line(found, "closed", PERSON, act.texts[2]))
         else:
-            if act.texts[0] == "accept":  # a file that the recorded run was refused
+            if act.texts[0] == "accept":  # a refused file of the recorded run
                 name = names.of_run(act.texts[1], f"{names.REFUSED}/{act.texts[2]}")
                 State(layout).put(name, self.records.state.data(name) or b"")
             orders.place(layout, act.texts[0], act.texts[1:])
 
     def _restore(self, to: str, kept: str, commit: str) -> None:
-        """Put the copy back to a snapshot, and have its new branch checked out."""
+        """Restore a snapshot in the copy, and check out its new branch."""
         made = restoration.restore(self.layout, self.kept.get(to, to))
         self.kept[kept], self.followed = made.kept, commit
         clones.check_out(self.top, made.branch)
 
     def edits(self, past: RecordedRun, before: RecordedRun | None) -> None:
-        """What people wrote by hand into managed files and into SPEC.md before the run opened."""
-        quiet = not self.pids and not _ordered(past, before)  # a run that opens, and an order, change the queue
+        """Repeat people's edits of managed files and of SPEC.md before the run opened."""
+        quiet = not self.pids and not _ordered(past, before)  # an opening run and an order also change the queue
         for name in EDITED if quiet else ():
             old, new = (known.get(name, [""])[0] for known in (before.after if before else {}, past.before))
             if old == new or (before and not before.after):
@@ -179,18 +179,18 @@ class Replica:
         spec = workplace.asked_spec(self.layout)
         rows = rebuild.rows_of(self.records.where, past.run) or []
         asked = next((row["object"] for row in rows if row.get("source") == names.ASKED_SPEC and "object" in row), "")
-        if asked and spec is None:  # not in any commit
+        if asked and spec is None:  # not committed
             files.replace(self.layout.folders.asked_spec, self.records.object(asked) or b"")
 
     def configure_as(self, past: RecordedRun) -> bool:
-        """The configuration that the run found; whether that is recorded."""
+        """Write the configuration as the run found it; returns whether it is recorded."""
         row = past.before.get(names.CONFIG)
         data = self.records.object(row[0]) if row else None
         self.configure(data)
         return row is None or data is not None or self.config is not None
 
     def configure(self, config: bytes | None) -> None:
-        """The configuration of then; the one that was given takes its place."""
+        """Write the recorded configuration, or the given one instead of it."""
         self._write(names.CONFIG, self.config if self.config is not None else config)
 
     def object(self, digest: str) -> bytes:
@@ -205,7 +205,7 @@ class Replica:
     # commits
 
     def follow(self, head: str) -> None:
-        """Put the mission's branch where people had left it before a run that opened at the recorded commit `head`."""
+        """Move the mission's branch to where people had left it before the run with the recorded start commit `head`."""
         if head in ("", self.followed):
             return
         theirs = self._merged_in(head) or head
@@ -213,7 +213,7 @@ class Replica:
         self.followed = head
 
     def _merged_in(self, head: str) -> str:
-        """The person's side of a merge of ours, "" where the commit is none."""
+        """The person's parent of a merge by the harness; "" for any other commit."""
         lines = repository.run(self.top, "cat-file", "commit", head).decode("utf-8", "replace").split("\n")
         parents = [line.partition(" ")[2] for line in lines[:3] if line.startswith("parent ")]
         branches = [self.mission.branch, *(one.branch for one in self.records.restores)]
@@ -221,7 +221,7 @@ class Replica:
         return parents[1] if ours and len(parents) == 2 else ""
 
     def here(self, commit: str) -> str:
-        """The commit of the copy for a recorded one: itself, unless a commit of a run is among those that it holds."""
+        """The counterpart of a recorded commit: itself, unless a run's commit is among its ancestors."""
         known = [*self.commits, self.mission.base_commit]
         for made, *parents in clones.between(self.top, known, commit):
             moved = [self.commits.get(name, name) for name in parents]
@@ -229,7 +229,7 @@ class Replica:
         return self.commits.get(commit, commit)
 
     def recorded_tip(self) -> str:
-        """The mission's position in the records."""
+        """The recorded position of the mission."""
         top, made = self.records.layout.folders.top, mission.read(self.records.where)
         wanted = (f"refs/harness/{made.id}/tip", BRANCHES + made.branch)
         known = refs.positions(top, *wanted)
@@ -238,7 +238,7 @@ class Replica:
     # runs
 
     def start(self, past: RecordedRun) -> str:
-        """Start the run again, and wait until it is about to settle; what it said where it did not come so far."""
+        """Start the run again, and wait until it is about to settle; returns its output if it ends before that."""
         context, result = past.context, past.result
         assert context is not None and result.role != UNKNOWN
         path = os.path.join(self.folder, past.run)
@@ -262,7 +262,7 @@ class Replica:
         return ""
 
     def _date(self, run: str) -> None:
-        """The receipts of a run that is about to settle get the times of the recorded ones, by which later runs order checks."""
+        """Set the times of a settling run's receipts to the recorded ones, by which later runs order checks."""
         path, times = self.layout.run(run).receipts, dict[tuple[str, ...], list[str]]()
         for one in receipts.of_run(self.records.where, run):
             times.setdefault((one.claim, one.phase, one.command), []).append(one.at)
@@ -274,7 +274,7 @@ class Replica:
             files.replace(path, receipts.render(found), files.PRIVATE)
 
     def settle(self, past: RecordedRun) -> None:
-        """Let the run settle, and wait until it has ended; one that was killed is killed, and settled as a dead one."""
+        """Settle the run and wait for its end; a run that was killed is killed and settled as a dead one."""
         if past.died:
             self.kill(past.run)
             self.show(clock.seconds_of(past.result.at))
@@ -323,6 +323,6 @@ _PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 
 def _ordered(past: RecordedRun, before: RecordedRun | None) -> bool:
-    """Whether a person gave an order, or restored a snapshot, between two runs."""
+    """Whether a person gave an order or restored a snapshot between two runs."""
     both = (before.after if before else {}, past.before)
     return any(length_of(both[0], name) != length_of(both[1], name) for name in (names.ORDERS, names.RESTORES))

@@ -1,8 +1,6 @@
-"""The throw-away place where a past prompt is fired again: a clone at the commit of then with the state of then, a kept tree of
-it, and what a program inside sees at the paths that the prompt names.
-
-Where bubblewrap runs, tree and clone are mounted at those paths, so that the prompt is the same and nothing in it leads to the
-mission; elsewhere the Runtime context names the tree and the state where they are.
+"""A temporary place to resend a past prompt: a clone at the run's commit with the state of that time, and a kept tree of it.
+With bubblewrap, tree and clone are mounted at the paths in the prompt, so the prompt is unchanged and nothing in it leads to
+the mission; otherwise the Runtime context names the real paths of tree and state.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ WORKS, STATE_AT = "- Working directory: ", "- State directory: "
 
 
 class ReplicaFolder(Record):
-    """A replica of the mission in a throw-away folder: its layout, the kept tree of its run, and the folder of its identities."""
+    """A replica of the mission in a temporary folder: its layout, the kept tree of its run, and its folder of identities."""
 
     layout: Layout
     tree: str
@@ -42,8 +40,8 @@ class ReplicaFolder(Record):
 
 
 class Stage(Record):
-    """A place made ready. `parts`: the prompt; `mounted`: it is the same byte for byte, and its paths lead here; `notes`: what is
-    not as it was then."""
+    """A prepared place. `parts`: the prompt; `mounted`: the prompt is unchanged, and its paths lead here; `notes`: deviations
+    from the original run."""
 
     place: ReplicaFolder
     parts: list[Part]
@@ -53,17 +51,17 @@ class Stage(Record):
 
 
 def place_in(folder: str, prefix: str) -> ReplicaFolder:
-    """The paths of a replica in `folder`; nothing is made."""
+    """The paths of a replica in `folder`; creates nothing."""
     top, tree, identities = (os.path.join(os.path.realpath(folder), name) for name in (REPOSITORY, TREE, IDENTITIES))
     return ReplicaFolder(layout=Layout(os.path.join(top, prefix)), tree=tree, identities=identities)
 
 
 def make(layout: Layout, past: RunAtOpen, settings: Config, folder: str) -> Stage:
-    """Make the place in `folder`, which is empty. Raises UsageFault where git has the commit no more."""
+    """Prepare the place in the empty `folder`. Raises UsageFault if the commit is gone."""
     place = place_in(folder, layout.folders.prefix)
     staged = place.layout
     record = _clone(layout, past, os.path.join(os.path.realpath(folder), REPOSITORY))
-    if os.path.lexists(staged.state):  # the commit has something there
+    if os.path.lexists(staged.state):  # tracked in that commit
         temporary.remove(staged.state)
     starting.lay_out(staged)
     notes = state_at_run.write(past, staged, place.identities)
@@ -85,12 +83,12 @@ def make(layout: Layout, past: RunAtOpen, settings: Config, folder: str) -> Stag
 
 
 def _clone(layout: Layout, past: RunAtOpen, target: str) -> RecordedSettings:
-    """Clone the commit of then: the branch is there, and so are the refs of runs that had ended by then, and none later. Returns
-    the configuration that our git reads there, alone."""
+    """Clone the run's commit, with its branch and the refs of runs that had ended by then, and no later ones. Returns the git
+    configuration of the clone."""
     workplace.use(layout)
     context, known = past.context, workplace.recorded(layout) or fresh_clone.recorded(layout.folders.top)
     wanted = {f"refs/heads/{context.branch or 'main'}": context.head, **_refs(layout, past)}
-    config = [pair for pair in known.config if not str(pair[0]).startswith("remote.")]  # it can be pushed nowhere
+    config = [pair for pair in known.config if not str(pair[0]).startswith("remote.")]  # no remotes: no push
     bare = known.replace(config=config)
     try:
         with clones.persons(bare, target) as theirs:
@@ -101,13 +99,13 @@ def _clone(layout: Layout, past: RunAtOpen, target: str) -> RecordedSettings:
 
 
 def _make_tree(layout: Layout, past: RunAtOpen, settings: Config, place: ReplicaFolder) -> list[str]:
-    """Make the kept tree of the run at its commit, with the ignored files that the configuration wants in each tree, as they are
-    now; a line for each that is not there."""
+    """Create the kept tree of the run at its commit, with the present versions of the ignored files that config.toml carries into
+    trees; a line for each missing file."""
     context, staged = past.context, place.layout
     workplace.use(staged)
     position = Position(head=context.head, branch=context.branch, tree=context.tree)
     workplace.prepare(staged, workplace.Tree(folder=place.tree, position=position, untracked=[]), ())
-    for path, name in context.dirty.items():  # uncommitted changes of a person, beside which an old run worked
+    for path, name in context.dirty.items():  # a person's uncommitted changes during an old run
         whole = os.path.join(place.tree, path)
         files.replace_quickly(whole, objects.get(past.where, name)) if name else files.remove(whole)
     left = worktrees.carry(layout.folders.top, place.tree, settings.carry, layout.folders.prefix)
@@ -115,7 +113,7 @@ def _make_tree(layout: Layout, past: RunAtOpen, settings: Config, place: Replica
 
 
 def _refs(layout: Layout, past: RunAtOpen) -> dict[str, str]:
-    """{ref: commit} of interrupted work that was kept before the run."""
+    """{ref: commit} of interrupted work kept before the run."""
     size = past.heads(names.RUN_LOG)
     ended = {result.run for result in runs.finished(past.where, size)}
     found = refs.positions(layout.folders.top, "refs/harness/partial")
@@ -123,7 +121,7 @@ def _refs(layout: Layout, past: RunAtOpen) -> dict[str, str]:
 
 
 def _fits(layout: Layout, past: RunAtOpen, tree: str) -> bool:
-    """Whether the prompt names this mission's own folders, and something can be mounted at each."""
+    """Whether the prompt names this mission's folders, and each of them can be a mount point."""
     lines = str(past.rows[-1].get("text", "")).split("\n")
     named = f"{STATE_AT}{layout.state}" in lines and f"{WORKS}{layout.folders.within(tree)}" in lines
     return named and all(map(_can_be_mounted, (tree, layout.folders.top)))
@@ -136,8 +134,8 @@ def _can_be_mounted(path: str) -> bool:
 
 
 def _mounts(layout: Layout, place: ReplicaFolder, tree: str) -> list[tuple[str, str, bool]]:
-    """(path inside, folder, writable) of each mount: the tree where that of then was, the clone with the state of then where the
-    project is, and the identities."""
+    """(path inside, folder, writable) of each mount: the new tree at the old tree's path, the clone with the past state at the
+    project's path, and the identities."""
     found = {
         os.path.realpath(layout.folders.top): (place.layout.folders.top, False),
         os.path.realpath(tree): (place.tree, True),
@@ -148,7 +146,7 @@ def _mounts(layout: Layout, place: ReplicaFolder, tree: str) -> list[tuple[str, 
 
 
 def _led(text: str, past: RunAtOpen, old: str, tree: str, named: dict[str, str]) -> str:
-    """The Runtime context with the paths of the place in the place of those of then."""
+    """The Runtime context with the paths of the place instead of the original ones."""
     if not text.startswith(prompt.RUNTIME):
         raise UsageFault(f"The prompt of {past.context.run} does not end in its {prompt.RUNTIME[3:]}.")
     for line in text.split("\n"):
@@ -159,5 +157,5 @@ def _led(text: str, past: RunAtOpen, old: str, tree: str, named: dict[str, str])
 
 
 def changed(patch: bytes) -> int:
-    """How many files a patch changes."""
+    """The number of files that a patch changes."""
     return patch.count(b"\ndiff --git ") + patch.startswith(b"diff --git ")

@@ -1,4 +1,4 @@
-"""Explains a prompt: its sections with their size, source and last change, and how much of it a prompt cache can serve."""
+"""Explains a prompt: the size, source and last change of its sections, and its share that a prompt cache can serve."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.replay import rebuild
 from harness.replay.rebuild import Rows
 from harness.state.layout import Layout
 
-EARLIER = 50  # runs of the role in which the last change is looked for
+EARLIER = 50  # runs of the role searched for the last change
 FENCES = ("```", "~~~")
 OPENING = ("## ", "### ")
 RULES = "(before the first heading)"
@@ -22,7 +22,7 @@ RULES = "(before the first heading)"
 
 class PromptSection(Record):
     """A part of a prompt under a heading. `source` "": text of the harness; `digest`: of the object, or of the text. `since`: the
-    oldest run of the role from which on it has been as it is now, "" where that is more than EARLIER runs ago."""
+    oldest run of the role with the present version, "" if that is more than EARLIER runs ago."""
 
     title: str
     source: str
@@ -34,8 +34,8 @@ class PromptSection(Record):
 
 
 class Explanation(Record):
-    """A prompt. `previous`: the run of that role before it, "" for none; `cacheable`: how many of the first bytes are the same in
-    its prompt, None where that cannot be rebuilt (`fault` says why)."""
+    """A prompt. `previous`: the role's previous run, "" for none; `cacheable`: the length in bytes of the prefix shared with its
+    prompt, None if that cannot be rebuilt (`fault` gives the reason)."""
 
     run: str
     role: str
@@ -51,7 +51,7 @@ class Explanation(Record):
 
 
 class _Piece(Record):
-    """A section as the manifest has it: its rows, by their numbers."""
+    """A section in the manifest: its row numbers."""
 
     title: str
     source: str = ""
@@ -82,12 +82,12 @@ def explain(layout: Layout, run_id: str) -> Explanation:
 
 
 def tokens(text: str) -> int:
-    """About how many tokens a text has."""
+    """The estimated number of tokens in a text."""
     return estimated(text)
 
 
 def _cacheable(layout: Layout, earlier: list[str], data: bytes, known: rebuild.Objects) -> tuple[int | None, str]:
-    """The length of the common beginning with the previous prompt, or why it is not known."""
+    """The length of the prefix shared with the previous prompt, or why it is unknown."""
     if not earlier:
         return 0, ""
     try:
@@ -125,8 +125,8 @@ def _sections(layout: Layout, run_id: str, earlier: list[str], known: rebuild.Ob
 
 
 def _pieces(rows: Rows) -> list[_Piece]:
-    """The sections of a manifest. One begins at a heading of ours, and at an object without one, such as a role's words. Text of
-    others has a row of its own, between two rows of ours that fence it: a heading in it begins nothing."""
+    """The sections of a manifest. A section starts at a heading of the harness, and at an object without a heading, such as a
+    role's text. Foreign text is a separate row between two fence rows, so a heading in it starts no section."""
     found: list[_Piece] = []
     inside = False
     for number, row in enumerate(rows):
@@ -149,7 +149,7 @@ def _opens_fence(text: str) -> bool:
 
 
 def _since(layout: Layout, run_id: str, found: list[_Piece], earlier: list[str]) -> dict[tuple[str, str], str]:
-    """{section: the oldest run of the role from which on it is as now}; "" where it has been so in all the earlier ones."""
+    """{section: the oldest run of the role with the present version}; "" if all earlier runs have it."""
     since = {(one.title, one.source): run_id for one in found}
     same = {(one.title, one.source): one.key for one in found}
     for before in earlier:
@@ -162,7 +162,7 @@ def _since(layout: Layout, run_id: str, found: list[_Piece], earlier: list[str])
 
 
 def _pieces_of(layout: Layout, run_id: str) -> list[_Piece]:
-    """The sections of an earlier run; none where its manifest is not whole, so that everything counts as changed there."""
+    """The sections of an earlier run; [] if its manifest is broken, so that everything counts as changed there."""
     try:
         return _pieces(rebuild.rows_of(layout, run_id) or [])
     except BrokenFile:

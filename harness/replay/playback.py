@@ -1,7 +1,7 @@
-"""Plays a past mission again from its records, and compares: decisions, exits of receipts, trees. Offline, without a model.
+"""Plays a past mission back from its records and compares decisions, exit codes and trees. Offline, without a model.
 
-The runs open and settle in the recorded order, on the recorded clock, with the agent `recorded` in the place of every agent;
-what people did in between is done again. All of it happens in a `Replica`, in a process of its own (`python -m harness.replay`).
+The runs open and settle in the recorded order, on the recorded clock, with the agent `recorded` instead of every agent;
+people's actions in between are repeated. It happens in a `Replica`, in a separate process (`python -m harness.replay`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ JOB, CONFIG, RESULT = "job.json", "config.toml", "result.json"  # files of a pla
 
 
 class PlaybackResult(Record):
-    """How a mission came out: how many runs were played; the first difference, None where all was the same; what the records
-    lack, and so was not compared."""
+    """The result of a playback: the number of runs played; the first difference, None if there is none; `missing` records, which
+    were not compared."""
 
     mission: str
     runs: int
@@ -43,12 +43,12 @@ class PlaybackResult(Record):
 
     @property
     def same(self) -> bool:
-        """Whether everything that is recorded came out the same."""
+        """Whether everything recorded is equal."""
         return self.first is None
 
 
 def find(layout: Layout, name: str) -> Layout:
-    """The mission with this id, archived or not; the one of the folder without a name. Raises UsageFault for an unknown one."""
+    """The mission with this id, archived or not; without a name, the folder's mission. Raises UsageFault for an unknown id."""
     pasts.require(layout)
     known = {mission.read(one).id: one for one in pasts.missions(layout)}
     if name and name not in known:
@@ -57,13 +57,13 @@ def find(layout: Layout, name: str) -> Layout:
 
 
 def play(layout: Layout, name: str = "", config: bytes | None = None) -> PlaybackResult:
-    """Play a mission, up to the first difference. `config`: a config.toml that takes the place of every recorded one."""
+    """Play a mission up to the first difference. `config`: a config.toml that replaces every recorded one."""
     run_detection.refuse(layout, "replay --mission")
     where = find(layout, name)
     workplace.use(layout)
     records = Records(layout, where)
     if not records.runs:
-        raise UsageFault("No run of that mission has ended: there is nothing to play back.")
+        raise UsageFault("No run of that mission has ended, so it cannot be played back.")
     due, folder = due_at_end(records), temporary.create("playback")
     places = {"project": layout.folders.project, "state": layout.state, "where": where.state}
     try:
@@ -120,7 +120,7 @@ def _played(records: Records, folder: str, config: bytes | None, due: rules.Deci
             return _Playback(records, replica, due).all()
     except GitFailed as fault:
         top = records.layout.folders.top
-        whole = f"its commits in {top} are not whole, so it is not played back: {fault}"
+        whole = f"its commits in {top} are incomplete, so it cannot be played back: {fault}"
         raise BrokenFile(records.where.state, whole.rstrip("."), remedy=f"See: git -C '{top}' fsck") from None
 
 
@@ -128,12 +128,12 @@ class _Playback:
     def __init__(self, records: Records, replica: Replica, due: rules.Decision | None) -> None:
         self.records, self.replica, self.due = records, replica, due
         self.opened: set[str] = set()
-        self.earlier: list[str] = []  # what was due before each run that settled since the last one opened
+        self.earlier: list[str] = []  # decisions before each run that settled since the last one opened
         self.played = 0
         self.spinner = console.Spinner("playback")
 
     def all(self) -> PlaybackResult:
-        """Every run; then how it all ended."""
+        """Play every run, then compare the end."""
         first = next((found for found in self._each() if found), None)
         self.spinner.clear()
         total, missing = len(self.records.runs), self.replica.missing
@@ -162,11 +162,11 @@ class _Playback:
         return None
 
     def _open(self, past: RecordedRun) -> Difference | None:
-        """Do what people did, decide, and start the run."""
+        """Repeat people's actions, check the decision, and start the run."""
         self.opened.add(past.run)
         context = past.context
         if past.result.role == UNKNOWN:
-            self.replica.missing.append(f"{past.run}: what it was; it died and left nothing")
+            self.replica.missing.append(f"{past.run}: its role; it died without a record")
             return None
         if context is None:
             gone = runs.forgotten(self.records.where).get(past.run)
@@ -190,14 +190,12 @@ class _Playback:
         return at_open(past, self.replica)
 
     def _lacks(self, past: RecordedRun, path: str, what: str) -> BrokenFile:
-        """The fault for which the mission cannot be played any further: no difference, and not the same either."""
-        done = (
-            f"{self.played} of {len(self.records.runs)} runs came out the same, and none is played from {past.run} on"
-        )
+        """The fault that ends a playback: the mission counts neither as equal nor as different."""
+        done = f"{self.played} of {len(self.records.runs)} runs are equal, and none is played from {past.run} on"
         return BrokenFile(path, f"{what}: {done}", remedy=f"See: {command('doctor')}")
 
     def _decided(self, past: RecordedRun, at: int) -> Difference | None:
-        """Whether that run is due now; a person may start any by hand."""
+        """Compare the decision with the recorded run; a person may start any run by hand."""
         context = past.context
         if context is None or context.started in BY_HAND:
             return None
@@ -205,22 +203,22 @@ class _Playback:
         if past.result.trigger == "leaving":
             due = rules.leaving(view, "DONE") or rules.decide(view, at)
         else:
-            due = rules.decide(view.replace(wait_until=0), at)  # a wait is over once the next run opened
+            due = rules.decide(view.replace(wait_until=0), at)  # a wait ends when the next run opens
         expected = rules.Decision(word="NEXT", what=past.result.role, feature=past.result.feature).line
-        if expected in (due.line, *self.earlier):  # others settle between a lane's decision and its claim
+        if expected in (due.line, *self.earlier):  # other runs settle between a lane's decision and its claim
             return None
         beside = len(self.opened) > self.played + 1
-        if due.what == view.roles["curates"] and beside:  # open runs made their notes at some moment
+        if due.what == view.roles["curates"] and beside:  # the time of their notes is not recorded
             due = rules.decide(view.replace(wait_until=0, uncurated=0), at)
             if due.line == expected:
                 return None
         if not context.started:
-            self.replica.missing.append(f"{past.run}: whether a person started it by hand; due was: {due.line}")
+            self.replica.missing.append(f"{past.run}: whether a person started it by hand; due: {due.line}")
             return None
         return Difference(run=past.run, what="the decision before it", expected=expected, got=due.line)
 
     def _settle(self, past: RecordedRun) -> Difference | None:
-        """Do what people did while the run was open, let it settle, and compare."""
+        """Repeat people's actions during the run, settle it, and compare."""
         if past.context is None or past.result.role == UNKNOWN:
             return None
         if found := self._people(past.after, past.result.ended, past.run):
@@ -232,7 +230,7 @@ class _Playback:
 
 
 def _opening(past: RecordedRun) -> tuple[str, int, str]:
-    """The order of runs that opened behind the same line of the run log: by time, by the start of their process (which a lane
-    does when it is its turn), then by the number of their tree."""
+    """The order of runs that opened at the same length of the run log: by time, then by process start (a lane starts it in its
+    turn), then by tree number."""
     context = past.context
     return (context.at, int(context.process.get("started") or 0), context.folder) if context else ("", 0, "")

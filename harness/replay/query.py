@@ -1,6 +1,6 @@
-"""What a search looks for in a file: its candidate lines by a literal that each hit must have, then the whole query on each.
+"""Matches a search query: finds candidate lines by a literal that every hit contains, then tests the query on each.
 
-No index: the bytes of a file are searched block by block. That only leaves lines out; what is a hit is decided on decoded text.
+Without an index: files are searched block by block as bytes, which only excludes lines; the query runs on decoded text.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from harness.state import files
 BLOCK = 256 * 1024
 TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[\d,]+\}|.", re.DOTALL)  # of a regular expression
 REPEAT = re.compile(r"\{[\d,]+\}")
-CODED = re.compile(r"\\[xuUN\d]|\(\?#")  # characters by number or name, and comments
+CODED = re.compile(r"\\[xuUN\d]|\(\?#")  # characters by number or name, and comments: no literal
 QUANTIFIERS, NOT_LITERAL = "*+?", "*+?().|"
-MAX_PIECE_BYTES = 4 * 1024 * 1024  # a line that goes on longer is taken in pieces of that size
+MAX_PIECE_BYTES = 4 * 1024 * 1024  # a longer line is split into pieces of this size
 
 
 class Query(Record):
-    """Words that a line must all have, as they are written, or a regular expression. `literal`: the longest text that each hit
-    must have, "" where there is none."""
+    """Literal words that a line must all contain, or a regular expression. `literal`: the longest text that every hit contains,
+    "" for none."""
 
     words: list[str]
     pattern: re.Pattern[str] | None = None
     literal: str = ""
 
     def at(self, text: str) -> int:
-        """Where the hit begins in a line of text; -1 if it is none."""
+        """The start of the hit in a line of text; -1 if it does not match."""
         if self.pattern:
             found = self.pattern.search(text)
             return found.start() if found else -1
         return text.find(self.words[0]) if all(word in text for word in self.words) else -1
 
     def needles(self, escaped: bool) -> list[bytes]:
-        """The bytes of which a candidate line has at least one; [] where every line is one. `escaped`: the text is in JSON, whose
-        writers may escape what is not ASCII."""
+        """The byte strings of which a candidate line contains at least one; [] if every line is a candidate. `escaped`: the text
+        is JSON, in which non-ASCII characters may be escaped."""
         if not self.literal:
             return []
         if not escaped:
@@ -49,10 +49,10 @@ class Query(Record):
 
 
 def query(words: Sequence[str], regex: bool) -> Query:
-    """The query of a command line; raises UsageFault for none, and for a regular expression that is not one."""
+    """The query of a command line; raises UsageFault if it is empty or an invalid regular expression."""
     given = [word for word in words if word]
     if not given:
-        raise UsageFault("Nothing to search for: give words that a line must all have, or -e and a regular expression.")
+        raise UsageFault("Nothing to search for: give words that a line must contain, or -e and a regular expression.")
     if not regex:
         return Query(words=given, literal=max(given, key=len))
     try:
@@ -63,7 +63,7 @@ def query(words: Sequence[str], regex: bool) -> Query:
 
 
 def _mandatory(pattern: re.Pattern[str]) -> str:
-    """The longest literal that each match has, outside groups; "" where case does not count, or none is found."""
+    """The longest literal outside groups that every match contains; "" if case is ignored, or for none."""
     source = pattern.pattern
     if pattern.flags & (re.IGNORECASE | re.VERBOSE) or CODED.search(source):
         return ""
@@ -83,8 +83,8 @@ def _mandatory(pattern: re.Pattern[str]) -> str:
 
 
 def lines(path: str, asked: Query, escaped: bool) -> Iterator[tuple[int, bytes]]:
-    """(offset, line) of each candidate line, in order; a last line without a newline is one too. Memory is bounded: the file is
-    read into one buffer, behind what is left of its last line there."""
+    """(offset, line) of each candidate line, in order, including a last line without a newline. Memory is bounded: the file is
+    read into one buffer, behind the incomplete last line."""
     try:
         descriptor = files.open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -109,7 +109,7 @@ def _candidates(data: bytearray, end: int, needles: list[bytes], offset: int) ->
     while at < end:
         for needle, place in list(places.items()):
             if place < at and (place := data.find(needle, at, end)) < 0:
-                del places[needle]  # nor is it in what follows
+                del places[needle]  # nor in the rest
             else:
                 places[needle] = place
         if needles and not places:
@@ -123,7 +123,7 @@ def _candidates(data: bytearray, end: int, needles: list[bytes], offset: int) ->
 
 
 def number_of(path: str, offset: int) -> int:
-    """The number of the line that begins at this offset."""
+    """The number of the line at this offset."""
     number, at = 1, 0
     for block in files.blocks(path, 0, BLOCK):
         if at + len(block) >= offset:

@@ -1,7 +1,7 @@
-"""Rebuilds prompts from their manifests, and compares them with the prompts that were sent, byte for byte.
+"""Rebuilds prompts from their manifests, and compares them with the sent prompts byte for byte.
 
-A manifest whose object is missing or has another digest, a line that is cut, a file that was changed since its run ended: each
-is a fault with its file and its run, and never equal.
+A missing object, a wrong digest, a truncated line or a file changed after the run's end is a fault with its file and run, and
+never counts as equal.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from harness.state.state import State
 
 Rows = list[dict[str, Any]]
 
-REMEMBERED = 64 * 1024 * 1024  # bytes of objects that are kept while many runs are looked at
+REMEMBERED = 64 * 1024 * 1024  # cache limit for objects, in bytes
 DIFF_LINES = 200
-DIFF_BYTES = 1024 * 1024  # a longer prompt is shown around its first difference only
-AROUND = 60  # bytes shown on both sides of the first difference
+DIFF_BYTES = 1024 * 1024  # a longer prompt is only shown around its first difference
+AROUND = 60  # bytes shown on each side of the first difference
 CHANGED = "its files were changed since the run ended"
 
 
 class RebuiltPrompt(Record):
-    """The prompt of a run from its manifest, beside the one on disk. `rows`: the manifest; `prompt` None: the run ended before
-    it had one."""
+    """The prompt of a run from its manifest, and the one on disk. `rows`: the manifest; `prompt` None: the run ended before it
+    had a prompt."""
 
     rows: list[dict[str, Any]] = []
     data: bytes = b""
@@ -43,8 +43,8 @@ class RebuiltPrompt(Record):
 
 
 class RebuildReport(Record):
-    """How all prompts came out: the number of runs, of equal prompts, of runs that ended before they had one; (run, what is wrong
-    with it); (run, when and by whom it was forgotten)."""
+    """The result for all prompts: the numbers of runs, of equal prompts, and of runs that ended before they had a prompt; (run,
+    fault); (run, deletion: when and by whom)."""
 
     runs: int = 0
     equal: int = 0
@@ -54,7 +54,7 @@ class RebuildReport(Record):
 
 
 class Objects:
-    """The objects of a mission, each read and verified once as long as they fit."""
+    """The objects of a mission, verified on read, with a bounded cache."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout, self.known, self.size = layout, dict[str, bytes](), 0
@@ -71,7 +71,7 @@ class Objects:
 
 
 def rows_of(layout: Layout, run_id: str) -> Rows | None:
-    """The rows of a run's manifest, None where there is none; raises BrokenFile with the first that is no part."""
+    """The rows of a run's manifest, None if it is absent; raises BrokenFile with the first invalid row."""
     state, name = State(layout), names.of_run(run_id, names.MANIFEST)
     found = state.json(name)
     if found is None:
@@ -95,8 +95,8 @@ def _look() -> str:
 
 
 def rebuild(layout: Layout, run_id: str, known: Objects) -> RebuiltPrompt:
-    """The prompt from its manifest, and the one on disk. Raises BrokenFile where an object, the manifest or the prompt is missing
-    or not whole, and where both are equal and the run digest says that a file of the run was changed."""
+    """The prompt from its manifest, and the one on disk. Raises BrokenFile if an object, the manifest or the prompt is missing or
+    broken, or if both are equal and the run digest shows that a file of the run was changed."""
     run, state = layout.run(run_id), State(layout)
     ended = state.json(names.of_run(run_id, names.RESULT))
     if ended is not None and not isinstance(ended, dict):
@@ -105,7 +105,7 @@ def rebuild(layout: Layout, run_id: str, known: Objects) -> RebuiltPrompt:
     if prompt is None and (ended or rows) and not (ended and rows is None):
         if ended:
             raise BrokenFile(run.prompt, "the file is missing", remedy=_look())
-        return RebuiltPrompt()  # the run is being opened, or died at that moment
+        return RebuiltPrompt()  # the run is opening, or died while it opened
     if prompt is not None and rows is None:
         raise BrokenFile(run.manifest, "the file is missing", remedy=_look())
     made = RebuiltPrompt(rows=rows or [], data=b"".join(parts(rows or [], known)), prompt=prompt)
@@ -120,7 +120,7 @@ def parts(rows: Rows, known: Objects) -> Iterator[bytes]:
 
 
 def one(layout: Layout, run_id: str) -> RebuiltPrompt:
-    """`rebuild` for a single run; a fault names the run too. Raises UsageFault where it ended before it had a prompt."""
+    """`rebuild` for one run; a fault also names the run. Raises UsageFault if it ended before it had a prompt."""
     try:
         made = rebuild(layout, run_id, Objects(layout))
     except BrokenFile as fault:
@@ -128,16 +128,16 @@ def one(layout: Layout, run_id: str) -> RebuiltPrompt:
             fault.path, f"{fault.fault}; the prompt of the run {run_id} is not rebuilt", line=fault.line, remedy=_look()
         ) from None
     if made.prompt is None:
-        raise UsageFault(f"The run {run_id} has no prompt: it ended, or is, before that step.")
+        raise UsageFault(f"The run {run_id} has no prompt yet, or ended before that step.")
     return made
 
 
 def text_of(layout: Layout, run_id: str) -> str:
-    """The prompt of a run, known to be what its manifest says; raises BrokenFile where it is not."""
+    """The prompt of a run, verified against its manifest; raises BrokenFile if they differ."""
     made = one(layout, run_id)
     if not made.equal:
         shown = f"See: {command('replay')} {run_lookup.title(layout, run_id)}"
-        raise BrokenFile(layout.run(run_id).prompt, "not what the run's manifest says", remedy=shown)
+        raise BrokenFile(layout.run(run_id).prompt, "differs from the run's manifest", remedy=shown)
     return encoding.decode(made.data, layout.run(run_id).prompt)
 
 
@@ -151,7 +151,7 @@ def every(layout: Layout) -> RebuildReport:
 
 
 def _check(layout: Layout, total: RebuildReport) -> None:
-    """Add one mission: every run that has a folder, or a line in the run log."""
+    """Add one mission: every run with a folder or a line in the run log."""
     known, logged, gone = Objects(layout), dict(_logged(layout, total)), runs.forgotten(layout)
     for run_id in sorted({*State(layout).list(names.RUNS), *logged}):
         total.runs += 1
@@ -167,7 +167,7 @@ def _check(layout: Layout, total: RebuildReport) -> None:
 
 
 def _fault(layout: Layout, run_id: str, line: bytes, known: Objects, total: RebuildReport) -> str:
-    """What is wrong with a run, "" for nothing; counts it."""
+    """The fault of a run, "" for none; counts the run."""
     run = layout.run(run_id)
     if not State(layout).exists(f"{names.RUNS}/{run_id}"):
         return f"{run.folder}: the folder is missing. {_look()}"
@@ -180,10 +180,10 @@ def _fault(layout: Layout, run_id: str, line: bytes, known: Objects, total: Rebu
 
 
 def _logged(layout: Layout, total: RebuildReport) -> Iterator[tuple[str, bytes]]:
-    """(run, its line) of the run log, of runs with a run digest; a line that is broken is a fault."""
+    """(run, its line) of the run log, for runs with a run digest; reports broken lines as faults."""
     size = State(layout).length(names.RUN_LOG)
     if size and State(layout).part(names.RUN_LOG, size - 1, 1) != b"\n":
-        total.faults.append((names.RUN_LOG, f"{layout.path(names.RUN_LOG)}: the last line is cut. {_look()}"))
+        total.faults.append((names.RUN_LOG, f"{layout.path(names.RUN_LOG)}: the last line is truncated. {_look()}"))
     for start, line in json_lines.backwards(layout.path(names.RUN_LOG)):
         found, fault = runs.parse(line)
         if found is None:
@@ -193,7 +193,7 @@ def _logged(layout: Layout, total: RebuildReport) -> Iterator[tuple[str, bytes]]
 
 
 def difference(made: RebuiltPrompt) -> str:
-    """Where the two prompts part, in words."""
+    """Describe the first difference of the two prompts."""
     prompt = made.prompt or b""
     at = common(made.data, prompt)
     line = prompt.count(b"\n", 0, at) + 1
@@ -201,7 +201,7 @@ def difference(made: RebuiltPrompt) -> str:
 
 
 def common(one: bytes, two: bytes) -> int:
-    """How many bytes both begin with."""
+    """The length of the common prefix."""
     low, high = 0, min(len(one), len(two))
     while low < high:
         middle = (low + high + 1) // 2
@@ -210,7 +210,7 @@ def common(one: bytes, two: bytes) -> int:
 
 
 def diff(made: RebuiltPrompt) -> list[str]:
-    """The difference as lines of a unified diff, at most DIFF_LINES; of what is long, what is around the first byte."""
+    """A unified diff of at most DIFF_LINES lines; for long prompts only around the first difference."""
     old, new = made.data, made.prompt or b""
     if max(len(old), len(new)) > DIFF_BYTES:
         at = max(0, common(old, new) - AROUND)

@@ -1,4 +1,4 @@
-"""Searches what a mission has: runs and prompts newest first, memory best first. Bounded, and without an index."""
+"""Searches a mission: runs and prompts newest first, memory by relevance. Bounded, and without an index."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ RUN_FILES = {
 }
 REMEMBERED = ("raw", "memory", "identity")
 PER_FILE = 3
-SHOWN_CHARS, SHOWN_CHARS_BEFORE = 160, 50  # characters of a hit, and how many of them before it
+SHOWN_CHARS, SHOWN_CHARS_BEFORE = 160, 50  # shown characters of a hit, and how many precede it
 MAX_LINE_BYTES = 1024 * 1024
 UNITS = {"m": 60, "h": 3600, "d": 86400}
 
 
 class Filter(Record):
-    """Which runs and notes count: of a role, of a feature, `since` a stamp or the beginning of one; "" for all."""
+    """Selects runs and notes by role, feature, and time: `since` is a stamp or its prefix; "" selects all."""
 
     role: str = ""
     feature: str = ""
     since: str = ""
 
     def counts(self, role: str, feature: str, at: str) -> bool:
-        """Whether something of that role and feature, made then, counts."""
+        """Whether the filter selects this role, feature and time."""
         return self.role in ("", role) and self.feature in ("", feature) and at >= self.since
 
 
 class Hit(Record):
-    """A line: in which file (below `.harness`, or the path of an identity), which run wrote it if one is known."""
+    """A line: its file (below `.harness`, or the path of an identity), and the run that wrote it, if known."""
 
     place: str
     file: str
@@ -53,7 +53,7 @@ class Hit(Record):
 
 
 class SearchResult(Record):
-    """The best hits of memory, then the newest of runs. `more`: there are more; `faults`: what could not be searched."""
+    """The best hits of memory, then the newest of runs. `more`: the result is truncated; `faults`: what was not searched."""
 
     memory: list[Hit] = []
     runs: list[Hit] = []
@@ -62,14 +62,14 @@ class SearchResult(Record):
 
 
 class _Ran(Record):
-    """A run that may be searched."""
+    """A run to search."""
 
     run: str
     at: str
 
 
 def since(text: str) -> str:
-    """The beginning of a stamp from a date, a time in UTC (`2026-04-24`, `2026-04-24T10:05`), or an age (`30m`, `12h`, `3d`);
+    """The prefix of a stamp, from a date, a time in UTC (`2026-04-24`, `2026-04-24T10:05`), or an age (`30m`, `12h`, `3d`);
     raises UsageFault for anything else."""
     if not text:
         return ""
@@ -83,7 +83,7 @@ def since(text: str) -> str:
 
 
 def search(layout: Layout, asked: Query, places: Iterable[str], only: Filter, most: int) -> SearchResult:
-    """At most `most` hits of memory and as many of runs."""
+    """At most `most` hits in memory, and as many in runs."""
     run_lookup.require(layout)
     wanted, found = set(places), SearchResult()
     if "all" in wanted:
@@ -103,7 +103,7 @@ def search(layout: Layout, asked: Query, places: Iterable[str], only: Filter, mo
 
 
 def _ranked(layout: Layout, asked: Query, kinds: set[str], only: Filter, most: int) -> list[Hit]:
-    """By BM25; for a regular expression, and for signs alone, the last lines that have it, the last first."""
+    """Rank by BM25; for a regular expression or a query without words, the newest lines first."""
     wanted = " ".join(asked.words)
     if not asked.pattern and ranking.terms(wanted):
         return ranking.best(lambda: ((hit.text, hit) for hit in _remembered(layout, kinds, only)), wanted, most)
@@ -112,7 +112,7 @@ def _ranked(layout: Layout, asked: Query, kinds: set[str], only: Filter, most: i
 
 
 def _remembered(layout: Layout, kinds: set[str], only: Filter) -> Iterator[Hit]:
-    """Every line of memory that counts, the raw notes last. A line of a page counts by the date and the features in it."""
+    """Every selected line of memory, the raw notes last. A line of a page is selected by the date and the features in it."""
     if "identity" in kinds:
         for name in files.names(identity_folder()):
             if name.endswith(".md") and name != "README.md":
@@ -154,7 +154,7 @@ def _row(line: bytes) -> dict[str, Any]:
 
 
 def _in_runs(layout: Layout, asked: Query, kept: list[str], only: Filter, faults: list[str]) -> Iterator[Hit]:
-    """Hits in the files of runs, the newest run first; those of archived missions after all of ours."""
+    """Hits in the files of runs, newest run first; archived missions come last."""
     for where in run_lookup.missions(layout):
         state = State(where)
         for one in _ran(where, only, faults):
@@ -172,7 +172,7 @@ def _is_json(name: str) -> bool:
 
 
 def _ran(layout: Layout, only: Filter, faults: list[str]) -> Iterator[_Ran]:
-    """The runs under way, then the finished ones, the newest first."""
+    """The open runs, then the finished ones, newest first."""
     for run_id in runs.open_runs(layout):
         row = _row(State(layout).data(names.of_run(run_id, names.CONTEXT)) or b"")
         if row and only.counts(str(row.get("role")), str(row.get("feature")), str(row.get("at"))):
@@ -187,7 +187,7 @@ def _ran(layout: Layout, only: Filter, faults: list[str]) -> Iterator[_Ran]:
 
 
 def _in_file(layout: Layout, one: _Ran, name: str, asked: Query, faults: list[str]) -> Iterator[Hit]:
-    """The first hits in a file of a run."""
+    """The first hits in one file of a run."""
     path, place = State(layout).path(name), "prompts" if name.endswith(names.PROMPT) else "runs"
     try:
         found = islice(_hits(path, asked, _is_json(name)), PER_FILE)
@@ -200,7 +200,7 @@ def _in_file(layout: Layout, one: _Ran, name: str, asked: Query, faults: list[st
 
 
 def _hits(path: str, asked: Query, escaped: bool) -> Iterator[tuple[int, str]]:
-    """(offset of the line of the file, the line of its text that is the hit)."""
+    """(offset of the line in the file, the matching line of its text)."""
     for offset, line in query.lines(path, asked, escaped):
         for text in _decoded(line) if escaped else [line.decode("utf-8", "replace")]:
             at = asked.at(text)
@@ -210,7 +210,7 @@ def _hits(path: str, asked: Query, escaped: bool) -> Iterator[tuple[int, str]]:
 
 
 def _decoded(line: bytes) -> list[str]:
-    """The lines of what people read in a row of a transcript or a receipt; a line that is no row, as it is."""
+    """The readable text lines of a row of a transcript or a receipt; an invalid row unchanged."""
     row = _row(line) if len(line) <= MAX_LINE_BYTES * 2 else {}
     if row.get("kind") in transcript.FOR_MACHINES:
         return []
@@ -219,7 +219,7 @@ def _decoded(line: bytes) -> list[str]:
 
 
 def snippet(text: str, at: int) -> str:
-    """The line around a hit."""
+    """An extract of the line around a hit."""
     start = max(0, at - SHOWN_CHARS_BEFORE) if len(text) > SHOWN_CHARS else 0
     end = start + SHOWN_CHARS
     return f"{'…' if start else ''}{text[start:end].strip()}{'…' if end < len(text) else ''}"

@@ -1,4 +1,4 @@
-"""The spending of a mission, from its run log: by role, feature, day and model, and in all. One pass, nothing is kept."""
+"""The spending of a mission, from its run log: by role, feature, day and model, and the total. One pass, no cache."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ SUMMED = ("cost_usd", *COUNTS, "estimated")
 
 def spending(layout: Layout) -> dict[str, Any]:
     """{"role": {name: row}, "feature": …, "day": … (UTC), "model": … (agent and model), "total": row, "replays": {agent and
-    model: row} of prompts that were fired again, which the others leave out}.
-
-    A row is {runs, told (runs that reported a usage), uncounted (runs whose cost is not known, or not whole), seconds,
+    model: row} of resent prompts, which count in no other row}.
+    A row is {runs, told (runs that reported a usage), uncounted (runs whose cost is unknown or incomplete), seconds,
     cost_usd (the known sum), cost_source, input, cache_read, cache_write, output, reasoning, tokens, cache_ratio}, and
-    `estimated` where some tokens are; null is unknown, as is `cost_source` while a run is uncounted.
-    Raises BrokenFile on the first line that is no finished run.
+    `estimated` if some tokens are; null is unknown, as is `cost_source` while a run is uncounted.
+    Raises BrokenFile on the first line that is not a finished run.
     """
     mission.check_format(layout)
     sums: defaultdict[tuple[str, ...], dict[str, Any]] = defaultdict(_blank)
@@ -39,7 +38,7 @@ def spending(layout: Layout) -> dict[str, Any]:
 
 
 def _of_replays(layout: Layout) -> dict[str, dict[str, Any]]:
-    """{model: row} of the prompts that were fired again: they count in nothing else."""
+    """{model: row} of resent prompts, which count nowhere else."""
     rows: dict[str, dict[str, Any]] = {}
     for one in replays.samples(layout):
         used = one.usage or {}
@@ -49,7 +48,7 @@ def _of_replays(layout: Layout) -> dict[str, dict[str, Any]]:
 
 
 def _counted(layout: Layout) -> Iterator[tuple[runs.RunResult, int]]:
-    """Runs, newest first, each with 1 if its cost is uncounted: the growth of the running total."""
+    """Runs, newest first, each with 1 if its cost is uncounted, which is the growth of the running total."""
     later: runs.RunResult | None = None
     for start, result in runs.placed(layout):
         if invalid := schema.invalid_field(Usage, result.usage or {}):
@@ -67,7 +66,7 @@ def _uncounted(result: runs.RunResult) -> int:
 
 
 def _names(result: runs.RunResult) -> tuple[str, ...]:
-    """The names of a run's rows, in the order of KINDS."""
+    """The row names of a run, in the order of KINDS."""
     used = result.usage or {}
     model = f"{used.get('agent') or result.agent} {used.get('model') or ''}".strip()
     return result.role, result.feature, result.at[:10], model
@@ -96,7 +95,7 @@ def _add(row: dict[str, Any], more: dict[str, Any]) -> None:
 
 
 def _finished(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The sum of these rows, with the fields that are computed from it."""
+    """The sum of these rows, with the computed fields."""
     row = _blank()
     for one in rows:
         _add(row, one)

@@ -1,1 +1,1 @@
-"""What a person sees of a mission: one page of all of it, and a live view in a terminal; both only read it."""
+"""Read-only views of a mission for people: an HTML page with everything, and a live view in a terminal."""

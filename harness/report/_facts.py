@@ -1,4 +1,4 @@
-"""All that the page shows, read once from a mission. What cannot be read is a line in `faults`, and the rest is there."""
+"""The facts on the page, read once from a mission. An unreadable part becomes a line in `faults`; the rest is shown."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from harness.state.state import State
 
 T = TypeVar("T")
 
-HERE = "project folder"  # the lane of runs in place
+HERE = "project folder"  # the lane of runs in the project folder
 UNKNOWN = "unknown"  # the lane of a run without context.json
 REPLY_BYTES = 16 * 1024
 
 
 class RunRow(Record):
-    """A finished run: its lane, attempt, receipts, notes as (tag, text), the beginning of its reply; `changed`: its files have
-    changed since it closed; `forgotten`: who removed its files, and when."""
+    """A finished run: its lane, attempt, receipts, notes as (tag, text), the start of its reply; `changed`: its files changed
+    after it closed; `forgotten`: by whom its files were removed, and when."""
 
     result: RunResult
     usage: Usage
@@ -50,17 +50,17 @@ class RunRow(Record):
 
     @property
     def end(self) -> int:
-        """When it closed, in unix seconds."""
+        """The closing time in unix seconds."""
         return clock.seconds_of(self.result.at)
 
     @property
     def start(self) -> float:
-        """When it opened, in unix seconds."""
+        """The opening time in unix seconds."""
         return self.end - self.result.seconds
 
 
 class OpenRunRow(Record):
-    """A run without a line in the run log: `state` says whether it lives."""
+    """A run without a line in the run log; `state`: whether it is alive."""
 
     run: str
     role: str
@@ -70,7 +70,7 @@ class OpenRunRow(Record):
 
 
 class ClaimRow(Record):
-    """A claim, its status (None where it cannot be computed), and what looks like reward hacking."""
+    """A claim, its status (None if it cannot be computed), and its signs of reward hacking."""
 
     claim: Claim
     status: ClaimStatus | None = None
@@ -86,7 +86,7 @@ class PersonQuestion(Record):
 
 
 class Facts(Record):
-    """A mission, whole. `runs`: oldest first; `due`: what `next` says, "" for one that was put away; `made`: unix seconds."""
+    """A whole mission. `runs`: oldest first; `due`: the line of `next`, "" for an archived mission; `made`: unix seconds."""
 
     id: str
     project: str
@@ -116,20 +116,20 @@ class Facts(Record):
 
 
 def gather(layout: Layout, archived: bool = False) -> Facts:
-    """Everything about the mission; raises where there is none, or its format is not known."""
+    """All facts of the mission; raises if it does not exist or its format is unknown."""
     mission.check_format(layout)
     return _Gathering(layout, archived).facts()
 
 
 class FactsReader:
-    """Reads a mission part after part. `faults` grows by what could not be read."""
+    """Reads a mission part by part. `faults` collects the unreadable parts."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout, self.state = layout, State(layout)
         self.faults: list[str] = []
 
     def part(self, read: Callable[[], T]) -> T | None:
-        """What `read` gives; where it cannot, None, and its fault is kept."""
+        """The result of `read`; if it fails, None, and its fault is recorded."""
         try:
             return read()
         except HarnessError as fault:
@@ -139,29 +139,29 @@ class FactsReader:
         return None
 
     def listed(self, read: Callable[[], list[T]]) -> list[T]:
-        """As `part`, of a list: an empty one where it cannot be read."""
+        """Like `part`, for a list: [] if it cannot be read."""
         return self.part(read) or []
 
     def fault(self, words: str) -> None:
-        """Keep a fault, once."""
+        """Record a fault once."""
         words = words.replace(self.layout.folders.project + "/", "")
         self.faults += [words] if words not in self.faults else []
 
     def context(self, run_id: str) -> RunContext | None:
-        """What a run was started with; None where it is not written yet, or cannot be read."""
+        """The context of a run; None if it is not written yet, or cannot be read."""
         there = self.state.exists(names.of_run(run_id, names.CONTEXT))
         return self.part(partial(runs.context, self.layout, run_id)) if there else None
 
 
 class _Gathering(FactsReader):
-    """Reads all that the page shows."""
+    """Reads everything for the page."""
 
     def __init__(self, layout: Layout, archived: bool) -> None:
         super().__init__(layout)
         self.archived = archived
 
     def facts(self) -> Facts:
-        """The whole; what other parts need comes first."""
+        """Gather all facts; parts that others need come first."""
         layout, part, text = self.layout, self.part, self.state.text
         made = part(lambda: mission.read(layout))
         gone = part(lambda: runs.forgotten(layout)) or {}
@@ -197,7 +197,7 @@ class _Gathering(FactsReader):
     # runs
 
     def results(self) -> Iterator[tuple[RunResult, Usage]]:
-        """The lines of the run log, oldest first; each that is none is a fault."""
+        """The runs in the run log, oldest first; reports invalid lines as faults."""
         path, data = self.layout.path(names.RUN_LOG), self.part(lambda: self.state.data(names.RUN_LOG)) or b""
         for number, line in json_lines.whole(data):
             found, fault = runs.parse(line)
@@ -212,7 +212,7 @@ class _Gathering(FactsReader):
             self.fault(f"{path}: the last line is torn; the next start repairs it.")
 
     def past(self, result: RunResult, used: Usage, gone: Tombstone | None) -> RunRow:
-        """A finished run with the files of its folder; each that cannot be read is a fault."""
+        """A finished run with the files of its folder; reports unreadable ones as faults."""
         layout, name, part = self.layout, result.run, self.part
         made = RunRow(result=result, usage=used, forgotten=gone.words if gone else "")
         if gone:
@@ -241,7 +241,7 @@ class _Gathering(FactsReader):
         return json_lines.parse(self.state.data(name), path, _note, "the line is not a note", "It is not on the page.")
 
     def unfinished(self, known: set[str]) -> list[OpenRunRow]:
-        """The runs that no line of the run log has, oldest first."""
+        """The runs without a line in the run log, oldest first."""
         alive = {one.run for one in self.listed(lambda: lease.alive(self.layout))}
         found = []
         for name in self.listed(lambda: self.state.list(names.RUNS)):
@@ -267,7 +267,7 @@ class _Gathering(FactsReader):
     # people
 
     def open_questions(self, now: Overview | None) -> list[PersonQuestion]:
-        """The escalation and the checkpoints that wait."""
+        """The open escalation and checkpoints."""
         text = self.part(lambda: self.state.text(names.ESCALATION))
         found = [PersonQuestion(kind=views.kind_of(text) or UNKNOWN, text=_body(text))] if text is not None else []
         for name in self.listed(lambda: self.state.list(names.CHECKPOINTS)):
@@ -278,7 +278,7 @@ class _Gathering(FactsReader):
         return found + [PersonQuestion(kind=f"checkpoint {one.name}", text=checkpoints.shown(one)) for one in due]
 
     def answered_questions(self) -> list[PersonQuestion]:
-        """The escalations and checkpoints that a person has answered, oldest first."""
+        """The answered escalations and checkpoints, oldest first."""
         found = []
         for name in self.listed(lambda: self.state.list(names.ESCALATIONS)):
             when, _, kind = name.removesuffix(".md").partition("-")
@@ -296,7 +296,7 @@ class _Gathering(FactsReader):
     # memory
 
     def growth(self, ends: dict[str, float]) -> list[MemoryGrowth]:
-        """The memory after each curation; what cannot be read of the archive is a fault of the page."""
+        """The memory after each curation; an unreadable archive is a fault of the page."""
         found, fault = memory_growth.measure(self.layout, ends)
         if fault:
             self.fault(fault)

@@ -1,4 +1,4 @@
-"""HTML from values: every text is escaped, unless it is Html already, which only this package makes."""
+"""Builds HTML from values: every text is escaped, except Html, which only this package creates."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Iterable
 
 from harness.base import console
 
-EMPTY = ("rect", "line", "polyline", "meta", "input")  # no end tag, where nothing is inside
+EMPTY = ("rect", "line", "polyline", "meta", "input")  # no end tag if empty
 
 
 class Html(str):
-    """Markup that is safe as it is."""
+    """Safe markup."""
 
     __slots__ = ()
 
 
 def text(value: object) -> Html:
-    """A value as text of a page: what steers, turns or hides text is made visible, and all markup is escaped. Html stays."""
+    """A value as page text: control and bidirectional characters become visible, and markup is escaped. Html is unchanged."""
     if isinstance(value, Html):
         return value
     return Html(html.escape(console.sanitise(str(value))))
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Html:
-    """An element. An attribute is named `class_` for class and `data_run` for data-run; None and False leave it out, and True has
-    no value."""
+    """An element. `class_` becomes the attribute class and `data_run` data-run; None and False omit an attribute, and True gives
+    it no value."""
     shown = "".join(_attribute(key, value) for key, value in attributes.items() if value not in (None, False))
     inside = "".join(map(text, children))
     return Html(f"<{name}{shown}/>" if name in EMPTY and not inside else f"<{name}{shown}>{inside}</{name}>")
@@ -37,12 +37,12 @@ def _attribute(key: str, value: object) -> str:
 
 
 def joined(parts: Iterable[object], between: str = "") -> Html:
-    """Several parts as one."""
+    """Join several parts into one."""
     return Html(text(between).join(text(part) for part in parts))
 
 
 def table(titles: Iterable[str], rows: Iterable[Iterable[object]], caption: str) -> Html:
-    """A table with a caption for those who do not see the page; the first cell of a row is its heading."""
+    """A table with a caption for screen readers; the first cell of a row is its heading."""
     head = element("tr", *(element("th", title, scope="col") for title in titles))
     body = [
         element(
@@ -55,5 +55,5 @@ def table(titles: Iterable[str], rows: Iterable[Iterable[object]], caption: str)
 
 
 def folded(title: object, /, *inside: object, **attributes: object) -> Html:
-    """A title that opens what is inside, by mouse or keyboard."""
+    """A title that expands its content, by mouse or keyboard."""
     return element("details", element("summary", title), *inside, **attributes)

@@ -1,4 +1,4 @@
-"""The page of a mission: one HTML file that needs nothing else, no network and no script."""
+"""The page of a mission: one self-contained HTML file that works without network and script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECTIONS = (
 
 
 def render(found: Facts) -> bytes:
-    """The page, UTF-8."""
+    """The page in UTF-8."""
     head = [
         Html('<meta charset="utf-8"/>'),
         element("meta", http_equiv="Content-Security-Policy", content=_style.policy()),
@@ -51,8 +51,8 @@ def render(found: Facts) -> bytes:
 
 def _top(found: Facts) -> list[Html]:
     where = f"on the branch {found.branch}" if found.branch else ""
-    state = "put away" if found.archived else found.due
-    made = f"{where}, begun {_sections.when(found.created)}; as of {_sections.when(clock.stamp(found.made))}".lstrip(
+    state = "archived" if found.archived else found.due
+    made = f"{where}, started {_sections.when(found.created)}; as of {_sections.when(clock.stamp(found.made))}".lstrip(
         ", "
     )
     return [
@@ -66,15 +66,15 @@ def _top(found: Facts) -> list[Html]:
 
 def _colour(state: str) -> str:
     word = state.split(" ")[0]
-    return {"DONE": "good", "NEXT": "", "WAIT": "warn", "put": ""}.get(word, "bad")
+    return {"DONE": "good", "NEXT": "", "WAIT": "warn", "archived": ""}.get(word, "bad")
 
 
 def _asks(found: Facts) -> list[Html]:
-    """What waits for a person, where it cannot be missed."""
+    """A prominent line if the mission waits for a person."""
     waiting = [one.kind for one in found.asked if not one.at]
     if not waiting:
         return []
-    words = [f"A person is needed ({', '.join(waiting)}): ", element("a", "what is asked", href="#people"), "."]
+    words = [f"A person is needed ({', '.join(waiting)}): ", element("a", "the questions", href="#people"), "."]
     return [element("p", *words, class_="alert bad")]
 
 
@@ -93,14 +93,14 @@ def _tiles(found: Facts) -> list[tuple[str, str, str]]:
         ),
         ("claims proven", *_proven(found)),
         ("runs", f"{len(found.runs)}", _some(red, "red or cut short")),
-        ("time at work", _run_list.duration(totals.seconds), ""),
+        ("working time", _run_list.duration(totals.seconds), ""),
         ("cost", cost, rules.counted(totals.uncounted) if totals.uncounted else ""),
         ("tokens", "none" if totals.tokens is None else _sections.shortened(totals.tokens), ""),
     ]
 
 
 def _proven(found: Facts) -> tuple[str, str]:
-    """How many claims are proven, of how many; `?` where that cannot be computed."""
+    """The number of proven claims, and of all; `?` if it cannot be computed."""
     if any(one.status is None for one in found.proofs):
         return f"? of {len(found.proofs)}", "not computed: a record cannot be read"
     proven = sum(one.status is not None and one.status.word == index.PROVEN for one in found.proofs)

@@ -1,4 +1,4 @@
-"""Plots as plain SVG. Lengths across are per cent and heights are pixels: a plot fits every screen, its text stays readable."""
+"""Plots as plain SVG. Widths are percentages and heights are pixels: a plot fits every screen, and its text stays readable."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from harness.base import clock
 from harness.base.record import Record
 from harness.report._markup import Html, element, folded, joined, table
 
-COLOURS = 8  # of series, in style.py; further series share the last one
+COLOURS = 8  # of series, in _style.py; further series share the last one
 HIGH, ABOVE, BELOW = 150, 14, 22  # pixels of the columns, and of the text around them
 LEFT = 9.0  # per cent, for the numbers of an axis
-LANE, NAME, BAR = 48, 16, 22  # pixels: of a lane, of its name above the bars, and of these
-NARROWEST, WIDEST = 0.25, 9.0  # per cent: of a bar, of a column
+LANE, NAME, BAR = 48, 16, 22  # pixels: height of a lane, of the name above its bars, of a bar
+NARROWEST, WIDEST = 0.25, 9.0  # per cent: min width of a bar, max width of a column
 MAX_LABELS = 8
 DAY = 24 * 3600
 
 
 class Bar(Record):
-    """A run on the timeline, from `start` to `end` in unix seconds, in the lane of this number; `series` decides its colour."""
+    """A run on the timeline, from `start` to `end` in unix seconds, in the lane of this number; `series` selects its colour."""
 
     lane: int
     start: float
@@ -31,7 +31,7 @@ class Bar(Record):
 
 
 def colour(series: int) -> str:
-    """The class of a series."""
+    """The CSS class of a series."""
     return f"s{min(series, COLOURS - 1)}"
 
 
@@ -49,7 +49,7 @@ def _key(kind: str, meaning: str) -> Html:
 def columns(
     title: str, labels: Sequence[str], series: dict[str, list[float]], shown: Callable[[float], str], note: str = ""
 ) -> Html:
-    """A figure: one column a label, of stacked series, each with a value for every label; its numbers as a table below."""
+    """A figure with one column per label, of stacked series with a value per label; a table below has the numbers."""
     sums = [sum(values[at] for values in series.values()) for at in range(len(labels))]
     top = ceiling(max(sums, default=0))
     width = (100 - LEFT) / max(len(labels), 1)
@@ -73,7 +73,7 @@ def columns(
 
 
 def ceiling(most: float) -> float:
-    """The end of an axis that has room for `most`: 1, 2 or 5 times a power of ten."""
+    """The end of an axis for values up to `most`: 1, 2 or 5 times a power of ten."""
     if most <= 0:
         return 1.0
     power = 10.0 ** int(log10(most) // 1)
@@ -90,7 +90,7 @@ def _axis(top: float, shown: Callable[[float], str]) -> Html:
 
 
 def timeline(title: str, lanes: Sequence[str], bars: Sequence[Bar], series: Sequence[str]) -> Html:
-    """A figure: the lanes one below another, with a bar for each run that leads to it; the list of runs has them all, too."""
+    """A figure of all lanes, with a bar per run that links to the run; the list of runs also contains them all."""
     first, last = min(bar.start for bar in bars), max(bar.end for bar in bars)
     span = max(last - first, 1.0)
     parts = []
@@ -122,7 +122,7 @@ def _moment(seconds: float, span: float) -> str:
 
 
 def steps(title: str, moments: Sequence[float], series: dict[str, list[float]]) -> Html:
-    """A figure: values that change in steps at these times; its numbers as a table below."""
+    """A figure of values that change in steps at these times; a table below has the numbers."""
     top = ceiling(max((value for values in series.values() for value in values), default=0))
     first, span = moments[0], max(moments[-1] - moments[0], 1.0)
     shown = "{:.0f}".format
@@ -157,7 +157,7 @@ def _points(moments: Sequence[float], values: Sequence[float], first: float, spa
 
 
 def tries(words: Sequence[tuple[str, str, str]]) -> Html:
-    """A row of squares, one a try: (class, what it was, link)."""
+    """A row of squares, one per attempt: (CSS class, meaning, link)."""
     found = []
     for kind, meaning, link in words:
         dash = element("rect", x="25%", y="42%", width="50%", height="16%", class_="dash") if kind != "good" else ""

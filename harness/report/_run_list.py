@@ -1,4 +1,4 @@
-"""The list of runs on the page: each is a line that opens, so that mouse and keyboard reach every one."""
+"""The list of runs on the page: each is an expandable line, so that mouse and keyboard reach every run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from harness.report._facts import Facts, OpenRunRow, RunRow
 from harness.report._markup import Html, element, folded, joined
 from harness.state.layout import command
 
-ALL_BYTES = 1_100_000  # of what runs said and printed: the page is bounded, however many runs there are
-MIN_RUN_CHARS, MAX_RUN_CHARS = 300, 8_000  # characters of it for one run
+ALL_BYTES = 1_100_000  # for the text and output of all runs: the size of the page is bounded
+MIN_RUN_CHARS, MAX_RUN_CHARS = 300, 8_000  # share of one run, in characters
 REASON_CHARS = 110
 TEXT_CHARS = 400
-MANY_GREEN = 12  # receipts of one run that are named
+MANY_GREEN = 12  # listed receipts of one run
 
 
 def section(found: Facts) -> Html:
-    """Every run, the newest first, with a field that filters them."""
+    """Every run, newest first, with a filter field."""
     room = max(MIN_RUN_CHARS, min(MAX_RUN_CHARS, ALL_BYTES // max(len(found.runs), 1)))
     rows = [_unfinished(one) for one in reversed(found.unfinished)]
     claims = {one.claim.id for one in found.proofs}
@@ -26,33 +26,31 @@ def section(found: Facts) -> Html:
     field = element("label", "Show only runs with these words", element("input", type="search", autocomplete="off"))
     tools = element("div", field, element("button", "Open or close all", type="button"), class_="tools", hidden=True)
     count = element("p", element("output", f"{len(rows)} runs"), ", the newest first. Times are UTC.", class_="note")
-    whole = (
-        f"What is cut here is whole on disk: {command('runs show')} RUN, {command('log')} RUN, {command('replay')} RUN."
-    )
+    whole = f"The full texts: {command('runs show')} RUN, {command('log')} RUN, {command('replay')} RUN."
     words = count if rows else element("p", "Nothing has run yet.")
     return element("div", element("div", tools, words, class_="find"), *rows, element("p", whole, class_="note"))
 
 
 def anchor(run_id: str) -> str:
-    """The id of a run on the page."""
+    """The HTML id of a run."""
     return f"run-{run_id}"
 
 
 def link(run_id: str, words: str = "", known: bool = True) -> Html:
-    """A link to a run on the page; its id alone where the page does not have it."""
+    """A link to a run on the page; only its id if the page does not contain it."""
     shown = words or run_id
     return element("a", shown, href=f"#{anchor(run_id)}", class_="id") if known else element("span", shown, class_="id")
 
 
 def kind(result: RunResult) -> str:
-    """Good, bad or cut short, as a class."""
+    """The CSS class of a result: good, bad or cut short."""
     if result.outcome in runs.CUT:
         return "warn"
     return "bad" if result.negative else "good"
 
 
 def badge(words: str, kind: str) -> Html:
-    """A word in a frame; its colour says no more than the word does."""
+    """A word in a frame; its colour adds no information."""
     return element("span", words, class_=f"badge {kind}".rstrip())
 
 
@@ -62,12 +60,12 @@ def short_time(stamp: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people read them."""
+    """Seconds in a readable form."""
     return f"{seconds:.1f} s" if seconds < 60 else clock.duration(int(seconds))
 
 
 def money(usd: float | None) -> str:
-    """A cost, "" where it is not known."""
+    """A cost, "" if it is unknown."""
     return "" if usd is None else f"{usd:.2f} USD"
 
 
@@ -107,7 +105,7 @@ def _unfinished(one: OpenRunRow) -> Html:
 
 
 def _facts(one: RunRow) -> Html:
-    """What the run was, as names and values; without those that are empty."""
+    """The facts of a run, as names and values, without empty ones."""
     result, used = one.result, one.usage
     counts = {"in": used.input, "cache read": used.cache_read, "cache write": used.cache_write, "out": used.output}
     rows = {
@@ -115,13 +113,13 @@ def _facts(one: RunRow) -> Html:
         "agent": " · ".join(filter(None, (result.agent, used.model))),
         "attempt": one.attempt or "",
         "lane": one.lane,
-        "began": clock.stamp(one.start),
+        "started": clock.stamp(one.start),
         "took": duration(result.seconds),
         "commit": element("code", result.commit[:12]) if result.commit else "",
         "cost": money(used.cost_usd) if result.usage else "",
         "tokens": ", ".join(f"{name} {count:,}" for name, count in counts.items() if count is not None),
         "confined": result.confined or "not confined",
-        "put back": ", ".join(result.refused),
+        "reverted": ", ".join(result.refused),
         "kept out": ", ".join(result.kept_out),
         "secrets": "; ".join(result.secrets),
         "not landed": result.unlanded,
@@ -137,7 +135,7 @@ def _cut(value: object) -> object:
 
 
 def _said(one: RunRow, room: int, claims: set[str]) -> list[Html]:
-    """Reason, receipts, notes and reply, in at most about so many characters."""
+    """Reason, receipts, notes and reply, in about `room` characters."""
     parts = []
     if "\n" in one.result.reason or len(one.result.reason) > REASON_CHARS:
         parts.append(element("pre", faults.cut(one.result.reason, room // 4), tabindex=0))
@@ -158,7 +156,7 @@ def _said(one: RunRow, room: int, claims: set[str]) -> list[Html]:
 
 
 def _receipts(found: list[Receipt], room: int, claims: set[str]) -> Html:
-    """The red ones with what they printed, the green ones by name."""
+    """The red receipts with their output, the green ones by name."""
     red = [one for one in found if not one.green]
     share = room // max(len(red), 1)
     rows = [_red(one, share, claims) for one in red if share > len(one.claim)]
@@ -184,11 +182,11 @@ def _red(one: Receipt, room: int, claims: set[str]) -> Html:
     code = element("pre", faults.cut(one.command.strip(), room // 3), tabindex=0)
     output = one.output.strip()
     kept = output if len(output) <= room - room // 3 else "…" + output[-(room - room // 3) :]
-    return element("div", head, code, element("pre", kept or "(it printed nothing)", tabindex=0))
+    return element("div", head, code, element("pre", kept or "(no output)", tabindex=0))
 
 
 def claim_link(claim_id: str, known: bool = True) -> Html:
-    """A link to a claim on the page; its id alone where the contract does not have it any more."""
+    """A link to a claim on the page; only its id if it is no longer in the contract."""
     if not known:
         return element("span", claim_id, class_="id")
     return element("a", claim_id, href=f"#claim-{claim_id}", class_="id")

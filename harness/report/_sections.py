@@ -18,16 +18,16 @@ from harness.report._run_list import anchor, badge, claim_link, duration, kind, 
 
 WORDS = {index.PROVEN: "good", index.GUARDED: "warn", index.UNPROVEN: "bad", index.MANUAL: "warn"}
 STATES = {"passed": "good", "failing": "bad", "blocked": "warn"}
-MAX_CHECK_CHARS = 1_500  # characters
+MAX_CHECK_CHARS = 1_500
 MAX_PAGE_CHARS = 40_000
 MAX_QUESTION_CHARS = 6_000
 MANY_DAYS = 62
 
 
 def proof(found: Facts) -> Html:
-    """Each claim, by feature, with its newest red and green, and its checks."""
+    """Each claim, by feature, with its newest red and green receipt, and its checks."""
     if not found.proofs:
-        return element("p", "There is no contract yet: nothing is claimed, and nothing is proven.")
+        return element("p", "There is no contract yet, so there are no claims.")
     left = {one.claim.id: one for one in found.proofs}
     known = {one.result.run for one in found.runs}
     parts: list[Html] = []
@@ -51,7 +51,7 @@ def _claim(one: ClaimRow, known: set[str]) -> Html:
         [element("span", _course(status), class_="num soft note")] if status and (status.red or status.green) else []
     )
     rows = {
-        "not proven": status.reason if status else "a record that this needs cannot be read: see the top of the page",
+        "not proven": status.reason if status else "a required record cannot be read: see the top of the page",
         "newest red": _fired(status.red if status else [], known),
         "newest green": _fired(status.green if status else [], known),
     }
@@ -61,13 +61,13 @@ def _claim(one: ClaimRow, known: set[str]) -> Html:
         element("dl", *cells, class_="facts"),
         *([element("p", "Looks like reward hacking:"), element("ul", *signs)] if signs else []),
         *(_check(check) for check in one.claim.checks),
-        *([element("p", "No check decides it: a person looks.")] if one.claim.manual else []),
+        *([element("p", "No check decides this claim; a person does.")] if one.claim.manual else []),
     ]
     return folded(element("span", joined(line, " "), class_="line"), *inside, id=f"claim-{one.claim.id}")
 
 
 def _course(status: ClaimStatus) -> str:
-    """Its newest red and green by commit."""
+    """The commits of its newest red and green receipt."""
     both = [
         f"{word} {place[1][:7]}" for word, place in (("red", status.red), ("green", status.green)) if len(place) == 3
     ]
@@ -75,7 +75,7 @@ def _course(status: ClaimStatus) -> str:
 
 
 def _fired(place: list[str], known: set[str]) -> Html | str:
-    """A receipt's run, commit and time."""
+    """Run, commit and time of a receipt."""
     if len(place) != 3:
         return ""
     run, commit, at = place
@@ -93,7 +93,7 @@ def _check(check: Check) -> Html:
 
 
 def queue(found: Facts) -> Html:
-    """Each feature: its status, its tries as squares, its claims."""
+    """Each feature: its status, its attempts as squares, its claims."""
     if not found.features:
         return element("p", "There is no plan yet.")
     words = {one.claim.id: one.status.word for one in found.proofs if one.status}
@@ -124,7 +124,7 @@ def _try(one: RunRow) -> str:
 
 
 def timeline(found: Facts) -> Html:
-    """The runs by lane: a tree each."""
+    """The runs by lane, which is a tree."""
     if not found.runs:
         return element("p", "Nothing has run yet.")
     lanes = sorted({one.lane for one in found.runs}, key=lambda name: (name == UNKNOWN, len(name), name))
@@ -141,14 +141,12 @@ def timeline(found: Facts) -> Html:
         )
         for one in found.runs
     ]
-    note = element(
-        "p", "A lane is a tree in which runs work. Each bar leads to its run in the list below.", class_="note"
-    )
+    note = element("p", "A lane is a worktree of runs. Each bar links to its run in the list below.", class_="note")
     return joined([_plots.timeline("Runs over time, by lane (UTC)", lanes, bars, roles), note])
 
 
 def _roles(found: Facts) -> list[str]:
-    """The roles in the order of their first run."""
+    """The roles, ordered by their first run."""
     return list(dict.fromkeys(one.result.role for one in found.runs))
 
 
@@ -160,7 +158,7 @@ def spending(found: Facts) -> Html:
     for title, value, shown, unknown in (
         ("Cost by role and day, in USD", _cost, "{:.2f}".format, "cost"),
         ("Tokens by role and day", _tokens, shortened, "tokens"),
-        ("Time at work by role and day, in minutes", _minutes, "{:,.1f}".format, ""),
+        ("Working time by role and day, in minutes", _minutes, "{:,.1f}".format, ""),
     ):
         parts.append(_by_day(found, title, value, shown, unknown))
     return joined([*parts, _by_role(found)])
@@ -189,7 +187,7 @@ def _by_day(
     series = {role: [0.0] * len(days) for role in _roles(found)}
     for one in known:
         series[one.result.role][days.index(one.result.at[:10])] += value(one) or 0.0
-    note = f"{len(silent)} runs of agents reported no {unknown}, and are not in it." if silent and unknown else ""
+    note = f"{len(silent)} runs of agents reported no {unknown} and are not included." if silent and unknown else ""
     used = {role: values for role, values in series.items() if any(values)}
     return _plots.columns(title, [day[5:] for day in days], used, shown, note)
 
@@ -223,12 +221,12 @@ def _by_role(found: Facts) -> Html:
         for role, row in sums.items()
     ]
     titles = ("role", "runs", "time", "input", "cache read", "cache write", "output", "cost")
-    legend = element("p", "? was not reported.", class_="note")
+    legend = element("p", "?: not reported.", class_="note")
     return joined([table(titles, rows, "Spending by role"), legend])
 
 
 def people(found: Facts) -> Html:
-    """What a person was asked, and answered; and the issues."""
+    """The questions to a person with their answers, and the issues."""
     waiting = [one for one in found.asked if not one.at]
     answered = [one for one in found.asked if one.at]
     parts = [_question(one, opened=True) for one in waiting]
@@ -255,7 +253,7 @@ def _question(one: PersonQuestion, opened: bool) -> Html:
 
 
 def signs(found: Facts) -> Html:
-    """What looks like reward hacking, and secrets, with where."""
+    """Signs of reward hacking, possible secrets, and reverted changes, with their places."""
     rows = [element("li", claim_link(one.claim.id), f": {sign}") for one in found.proofs for sign in one.signs]
     rows += [
         element("li", link(one.result.run), f": may be a secret: {words}")
@@ -263,26 +261,24 @@ def signs(found: Facts) -> Html:
         for words in one.result.secrets
     ]
     rows += [
-        element("li", link(one.result.run), f": put back: {', '.join(one.result.refused[:5])}")
+        element("li", link(one.result.run), f": reverted: {', '.join(one.result.refused[:5])}")
         for one in found.runs
         if one.result.refused
     ]
     return (
-        element("ul", *rows)
-        if rows
-        else element("p", "No sign of reward hacking, no secret, and nothing was put back.")
+        element("ul", *rows) if rows else element("p", "No signs of reward hacking, no secrets, no reverted changes.")
     )
 
 
 def memory(found: Facts) -> Html:
-    """The memory as it grew, and its pages."""
-    parts: list[Html] = [element("p", f"{found.waiting} notes wait for the curation.")] if found.waiting else []
+    """The growth of the memory, and its pages."""
+    parts: list[Html] = [element("p", f"{found.waiting} notes are not curated yet.")] if found.waiting else []
     if found.growth:
         first = min(one.start for one in found.runs)
         moments = [first, *(one.at for one in found.growth)]
         series = {
-            "notes taken in": [0.0, *(float(one.notes) for one in found.growth)],
-            "lessons on its pages": [0.0, *(float(one.lessons) for one in found.growth)],
+            "curated notes": [0.0, *(float(one.notes) for one in found.growth)],
+            "lessons on the pages": [0.0, *(float(one.lessons) for one in found.growth)],
             "lessons for later missions": [0.0, *(float(one.graduated) for one in found.growth)],
         }
         parts.append(_plots.steps("Memory after each curation (UTC)", moments, series))
@@ -290,20 +286,20 @@ def memory(found: Facts) -> Html:
         if words.strip():
             pre = element("pre", faults.cut(words.strip(), MAX_PAGE_CHARS), tabindex=0)
             parts.append(folded(f"{title}: {len(words.strip().splitlines())} lines", pre))
-    return joined(parts) if parts else element("p", "Nothing was learned yet.")
+    return joined(parts) if parts else element("p", "There is no memory yet.")
 
 
 def unread(faults: Iterable[str]) -> Html:
-    """What could not be read, at the top of the page; nothing where all was."""
+    """The unreadable parts, for the top of the page; "" for none."""
     rows = [element("li", fault) for fault in faults]
     if not rows:
         return Html("")
     title = element(
-        "h2", f"{len(rows)} faults: what could not be read" if len(rows) > 1 else "1 fault: what could not be read"
+        "h2", f"{len(rows)} faults: these could not be read" if len(rows) > 1 else "1 fault: this could not be read"
     )
     return element("section", title, element("ul", *rows), class_="alert bad", id="unread")
 
 
 def when(stamp: str) -> str:
-    """A timestamp as the page shows it."""
+    """A timestamp in the format of the page."""
     return f"{stamp[:10]} {stamp[11:16]} UTC" if clock.seconds_of(stamp) else stamp

@@ -1,4 +1,4 @@
-"""How the page looks, and the few lines of script that it does not need: both stand in the page itself."""
+"""The style of the page, and its optional script; both are embedded in the page."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ if(location.hash)reveal();
 
 
 def sheet() -> str:
-    """The style sheet: light, and dark where the reader's system is."""
+    """The style sheet: light, or dark if the reader's system is dark."""
 
     def values(colours: dict[str, str]) -> str:
         return "".join(f"--{name}:{value};" for name, value in colours.items())
@@ -160,6 +160,6 @@ def sheet() -> str:
 
 
 def policy() -> str:
-    """The Content-Security-Policy of the page: its own style and script by digest, and nothing else from anywhere."""
+    """The Content-Security-Policy of the page: allows only its embedded style and script, by digest."""
     own = [base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (sheet(), SCRIPT)]
     return f"default-src 'none'; style-src 'sha256-{own[0]}'; script-src 'sha256-{own[1]}'; base-uri 'none'; form-action 'none'"

@@ -1,5 +1,5 @@
-"""What a mission does right now, for the live view: what is due, proven and passed as `status` has it, and what runs under way
-say. No lock is held, and no state is written; of transcripts, receipts and notes only the ends are read."""
+"""The present activity of a mission, for the live view: the decision and the progress as in `status`, and the open runs.
+Takes no lock and writes no state; reads only the ends of transcripts, receipts and notes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from harness.state.raw import RawEntry
 from harness.workplace import mission_lock
 
 TAIL_BYTES = 64 * 1024
-MAX_ROW_BYTES = 2 * transcript.MAX_LINE_BYTES  # a whole row of a transcript is in this much of its end
-NEWEST = 12  # runs, receipts and notes that are looked at
-TEXT_CHARS = 2000  # of a row
+MAX_ROW_BYTES = 2 * transcript.MAX_LINE_BYTES  # the last row of a transcript fits into this
+NEWEST = 12  # runs, receipts and notes that are read
+TEXT_CHARS = 2000  # per row
 
 
 class Lane(Terms):
-    """A run under way, by its lease: `rows`: the last ones of its transcript; `checks`: how many have run (of many, the last);
+    """An open run, from its lease. `rows`: the last ones of its transcript; `checks`: how many have run, as far as read;
     `dead`: its processes are gone, and the next start settles it."""
 
     attempt: int = 0
@@ -42,8 +42,8 @@ class Lane(Terms):
 
 
 class Glance(Record):
-    """A mission at one moment. `state`: in words, for a person; `word`: run, wait, halt, ask or done; `newest`: finished runs,
-    the newest first, as are `receipts` and `notes`; `faults`: what cannot be read."""
+    """A mission at one moment. `state`: text for a person; `word`: run, wait, halt, ask or done; `newest`: finished runs, newest
+    first, like `receipts` and `notes`; `faults`: the unreadable parts."""
 
     project: str
     id: str = ""
@@ -63,26 +63,26 @@ class Glance(Record):
     faults: list[str] = []
 
 
-WORDS = {  # of a decision: the word of a glance, and the sentence; {} is what it is about
+WORDS = {  # decision: (word of the glance, sentence), with its subject for {}
     "STOPPED": ("halt", "stopped{}"),
     "PAUSED": ("halt", "paused{}"),
     "CHECKPOINT": ("ask", "a person is needed: checkpoint {}"),
     "ESCALATE": ("ask", "a person is needed: {}"),
     "BUDGET": ("ask", "a cap is reached: {}"),
     "WAIT": ("wait", "waits {}"),
-    "DONE": ("done", "all {} features passed, and the final sweep was green"),
+    "DONE": ("done", "all {} features passed, and the final sweep is green"),
 }
-HOLDS = ("STOPPED", "PAUSED", "CHECKPOINT", "ESCALATE")  # said also while runs are under way
+HOLDS = ("STOPPED", "PAUSED", "CHECKPOINT", "ESCALATE")  # also shown while runs are under way
 
 
 class Watcher(FactsReader):
-    """Looks at the mission of a folder again and again, whatever becomes of it meanwhile."""
+    """Polls the mission of a folder, and survives any change of it."""
 
     def __init__(self, project: str) -> None:
         super().__init__(Layout(project))
 
     def look(self) -> Glance:
-        """The mission now. It never raises for what is on disk."""
+        """The mission now. State on disk never makes it raise."""
         self.faults, layout, part = [], self.layout, self.part
         found = Glance(project=layout.folders.project, now=int(time.time()))
         if not mission.exists(layout):
@@ -106,7 +106,7 @@ class Watcher(FactsReader):
         return found
 
     def lanes(self) -> Iterator[Lane]:
-        """The open runs, by their leases."""
+        """The open runs, from their leases."""
         for run_id in runs.open_runs(self.layout):
             paths, context = self.layout.run(run_id), self.context(run_id)
             yield Lane(
@@ -118,18 +118,18 @@ class Watcher(FactsReader):
             )
 
     def receipts(self, found: Glance) -> list[Receipt]:
-        """The newest receipts of what runs and of the last runs, the newest first."""
+        """The newest receipts of the open runs and of the last runs, newest first."""
         ids = [*(lane.run for lane in reversed(found.lanes)), *(one.run for one in found.newest)]
         return list(islice((one for name in ids for one in last_receipts(self.layout.run(name).receipts)), NEWEST))
 
     def notes(self) -> list[RawEntry]:
-        """The last notes of raw.md, the newest first."""
+        """The last notes of raw.md, newest first."""
         lines = _tail(self.layout.path(names.RAW)).split(b"\n")[:-1]
         found = (raw.parse_bytes(line, len(line), 0) for line in reversed(lines))
         return list(islice((one for one in found if one.tag), NEWEST))
 
     def stands(self, found: Glance, known: Overview) -> tuple[str, str]:
-        """(word, sentence): what the mission does, or waits for, as `next` decides it."""
+        """(word, sentence): the activity of the mission, or what it waits for, as `next` decides."""
         due = known.decision
         word, sentence = WORDS.get(due.word, ("", ""))
         sentence = sentence.format(self.about(found, known)) if word else ""
@@ -141,10 +141,10 @@ class Watcher(FactsReader):
         if any(lane.dead for lane in found.lanes):
             return "halt", "a run died; the next start settles it"
         loops = mission_lock.looping(self.layout)
-        return ("run", "run.sh is between two runs") if loops else ("halt", "nothing runs; to go on, start run.sh")
+        return ("run", "run.sh is between two runs") if loops else ("halt", "nothing runs; to continue, start run.sh")
 
     def about(self, found: Glance, known: Overview) -> str:
-        """What the decision is about, as its sentence has it."""
+        """The subject of the decision, for its sentence."""
         due = known.decision
         if due.word in ("STOPPED", "PAUSED"):
             name = names.STOP if due.word == "STOPPED" else names.PAUSE
@@ -159,7 +159,7 @@ class Watcher(FactsReader):
 
 
 def _startable(found: Glance) -> list[Feature]:
-    """What may start next, in order, without what runs now."""
+    """The features that can start next, in order, without those of open runs."""
     busy = {lane.feature for lane in found.lanes if not lane.dead}
     waiting = [one for one in found.features if one.status == "validating" or rules.needs_plan(one)]
     order = {one.id: one for one in (*waiting, *rules.ready(found.features)) if one.id not in busy}
@@ -167,7 +167,7 @@ def _startable(found: Glance) -> list[Feature]:
 
 
 def last_rows(paths: RunLayout) -> list[Row]:
-    """The last rows for people in a transcript, oldest first; of one that is large only the end is read."""
+    """The last human-readable rows of a transcript, oldest first; reads only the end of a large one."""
     found: list[Row] = []
     for size in (TAIL_BYTES, MAX_ROW_BYTES):
         whole = [transcript.parse(line) for line in _tail(paths.stream, size).split(b"\n")[:-1]]
@@ -178,7 +178,7 @@ def last_rows(paths: RunLayout) -> list[Row]:
 
 
 def last_receipts(path: str) -> list[Receipt]:
-    """The last receipts of a run, the newest first; a line that is none is passed over."""
+    """The last receipts of a run, newest first; skips invalid lines."""
     found = []
     for line in reversed(_tail(path).split(b"\n")[:-1]):
         try:
@@ -189,7 +189,7 @@ def last_receipts(path: str) -> list[Receipt]:
 
 
 def _tail(path: str, size: int = TAIL_BYTES) -> bytes:
-    """The whole lines in the last so many bytes of a file."""
+    """The complete lines in the last `size` bytes of a file."""
     try:
         start = max(0, files.length(path) - size)
         data = files.read_from(path, start, size)

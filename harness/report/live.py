@@ -1,4 +1,4 @@
-"""The live view on a terminal: it looks again and again, draws only what has changed, and gives the terminal back as it was."""
+"""The live view in a terminal: polls, draws only on a change, and restores the terminal at the end."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from harness.base import errors
 from harness.report import screen
 from harness.report.glance import Watcher
 
-BUSY_SECONDS, REST_SECONDS = 0.5, 1.0  # between two looks while runs are under way, and else, at least
-BUSY_TIMES, REST_TIMES = 9, 99  # and as many times what a look took: at most a tenth, and a hundredth, of a core
+BUSY_SECONDS, REST_SECONDS = 0.5, 1.0  # min interval between polls, with and without open runs
+BUSY_TIMES, REST_TIMES = 9, 99  # min interval as a multiple of a poll's duration: at most 10% or 1% of a core
 QUIT = b"qQ\x03\x04"  # q, Ctrl-C and Ctrl-D
 
 
 def make_lenient() -> None:
-    """From now on a sign that the terminal's encoding lacks is shown as `?`."""
+    """Show characters that the terminal's encoding lacks as `?`."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
 
 def able() -> bool:
-    """Whether there is a terminal that a live view can be drawn on."""
+    """Whether standard output is a terminal that can show the live view."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def watch(project: str) -> None:
-    """Show the mission of the folder until `q` or Ctrl-C, whatever becomes of it."""
+    """Show the mission of the folder until `q` or Ctrl-C, whatever changes on disk."""
     watcher = Watcher(project)
     drawing, drawn = Console(highlight=False), None
     try:
@@ -58,7 +58,7 @@ def watch(project: str) -> None:
 
 
 class _Keys:
-    """Keys as they are pressed, without Enter and unseen; nothing where standard input is no terminal."""
+    """Reads keys without Enter and without echo; none if standard input is not a terminal."""
 
     def __init__(self) -> None:
         self.descriptor = sys.stdin.fileno() if sys.stdin.isatty() else -1
@@ -75,7 +75,7 @@ class _Keys:
             termios.tcsetattr(self.descriptor, termios.TCSADRAIN, self.before)
 
     def quits(self, seconds: float) -> bool:
-        """Wait so long; whether a key was pressed that ends the view, or the terminal is gone."""
+        """Wait for `seconds`; whether a quit key was pressed, or the terminal is gone."""
         if self.descriptor < 0:
             time.sleep(seconds)
             return False

@@ -1,4 +1,4 @@
-"""Writing the page of a mission to a file, whole or not at all."""
+"""Writes the page of a mission to a file atomically."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEGINS = b"<!DOCTYPE html>"
 
 
 class PageFile(Record):
-    """The page: its path, its bytes, how many runs it shows, and what could not be read."""
+    """The page: its path, its size in bytes, the number of runs on it, and the unreadable parts."""
 
     path: str
     size: int
@@ -25,8 +25,8 @@ class PageFile(Record):
 
 
 def write(layout: Layout, of: str, target: str) -> PageFile:
-    """Write the page of the mission, or of the one with the id `of` in its archive, to `target`, by default report.html in the
-    folder of its state. Raises UsageFault where there is no such mission, or `target` is something else already."""
+    """Write the page of the mission, or of the archived mission `of`, to `target`, by default report.html in the folder of its
+    state. Raises UsageFault if that mission does not exist, or `target` exists and is not a page."""
     wanted = _mission(layout, of)
     path = os.path.abspath(target) if target else wanted.path(names.REPORT)
     if not target:
@@ -51,13 +51,11 @@ def _mission(layout: Layout, of: str) -> Layout:
 
 
 def _require_room(layout: Layout, path: str, default: str) -> None:
-    """Raises UsageFault where a page must not go: over anything else than a page, or among the mission's state."""
+    """Raise UsageFault if the target is not a page, or is within the mission's state."""
     if path != default and os.path.realpath(path).startswith(os.path.realpath(layout.state) + "/"):
-        raise UsageFault(f"{path} is in the state of the mission. Name another file: {command('report')} --to FILE")
+        raise UsageFault(f"{path} is in the state of the mission. Choose another file: {command('report')} --to FILE")
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path)):
         what = f"{path} is a folder" if os.path.isdir(path) else f"There is no folder {os.path.dirname(path)}"
-        raise UsageFault(f"{what}. Name a file: {command('report')} --to FILE")
+        raise UsageFault(f"{what}. Choose a file: {command('report')} --to FILE")
     if os.path.lexists(path) and files.read_from(path, 0, len(BEGINS)) != BEGINS:
-        raise UsageFault(
-            f"{path} is not a report of the harness and is left as it is. Name another file, or remove it."
-        )
+        raise UsageFault(f"{path} exists and is not a report of the harness. Choose another file, or remove it.")

@@ -1,4 +1,4 @@
-"""A glance as lines for a terminal: as many as fit, none wider than it, and nothing in them steers it."""
+"""A glance as lines for a terminal: they fit its size, and contain no control characters."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ STATUS = {"passed": "green", "failing": "red", "blocked": "yellow", "validating"
 SIGNS = {"run": "▶", "done": "✓", "wait": "…", "ask": "!", "halt": "■"}
 WIDEST_BAR = 30
 PLAIN_WIDTH, PLAIN_HEIGHT = 160, 60
-MIN_LANE_LINES = 2  # lines: its head and what was last
+MIN_LANE_LINES = 2  # its head and its last row
 MAX_FAULTS = 2
 
 
 def lines(glance: Glance, width: int, height: int, keys: bool = False) -> list[Text]:
-    """At most `height` lines of at most `width` columns. `keys`: the last one names the keys."""
+    """At most `height` lines of at most `width` columns. `keys`: the last line shows the keys."""
     head = _head(glance, width)
     foot = [_line("q quits", "dim")] if keys else []
     room = height - len(head) - len(foot)
@@ -43,7 +43,7 @@ def lines(glance: Glance, width: int, height: int, keys: bool = False) -> list[T
 
 
 def plain(glance: Glance) -> list[str]:
-    """The glance as text for a pipe, a log or a simple terminal."""
+    """The glance as text for a pipe, a log or a dumb terminal."""
     return [line.plain.rstrip() for line in lines(glance, PLAIN_WIDTH, PLAIN_HEIGHT)]
 
 
@@ -52,7 +52,7 @@ def _wanted(others: list[tuple[str, list[Text]]]) -> int:
 
 
 def _fitted(others: list[tuple[str, list[Text]]], room: int) -> list[Text]:
-    """The rows of each section, with its name before the first; what there is no room for goes, the longest section first."""
+    """The rows of each section, with its name before the first; cuts the longest section first if room is short."""
     counts = [len(rows) for _, rows in others]
     while sum(counts) > room and any(counts):
         longest = max(range(len(counts)), key=lambda at: (counts[at], at))
@@ -78,7 +78,7 @@ def _cut(line: Text, width: int) -> Text:
 
 
 def _head(glance: Glance, width: int) -> list[Text]:
-    """Which mission, how it stands, how far it is, what it spent; what cannot be read."""
+    """The mission, its state, progress and spending, and the unreadable parts."""
     name, at = (
         _safe(f"{glance.id or glance.project}  {glance.branch}".rstrip(), "bold"),
         time.strftime("%H:%M", time.localtime(glance.now)),
@@ -97,7 +97,7 @@ def _head(glance: Glance, width: int) -> list[Text]:
 
 
 def _progress(glance: Glance, width: int) -> Text:
-    """A bar, and how many features have which status."""
+    """A bar, and the number of features per status."""
     total = len(glance.features)
     counts: dict[str, int] = {}
     for one in glance.features:
@@ -111,7 +111,7 @@ def _progress(glance: Glance, width: int) -> Text:
 
 
 def _lanes(lanes: list[Lane], room: int) -> list[Text]:
-    """Each run under way with the last lines of its transcript; where there is no room, only the first ones."""
+    """The open runs with the last lines of their transcripts; only the first ones if room is short."""
     if not lanes:
         return []
     shown = lanes[: max(room // MIN_LANE_LINES, 1)]
@@ -141,7 +141,7 @@ def _lane(lane: Lane, room: int) -> list[Text]:
 
 
 def _silent(lane: Lane) -> str:
-    """What a run does whose agent has said nothing."""
+    """The activity of a run whose agent has not written yet."""
     return f"{lane.checks} check{'s have' if lane.checks > 1 else ' has'} run" if lane.checks else "nothing written yet"
 
 
@@ -151,7 +151,7 @@ def _kept(text: str) -> Text:
 
 
 def _others(glance: Glance) -> list[tuple[str, list[Text]]]:
-    """The other sections: (name, rows), each without rows where there is nothing."""
+    """The other sections: (name, rows), possibly without rows."""
     queue = [
         Text.assemble((f"{one.id} ", "bold"), _safe(one.title), (f"  {one.status}", STATUS.get(one.status, "dim")))
         for one in glance.ready[:6]

@@ -150,7 +150,7 @@ def announcement(layout: Layout) -> list[str]:
     (costly, hidden), settings = spenders.configured(layout), config.load(layout)
     cap = "max_cost_usd in [limits]" if costly and settings.max_cost_usd is None else ""
     tables = " and ".join(f"[prices.{name}]" for name in hidden)
-    prices = f"{tables}, for {', '.join(hidden)} {'tells' if len(hidden) == 1 else 'tell'} no cost" if hidden else ""
+    prices = f"{tables}, for {', '.join(hidden)} report{'s' * (len(hidden) == 1)} no cost" if hidden else ""
     wanted = " and ".join(filter(None, (cap, prices)))
     found = [f"note: {', '.join(costly)} may cost money: set {wanted} (config.toml)"] if wanted else []
     unseen = runs.totals(layout).uncounted if costly and settings.max_cost_usd is not None else 0

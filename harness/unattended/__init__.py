@@ -1,1 +1,1 @@
-"""A mission is started by the machine at set times, says what came of it in one bounded log, and what would stop it tonight."""
+"""Scheduled starts of a mission by the machine: schedules, one bounded log of the results, and a readiness check."""

@@ -1,7 +1,7 @@
-"""The user's crontab: one block between two lines is ours, everything else is the person's and stays byte for byte.
+"""The user's crontab: one marked block belongs to the harness; everything else is the person's and stays byte for byte.
 
-Each line of the block is one time of one mission's schedule, and calls `schedule start ID` by absolute paths, in words that any
-shell reads alike. The environment of a start is not in it, because a crontab's line may have 998 characters and a PATH more.
+Each line of the block is one time of one mission's schedule. It calls `schedule start ID` with absolute paths, quoted for any
+shell, without the environment of the start: a crontab line is limited to 998 characters, and PATH may be longer.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from harness.state import files, layout
 BEGIN = "# harness schedules: begin. Written by `harness schedule`, which replaces what stands here."
 END = "# harness schedules: end"
 PROGRAM = "crontab"
-NONE = ("no crontab", "can't open")  # how the crontabs of Debian, BSD, cronie and busybox say that there is none
+NONE = ("no crontab", "can't open")  # messages of Debian, BSD, cronie and busybox for an absent crontab
 MAX_CHARACTERS = 998
 SECONDS = 30.0
 NAME = "your crontab"
 
 
 class CrontabEntry(Record):
-    """One line of the block: its five fields, the mission's folder, the schedule's id, and the whole command."""
+    """One line of the block: its five time fields, the mission's folder, the schedule's id, and the whole command."""
 
     times: str
     folder: str
@@ -34,42 +34,42 @@ class CrontabEntry(Record):
 
     @property
     def line(self) -> str:
-        """The line; raises UsageFault for a path that no crontab can hold."""
+        """The line; raises UsageFault for a path that does not fit into a crontab."""
         bad = next((word for word in self.command if "\\" in word or "\n" in word or "\0" in word), "")
         if bad:
             raise UsageFault(f"A crontab cannot hold the path {bad!r}: it has a backslash or a line break. Rename it.")
         words = shlex.join(self.command).replace("%", "\\%")
         if len(os.fsencode(words)) > MAX_CHARACTERS:
             raise UsageFault(
-                f"A crontab's command has at most {MAX_CHARACTERS} characters; with {self.folder} it has more."
+                f"A crontab's command has at most {MAX_CHARACTERS} characters; with {self.folder} it is longer."
             )
         return f"{self.times} {words}"
 
 
 def available() -> bool:
-    """Whether there is a program that keeps crontabs."""
+    """Whether the crontab program exists."""
     return any(
         os.access(os.path.join(one, PROGRAM), os.X_OK) for one in os.environ.get("PATH", os.defpath).split(os.pathsep)
     )
 
 
 def read() -> str:
-    """The user's crontab, "" where there is none. Raises Unavailable without the program, or with what it says."""
+    """The user's crontab, "" if it is absent. Raises Unavailable without the program, or with its error."""
     code, out, err = _call("-l")
     said = os.fsdecode(err).strip()
     if code and not any(words in said.lower() for words in NONE):
-        raise Unavailable(f"`crontab -l` ended with {code}: {said or 'it says nothing'}. {_others()}")
+        raise Unavailable(f"`crontab -l` ended with {code}: {said or 'without output'}. {_others()}")
     return "" if code else os.fsdecode(out)
 
 
 def _others() -> str:
-    return f"Other ways to start it: {layout.command('schedule add --every 30m --print')} systemd, or launchd"
+    return f"Alternatives: {layout.command('schedule add --every 30m --print')} systemd, or launchd"
 
 
 def _write(text: str) -> None:
     code, _, err = _call("-", os.fsencode(text))
     if code:
-        raise Unavailable(f"`crontab -` refused the new crontab: {os.fsdecode(err).strip()}. It is as it was.")
+        raise Unavailable(f"`crontab -` refused the new crontab: {os.fsdecode(err).strip()}. It is unchanged.")
 
 
 def _call(word: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
@@ -80,7 +80,7 @@ def _call(word: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
 
 
 def change(change: Callable[[list[CrontabEntry]], list[CrontabEntry]]) -> bool:
-    """Replace the entries of the block by what `change` makes of them, and whether that differs; one process at a time."""
+    """Replace the entries of the block by the result of `change`; returns whether they differ. One process at a time."""
     lock = files.Lock(os.path.join(layout.state_home(), "crontab.lock"))
     lock.take(wait=True)
     with lock:
@@ -92,7 +92,7 @@ def change(change: Callable[[list[CrontabEntry]], list[CrontabEntry]]) -> bool:
 
 
 def variables(text: str) -> dict[str, str]:
-    """The variables that the lines above our block set, which cron gives to the commands below them."""
+    """The variables set above the block, which cron passes to the commands below."""
     found = {}
     for line in text.split("\n"):
         name, equals, value = line.partition("=")
@@ -104,13 +104,13 @@ def variables(text: str) -> dict[str, str]:
 
 
 def entries(text: str) -> list[CrontabEntry]:
-    """What our block has; none without one. Raises BrokenFile, with the line, where it is not as we write it."""
+    """The entries of the block; [] without a block. Raises BrokenFile, with the line, if the block was edited."""
     place = _place(text)
     return [_entry(line, number) for number, line in place[1]] if place else []
 
 
 def with_entries(text: str, found: list[CrontabEntry]) -> str:
-    """The crontab with these entries in our block: where it stands, else at the end; without any there is no block."""
+    """The crontab with these entries in the block: in place, else at the end; without entries there is no block."""
     place, lines = _place(text), text.split("\n")
     ours = [BEGIN, *(entry.line for entry in found), END] if found else []
     if place:
@@ -128,7 +128,7 @@ def _place(text: str) -> tuple[int, list[tuple[int, str]]] | None:
         return None
     if len(begins) != 1 or len(ends) != 1 or begins[0] > ends[0]:
         fault = f"the block of harness schedules has {len(begins)} first lines and {len(ends)} last lines"
-        fault = "the block of harness schedules ends before it begins" if len(begins) == len(ends) == 1 else fault
+        fault = "the block of harness schedules ends before it starts" if len(begins) == len(ends) == 1 else fault
         raise _broken(min(begins + ends) + 1, fault)
     first = begins[0]
     return first, [(at + 1, lines[at]) for at in range(first + 1, ends[0])]
@@ -141,7 +141,7 @@ def _entry(line: str, number: int) -> CrontabEntry:
     except ValueError:
         words = []
     if len(words) != 7 or words[2] != "-C" or words[4:6] != ["schedule", "start"]:
-        raise _broken(number, "a line of the block of harness schedules is not as the harness wrote it")
+        raise _broken(number, "a line of the block of harness schedules was edited")
     return CrontabEntry(times=" ".join(parts[:5]), folder=words[3], id=words[6], command=words)
 
 

@@ -1,4 +1,4 @@
-"""The logins of agent CLIs, as far as their files tell without a call: when one ends, and whether it looks as it did before."""
+"""The logins of agent CLIs according to their files, without a call: when they end, and whether they changed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from harness.process.variables import matches
 from harness.state import files, names
 from harness.state.layout import Layout
 
-MILLISECONDS_FROM = 10**11  # a time above that is in milliseconds, as JavaScript has it
+MILLISECONDS_FROM = 10**11  # a larger time is in milliseconds, as in JavaScript
 
 
 class Login(Record):
-    """A login that ends: the file that says so, when (unix seconds), and whether it renews itself until a vendor refuses that."""
+    """A login that ends: its file, its end (unix seconds), and whether it renews itself until a vendor refuses."""
 
     path: str
     until: int
@@ -29,12 +29,12 @@ class Login(Record):
 
 
 def ending(name: str, env: Mapping[str, str]) -> list[Login]:
-    """The logins of a CLI that have an end; none for keys, key chains and files that do not tell."""
+    """The logins of a CLI that end; none for keys, key chains and files without an end."""
     found = []
     for path in ABOUT[name].logins_in(env):
         try:
             value = files.read_json(path)
-        except (BrokenFile, OSError):  # the vendor's own file: its program will say what is wrong with it
+        except (BrokenFile, OSError):  # the vendor's file: its program reports faults
             continue
         ends = [until for place in ABOUT[name].expires for one in _at(value, place.split(".")) if (until := _time(one))]
         renews = any(one for place in ABOUT[name].renews for one in _at(value, place.split(".")))
@@ -43,7 +43,7 @@ def ending(name: str, env: Mapping[str, str]) -> list[Login]:
 
 
 def _at(value: Any, keys: list[str]) -> Iterator[Any]:
-    """What stands at this place; `*` is any key."""
+    """The values at this place; `*` is any key."""
     if not keys:
         yield value
     elif isinstance(value, dict):
@@ -70,7 +70,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def fingerprint(where: Layout, settings: Config, agents: list[str], env: Mapping[str, str]) -> str:
-    """A digest of all that a login of these agents depends on: config.toml, keys, and the files of their logins."""
+    """A digest of everything that logins of these agents depend on: config.toml, keys, and login files."""
     parts = [encoding.digest(files.read(where.path(names.CONFIG)) or b"")]
     for name in (one for one in agents if one in ABOUT):
         own = {**env, **{key: str(value) for key, value in settings.agents.get(name, {}).get("env", {}).items()}}

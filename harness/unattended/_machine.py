@@ -1,4 +1,4 @@
-"""What starts programs on this machine, as far as it says: whether a cron daemon runs, what systemd and launchd answer."""
+"""The schedulers of this machine: whether a cron daemon runs, and the answers of systemd and launchd."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DAEMONS = ("cron", "crond", "fcron", "cronie", "bcron-sched", "dcron", "busybox-
 
 
 def asked(*words: str) -> str:
-    """What a program says, "" where it is absent or fails."""
+    """The output of a program, "" if it is absent or fails."""
     if not registry.installed(words[0]):
         return ""
     try:
@@ -25,7 +25,7 @@ def asked(*words: str) -> str:
 
 
 def cron_runs() -> bool | None:
-    """Whether a cron daemon runs; None where that cannot be seen. (On macOS launchd starts it once there is a crontab.)"""
+    """Whether a cron daemon runs; None if unknown. (On macOS launchd starts it once a crontab exists.)"""
     if sys.platform == "darwin":
         return True
     if not os.path.isdir("/proc/self"):
@@ -37,5 +37,5 @@ def cron_runs() -> bool | None:
 def _name(pid: str) -> str:
     try:
         return files.read_from(f"/proc/{pid}/comm", 0, 64).strip().decode("utf-8", "replace")
-    except ProcessLookupError:  # it ended while it was read
+    except ProcessLookupError:  # it ended meanwhile
         return ""

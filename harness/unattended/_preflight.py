@@ -1,4 +1,4 @@
-"""What can be known before a start to be in its way, without spending anything: agents, their logins, and space on the disk."""
+"""Free checks before a start for obstacles: agents, their logins, and disk space."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from harness.unattended import _logins
 from harness.unattended.schedule_log import StartMemory
 
 MIN_FREE_MIB, MIN_FREE_FILES = 1024, 10_000
-REFUSED = ("auth", "config")  # the outcomes after which a person must do something about an agent
-AGAIN_SECONDS = 6 * 3600  # what a vendor refused may have been paid or mended elsewhere
+REFUSED = ("auth", "config")  # the outcomes after which a person must fix an agent
+AGAIN_SECONDS = 6 * 3600  # afterwards it may be paid or fixed elsewhere
 
 
 def faults(where: Layout, role: str, seen: StartMemory) -> list[str]:
-    """Why a run of this role would end before it brings anything, a line each with what mends it; none where nothing is known."""
+    """Why a run of this role would fail, each with a remedy, a line each; [] if nothing is known."""
     settings = config.load(where)
     agents = roles.agents_of(settings, roles.load(where, role))
     agents = registry.choose(agents, where.folders.project, where.shown(names.CONFIG))
@@ -30,7 +30,7 @@ def faults(where: Layout, role: str, seen: StartMemory) -> list[str]:
 
 
 def disk(where: Layout) -> list[str]:
-    """The places where a run writes that have no room left: less than a GiB, or than 10,000 files."""
+    """The places of runs that are nearly full: less than a GiB, or than 10,000 files, left."""
     places = {where.state, layout.state_home(), os.environ.get("TMPDIR") or "/tmp"}
     found = {}
     for place in sorted(places):
@@ -39,7 +39,7 @@ def disk(where: Layout) -> list[str]:
             there = os.path.dirname(there)
         room = os.statvfs(there)
         free, names = room.f_bavail * room.f_frsize // 2**20, room.f_favail
-        few = room.f_files > 0 and names < MIN_FREE_FILES  # some file systems count no files
+        few = room.f_files > 0 and names < MIN_FREE_FILES  # some file systems do not count files
         if free < MIN_FREE_MIB or few:
             left = f"{free} MiB, less than {MIN_FREE_MIB}" if free < MIN_FREE_MIB else f"room for {names} files"
             found[os.stat(there).st_dev] = (
@@ -49,7 +49,7 @@ def disk(where: Layout) -> list[str]:
 
 
 def _agents(where: Layout, settings: Config, role: str, names: list[str]) -> list[str]:
-    """Why none of the agents could answer: not installed, no trust, or a login that has ended. An embedded one always can."""
+    """Why none of the agents can answer: not installed, no trust, or an expired login. An embedded agent always can."""
     if registry.embedded(names) or registry.NONE in names:
         return []
     try:
@@ -69,17 +69,17 @@ def _over(name: str, settings: Config) -> list[str]:
 
 def _ended(name: str, login: _logins.Login) -> str:
     when = clock.local(login.until, clock.now())
-    return f"login: {name}'s ended at {when} ({login.path}); log in again: {ABOUT[name].login}"
+    return f"login: that of {name} ended at {when} ({login.path}); log in again: {ABOUT[name].login}"
 
 
 def environment_of(name: str, settings: Config) -> dict[str, str]:
-    """The variables that an agent's program would see of ours and of its table."""
+    """The environment of an agent's program: this process's and its table's."""
     own = settings.agents.get(name, {}).get("env", {})
     return {**os.environ, **{key: str(value) for key, value in own.items()}}
 
 
 def _refused(where: Layout, settings: Config, names: list[str], seen: StartMemory) -> list[str]:
-    """The newest run's agent was refused, and nothing that its login depends on has changed since, nor has much time passed."""
+    """A line if the newest run's agent was refused, and since then its login has not changed and little time has passed."""
     last = next(runs.finished(where), None)
     same = bool(seen.failed) and seen.failed == _logins.fingerprint(where, settings, names, os.environ)
     if last is None or last.outcome not in REFUSED or not same or clock.now() - seen.failed_at >= AGAIN_SECONDS:
@@ -88,20 +88,20 @@ def _refused(where: Layout, settings: Config, names: list[str], seen: StartMemor
 
 
 def refusal(where: Layout) -> str:
-    """How the logins of the newest run's agents look now, if it ended because one was refused; else ""."""
+    """The present fingerprint of the newest run's logins, if it ended because one was refused; else ""."""
     last = next(runs.finished(where), None)
     if last is None or last.outcome not in REFUSED:
         return ""
     settings = config.load(where)
     try:
         names = roles.agents_of(settings, roles.load(where, last.role))
-    except UsageFault:  # a role of the user's own that is gone
+    except UsageFault:  # a removed custom role
         return ""
     return _logins.fingerprint(where, settings, names, os.environ)
 
 
 def ends_tonight(names: list[str], settings: Config, hours: int) -> Iterator[tuple[bool, str]]:
-    """(whether it stops a run, what there is to say) of each login that ends within so many hours."""
+    """(whether it stops a run, message) for each login that ends within so many hours."""
     for name in (one for one in names if one in ABOUT):
         env = environment_of(name, settings)
         key = any(env.get(one) for one in ABOUT[name].keys)
@@ -110,8 +110,8 @@ def ends_tonight(names: list[str], settings: Config, hours: int) -> Iterator[tup
             if one.until > clock.now() + hours * 3600:
                 continue
             if one.renews:
-                yield False, f"login: {name}'s is good until {when} and renews itself ({one.path})"
+                yield False, f"login: that of {name} is valid until {when} and renews itself ({one.path})"
             elif one.until <= clock.now():
                 yield True, _ended(name, one)
             else:
-                yield True, f"login: {name}'s ends at {when} ({one.path}); log in again: {ABOUT[name].login}"
+                yield True, f"login: that of {name} ends at {when} ({one.path}); log in again: {ABOUT[name].login}"

@@ -1,4 +1,4 @@
-"""Which programs a shell text calls, as far as its words tell, and whether a PATH has them."""
+"""Which programs a shell text calls, judged by its words, and whether they are on a PATH."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = re.compile(r"[A-Za-z0-9_][\w.+-]*(?=[\s;|&)]|$)")
 
 
 def called(texts: Iterable[str]) -> list[str]:
-    """Names at the place of a command, each once. Some are words of the shell or its functions: no PATH has those."""
+    """Names in command position, each once. Some are shell builtins or functions, which are not on any PATH."""
     found: dict[str, None] = {}
     for text in texts:
         for place in BEFORE.finditer(text):
@@ -25,6 +25,6 @@ def called(texts: Iterable[str]) -> list[str]:
 
 
 def on(path: str, name: str) -> bool:
-    """Whether a PATH has a program of this name."""
+    """Whether a program of this name is on a PATH."""
     places = (os.path.join(folder, name) for folder in path.split(os.pathsep) if folder)
     return any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)

@@ -1,4 +1,4 @@
-"""Times of a crontab: five fields, read as cron does; when they came, and when they come next. In local time, as cron's are."""
+"""Crontab times: five fields, parsed like cron's; past and next times. In local time, like cron's."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from harness.base.errors import UsageFault
 from harness.base.record import Record
 
 MINUTE, DAY = 60, 24 * 3600
-MAX_LOOK_SECONDS = (
-    31 * DAY
-)  # further back nobody wants a count of missed starts, nor further ahead the next one but for rare days
+MAX_LOOK_SECONDS = 31 * DAY  # limit for counting missed starts and for finding the next one
 FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # the longest that each month gets
+DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # the max of each month
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 WORDS = {
     "@hourly": "0 * * * *",
@@ -31,7 +29,7 @@ SECONDS = {"m": MINUTE, "h": 60 * MINUTE, "d": DAY}
 
 
 class Times(Record):
-    """When a start is due. `either`: days and weekdays are both named, and one of them is enough, as cron has it."""
+    """Due times. `either`: days and weekdays are both restricted, and one match is enough, as in cron."""
 
     minutes: list[int]
     hours: list[int]
@@ -41,7 +39,7 @@ class Times(Record):
     either: bool = False
 
     def falls_on(self, at: time.struct_time) -> bool:
-        """Whether this minute is one of them."""
+        """Whether this minute is due."""
         if at.tm_min not in self.minutes or at.tm_hour not in self.hours or at.tm_mon not in self.months:
             return False
         day, weekday = at.tm_mday in self.days, (at.tm_wday + 1) % 7 in self.weekdays
@@ -49,7 +47,7 @@ class Times(Record):
 
 
 def every(text: str) -> str:
-    """The five fields of `30m`, `2h` or `1d`; UsageFault where the times would not be evenly spaced."""
+    """The five fields of `30m`, `2h` or `1d`; raises UsageFault if the times would not be evenly spaced."""
     number, unit = text[:-1], text[-1:]
     most, fields, single = UNITS.get(unit, (0, "", ""))
     count = int(number) if number.isascii() and number.isdigit() and len(number) < 4 else 0
@@ -60,7 +58,7 @@ def every(text: str) -> str:
 
 
 def share(text: str) -> str:
-    """How long a start of `--every` goes on unless a person says: five sixths of the time to the next."""
+    """The default time limit of a start of `--every`: five sixths of the interval."""
     return f"{max(1, seconds(text) * 5 // 6 // MINUTE)}m"
 
 
@@ -70,20 +68,22 @@ def seconds(text: str) -> int:
 
 
 def normal(text: str) -> str:
-    """The five fields of a crontab's times, checked; `@daily` and its like as fields."""
+    """The validated five fields of crontab times; converts `@daily` and similar words."""
     words = WORDS.get(text.strip().lower(), text).split()
     if len(words) != len(FIELDS):
         example = "'*/30 22-23,0-6 * * 1-5'"
-        raise UsageFault(f"'{text}' is not minute, hour, day, month and weekday, such as {example}, and no @daily.")
+        raise UsageFault(
+            f"'{text}' is neither minute, hour, day, month and weekday, such as {example}, nor a word like @daily."
+        )
     fields = " ".join(words)
     found = parse(fields)
     if not found.either and found.days[0] > max(DAYS[month - 1] for month in found.months):
-        raise UsageFault(f"'{text}' never comes: no year has day {words[2]} in month {words[3]}.")
+        raise UsageFault(f"'{text}' never occurs: no year has day {words[2]} in month {words[3]}.")
     return fields
 
 
 def parse(text: str) -> Times:
-    """The times of five fields; UsageFault names the field that is wrong."""
+    """The times of five fields; raises UsageFault with the name of an invalid field."""
     words = text.split()
     found = [_field(word, *known) for word, known in zip(words, FIELDS, strict=True)]
     weekdays = sorted({number % 7 for number in found[4]})
@@ -115,12 +115,12 @@ def _number(word: str, name: str) -> int:
 
 
 def between(known: Sequence[Times], since: int, until: int) -> list[int]:
-    """The minutes after `since`, up to and with `until`, that are due, as unix seconds; at most a month back."""
+    """The due minutes after `since`, through `until`, as unix seconds; at most the last month."""
     return [*_due(known, max(since, until - MAX_LOOK_SECONDS), until)]
 
 
 def following(known: Sequence[Times], now: int) -> int:
-    """The next minute that is due; 0 where none is within a month."""
+    """The next due minute; 0 if there is none within a month."""
     return next(islice(_due(known, now, now + MAX_LOOK_SECONDS), 1), 0)
 
 

@@ -1,4 +1,4 @@
-"""`doctor unattended`: what would stop this mission tonight, a line each with what mends it. Nothing is spent or changed."""
+"""`doctor unattended`: what would stop this mission tonight, a line each with a remedy. Costs and changes nothing."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from harness.unattended import _crontab, _machine, _preflight, _programs, _times
 from harness.unattended.schedules import CRON, Schedule
 from harness.workplace import mission_lock
 
-HOURS = 12  # how long a night is, for a login that ends
+HOURS = 12  # the length of a night, for expiring logins
 LOOKS_OF_DOCTOR = ("repository", "mission", "ledger", "names", "state")
 
 
 def examine(layout: Layout) -> list[Finding]:
-    """All that would be in the way, in the environment that a scheduled start has."""
+    """Find all obstacles, in the environment of a scheduled start."""
     found = [*_guarded(layout, "schedule", _schedule)]
     made, here = _quietly(layout), dict(os.environ)
     variables = schedules.as_started(made, here, _above()) if made else here
@@ -39,7 +39,7 @@ def examine(layout: Layout) -> list[Finding]:
 
 
 def _once(found: list[Finding]) -> Iterator[Finding]:
-    """Without the faults that an earlier look has found, too, such as a settings file that none can read."""
+    """Drop faults that an earlier look also found, such as an unreadable settings file."""
     said = set()
     for one in found:
         fault = one.what.partition(": ")[2]
@@ -59,12 +59,12 @@ def _guarded(layout: Layout, what: str, look: Callable[[Layout], Iterator[Findin
 def _quietly(layout: Layout) -> Schedule | None:
     try:
         return schedules.load(layout)
-    except HarnessError:  # `_schedule` has said so
+    except HarnessError:  # `_schedule` reports it
         return None
 
 
 def _above() -> dict[str, str]:
-    """What the person's own lines of the crontab set for every command below them."""
+    """The variables set by the person's crontab lines."""
     try:
         return _crontab.variables(_crontab.read()) if _crontab.available() else {}
     except HarnessError:
@@ -84,12 +84,12 @@ def _note(what: str) -> Finding:
 
 
 def _schedule(layout: Layout) -> Iterator[Finding]:
-    """Whether anything starts the mission."""
+    """Whether the mission is scheduled."""
     made = schedules.load(layout)
     if made is None:
         loops = mission_lock.looping(layout)
         yield (
-            _note("schedule: none, but run.sh goes on with the mission now")
+            _note("schedule: none, but run.sh is working on the mission now")
             if loops
             else _bad(f"schedule: nothing starts the mission: {command('schedule add --every 30m')}")
         )
@@ -102,11 +102,11 @@ def _schedule(layout: Layout) -> Iterator[Finding]:
     if not mine:
         yield _bad(f"schedule: its lines are gone from your crontab; {again}")
     elif sorted(one.times for one in mine) != sorted(made.times) or mine[0].command != schedules.start_words(layout):
-        yield _bad(f"schedule: its lines in your crontab are not those that were made; {again}")
+        yield _bad(f"schedule: its lines in your crontab were changed; {again}")
     elif _machine.cron_runs() is False:
         yield _bad("cron: no cron daemon runs: sudo systemctl enable --now cron, or: sudo service cron start")
     else:
-        unsure = " (whether cron runs cannot be seen here)" if _machine.cron_runs() is None else ""
+        unsure = " (unknown whether cron runs)" if _machine.cron_runs() is None else ""
         after = _times.following(made.known_times, clock.now())
         when = clock.local(after, clock.now()) if after else "in more than a month"
         yield _ok(f"schedule: {', '.join(made.times)} for {made.goes_on}; next {when}{unsure}")
@@ -135,25 +135,25 @@ def _elsewhere(made: Schedule) -> Iterator[Finding]:
             else _bad(f"schedule: {label} is not loaded: launchctl bootstrap gui/{os.getuid()} {path}")
         )
         return
-    yield _note(f"schedule: for {made.place}, of which nothing can be seen here")
+    yield _note(f"schedule: for {made.place}, which cannot be checked here")
 
 
 def _folder(layout: Layout) -> Iterator[Finding]:
-    """What doctor finds of the folder, as far as it is in the way."""
+    """The faults that doctor finds in the folder, as far as they stop a start."""
     found = [one for what, look in doctor.LOOKS if what in LOOKS_OF_DOCTOR for one in _guarded(layout, what, look)]
     bad = [one for one in found if one.state == "bad"]
-    yield from bad or [_ok("folder: repository, mission, settings and state are as they should be")]
+    yield from bad or [_ok("folder: repository, mission, settings and state are valid")]
     last = next(runs.finished(layout), None)
     if last and last.unlanded:
         yield _note(f"branch: {last.unlanded}")
 
 
 def _due(layout: Layout) -> Iterator[Finding]:
-    """Whether a person is needed before anything starts."""
+    """Whether the mission needs a person before anything starts."""
     view = views.gather(layout)
     due = rules.decide(view, clock.now())
     if due.word == "DONE":
-        yield _note("due: DONE, so nothing is left to do tonight")
+        yield _note("due: DONE, so there is nothing to do tonight")
     elif due.word in ("NEXT", "WAIT"):
         yield _ok(f"due: {due.line}")
     else:
@@ -161,12 +161,12 @@ def _due(layout: Layout) -> Iterator[Finding]:
     for cap in rules.near(view.limits, view.totals):
         if cap.percent < 100:
             yield _note(
-                f"caps: {cap.words}; it stops tonight when that is used up: {cap.key} in [limits] of config.toml"
+                f"caps: {cap.words}; the mission stops when it is used up: {cap.key} in [limits] of config.toml"
             )
 
 
 def _money(layout: Layout) -> Iterator[Finding]:
-    """Whether agents that cost have a cap."""
+    """Whether costly agents have a cap."""
     (costly, hidden), settings = spenders.configured(layout), config.load(layout)
     where = f"[limits] in {layout.shown(names.CONFIG)}"
     if costly and settings.max_cost_usd is None and settings.max_tokens is None:
@@ -174,27 +174,27 @@ def _money(layout: Layout) -> Iterator[Finding]:
     elif hidden and settings.max_tokens is None:
         tables = " and ".join(f"[prices.{name}]" for name in hidden)
         yield _bad(
-            f"cost: max_cost_usd does not see what {', '.join(hidden)} cost: write {tables}, or max_tokens under {where}"
+            f"cost: max_cost_usd does not cover the cost of {', '.join(hidden)}: write {tables}, or max_tokens under {where}"
         )
     else:
         yield _ok("cost: capped" if costly else "cost: nothing, its agents are free")
 
 
 def _disk(layout: Layout) -> Iterator[Finding]:
-    yield from [_bad(line) for line in _preflight.disk(layout)] or [_ok("disk: there is room")]
+    yield from [_bad(line) for line in _preflight.disk(layout)] or [_ok("disk: enough space")]
 
 
 def _clock(layout: Layout) -> Iterator[Finding]:
-    """A clock that was set back makes waits and times wrong."""
+    """Whether the clock was set back, which makes waits and times wrong."""
     last = next(runs.finished(layout), None)
     if last and last.ended > clock.now() + runs.CLOCK_STEP:
-        yield _bad(f"clock: it is behind the newest run, which ended at {clock.stamp(last.ended)}: set it right")
+        yield _bad(f"clock: it is behind the newest run, which ended at {clock.stamp(last.ended)}: correct it")
     else:
         yield _ok(f"clock: {clock.stamp(clock.now())}, here {clock.local(clock.now(), clock.now())}")
 
 
 def _wanted(layout: Layout, settings: Config) -> list[str]:
-    """The agents of the roles that become due by themselves."""
+    """The agents of the roles that become due automatically."""
     found = [
         name
         for capability, role in roles.due(layout).items()
@@ -207,7 +207,7 @@ def _wanted(layout: Layout, settings: Config) -> list[str]:
 
 
 def _agents(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
-    """Whether each agent is installed, trusted and logged in for a start without a person; `here`: the variables of now."""
+    """Whether each agent is installed, trusted and logged in for an unattended start; `here`: the present variables."""
     settings = config.load(layout)
     for name in _wanted(layout, settings):
         found = next((one for one in doctor.agents_of(layout, [name])), None)
@@ -222,7 +222,7 @@ def _agents(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
 
 
 def _login(layout: Layout, name: str, settings: Config, here: dict[str, str]) -> Finding:
-    """Whether a CLI is logged in, as far as that can be seen: by a key, a file, or because it has answered here."""
+    """Whether a CLI is logged in, as far as visible: by a key, by a file, or because it has answered here."""
     seen, how = agent_probe.login(name, _preflight.environment_of(name, settings)), ABOUT[name].login
     last = next((one for one in runs.finished(layout) if one.agent == name), None)
     if last and last.outcome == "auth":
@@ -231,14 +231,14 @@ def _login(layout: Layout, name: str, settings: Config, here: dict[str, str]) ->
         return _ok(f"agent {name}: login {seen}")
     if key := next((key for key in ABOUT[name].keys if here.get(key)), ""):
         ways = f"put {key}=… at the top of your crontab (crontab -e), or into env of [agents.{name}] in config.toml"
-        return _bad(f"login: {key} is set here, and a scheduled start has no keys: {ways}; or log in: {how}")
+        return _bad(f"login: {key} is set here, but a scheduled start has no keys: {ways}; or log in: {how}")
     if last and last.outcome in runs.GOOD:
-        return _note(f"agent {name}: no login seen, but it answered in {last.run}")
-    return _bad(f"login: none seen for {name}: {how}; then: {command('doctor agents --try')}")
+        return _note(f"agent {name}: no login found, but it answered in {last.run}")
+    return _bad(f"login: none found for {name}: {how}; then: {command('doctor agents --try')}")
 
 
 def _path(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
-    """What checks call and a start will not find, though it is here."""
+    """The programs that checks call and that exist here, but not on the PATH of a start."""
     path = os.environ.get("PATH", os.defpath)
     known = contract.load(layout)
     texts = [
@@ -257,7 +257,7 @@ def _path(layout: Layout, here: dict[str, str]) -> Iterator[Finding]:
     unset = [name for name in config.load(layout).passed if name in here and name not in os.environ]
     if unset:
         ways = "put each at the top of your crontab (crontab -e)"
-        yield _bad(f"environment: {', '.join(unset)} of [env] pass is set here, and not for a scheduled start: {ways}")
+        yield _bad(f"environment: {', '.join(unset)} of [env] pass is set here, but not for a scheduled start: {ways}")
     if not lost:
         yield _ok("PATH: has the programs that checks call")
 

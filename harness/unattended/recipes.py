@@ -1,4 +1,4 @@
-"""What a person installs where another program than cron starts the mission: a timer of systemd, an agent of launchd."""
+"""Configuration for other schedulers than cron: a systemd timer, a launchd agent."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ def _systemd(found: Schedule, words: list[str]) -> list[str]:
     whens = [f"OnCalendar={one}" for known in found.known_times for one in _calendar(known)]
     return [
         f"# ~/.config/systemd/user/{name}.service",
-        *("[Unit]", "Description=A mission of the harness goes on", "[Service]", "Type=oneshot"),
+        *("[Unit]", "Description=A mission of the harness", "[Service]", "Type=oneshot"),
         f"ExecStart={' '.join(map(_systemd_word, words))}",
         "",
         f"# ~/.config/systemd/user/{name}.timer",
         *("[Timer]", *whens, "AccuracySec=1s", "Persistent=true", "[Install]", "WantedBy=timers.target"),
         "",
-        "# then; the second line lets it go on while you are logged out:",
+        "# then; the second line keeps it running while you are logged out:",
         f"systemctl --user daemon-reload && systemctl --user enable --now {name}.timer",
         "loginctl enable-linger",
     ]
 
 
 def _systemd_word(word: str) -> str:
-    """A word of ExecStart: systemd has escapes of its own, `%` for its specifiers, and `$` for variables."""
+    """A word of ExecStart, escaped for systemd, including `%` specifiers and `$` variables."""
     plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{plain}"'
 
 
 def _calendar(known: Times) -> Iterator[str]:
-    """OnCalendar for these times; several are as if either came."""
+    """OnCalendar lines for these times; several lines are alternatives."""
     clocks = f"{_listed(known.hours, 24)}:{_listed(known.minutes, 60)}:00"
     months = _listed(known.months, 12)
     weekdays = f"{','.join(DAYS[one] for one in known.weekdays)} " if len(known.weekdays) < len(DAYS) else ""
@@ -70,7 +70,7 @@ def _launchd(found: Schedule, words: list[str]) -> list[str]:
     label = f"harness.{found.id}"
     whens = [one for known in found.known_times for one in _intervals(known)]
     if len(whens) > MAX_INTERVALS:
-        raise UsageFault(f"launchd needs an entry for each time, and these are {len(whens)}. Take fewer: --every 1h")
+        raise UsageFault(f"launchd needs an entry for each time, here {len(whens)}. Use fewer: --every 1h")
     content = plistlib.dumps({"Label": label, "ProgramArguments": words, "StartCalendarInterval": whens})
     path = f"~/Library/LaunchAgents/{label}.plist"
     commands = [f"launchctl bootstrap gui/{os.getuid()} {path}"]
@@ -78,7 +78,7 @@ def _launchd(found: Schedule, words: list[str]) -> list[str]:
 
 
 def _intervals(known: Times) -> Iterator[dict[str, Any]]:
-    """StartCalendarInterval: one for each combination; what takes every value is left out."""
+    """StartCalendarInterval: an entry for each combination, without unrestricted fields."""
     parts = [("Minute", known.minutes, 60), ("Hour", known.hours, 24), ("Month", known.months, 12)]
     day, weekday = ("Day", known.days, 31), ("Weekday", known.weekdays, 7)
     for more in ([day], [weekday]) if known.either else ([day, weekday],):

@@ -1,4 +1,4 @@
-"""What `schedule add`, `list` and `remove` say."""
+"""The output of `schedule add`, `list` and `remove`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.unattended.schedules import CRON, Schedule
 
 
 def added(where: Layout, made: Schedule) -> list[str]:
-    """The lines after `schedule add`."""
+    """The output of `schedule add`."""
     after, now = _times.following(made.known_times, clock.now()), clock.now()
     when = f"next at {clock.local(after, now)}" if after else "the next in more than a month"
     lines = [
@@ -40,7 +40,7 @@ def rows(where: Layout) -> list[dict[str, Any]]:
     if mine:
         name = schedules.id_of(where)
         fault = "its lines are gone from your crontab" if mine.place == CRON else ""
-        fault = fault if mine.id == name else f"made in another folder; run it again here: {command('schedule add')}"
+        fault = fault if mine.id == name else f"added in another folder; run it again here: {command('schedule add')}"
         found[name] = {**_row(where, name, where), "times": mine.times, "fault": fault}
     for row in found.values():
         row["next"] = _times.following([_times.parse(one) for one in row["times"]], clock.now())
@@ -48,14 +48,14 @@ def rows(where: Layout) -> list[dict[str, Any]]:
 
 
 def _row(folder: Layout, name: str, where: Layout) -> dict[str, Any]:
-    """A row but for its times; a folder that is gone, or whose settings are, is a fault."""
+    """A row without its times; a missing folder or missing settings are a fault."""
     made, fault = None, "" if os.path.isdir(folder.state) else f"gone; {command('schedule remove')} {name}"
     try:
         made = schedules.load(folder)
     except BrokenFile as broken:
         fault = str(broken)
     if not made and not fault:
-        fault = f"its settings are gone; there: {command('schedule add')}"
+        fault = f"its settings are gone; run in that folder: {command('schedule add')}"
     place, goes_on, lanes = (made.place, made.goes_on, made.lanes) if made else (CRON, "", 0)
     own = {
         "place": place,
@@ -83,15 +83,15 @@ def listed(where: Layout) -> list[str]:
 
 
 def removed(where: Layout, schedule_id: str) -> list[str]:
-    """Remove a schedule, and what there is to say of it."""
+    """Remove a schedule; returns messages."""
     try:
         made = schedules.load(where)
-    except BrokenFile:  # it goes
+    except BrokenFile:  # removed anyway
         made = None
     name, there = schedules.remove(where, schedule_id)
     lines = [f"Removed {name}." if there else f"There was no schedule {name}."]
     if made and made.id == name and made.place != CRON:
-        lines += [f"What you installed for {made.place} is still there; to end it: {_end(made)}"]
+        lines += [f"Your {made.place} configuration is still installed; to disable it: {_end(made)}"]
     return lines
 
 

@@ -1,7 +1,7 @@
-"""The log of a schedule and what it remembers between starts, in `.harness/schedule/`: bounded, each line with its time.
+"""The log of a schedule and its memory between starts, in `.harness/schedule/`: bounded, each line with its time.
 
-The log holds at most two files of MOST_BYTES. `state.json` says up to which minute starts were accounted for, when the newest one
-began and ended, and what was said last, so that nothing is said twice.
+The log is at most two files of MAX_BYTES. `state.json` has the minute up to which starts are accounted for, start and end of the
+newest one, and the last message, so that no message is repeated.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ STAMP = len("2026-04-24T10:05:12Z")
 
 
 class StartMemory(Record):
-    """`seen`: starts are accounted for up to then; `began`, `ended`, `pid`: of the newest start; `told`: what was said last, ""
-    once the mission went on; `failed`, `failed_at`: what a login looked like when it was refused, and when; `fault`: what the
-    newest start said where it could not begin a run, else "". Unix seconds."""
+    """`seen`: starts are accounted for up to then; `began`, `ended`, `pid`: of the newest start; `told`: the last message, ""
+    after the mission continued; `failed`, `failed_at`: the fingerprint of a refused login, and its time; `fault`: the error of
+    the newest start if it could not start a run, else "". Unix seconds."""
 
     seen: int = 0
     began: int = 0
@@ -38,14 +38,14 @@ class StartMemory(Record):
 
 
 class LogRow(Record):
-    """One line of the log: unix seconds, 0 where it has no time, and what it says."""
+    """One line of the log: unix seconds, 0 if it has no time, and its text."""
 
     at: int
     text: str
 
 
 class ScheduleLog:
-    """The log of one mission; `echo` shows each line on standard output, too."""
+    """The log of one mission; `echo` also prints each line."""
 
     def __init__(self, where: Layout, *, echo: bool = False) -> None:
         self.path, self.older = (
@@ -57,17 +57,17 @@ class ScheduleLog:
         self._held: list[LogRow] | None = None
 
     def write(self, *lines: str) -> None:
-        """Add lines, each with the time of now."""
+        """Add lines with the present time."""
         self.lock.take(wait=True)
         with self.lock:
             self._write(lines)
 
     def hold(self) -> None:
-        """From now on keep lines back, until `release` writes them with their times, or `drop` forgets them."""
+        """Hold lines back until `release` writes them with their times, or `drop` discards them."""
         self._held = []
 
     def release(self) -> None:
-        """Write what was kept back."""
+        """Write the lines held back."""
         held, self._held = self._held or [], None
         self.lock.take(wait=True)
         with self.lock:
@@ -75,12 +75,12 @@ class ScheduleLog:
                 self._write([line.text], line.at)
 
     def drop(self) -> None:
-        """Forget what was kept back."""
+        """Discard the lines held back."""
         self._held = None
 
     @property
     def holds(self) -> bool:
-        """Whether lines are kept back."""
+        """Whether lines are held back."""
         return self._held is not None
 
     def _write(self, lines: Iterable[str], at: int = 0) -> None:
@@ -102,7 +102,7 @@ class ScheduleLog:
 
     @contextmanager
     def remembered(self) -> Iterator[StartMemory]:
-        """What is remembered, to be changed; it is written at the end. One process at a time."""
+        """The memory, to be changed in place; it is written at the end. One process at a time."""
         self.lock.take(wait=True)
         with self.lock:
             found = self._load()
@@ -112,14 +112,14 @@ class ScheduleLog:
                 files.replace(self.state, encoding.dump_json(found.asdict()))
 
     def say(self, found: StartMemory, *lines: str) -> None:
-        """As `write`, for who holds what is remembered: the lines come before it does."""
+        """Like `write`, for the holder of the memory: writes the lines before the memory."""
         self._write(lines)
 
     def _load(self) -> StartMemory:
         try:
             value = files.read_json(self.state)
             return StartMemory() if value is None or schema.faults(value, "it", StartMemory) else StartMemory(**value)
-        except BrokenFile:  # it is information for people: nothing depends on it but what is said again
+        except BrokenFile:  # only informs people; a loss repeats messages at most
             return StartMemory()
 
     def lines(self) -> list[LogRow]:
@@ -134,6 +134,6 @@ class ScheduleLog:
 
 
 def shown(line: LogRow) -> str:
-    """A line as a person reads it, in local time."""
+    """A line for people, in local time."""
     stamp = time.strftime("%m-%d %H:%M:%S", time.localtime(line.at)) if line.at else " " * 14
     return f"{stamp}  {line.text}"

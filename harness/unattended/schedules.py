@@ -1,4 +1,4 @@
-"""The schedule of a mission: when it is started, for how long, and in which environment; kept in `.harness/schedule/`."""
+"""The schedule of a mission: its times, duration and environment; stored in `.harness/schedule/`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from harness.workplace import run_detection
 
 CRON = "cron"
 PLACES = (CRON, "systemd", "launchd")
-DEFAULT_SHARE = "25m"  # of a start whose times are given as in a crontab
+DEFAULT_SHARE = "25m"  # the default duration with --cron
 UTF8 = "C.UTF-8"
-KEPT = (  # what a start needs of a person's environment, and cron's lacks; no key is among them
+KEPT = (  # variables that a start needs and cron lacks; without keys
     *("PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "TMPDIR"),
     *("HARNESS_IDENTITY", "HARNESS_PYTHON", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY"),
     *("NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"),
@@ -35,8 +35,8 @@ REMEDY = "Run it again: {}"
 
 
 class Schedule(Record):
-    """What a start needs. `times`: five fields each; `goes_on`: how long a start goes on; `lanes`: 0 for as config.toml says;
-    `place`: who starts it, one of PLACES; `environment`: what was kept of the person's; `added`: when."""
+    """The settings of a start. `times`: five fields each; `goes_on`: its duration; `lanes`: 0 for that in config.toml; `place`:
+    the scheduler, one of PLACES; `environment`: the person's saved variables; `added`: when."""
 
     id: str
     times: list[str]
@@ -48,7 +48,7 @@ class Schedule(Record):
 
     @property
     def known_times(self) -> list[cron_times.Times]:
-        """Its times, to compute with."""
+        """The parsed times."""
         return [cron_times.parse(text) for text in self.times]
 
 
@@ -58,7 +58,7 @@ def path_of(where: Layout) -> str:
 
 
 def load(where: Layout) -> Schedule | None:
-    """The schedule of this mission, None without one; BrokenFile where it is malformed."""
+    """The schedule of this mission, None without one; raises BrokenFile if it is malformed."""
     value = files.read_json(path_of(where))
     if value is None:
         return None
@@ -68,18 +68,18 @@ def load(where: Layout) -> Schedule | None:
         raise BrokenFile(path_of(where), "; ".join(str(one) for one in found), remedy=remedy)
     made = schema.record(Schedule, value, "a schedule has")
     try:
-        made.known_times  # noqa: B018 - it raises for times that a person spoilt
+        made.known_times  # noqa: B018 - it raises for times that a person corrupted
     except UsageFault as fault:
         raise BrokenFile(path_of(where), str(fault).rstrip("."), remedy=remedy) from None
     return made
 
 
 def require(where: Layout, schedule_id: str = "") -> Schedule:
-    """The schedule of this mission; UsageFault without one, or with another id, as in a copy of the folder."""
+    """The schedule of this mission; raises UsageFault without one, or if its id differs, as in a copy of the folder."""
     found = load(where)
     if found is None or schedule_id not in ("", found.id):
         raise UsageFault(
-            f"There is no schedule {schedule_id + ' ' if schedule_id else ''}for {where.folders.project}. Make one: "
+            f"There is no schedule {schedule_id + ' ' if schedule_id else ''}for {where.folders.project}. Add one: "
             f"{command('schedule add --every 30m')}"
             + (
                 f"   or remove its line from the crontab: {command('schedule remove')} {schedule_id}"
@@ -91,7 +91,7 @@ def require(where: Layout, schedule_id: str = "") -> Schedule:
 
 
 def id_of(where: Layout) -> str:
-    """The schedule's id, the same for the same folder: its name, and the beginning of a digest of its path."""
+    """The schedule's id, constant per folder: its name, and a prefix of the digest of its path."""
     name = os.path.basename(where.folders.project).lower()
     plain = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name).strip("-")
     return f"{plain[:40].strip('-') or 'mission'}-{encoding.digest(os.fsencode(where.folders.project))[:6]}"
@@ -100,8 +100,8 @@ def id_of(where: Layout) -> str:
 def add(
     where: Layout, every: str, cron: list[str], goes_on: str, lanes: int, place: str, *, install: bool = True
 ) -> Schedule:
-    """Keep the schedule, and `install` it: put it into the crontab, in the place of an earlier one, whose times, duration and
-    lanes it has where no times are given."""
+    """Store the schedule, and `install` it: add it to the crontab, or replace an earlier one. Without times, keeps its times,
+    duration and lanes."""
     run_detection.refuse(where, "schedule add")
     mission.check_format(where)
     old = None
@@ -127,7 +127,7 @@ def add(
         made = made.replace(added=old.added)
 
     def with_ours(found: list[CrontabEntry]) -> list[CrontabEntry]:
-        files.replace(path_of(where), encoding.dump_json(made.asdict()))  # before a start can want it
+        files.replace(path_of(where), encoding.dump_json(made.asdict()))  # first: a start may need it immediately
         moved = {one.id for one in found if old and one.id == old.id and not os.path.isdir(one.folder)}
         return [*(one for one in found if one.id not in {made.id, *moved}), *ours]
 
@@ -148,7 +148,7 @@ def _duration(text: str) -> str:
 
 @contextmanager
 def _put_back(path: str) -> Iterator[None]:
-    """A file is as it was where what is done fails."""
+    """Restore a file if the block fails."""
     before = files.read(path)
     try:
         yield
@@ -159,8 +159,8 @@ def _put_back(path: str) -> Iterator[None]:
 
 
 def remove(where: Layout, schedule_id: str) -> tuple[str, bool]:
-    """Take a schedule out of the crontab, by default this mission's, and forget its settings: (its id, whether there was one).
-    The log stays. UsageFault for an id that is not there."""
+    """Remove a schedule from the crontab, by default this mission's, and its settings: (its id, whether it existed). The log
+    stays. Raises UsageFault for an unknown id."""
     run_detection.refuse(where, "schedule remove")
     wanted, gone = schedule_id or id_of(where), list[CrontabEntry]()
 
@@ -182,7 +182,7 @@ def remove(where: Layout, schedule_id: str) -> tuple[str, bool]:
 
 
 def run_now(where: Layout) -> int:
-    """Carry out the command of the crontab by cron's shell in cron's environment; returns its exit code."""
+    """Execute the crontab's command with cron's shell and environment; returns its exit code."""
     run_detection.refuse(where, "schedule run-now")
     found = require(where)
     above = _crontab.variables(_crontab.read()) if found.place == CRON and _crontab.available() else {}
@@ -193,7 +193,7 @@ def run_now(where: Layout) -> int:
 
 
 def start_words(where: Layout) -> list[str]:
-    """The command that starts this mission: absolute paths, so that it needs no PATH."""
+    """The command that starts this mission: with absolute paths, so that it needs no PATH."""
     script = os.path.join(layout.home(), "run.sh")
     return [_bash(), script, "-C", where.folders.project, "schedule", "start", id_of(where)]
 
@@ -203,11 +203,11 @@ def _bash() -> str:
         path = os.path.join(folder, "bash")
         if os.path.isabs(folder) and registry.installed(path):
             return path
-    raise Unavailable("There is no bash on the PATH, and run.sh needs one.")
+    raise Unavailable("There is no bash on the PATH, but run.sh needs it.")
 
 
 def captured(base: Mapping[str, str]) -> dict[str, str]:
-    """What a start keeps of this environment: no key, and only folders of the PATH that do not depend on where we are."""
+    """The variables that a start keeps: without keys, and only absolute folders of the PATH."""
     wanted = {*KEPT, *registry.settings_variables()}
     kept = {name: base[name] for name in sorted(wanted) if base.get(name) and not holds_login(name, base[name])}
     folders = [one for one in base.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(one)]
@@ -220,7 +220,7 @@ def _is_utf8(name: str) -> bool:
 
 
 def as_started(found: Schedule, base: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a start: what cron gives, with the variables `above` our lines in the crontab, and what was kept."""
+    """The environment of a start: cron's, with the variables set `above` the block, and the saved ones."""
     own = {name: base[name] for name in ("HOME", "LOGNAME", "USER") if name in base}
     ours = {name: value for name, value in base.items() if name.startswith("HARNESS_")}
     return {**own, **AS_CRON, **above, **ours, **found.environment}
@@ -228,7 +228,7 @@ def as_started(found: Schedule, base: Mapping[str, str], above: Mapping[str, str
 
 @contextmanager
 def exchanged(variables: Mapping[str, str]) -> Iterator[None]:
-    """This process has these variables, and no others, until the end."""
+    """Replace all environment variables of this process temporarily."""
     before = dict(os.environ)
     try:
         os.environ.clear()

@@ -1,8 +1,8 @@
-"""One start by the machine: account for what was missed, see what is in the way, start run.sh, and keep what it says.
+"""One scheduled start: account for missed starts, find obstacles, start run.sh, and log its output.
 
-Everything goes to the schedule's log, so that cron has nothing to mail but the fault of a start that could not even begin. While
-nothing can go on (DONE, a person is needed) the log gets one line, and nothing more until that changes. A start that
-brings no run and ends with the fault of the one before is not written either.
+All output goes to the schedule's log, so cron only mails faults of starts that could not even begin. While the mission cannot
+continue (DONE, a person is needed), the log gets one line until that changes. A start without a run that ends with the fault of
+the previous start is not logged either.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from harness.unattended.schedules import Schedule
 from harness.workplace import mission_lock, run_detection
 from harness.workplace.recovery import unsettled_runs
 
-QUIET = "Nothing more is written here until that changes."
+QUIET = "Nothing more is logged until that changes."
 FAULTS = (errors.NEEDS_PERSON, errors.USAGE, errors.BROKEN, errors.UNAVAILABLE, errors.INTERNAL)
-HELD_SECONDS = 20.0  # a start that can begin no run has said so by then
-MAX_LOGGED_LINES = 20  # lines
+HELD_SECONDS = 20.0  # a start that cannot start a run has ended by then
+MAX_LOGGED_LINES = 20
 
 
 class Look(Record):
-    """What is due: `word` of the decision, "" for a fault; what to say; `key`, the same as long as nothing changes; the exit
-    code; `role` that would run."""
+    """The decision: its `word`, "" for a fault; the message; `key`, constant while nothing changes; the exit code; the `role`
+    to run."""
 
     word: str
     text: str
@@ -48,7 +48,7 @@ class Look(Record):
 
 
 def start(where: Layout, schedule_id: str, *, by_hand: bool = False) -> int:
-    """Start the mission as scheduled; returns what run.sh would end with. Raises UsageFault without such a schedule."""
+    """Start the mission as scheduled; returns run.sh's exit code. Raises UsageFault without such a schedule."""
     run_detection.refuse(where, "schedule start")
     found = schedules.require(where, schedule_id)
     with schedules.exchanged({**os.environ, **found.environment}):
@@ -58,7 +58,7 @@ def start(where: Layout, schedule_id: str, *, by_hand: bool = False) -> int:
             with log.remembered() as seen:
                 log.say(seen, *_missed(found, seen, clock.now()) if not by_hand else (), *_unfinished(seen, free))
             if not free:
-                return _skipped(log, f"the start before still goes on (pid {lock.holder().get('pid', '?')})")
+                return _skipped(log, f"the previous start is still running (pid {lock.holder().get('pid', '?')})")
             lock.sign({"pid": os.getpid(), "since": clock.stamp(clock.now())})
             return _go(where, found, log)
         finally:
@@ -66,24 +66,24 @@ def start(where: Layout, schedule_id: str, *, by_hand: bool = False) -> int:
 
 
 def _missed(found: Schedule, seen: StartMemory, now: int) -> list[str]:
-    """What to say of the starts since the last one that did not come; from now on they are accounted for."""
+    """Messages about missed starts since the last one; marks them as accounted for."""
     since, seen.seen = max(seen.seen, clock.seconds_of(found.added)), now
     due = _times.between(found.known_times, since, now)[:-1]  # the last one is this start
-    if not due or seen.told:  # while nothing could go on, nothing was missed
+    if not due or seen.told:  # while the mission could not continue, nothing was missed
         return []
     one, span = clock.local(due[0], now), f"{clock.local(due[0], now)} to {clock.local(due[-1], now)}"
-    asleep = "the machine was off or asleep, or the program that starts it did not run"
-    why = "the start before went on until then" if due[-1] <= seen.ended and seen.began <= due[0] else asleep
+    asleep = "the machine was off or asleep, or its scheduler did not run"
+    why = "the previous start ran until then" if due[-1] <= seen.ended and seen.began <= due[0] else asleep
     return [f"missed {len(due)} starts, {span}: {why}" if len(due) > 1 else f"missed the start of {one}: {why}"]
 
 
 def _unfinished(seen: StartMemory, free: bool) -> list[str]:
-    """What to say of a start that never wrote its end."""
+    """Messages about a start that never logged its end."""
     if not free or seen.began <= seen.ended or not seen.pid:
         return []
     began, seen.ended = seen.began, clock.now()
     return [
-        f"the start of {clock.local(began, seen.ended)} (pid {seen.pid}) did not end: killed, or the machine went down"
+        f"the start of {clock.local(began, seen.ended)} (pid {seen.pid}) did not end: it was killed, or the machine went down"
     ]
 
 
@@ -103,26 +103,26 @@ def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
         with log.remembered() as seen:
             reasons = _preflight.faults(
                 where, look.role, StartMemory() if log.echo else seen
-            )  # a person may try again at once
+            )  # a person may retry immediately
         if reasons:
             text = f"not started: {'; '.join(reasons)}"
-            key = "".join(letter for letter in text if not letter.isdigit())  # how much room is left varies
+            key = "".join(letter for letter in text if not letter.isdigit())  # the free space varies
             look = look.replace(word="", text=text, key=key, code=errors.NEEDS_PERSON)
             return _told(log, look, lambda: hooks.not_started(where, reasons))
     return _carry_out(where, found, log, look)
 
 
 def _holder(where: Layout) -> str:
-    """Who goes on with the mission now, "" for nobody."""
+    """The loop that works on the mission, "" for none."""
     if not mission_lock.looping(where):
         return ""
     holder = files.Lock(where.path(names.LOOP_LOCK)).holder()
     now = ", ".join(one.run for one in lease.alive(where)) or "between runs"
-    return f"run.sh goes on with it: pid {holder.get('pid', '?')}, since {holder.get('since', '?')}, run {now}"
+    return f"run.sh is working on it: pid {holder.get('pid', '?')}, since {holder.get('since', '?')}, run {now}"
 
 
 def _look(where: Layout) -> Look:
-    """What is due, without a lock."""
+    """The decision, without a lock."""
     try:
         view = views.gather(where)
         due = rules.decide(view, clock.now())
@@ -130,7 +130,7 @@ def _look(where: Layout) -> Look:
         if due.word == "DONE":
             return made.replace(text=status.ending(where, "DONE")[0])
         if due.word == "WAIT":
-            until = int(due.what)  # 0: for runs that live
+            until = int(due.what)  # 0: for live runs
             text = f"WAIT until {clock.local(until, clock.now())}: {due.reason}" if until else f"WAIT {due.reason}"
             return made.replace(text=text, until=until, code=errors.BUSY)
         return made.replace(role=due.what) if due.word == "NEXT" else made
@@ -139,7 +139,7 @@ def _look(where: Layout) -> Look:
 
 
 def _owed(where: Layout, look: Look) -> bool:
-    """Whether run.sh has something to do though no run is due: settle, apply an order, or wait for a vendor just a little."""
+    """Whether run.sh has work although no run is due: settle, apply an order, or a short wait for a vendor."""
     try:
         return bool(look.word and order_log.pending(where)) or unsettled_runs.needs_recovery(where)
     except HarnessError:
@@ -147,7 +147,7 @@ def _owed(where: Layout, look: Look) -> bool:
 
 
 def _told(log: ScheduleLog, look: Look, give_out: Callable[[], list[str]]) -> int:
-    """Say once why nothing is started, in the log and to the hooks: no run.sh ends here, which would call them."""
+    """Report once why nothing starts, in the log and to the hooks, which only an ending run.sh would call."""
     with log.remembered() as seen:
         known = seen.told == look.key
     warnings = [] if known else give_out()
@@ -159,13 +159,13 @@ def _told(log: ScheduleLog, look: Look, give_out: Callable[[], list[str]]) -> in
 
 
 def words_of(found: Schedule) -> list[str]:
-    """How run.sh is called."""
+    """The options of run.sh."""
     lanes = ["--lanes", str(found.lanes)] if found.lanes else []
     return ["--for", found.goes_on, *lanes]
 
 
 def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look) -> int:
-    """Start run.sh, and keep what it says, and how it ended."""
+    """Start run.sh, and log its output and its end."""
     words, began, last, said = words_of(found), clock.now(), _newest(where), list[str]()
     with log.remembered() as seen:
         before = seen.fault
@@ -187,7 +187,7 @@ def _carry_out(where: Layout, found: Schedule, log: ScheduleLog, look: Look) -> 
 
 
 def _newest(where: Layout) -> str:
-    """The newest finished run; "" without one, and where the run log cannot be read."""
+    """The newest finished run; "" if there is none, or the run log cannot be read."""
     try:
         return next((one.run for one in runs.finished(where)), "")
     except HarnessError:
@@ -195,7 +195,7 @@ def _newest(where: Layout) -> str:
 
 
 def _refusal(where: Layout) -> str:
-    """As `preflight.refusal`; "" where the run log or the settings cannot be read, which the look at what is due says."""
+    """Like `_preflight.refusal`; "" if the run log or the settings cannot be read, which the decision reports."""
     try:
         return _preflight.refusal(where)
     except HarnessError:
@@ -203,7 +203,7 @@ def _refusal(where: Layout) -> str:
 
 
 def _run(where: Layout, log: ScheduleLog, words: list[str], said: list[str]) -> int:
-    """Carry out run.sh. A signal to us goes to it alone, so that it settles its run in peace; then we end, too."""
+    """Execute run.sh. A signal to this process goes only to run.sh, so that it settles its run; then this process ends."""
     own = ("HARNESS_CALLED", "HARNESS_AT", "HARNESS_IDENTITY", "HARNESS_PYTHON")
     env = {name: value for name, value in os.environ.items() if not name.startswith("HARNESS_") or name in own}
     argv = [*schedules.start_words(where)[:2], *words]
@@ -222,8 +222,7 @@ def _run(where: Layout, log: ScheduleLog, words: list[str], said: list[str]) -> 
 
 
 def _keep(log: ScheduleLog, output: IO[bytes], said: list[str]) -> None:
-    """Write the lines that it prints into the log, as they come, without those that repeat the one above; the first ones are
-    `said`, too."""
+    """Log the lines of the output as they arrive, without consecutive duplicates; the first ones also go to `said`."""
     until, rest, more, last = time.monotonic() + HELD_SECONDS, b"", b"more", ""
     while more:
         left = until - time.monotonic()
@@ -240,7 +239,7 @@ def _keep(log: ScheduleLog, output: IO[bytes], said: list[str]) -> None:
 
 
 def _ended(where: Layout, log: ScheduleLog, how: str, fault: str, *, again: bool) -> None:
-    """Say how it ended, unless it ended `again` with the fault of the one before."""
+    """Log the end, unless it ended `again` with the fault of the previous start."""
     after = _look(where)
     going = after.word in ("NEXT", "WAIT")
     log.drop() if again and going else log.release()

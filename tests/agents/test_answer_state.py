@@ -148,7 +148,7 @@ def test_an_invalid_optional_field_does_not_fail_the_answer(name: str, place: in
     ],
 )
 def test_whatever_block_a_vendor_reports_the_run_log_can_be_read(block: dict[str, Any]) -> None:
-    """A line that can be written but not read back would stop the mission for ever."""
+    """A line that can be written but not read back would block the mission forever."""
     answer = AnswerState("a")
     answer.used(block, input=1)
     used = answer.spent()

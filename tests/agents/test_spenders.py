@@ -1,4 +1,4 @@
-"""Which agents cost money, and of which of them nobody sees how much."""
+"""Which agents cost money, and whose cost is unknown."""
 
 from __future__ import annotations
 

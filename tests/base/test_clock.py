@@ -115,5 +115,5 @@ def test_a_run_waits_until_its_clock_lets_it_settle(tmp_path: Path, monkeypatch:
     + [(text, 0) for text in ("", "m", "0m", "-5m", "5", "5d", "1.5h", "\u00b2m", "\u0663m", " 5m")],
 )
 def test_a_time_for_which_to_go_on(text: str, seconds: int) -> None:
-    """What a shell could not count is none."""
+    """A number that a shell cannot count is invalid."""
     assert clock.span(text) == seconds

@@ -95,7 +95,7 @@ def test_every_line_and_complaint_is_safe(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_an_error_that_cannot_be_written_ends_with_its_code_all_the_same(tmp_path: Path) -> None:
-    """Standard error is a full disk: nobody reads the words, and the exit code is the documented one."""
+    """Standard error is a full disk: the message is lost, but the exit code is the documented one."""
     program = [sys.executable, "-P", str(CHECKOUT / "harness" / "__main__.py"), "note", "there is no mission here"]
     codes = []
     for path in (os.devnull, "/dev/full"):

@@ -348,7 +348,7 @@ def test_a_person_at_a_terminal_is_asked_once_with_the_commands(tmp_path: Path) 
         configure(folder, server)
         for answer in ("n", "y"):
             screen = Screen("ask", "hi", folder=folder, home=home)
-            shown = screen.until("accept all of it, until it changes? ")
+            shown = screen.until("accept all of them, until they change? ")
             assert "MCP server own: sh -c 'touch $OUT/pwned pwned; exec cat'" in shown and "skill x: run.sh" in shown
             screen.types(f"{answer}\n")
             screen.until("answered")

@@ -1,4 +1,4 @@
-"""The commands about claims, as a person types them: a check is mended, fired red before green, and its feature proven anew."""
+"""The commands about claims, as a person types them: an edited check runs red before green, and its feature is proven again."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_mended_check_is_red_first_then_counts(house: House) -> None:
 
 
 def test_the_check_of_a_passed_feature_can_be_mended(house: House) -> None:
-    """The feature goes back to validation with all its tries, is proven anew, and the claim is not weakened."""
+    """The feature returns to validation with all its attempts, is proven again, and the claim is not weakened."""
     passed(house)
     done = house.harness("claim", "set", "VAL-1", "--check", "test -s 1.txt")
     assert (done.code, house.feature().status, house.feature().attempts) == (0, "validating", 0), done
@@ -225,7 +225,7 @@ def test_the_last_claim_of_a_feature_stays(house: House) -> None:
     done = house.harness("claim", "drop", "VAL-1", "--reason", "x")
     assert (done.code, "F-001 has no other claim" in done.err) == (64, True), done
     done = house.harness("claim", "drop", "VAL-2")
-    assert (done.code, 'Say why: run.sh claim drop VAL-2 --reason "…"' in done.err) == (64, True), done
+    assert (done.code, 'Give a reason: run.sh claim drop VAL-2 --reason "…"' in done.err) == (64, True), done
 
 
 # a plan that comes later

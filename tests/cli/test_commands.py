@@ -95,7 +95,7 @@ def test_where_nothing_is_fired_check_says_why_and_is_not_green(house: House) ->
     house.lay()
     Path(house.layout.path(names.CONTRACT)).unlink()
     done = house.harness("check")
-    assert (done.code, done.out) == (10, "There is nothing to check yet: no plan has landed. See: run.sh status\n")
+    assert (done.code, done.out) == (10, "There is nothing to check yet: no plan was accepted. See: run.sh status\n")
 
 
 def test_issues_and_replies_have_their_doors(house: House) -> None:
@@ -103,7 +103,7 @@ def test_issues_and_replies_have_their_doors(house: House) -> None:
     assert house.harness("issue", "slow", "--severity", "major", "--suggested-fix", "cache").out == "I-001 is noted.\n"
     assert house.harness("next").out == "NEXT worker F-001\n"
     assert house.harness("issue", "slow", "--severity", "huge").code == 64
-    assert "is for the inside of a run" in house.harness("reply", "SPEC.md").err
+    assert "only works inside a run" in house.harness("reply", "SPEC.md").err
 
 
 def test_a_severity_that_is_none_is_64(house: House) -> None:
@@ -115,7 +115,7 @@ def test_a_severity_that_is_none_is_64(house: House) -> None:
 
 def test_issues_are_listed_and_closed_a_line_each(house: House) -> None:
     """`list` and `close` are never titles, whatever follows them; a title may follow its options."""
-    assert house.harness("issue", "list").out == "No issue is known.\n"
+    assert house.harness("issue", "list").out == "There are no issues.\n"
     house.harness("issue", "it is slow\nand more", "--severity", "major")
     house.harness("issue", "--severity", "nit", "the list is long")
     assert house.harness("issue", "list", "--severity", "major").code == 64

@@ -45,7 +45,7 @@ def test_a_role_is_explained(house: House, words: tuple[str, ...]) -> None:
     done = house.run([RUN_SH, *words])
     assert done.code == 0, done
     assert done.out.startswith("Usage: run.sh worker [FEATURE]\n\n  builds exactly one feature\n\n  You build exactly")
-    assert "It may take 60 minutes" in done.out
+    assert "Time limits: 60 minutes" in done.out
     assert house.ran() == []
     assert house.program(*words).out == done.out
 
@@ -55,7 +55,7 @@ def test_a_role_of_ones_own_is_explained_too(house: House) -> None:
     house.role_files("documenter")
     out = house.run([RUN_SH, "documenter", "--help"]).out
     assert "  helps\n" in out
-    assert "Its words: .harness/roles/documenter.md" in out
+    assert "Its text: .harness/roles/documenter.md" in out
 
 
 def test_a_role_with_a_broken_file_does_not_hide_the_others(house: House) -> None:

@@ -218,7 +218,7 @@ def test_an_agent_that_said_nothing_is_no_empty_page(house: House, command: tupl
 
 
 def test_the_log_of_a_run_is_one_json_value(house: House) -> None:
-    """What is for machines is left out; a log that is followed has no end, so it is none."""
+    """Rows for machines are left out; a followed log has no end, so it cannot be JSON."""
     run_id = house.work(WORK, {"say": "all done"})["run"]
     value = json.loads(house.harness("log", "--json").out)
     assert (value["run"], value["role"], value["feature"], value["over"], value["why"]) == (

@@ -87,7 +87,7 @@ def test_later_changes_of_lessons_are_in_the_diff_with_their_reason(noted: House
 
 
 def test_where_nothing_was_curated_a_diff_says_so(house: House) -> None:
-    """Before the first curation, and of a run that is none; an unknown run is a fault."""
+    """Before the first curation, and for a run that curated nothing; an unknown run is a fault."""
     assert house.harness("memory", "diff").out == "Nothing was curated yet.\n"
     run_id = house.work({"say": "nothing"})["run"]
     done = house.harness("memory", "diff", run_id)
@@ -126,7 +126,7 @@ def test_a_line_with_a_mark_and_its_later_changes_are_found(noted: House) -> Non
 
 
 def test_without_lessons_json_a_line_is_found_all_the_same(noted: House) -> None:
-    """It is made anew from the archive."""
+    """It is rebuilt from the archive."""
     noted.state.joinpath("memory/lessons.jsonl").unlink()
     assert [row["seq"] for row in value(noted, "memory", "why", "run `make")["entries"]] == [0, 2]
 
@@ -203,7 +203,7 @@ def test_a_line_that_was_taken_back_does_not_come_again(learned: House) -> None:
     """Not by the next mission that says it, either; the other lines stay."""
     done = learned.harness("identity", "forget", "pass --maxfail")
     assert done.code == 0
-    assert done.out.startswith("worker.md forgot: pass --maxfail=1")
+    assert done.out.startswith("worker.md: removed for good: pass --maxfail=1")
     assert [row["text"] for row in value(learned, "identity", "list")] == ["be brief"]
     taken = identity.forgotten(str(learned.identity))
     again = Graduation(role="worker", text=taken[0][1], tag="TRICK", missions=["m-3"], count=3)
@@ -213,7 +213,7 @@ def test_a_line_that_was_taken_back_does_not_come_again(learned: House) -> None:
 def test_a_persons_line_is_not_taken_back(learned: House) -> None:
     """A person edits it."""
     done = learned.harness("identity", "forget", "be brief")
-    assert (done.code, "take it out of worker.md by hand" in done.err) == (64, True)
+    assert (done.code, "remove it from worker.md by hand" in done.err) == (64, True)
 
 
 def test_a_run_cannot_take_a_line_back(learned: House) -> None:

@@ -158,7 +158,7 @@ def test_hold_is_for_run_sh_alone(house: House) -> None:
     """No other program has the descriptor."""
     for words in ([], ["x"]):
         done = house.harness("hold", *words)
-        assert (done.code, done.err) == (64, "harness: 'hold' is for run.sh alone.\n")
+        assert (done.code, done.err) == (64, "harness: 'hold' is only for run.sh.\n")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_options_that_no_shell_can_count_are_refused(house: House, words: list[s
     """64 with how it is called, before anything starts."""
     done = house.run([str(CHECKOUT / "run.sh"), *words])
     assert (done.code, done.out, house.ran()) == (64, "", [])
-    assert "is not understood. Usage: run.sh [" in done.err
+    assert "is invalid. Usage: run.sh [" in done.err
 
 
 def test_two_loops_on_one_mission_are_told_apart(house: House) -> None:
@@ -181,7 +181,7 @@ def test_two_loops_on_one_mission_are_told_apart(house: House) -> None:
     first.kill()
     first.communicate()
     assert done.code == 75
-    assert re.search(rf"looping on this mission already: pid {first.pid}, since \S+Z, run between runs", done.err), done
+    assert re.search(rf"already looping on this mission: pid {first.pid}, since \S+Z, run between runs", done.err), done
 
 
 # what a quick command costs

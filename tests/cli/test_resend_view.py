@@ -13,11 +13,11 @@ def test_it_says_what_it_fires_then_both_sides_then_where_it_is_kept(house: Hous
     """The same work is said to be the same; another one is shown."""
     run = house.work({"run": "echo one > 1.txt"}, SAYS)["run"]
     lines = house.program("replay", run, "--agent", "scripted").out.split("\n")
-    assert lines[0].startswith(f"fires the prompt of {run} again: ")
+    assert lines[0].startswith(f"resends the prompt of {run}: ")
     assert lines[1].split() == ["then", "now"]
     assert lines[2].split() == ["agent", "scripted", "scripted"]
     assert lines[3].split() == ["outcome", "ok", "ok"]
-    assert "the work is the same, line for line" in lines
+    assert "the work is identical" in lines
     assert lines[-2].startswith("kept in .harness/replays/")
     house.script("worker", {"run": "printf 'one\\x1b[2J\\n' > 1.txt"}, SAYS)
     shown = house.program("replay", run, "--agent", "scripted").out

@@ -11,9 +11,9 @@ def test_the_sections_are_a_table(house: House) -> None:
     run_id = house.work({"say": "hello"})["run"]
     lines = house.harness("replay", run_id, "--explain").out.split("\n")
     assert lines[0].startswith(f"{run_id}: worker F-001, ")
-    assert lines[1].split() == ["bytes", "tokens", "section", "source", "digest", "as", "it", "is", "since"]
+    assert lines[1].split() == ["bytes", "tokens", "section", "source", "digest", "unchanged", "since"]
     assert any(line.split()[2:3] == ["roles/common.md"] for line in lines)
-    assert lines[-2] == "cacheable  nothing: it is the first run of the worker"
+    assert lines[-2] == "cacheable  nothing: this is the first run of the worker"
 
 
 def test_a_prompt_cannot_steer_a_terminal(house: House) -> None:

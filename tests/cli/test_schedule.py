@@ -35,7 +35,7 @@ def test_the_folder_may_be_named_before_and_behind(crontab: Crontab, monkeypatch
 def test_its_log_before_and_after_the_first_start(crontab: Crontab) -> None:
     """Local times for people, unix seconds as JSON; the last lines only."""
     house = crontab.house
-    assert house.harness("schedule", "log").out.startswith("No scheduled start has written anything yet")
+    assert house.harness("schedule", "log").out.startswith("There is no log of scheduled starts yet")
     assert house.harness("schedule", "run-now").code == 64
     (house.state / "schedule").mkdir()
     (house.state / "schedule/log").write_text("2026-11-22T21:30:00Z one\n2026-11-22T21:30:01Z \x1b[2Jtwo\ntorn")

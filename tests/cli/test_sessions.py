@@ -14,7 +14,7 @@ def test_sessions_are_listed_shown_searched_and_ruled(house: House) -> None:
     """Each with JSON; a request is made again, byte for byte."""
     with serving(brain) as server:
         configure(house.project, server)
-        assert house.harness("sessions", "list").out == "There is no session here.\n"
+        assert house.harness("sessions", "list").out == "There are no sessions here.\n"
         house.harness("ask", "where are the herons")
         house.harness("ask", "--session", "two", "--user", "bob", "hello")
         listed = house.harness("sessions", "list").out
@@ -24,11 +24,11 @@ def test_sessions_are_listed_shown_searched_and_ruled(house: House) -> None:
         assert "turns 1-1" in shown and "Person: where are the herons" in shown and "Agent: answer 1" in shown
         assert json.loads(house.harness("sessions", "show", "default", "--json").out)["calls"][0]["outcome"] == "ok"
         turn = house.harness("sessions", "show", "default", "--turn", "1")
-        assert turn.code == 0 and "equal to what was sent, byte for byte" in turn.out
+        assert turn.code == 0 and "equal to the sent request, byte for byte" in turn.out
         assert house.harness("sessions", "search", "herons").out.startswith("default: Person: where are the herons")
         assert house.harness("sessions", "search", "pelicans").out == "No matches.\n"
-        assert house.harness("sessions", "interrupt", "default", "stop").out == "Nothing runs or waits there.\n"
-        assert "no rules of its own" in house.harness("sessions", "rules", "default").out
+        assert house.harness("sessions", "interrupt", "default", "stop").out == "No call is running or waiting there.\n"
+        assert "The session has no rules." in house.harness("sessions", "rules", "default").out
         assert house.harness("sessions", "rules", "default", "allow", "execute(git *)").out == "allow  execute(git *)\n"
         assert json.loads(house.harness("sessions", "rules", "default", "--json").out)["allow"] == ["execute(git *)"]
 

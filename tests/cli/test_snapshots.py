@@ -12,7 +12,7 @@ from tests.missions import House
 def test_a_mission_without_a_run_has_none(house: House) -> None:
     """Which is said, and is no fault; as JSON an empty list."""
     said = house.harness("snapshot", "list")
-    assert (said.code, said.out) == (0, "There are no snapshots yet: each run that ends makes one.\n")
+    assert (said.code, said.out) == (0, "There are no snapshots yet; each run creates one at its end.\n")
     assert json.loads(house.harness("snapshot", "list", "--json").out) == []
 
 

@@ -15,14 +15,14 @@ RUN_SH = str(CHECKOUT / "run.sh")
 def test_a_mission_is_halted_and_goes_on_by_commands(house: House, verb: str, name: str, word: str) -> None:
     """Each says what comes next; run.sh ends with 9 meanwhile."""
     done = house.run([RUN_SH, verb, "--why", "for lunch"])
-    assert (done.code, done.out.endswith(". Nothing is under way, and nothing starts. To go on: run.sh resume\n")) == (
+    assert (done.code, done.out.endswith(". No run is under way, and none starts. To continue: run.sh resume\n")) == (
         0,
         True,
     )
     assert house.read(name).endswith(": for lunch\n")
     ended = house.run([RUN_SH])
     assert (ended.code, ended.out.split()[0]) == (9, word)
-    assert "to go on: run.sh resume" in ended.out
+    assert "to continue: run.sh resume" in ended.out
     done = house.run([RUN_SH, "resume"])
     assert (done.code, done.out.startswith(f"Removed {name} ({verb} by "), "Start it: run.sh" in done.out) == (
         0,

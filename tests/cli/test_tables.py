@@ -49,7 +49,7 @@ def test_the_status_is_a_table_and_what_is_due(house: House) -> None:
     assert lines[2].split() == ["F-001", "validating", "0/3", "0/1", "worker", "ok", "Part", "one"]
     assert "due       NEXT validator F-001: its work is done" in lines
     assert any(line.startswith("manual    VAL-LOOK   (run.sh claim accept VAL-LOOK)") for line in lines)
-    assert "notes     1 wait to be curated" in lines
+    assert "notes     1 are not curated yet" in lines
     assert any(re.fullmatch(r"runs      1 in \d+ s, at most 200", line.rstrip()) for line in lines)
 
 
@@ -136,7 +136,7 @@ def test_a_feature_is_shown_whole(house: House) -> None:
 
 
 def test_runs_are_listed_a_line_each_the_newest_last(house: House) -> None:
-    """Time, id, outcome, seconds, and the reason, or the commit where there is none; as many as requested."""
+    """Time, id, outcome, seconds, and the reason, or else the commit; as many as requested."""
     first, second = house.work(WORK), house.work({"say": "nothing"}, feature="F-002")
     lines = house.harness("runs", "list").out.split("\n")[:-1]
     assert [line.split()[1:3] for line in lines] == [[first["run"], "ok"], [second["run"], "no_op"]]
@@ -196,7 +196,7 @@ def test_memory_is_shown_layer_by_layer(house: House) -> None:
     assert raw.startswith("== .harness/memory/raw.md\n[")
     assert raw.endswith("] person - - hello\n\n")
     assert "use make" in house.harness("memory", "show", "identity").out
-    assert house.harness("memory", "show", "summary").out == "== .harness/memory/summary.md\n(nothing yet)\n\n"
+    assert house.harness("memory", "show", "summary").out == "== .harness/memory/summary.md\n(empty)\n\n"
     everything = house.harness("memory", "show").out
     assert [line[3:].rpartition("/")[2] for line in everything.split("\n") if line.startswith("== ")] == [
         *("summary.md", "MEMORY.md", "raw.md", "worker.md"),
@@ -235,9 +235,9 @@ def test_a_sum_that_is_not_whole_says_at_least(house: House) -> None:
     assert (rows["total"][:3], rows["F-002"][:2]) == (["3", ">= 0.50", "2"], ["1", "?"])
     assert rows["planner"] == ["1", *"-------"]
     assert out.split("\n\n")[-1].split("\n") == [
-        ">= is at least: 1 run not counted, as their cost was not reported, or not all of it.",
-        "?  is not known: it was not reported.",
-        "-  is nothing: no feature, no agent, or an agent that is free.",
+        ">= at least: 1 run not counted, because their cost was not or only partly reported.",
+        "?  unknown: not reported.",
+        "-  none: no feature, no agent, or a free agent.",
         "",
     ]
 
@@ -246,7 +246,7 @@ def test_what_is_not_known_is_explained(house: House) -> None:
     """If no cost at all is known, no sum is shown as a minimum."""
     house.work({"usage": {"input": 1}})
     assert house.harness("usage").out.split("\n\n")[-1] == (
-        "?  is not known: 1 run not counted, as their cost was not reported, or not all of it.\n"
+        "?  unknown: 1 run not counted, because their cost was not or only partly reported.\n"
     )
 
 

@@ -158,7 +158,7 @@ def test_a_person_closes_an_issue_and_says_why(house: House) -> None:
     """Only once; no planner is due for it any more, and the file keeps the author, the time and the reason."""
     agent_requests.issue(house.layout, {"title": "slow", "severity": "major"})
     assert agent_requests.close_issue(house.layout, "I-001", "measured: it is not") == "I-001 is closed."
-    assert agent_requests.close_issue(house.layout, "I-001", "again") == "I-001 is closed already."
+    assert agent_requests.close_issue(house.layout, "I-001", "again") == "I-001 is already closed."
     rows = [json.loads(line) for line in house.read("issues.jsonl").split("\n") if line]
     assert [(row["by"], row["state"], row.get("why", "")) for row in rows] == [
         ("person", "open", ""),
@@ -171,7 +171,7 @@ def test_a_person_closes_an_issue_and_says_why(house: House) -> None:
 def test_an_issue_that_is_not_there_cannot_be_closed(house: House) -> None:
     """The message lists the issues that can be closed."""
     agent_requests.issue(house.layout, {"title": "slow", "severity": "nit"})
-    with pytest.raises(UsageFault, match=r"There is no issue 'I-9'\. Not closed yet: I-001\."):
+    with pytest.raises(UsageFault, match=r"There is no issue 'I-9'\. Open issues: I-001\."):
         agent_requests.close_issue(house.layout, "I-9", "")
 
 

@@ -31,7 +31,7 @@ def test_status_counts_what_the_newest_curation_gated_by_reason(house: House) ->
 
 
 def test_a_page_that_people_filled_is_a_warning(house: House) -> None:
-    """Their lines alone are the bound; one less is none."""
+    """Only their lines count; one line fewer gives no warning."""
     house.harness("note", "--tag", "TRICK", "use make")
     curate(house)
     page = house.state / "memory/MEMORY.md"
@@ -40,7 +40,7 @@ def test_a_page_that_people_filled_is_a_warning(house: House) -> None:
     page.write_text(before + "".join(f"- line {number}\n" for number in range(199 - heads)))
     assert curations.filled(house.layout) == []
     page.write_text(before + "".join(f"- line {number}\n" for number in range(200 - heads)))
-    words = ".harness/memory/MEMORY.md is full of what people wrote (200 lines, of 200): no lesson is added"
+    words = ".harness/memory/MEMORY.md is full of lines by people (200 lines, of 200): no lesson is added"
     assert curations.filled(house.layout) == [words]
     assert words in status.status(house.layout)["warnings"]
 
@@ -52,7 +52,7 @@ def test_an_identity_that_people_filled_is_a_warning(house: House) -> None:
     page.write_text("# worker\n" + ours * 9 + "mine\n" * 58)
     assert curations.filled(house.layout) == []
     page.write_text("# worker\n" + ours * 9 + "mine\n" * 59)
-    words = "worker.md is full of what people wrote (60 lines, of 60): no lesson is added"
+    words = "worker.md is full of lines by people (60 lines, of 60): no lesson is added"
     assert curations.filled(house.layout) == [words]
     assert words in status.status(house.layout)["warnings"]
 

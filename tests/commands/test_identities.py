@@ -36,16 +36,16 @@ def test_the_rule_is_the_one_that_the_evidence_meets(
 
 
 def test_inside_a_run_that_cannot_read_them_the_list_has_what_the_run_was_given(house: House) -> None:
-    """The identities are outside of a confined run; that nobody knows anything would not be true."""
+    """A confined run cannot read the identities; an empty list would be wrong."""
     house.begin()
     house.identity.mkdir(exist_ok=True)
     (house.identity / "worker.md").write_text("# worker\n\n- pass --maxfail=1 to pytest\n")
     run = house.work()["run"]
     outside = house.harness("identity", "list")
-    assert "outside of what" not in outside.out and "pass --maxfail=1 to pytest" in outside.out
+    assert "cannot read the identities" not in outside.out and "pass --maxfail=1 to pytest" in outside.out
     env = {"HARNESS_INSIDE": run, "HARNESS_IDENTITY": str(house.folder / "not there")}
     inside = house.harness("identity", "list", **env)
-    assert f"outside of what run {run} may read" in inside.out and "pass --maxfail=1 to pytest" in inside.out
+    assert f"Run {run} cannot read the identities" in inside.out and "pass --maxfail=1 to pytest" in inside.out
     other = house.harness("identity", "list", "planner", **env)
-    assert other.out == f"The identities are outside of what run {run} may read; its prompt gave it none of planner.\n"
+    assert other.out == f"Run {run} cannot read the identities; its prompt has none of planner.\n"
     assert "[]" in house.harness("identity", "list", "planner", "--json", **env).out

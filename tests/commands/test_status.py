@@ -128,14 +128,14 @@ def test_a_long_history_does_not_slow_the_status_down(house: House) -> None:
 @pytest.mark.parametrize(
     ("decision", "words"),
     [
-        (Decision(word="STOPPED"), "to go on: run.sh resume"),
-        (Decision(word="PAUSED"), "to go on: run.sh resume"),
+        (Decision(word="STOPPED"), "to continue: run.sh resume"),
+        (Decision(word="PAUSED"), "to continue: run.sh resume"),
         (
             Decision(word="WAIT", what="60", feature="full"),
             "rate limited by the agent's vendor until 1970-01-01T00:01:00Z",
         ),
         (Decision(word="ESCALATE", what="stuck"), "read .harness/escalation.md"),
-        (Decision(word="DONE"), "every feature has passed"),
+        (Decision(word="DONE"), "all features pass"),
         (Decision(word="NEXT", what="validator", feature="F-001"), "its work is done"),
         (Decision(word="NEXT", what="validator"), "fresh clone"),
     ],
@@ -275,7 +275,7 @@ def test_a_claim_that_became_a_persons_to_judge_is_listed_until_it_is_accepted(h
     ("word", "line"),
     [
         ("ESCALATE stuck", 'next      run.sh escalation answer "what to do", then run.sh'),
-        ("STOPPED", "why       a person asked to stop; to go on: run.sh resume"),
+        ("STOPPED", "why       a person asked to stop; to continue: run.sh resume"),
         ("PAUSED", "next      run.sh status"),
     ],
 )

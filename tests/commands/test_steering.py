@@ -50,9 +50,9 @@ def test_a_run_under_way_goes_on_to_its_end(house: House) -> None:
     until(lambda: (house.tree / "begun").exists())
     assert mission_lock.looping(house.layout)
     assert re.search(
-        r"The run under way \(\d+-worker-F-001\) goes on to its end", steering.halt(house.layout, "stop", "")
+        r"The run under way \(\d+-worker-F-001\) continues to its end", steering.halt(house.layout, "stop", "")
     )
-    assert steering.resume(house.layout).endswith("run.sh goes on with the mission.")
+    assert steering.resume(house.layout).endswith("run.sh continues the mission.")
     steering.halt(house.layout, "stop", "")
     (house.tree / "go").touch()
     out, _ = loop.communicate(timeout=180)
@@ -67,9 +67,9 @@ def test_several_runs_under_way_are_spoken_of_as_such(unconfined: House) -> None
         unconfined.begin_role("worker", f"F-00{n}")
         until(lambda n=n: len(lease.alive(unconfined.layout)) == n)  # type: ignore[misc]  # a default of the loop's number
     said = steering.halt(unconfined.layout, "pause", "")
-    assert re.search(r"The runs under way \(\S+-F-001, \S+-F-002\) go on to their ends, then nothing starts", said), (
-        said
-    )
+    assert re.search(
+        r"The runs under way \(\S+-F-001, \S+-F-002\) continue to their ends, then nothing starts", said
+    ), said
 
 
 def test_what_a_person_wrote_into_the_file_stays(house: House) -> None:
@@ -77,7 +77,7 @@ def test_what_a_person_wrote_into_the_file_stays(house: House) -> None:
     Path(house.layout.path(names.STEER)).write_text("mine")
     steering.steer(house.layout, " more\nlines ")
     assert steering.steering(house.layout) == "mine\nmore\n  lines\n"
-    with pytest.raises(UsageFault, match="Give the words that the next runs must know"):
+    with pytest.raises(UsageFault, match="Give a note for the next runs"):
         steering.steer(house.layout, "  ")
 
 

@@ -110,7 +110,7 @@ def read(path: str) -> None:
 
 
 def connect(path: str) -> None:
-    """Reach whoever listens on a socket."""
+    """Connect to the listener of a socket."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(path)
 

@@ -1,4 +1,4 @@
-"""Checkpoints: the mission waits once for each cause, whoever asks, until a person answers from outside of every run."""
+"""Checkpoints: the mission waits once for each cause, until a person answers from outside of every run."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def doubted(house: House) -> list[str]:
 
 
 def test_proven_claims_are_done(house: House) -> None:
-    """A guard beside a check in one claim needs nobody."""
+    """A guard beside a check in one claim needs no person."""
     done(house, WORK.replace(checks=[*WORK.checks, *GUARD.checks]))
     assert (due(house), doubted(house)) == ("DONE", [])
 

@@ -41,8 +41,8 @@ def test_both_kinds_have_numbers_and_can_be_taken_back(house: House) -> None:
         (3, "once", "now"),
     ]
     assert house.harness("steer", "--remove", "4").code == 64
-    assert house.harness("steer", "--remove", "3").out == "Taken back: now\n"
-    assert house.harness("steer", "--remove", "1").out == "Taken back: use make\n"
+    assert house.harness("steer", "--remove", "3").out == "Removed: now\n"
+    assert house.harness("steer", "--remove", "1").out == "Removed: use make\n"
     house.work({"run": "touch 1.txt"})
     assert ("keep it small" in house.prompt(), "use make" in house.prompt(), "now\n```" in house.prompt()) == (
         True,

@@ -262,7 +262,7 @@ class Contract:
         assert found.total_lines == len(data.splitlines())
 
     def test_a_version_is_that_of_one_content(self, files: Filesystem) -> None:
-        """The same in every part; another after a change, also to as many bytes. Where nobody can say there is none."""
+        """Equal for every part; different after a change, also of equal length. None if it is unknown."""
         written(files.write("f", b"one\ntwo\n"))
         first = {content(files.read("f", offset, limit)).version for offset, limit in ((0, 0), (1, 1), (9, 1))}
         written(files.write("f", b"one\nTWO\n"))

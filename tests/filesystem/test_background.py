@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/_background.py, beyond the contract: whoever dies, the command ends, and its end can be told."""
+"""Promises of harness/filesystem/_background.py, beyond the contract: if a process dies, the command ends, with a known end."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def test_another_name_of_a_file_keeps_the_old_content(root: Path) -> None:
 
 @pytest.mark.parametrize("how", ["fifo", "folder"])
 def test_what_is_no_file_blocks_nobody_and_stays(root: Path, how: str) -> None:
-    """A pipe that nobody writes to, and a folder, are faults of every verb that wants a file."""
+    """A pipe without a writer, and a folder, are faults of every verb that needs a file."""
     os.mkfifo(root / "x") if how == "fifo" else (root / "x").mkdir()
     files = Local(str(root))
     begun, wanted = time.monotonic(), "not_regular" if how == "fifo" else "is_folder"

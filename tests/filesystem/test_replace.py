@@ -97,7 +97,7 @@ def test_a_folder_goes_with_all_that_is_in_it(folder: int, tmp_path: Path) -> No
 
 
 def test_a_file_that_another_program_changed_is_not_what_it_was(folder: int, tmp_path: Path) -> None:
-    """Written in place, replaced or removed: by whoever takes no lock."""
+    """Written in place, replaced or removed, by a program that takes no lock."""
     for act in (
         lambda: (tmp_path / "a").write_bytes(b"longer"),
         lambda: os.replace(tmp_path / "b", tmp_path / "a"),

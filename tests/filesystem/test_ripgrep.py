@@ -62,7 +62,7 @@ def test_a_search_ends_at_its_time() -> None:
 
 
 def test_a_pattern_without_end_ends_where_ripgrep_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python's expressions may take for ever; the search does not."""
+    """Python's regular expressions may never end; the search does."""
     monkeypatch.setattr(_ripgrep, "SECONDS", 1.0)
     files = Local(str(tmp_path), with_rg=False)
     files.write("f", b"a" * 5000 + b"!\n")

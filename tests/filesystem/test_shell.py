@@ -83,7 +83,7 @@ def test_a_folder_that_is_a_link_is_entered_where_it_leads(tmp_path: Path) -> No
 
 
 def test_a_job_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    """Also where that is killed: nobody is left who could ask."""
+    """Also if that process is killed: no other one can ask for it."""
     from tests import crash
 
     def start_and_die() -> None:

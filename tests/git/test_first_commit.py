@@ -56,7 +56,7 @@ def test_no_mission_begins_where_the_repository_above_is_not_meant(
 
 
 def test_the_first_commit_has_these_files_and_nothing_else(bare: House) -> None:
-    """What else lies there stays as it is; whoever has no name in git's settings gets ours."""
+    """Other files are unchanged; a person without a name in git's settings gets the harness's."""
     for name in ("SPEC.md", "sub/one.md", "mine.txt"):
         bare.write(name)
     repository.init(str(bare.project))

@@ -84,7 +84,7 @@ def test_without_edits_nothing_happens(repo: Repository) -> None:
 
 
 def test_without_a_name_the_commit_is_ours(repo: Repository, tmp_path: Path) -> None:
-    """As every commit where nobody configured one."""
+    """Like every commit without a configured name."""
     repo.run("config", "--unset", "user.name")
     settings.use(repo.project, settings.record(repo.project), str(tmp_path / "private"))
     repo.write("a", "mine\n")

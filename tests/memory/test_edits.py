@@ -297,7 +297,7 @@ def test_edits_are_taken_without_a_note(mission: Mission) -> None:
 
 
 def test_what_a_persons_line_says_is_archived_with_that_reason(mission: Mission) -> None:
-    """A new note, and a lesson of the curator's that a person repeats; nobody is told of a lack of room."""
+    """A new note, and a curator's lesson that a person repeats; no message reports a lack of room."""
     put(mission.layout.path(names.MEMORY), mission.memory + "- the exporter needs LANG=C\n")
     mission.note("TRICK", "the exporter needs LANG=C")
     mission.add("Lessons", f"- {SERVER}!")

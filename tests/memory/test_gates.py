@@ -244,7 +244,7 @@ def test_an_honest_note_passes(text: str) -> None:
 
 
 def test_a_status_report_tells_nobody_what_to_do() -> None:
-    """And a note that gives a reason or a remedy is none."""
+    """And a note with a reason or a remedy is not a status report."""
     assert [text for text in REPORTS if not gates.is_report(text)] == []
     assert [text for text in LESSONS if gates.is_report(text)] == []
     assert not gates.is_report("bumped .nvmrc from node 20 to 22", "DECISION")

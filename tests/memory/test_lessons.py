@@ -131,7 +131,7 @@ def test_two_lessons_become_one_with_the_evidence_of_both() -> None:
 
 
 def test_of_too_many_lessons_the_weakest_are_forgotten() -> None:
-    """Those that do not hold and that nobody else noted first; what a person deleted stays known."""
+    """First invalid ones without a second note; a person's deletions stay known."""
     made = Lessons()
     for number in range(lessons.MAX_LESSONS + 50):
         made.all[number] = Lesson(id=number, kind="other", texts=["x"], last=number)

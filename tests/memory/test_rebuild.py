@@ -1,4 +1,4 @@
-"""lessons.jsonl is derived: without it, a compaction makes it anew from the archive, and comes to the same pages."""
+"""lessons.jsonl is derived: without it, a compaction rebuilds it from the archive, with the same pages."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_convention_that_was_in_memory_still_graduates(tmp_path: Path) -> None
 
 
 def test_an_archive_of_an_older_version_is_read(tmp_path: Path) -> None:
-    """Its dispositions have no lesson; the notes are grouped anew, and hostile ones stay out. Its pages stay the curator's."""
+    """Its dispositions have no lesson; the notes are grouped again, and hostile ones stay out. Its pages stay the curator's."""
     mission = Mission(tmp_path)
     head = "[2026-04-20T10:00:00Z] worker"
     entries = [

@@ -222,7 +222,7 @@ def test_looking_up_stays_bounded_when_every_note_shares_the_same_words(monkeypa
 
 
 def test_own_words_decide_where_most_words_differ() -> None:
-    """A paraphrase brings words of its own; two notes that share several words of nobody else are one lesson all the same."""
+    """A paraphrase has distinct words; two notes that share several rare words are still one lesson."""
     one = "use a key prefix and SCAN in the teardown of valkeyd, never FLUSHALL_ASYNC"
     two = "my login disappeared after each test run: FLUSHALL_ASYNC of valkeyd in the teardown was the reason"
     assert relation(one, two) == SAME

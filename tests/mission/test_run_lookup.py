@@ -1,4 +1,4 @@
-"""Finding past runs: in the mission, in its archive, and with what to do where there is none."""
+"""Finding past runs: in the mission, in its archive, and with a remedy if there is none."""
 
 from __future__ import annotations
 

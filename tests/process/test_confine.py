@@ -56,7 +56,7 @@ sys.meta_path.insert(0, Looks())
 
 @pytest.fixture
 def user(request: pytest.FixtureRequest) -> OtherUser | None:
-    """Who starts the program: nobody, or None for the user of the tests."""
+    """The user of the program: nobody, or None for the user of the tests."""
     return request.getfixturevalue("nobody") if request.param == "nobody" else None
 
 
@@ -278,7 +278,7 @@ def test_exit_code_and_arguments_are_the_programs_own(given: Given, tier: str, u
 
 @pytest.mark.parametrize("tier", [NONE, *WRAPPED])
 def test_a_guardian_imports_nothing(given: Given, tier: str) -> None:
-    """It may be forked beside a thread that holds the lock of an import, which nobody in it would release."""
+    """It may be forked beside a thread that holds an import lock, which would never be released in it."""
     asked = json.dumps({"glass": given.glass.asdict(), "tier": tier, "argv": ["true"]})
     env = {**ENV, "PYTHONPATH": HARNESS}
     done = subprocess.run([sys.executable, "-c", LOOKING + CONFINED, asked], cwd=given.mine, env=env, check=False)

@@ -75,7 +75,7 @@ def test_a_run_that_had_another_temporary_folder_leaves_nothing_there(
 def test_what_a_command_that_was_killed_left_is_found_by_its_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command that lives keeps its folders, and so does whoever names theirs another way."""
+    """A live command keeps its folders, and so do programs with other names for theirs."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     done = subprocess.Popen(["true"])
     done.wait()

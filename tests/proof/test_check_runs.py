@@ -89,7 +89,7 @@ def test_it_sees_no_harness_variables(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_it_sees_a_key_only_if_config_toml_passes_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A check was written by an agent, and the user's keys are none of its business."""
+    """An agent wrote the check, so it must not see the user's keys."""
     monkeypatch.setenv("MY_TOKEN", "private")
     place = CheckEnvironment(directory=str(folder))
     show = Check(run='echo "${MY_TOKEN-none}"')

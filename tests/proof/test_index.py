@@ -144,7 +144,7 @@ def test_books_that_became_other_ones_are_read_anew(layout: Layout) -> None:
 
 
 def test_a_torn_last_line_of_the_run_log_waits_for_its_end(layout: Layout) -> None:
-    """It is neither used nor skipped for ever."""
+    """It is not used yet, but later it is."""
     ran(layout, "r-1", receipt(1))
     put(layout.run("r-2").receipts, receipts.render([receipt(0)]))
     with open(layout.path(names.RUN_LOG), "ab") as books:

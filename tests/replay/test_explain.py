@@ -78,4 +78,4 @@ def test_a_previous_run_that_is_broken_is_no_equal_prefix(house: House) -> None:
     found = value(house, second)
     assert (found["cacheable"], "manifest.json" in found["fault"]) == (None, True)
     assert {one["since"] for one in found["sections"]} == {second}
-    assert "cacheable  not known: " in house.harness("replay", second, "--explain").out
+    assert "cacheable  unknown: " in house.harness("replay", second, "--explain").out

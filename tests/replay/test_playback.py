@@ -283,7 +283,7 @@ def test_there_is_nothing_to_play_without_a_run_or_inside_one(house: House) -> N
 
 
 def test_a_run_that_was_forgotten_ends_it_and_is_named(house: House) -> None:
-    """65: what was played before it came out the same, and nothing can be said of the rest."""
+    """65: the runs played before it are equal, and the rest is unknown."""
     house.work({"run": "touch 1.txt"})
     gone = house.work({"say": "nothing"}, feature="F-002")["run"]
     assert house.program("forget", gone, "--yes").code == 0

@@ -230,7 +230,7 @@ BREAKS: dict[str, tuple[Callable[[House], object], str]] = {
     "no order": (lambda house: (house.state / "orders.jsonl").write_text("x\n"), "orders.jsonl, line 1"),
     "no receipt": (lambda house: of(house, 2, "receipts.jsonl").write_text("x\n"), "receipts.jsonl, line 1"),
     "no commit": (lambda house: object_of(house, house.ran()[1]["commit"]).unlink(), "is gone"),
-    "no beginning": (lambda house: object_of(house, house.ran()[0]["head"]).unlink(), "are not whole"),
+    "no beginning": (lambda house: object_of(house, house.ran()[0]["head"]).unlink(), "are incomplete"),
 }
 
 

@@ -149,7 +149,7 @@ def test_a_cut_line_of_the_run_log_and_a_lost_folder_are_named(ran: tuple[House,
     faults = [(one["run"], one["fault"]) for one in json.loads(done.out)["faults"]]
     assert done.code == 65
     assert [run for run, _ in faults] == ["runs.jsonl", "runs.jsonl", gone]
-    wanted = ("the last line is cut", "line 1: the line is not a finished run", "the folder is missing")
+    wanted = ("the last line is truncated", "line 1: the line is not a finished run", "the folder is missing")
     assert [words in fault for words, (_, fault) in zip(wanted, faults, strict=True)] == [True] * 3
     assert [house.harness("replay", run).code for run in (run_id, last)] == [0, 0]
 
@@ -171,7 +171,7 @@ def test_a_run_that_ended_before_it_had_a_prompt_is_no_fault(ran: tuple[House, s
     done = house.harness("replay", "--all")
     assert (done.code, done.out) == (
         0,
-        "1 of 2 runs: the prompt is rebuilt byte for byte; 1 ended before they had one\n",
+        "1 of 2 runs: the prompt is rebuilt byte for byte; 1 ended before they had a prompt\n",
     )
     done = house.harness("replay", "1-worker-F-001")
     assert (done.code, "has no prompt" in done.err) == (64, True)

@@ -76,7 +76,7 @@ def test_a_person_s_commits_are_copied_onto_those_of_the_copy(house: House, monk
 def test_the_configuration_and_edits_by_hand_are_as_each_run_found_them(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """config.toml of then, and the queue that a person had written; another configuration takes the place of all."""
+    """The recorded config.toml, and the queue that a person had edited; a given configuration replaces all."""
     house.base = ("curate_after = 11",)
     house.config('agent = "scripted"')
     house.work({"say": "one"})

@@ -1,4 +1,4 @@
-"""The throw-away place: the commit of then and nothing newer, at the paths that the prompt names."""
+"""The temporary place: the run's commit and nothing newer, at the paths in the prompt."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_uncommitted_changes_of_a_person_are_there_again(house: House, tmp_path:
 
 
 def test_a_project_in_a_folder_of_a_repository_is_in_its_place(bare: House) -> None:
-    """The clone is of the whole repository, and has no remote; the agent starts in the folder, and the checks of then find it."""
+    """The clone is of the whole repository, and has no remote; the agent starts in the folder, where the checks find it."""
     bare.repository()
     inner = bare.project / "services" / "api"
     inner.mkdir(parents=True)

@@ -136,7 +136,7 @@ def test_a_long_run_log_is_read_from_its_end(house: House) -> None:
 
 
 def test_it_outlives_whatever_becomes_of_the_mission(unbegun: House) -> None:
-    """Not there yet, begun, put away for the next, gone: each look says so, and none ends the view."""
+    """Absent, started, archived, deleted: each poll shows it, and none ends the view."""
     watcher = Watcher(str(unbegun.project))
     assert "no mission" in watcher.look().state
     unbegun.begin()
@@ -223,7 +223,7 @@ def test_a_checkpoint_that_is_due_is_said_and_nobody_is_told_to_start(house: Hou
     with Path(house.layout.path(names.CHECKPOINT_LOG)).open("ab") as log:
         log.write(denied)
     found = watcher.look()
-    assert (found.word, found.state) == ("halt", "nothing runs; to go on, start run.sh")
+    assert (found.word, found.state) == ("halt", "nothing runs; to continue, start run.sh")
 
 
 def test_looking_leaves_no_trace(house: House) -> None:

@@ -21,7 +21,7 @@ def test_markup_of_ours_is_not_escaped_twice() -> None:
 
 
 def test_attributes_have_their_names_and_may_be_left_out() -> None:
-    """`class_`, `aria_label`; None and False are none, True has no value."""
+    """`class_`, `aria_label`; None and False omit it, True has no value."""
     assert (
         element("p", class_="a", aria_label="b", hidden=True, id=None, open=False)
         == '<p class="a" aria-label="b" hidden></p>'

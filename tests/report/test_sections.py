@@ -23,7 +23,7 @@ def test_a_claim_shows_its_newest_red_and_green(house: House) -> None:
     head = mission.load(house.layout).base_commit[:7]
     assert f"red {head} → green {head}" in text
     assert "test -f 1.txt" in text
-    assert "No check decides it: a person looks." in text
+    assert "No check decides this claim; a person does." in text
 
 
 def test_a_feature_has_a_square_for_each_run(house: House) -> None:
@@ -69,11 +69,11 @@ def test_signs_secrets_and_what_was_put_back_are_listed(house: House) -> None:
     """With the run."""
     many.mission(house.layout, 4)
     found = _facts.gather(house.layout)
-    assert "No sign of reward hacking" in _sections.signs(found)
+    assert "No signs of reward hacking" in _sections.signs(found)
     found.runs[1].result.secrets, found.runs[2].result.refused = ["a key in .env"], ["features.json"]
     found.proofs[0].signs = ["a test was deleted"]
     text = _sections.signs(found)
-    assert [words in text for words in ("a key in .env", "put back: features.json", "a test was deleted")] == [True] * 3
+    assert [words in text for words in ("a key in .env", "reverted: features.json", "a test was deleted")] == [True] * 3
 
 
 def test_the_pages_of_the_memory_are_whole(house: House) -> None:
@@ -81,5 +81,5 @@ def test_the_pages_of_the_memory_are_whole(house: House) -> None:
     house.harness("note", "--tag", "TRICK", "use make")
     Path(house.layout.path(names.MEMORY)).write_text("## Lessons\n- <b>make</b>\n")
     text = _sections.memory(_facts.gather(house.layout))
-    assert "1 notes wait" in text
+    assert "1 notes are not curated yet" in text
     assert "&lt;b&gt;make&lt;/b&gt;" in text

@@ -1,4 +1,4 @@
-"""A second mission in one repository: the first one is put away whole, and a kill in between loses nothing."""
+"""A second mission in one repository: the first one is archived whole, and a kill in between loses nothing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def merged(house: House) -> Mission:
 
 
 def archived(house: House, made: Mission) -> Layout:
-    """The mission that was put away."""
+    """The archived mission."""
     return Layout(str(house.project), str(house.state / "archive" / made.id))
 
 
@@ -119,7 +119,7 @@ def test_the_next_mission_goes_to_done(ours: House) -> None:
 
 
 def test_a_mission_that_is_not_done_is_not_put_away(house: House) -> None:
-    """Exit 64 with what is missing and both ways on; with --abandon it is put away as it is."""
+    """Exit 64 with the reason and both remedies; with --abandon it is archived as it is."""
     old, before = mission.load(house.layout), listing(house.state, *DERIVED)
     done = house.run([RUN_SH, "init", "--new"])
     assert done.code == 64
@@ -170,7 +170,7 @@ def test_without_a_spec_nothing_is_put_away(ours: House) -> None:
 
 
 def test_while_a_run_lives_it_is_75(house: House) -> None:
-    """And while run.sh loops; nothing is put away."""
+    """Also while run.sh loops; nothing is archived."""
     house.script("worker", {"run": "touch begun; sleep 60"})
     house.begin_role("worker", "F-001")
     until((house.tree / "begun").exists)

@@ -145,7 +145,7 @@ def test_a_snapshot_has_all_that_is_needed_to_go_back(house: House) -> None:
 
 
 def escalate(house: House) -> str:
-    """The text of the escalation after a run, "" where there is none."""
+    """The text of the escalation after a run, "" for none."""
     closing.escalate(house.layout, features.load(house.layout), 0)
     return files.read_text(house.layout.path(names.ESCALATION)) or ""
 

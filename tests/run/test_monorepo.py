@@ -117,7 +117,7 @@ def test_it_goes_to_done_there_and_leaves_a_persons_files_alone(ours: House) -> 
 
 
 def test_a_plan_is_proven_there(repo: House) -> None:
-    """Its checks were red in the folder before, with what lies beside it, and nobody has to accept anything."""
+    """Its checks were red in the folder before, with the neighbouring files, and no person has to accept anything."""
     begun(repo).script("worker", DID, reply(status="implemented"))
     planned_from(
         repo, Contract(claims=[claim("VAL-002", "test -f made && test -f ../other"), claim("VAL-003", SHARED)])

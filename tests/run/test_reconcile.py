@@ -72,7 +72,7 @@ def test_a_confined_agent_cannot_change_what_the_harness_believes(house: House, 
 
 
 def believed(house: House) -> dict[str, bytes]:
-    """The state with its content, except what each run writes anew."""
+    """The state with its content, except files that each run rewrites."""
     return listing(house.state, "cache", "locks", "features.json", "ledger.json", "git-config", "roles/__pycache__")
 
 
@@ -469,7 +469,7 @@ KEY = "AK" + "IA" + "Q3EGRZ7TNLW4VBMX"
 
 
 def test_a_file_with_a_key_stays_out_of_the_commit_and_that_is_said(house: House) -> None:
-    """On the run's line, in the result, in status, in the next prompt; its bytes are kept for a person, and nobody else."""
+    """On the run's line, in the result, in status, in the next prompt; its bytes are kept for a person alone."""
     house.script("worker", {"run": f"echo 1 > 1.txt; echo 'id = {KEY}' > conf.txt"})
     done = house.role("worker", "F-001")
     result = house.result()

@@ -236,7 +236,7 @@ def test_a_run_whose_tree_was_removed_by_hand_is_settled(dead: House) -> None:
 
 
 def test_a_project_folder_on_another_branch_is_not_touched(house: House) -> None:
-    """The cut work lands on the mission's branch, which nobody has checked out; the person's folder stays as it is."""
+    """The interrupted work lands on the mission's branch, which is not checked out; the person's folder is unchanged."""
     branch, run_id = house.git("branch", "--show-current"), killed(house)
     house.git("switch", "-q", "main")
     house.write("main.py", "edited by a person\n")

@@ -218,9 +218,9 @@ def test_a_worktree_of_a_repository_can_hold_a_mission(unbegun: House) -> None:
 
 
 NO_CAP = "note: mine may cost money: set max_cost_usd in [limits] (config.toml)"
-NO_COUNT = "note: mine may cost money: set [prices.mine], for mine tells no cost (config.toml)"
+NO_COUNT = "note: mine may cost money: set [prices.mine], for mine reports no cost (config.toml)"
 NEITHER = (
-    "note: mine may cost money: set max_cost_usd in [limits] and [prices.mine], for mine tells no cost (config.toml)"
+    "note: mine may cost money: set max_cost_usd in [limits] and [prices.mine], for mine reports no cost (config.toml)"
 )
 MINE = ("[agents.mine]", 'command = ["true"]')
 CAP = ("[limits]", "max_cost_usd = 5.0")

@@ -27,7 +27,7 @@ def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
 
 
 def test_nothing_is_kept_before_it_is_asked_for(tmp_path: Path) -> None:
-    """Behind glass nobody can overwrite the state, so there is nothing to pay for."""
+    """A confined program cannot overwrite the state, so no copy is needed."""
     made = mission(tmp_path)
     State(made).put(names.FEATURES, b"one")
     assert not committed_copy.is_kept(made)

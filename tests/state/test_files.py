@@ -365,7 +365,7 @@ LOOKS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("kind", ["fifo", "folder", "socket", "loop", "device"])
 @pytest.mark.parametrize("look", LOOKS)
 def test_what_is_no_file_holds_up_nobody_and_is_named(path: str, kind: str, look: str) -> None:
-    """Reading a pipe in a file's place would block for ever, and a device has no end."""
+    """Reading a pipe in a file's place would block forever, and a device has no end."""
     stand_in(path, kind)
     with pytest.raises(BrokenFile, match=r"folder/file: it is a .*, where a file belongs\. Move it away\."):
         LOOKS[look](path)

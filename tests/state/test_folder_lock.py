@@ -13,7 +13,7 @@ from harness.state.folder_lock import FolderLock
 
 
 def test_a_folder_has_one_holder(tmp_path: Path) -> None:
-    """It is free again once the holder lets go; whoever looks takes nothing."""
+    """It is free after the holder releases it; a look at it takes nothing."""
     own = FolderLock(str(tmp_path))
     assert own.take()
     assert not FolderLock(str(tmp_path)).take()

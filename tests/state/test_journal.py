@@ -226,7 +226,7 @@ def test_a_disk_that_is_full_before_the_commit_changes_nothing(layout: Layout) -
 
 
 def test_a_disk_that_is_full_after_the_commit_is_reported_and_finished_later(layout: Layout) -> None:
-    """The record stays until every line is whole: no line stays half written for ever."""
+    """The record stays until every line is complete: no line stays half written."""
     put(layout.path(names.ISSUES), b"x" * 999 + b"\n")
     changes = Journal(layout)
     changes.replace(layout.path(names.FEATURES), b"new")

@@ -77,7 +77,7 @@ def test_a_broken_line_is_named_with_its_number_and_the_remedy(line: bytes, faul
     ],
 )
 def test_a_torn_last_line_is_healed(data: bytes, healed: bytes) -> None:
-    """A line that lacks only its newline is kept; a torn one would stay broken for ever."""
+    """A line that lacks only its newline is kept; a torn one would stay broken forever."""
     assert json_lines.healed(data) == healed
     assert json_lines.healed(healed) == healed
 

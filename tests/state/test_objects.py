@@ -64,7 +64,7 @@ def test_what_a_crash_left_of_a_read_only_file_is_in_nobodys_way(layout: Layout)
 
 
 def test_every_object_is_looked_at(layout: Layout) -> None:
-    """By its bytes; other files in the folder are none."""
+    """By its bytes; other files in the folder are ignored."""
     names = sorted(objects.put(layout, data) for data in (b"one", b"two", b"three"))
     assert objects.look(layout) == (set(names), [])
     os.unlink(objects.path_of(layout, names[0]))

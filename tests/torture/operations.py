@@ -271,7 +271,7 @@ class Init(Operation):
 
 
 class Archive(Operation):
-    """A mission is put away, and the next one begins in its folder."""
+    """A mission is archived, and the next one starts in its folder."""
 
     at, words = "curator", [RUN_SH, "init", "--new", "--abandon", "--quietly"]
 

@@ -35,7 +35,7 @@ LARGE = 1 << 30
 
 @pytest.fixture
 def canary(house: House) -> Iterator[Path]:
-    """A folder outside that nobody may change; checked when the test has ended."""
+    """An outside folder that must not change; checked at the end of the test."""
     folder = house.folder / "canary"
     folder.mkdir()
     for name in ("file", "features.json", "raw.md"):
@@ -102,7 +102,7 @@ def link_identity(house: House, canary: Path) -> None:
 
 
 def pipes(house: House, _: Path) -> None:
-    """Pipes where files belong: whoever opens one naively waits for ever."""
+    """Pipes in the place of files: a naive open blocks forever."""
     for name in (*STATE, "memory/raw.md", "memory/curated.json", "orders.jsonl", "locks/mission"):
         (house.state / name).unlink(missing_ok=True)
         os.mkfifo(house.state / name)

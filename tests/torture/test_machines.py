@@ -362,7 +362,7 @@ class Memories(RuleBasedStateMachine):
     @precondition(lambda self: self.plans)
     @rule()
     def apply(self) -> None:
-        """What it writes counts where nobody was faster."""
+        """Its write counts if it is the first."""
         made = self.plans.pop(0)
         is_same = pages.curated(self.layout).generation == made.before.curated.generation
         if not is_same and made.before.waiting:

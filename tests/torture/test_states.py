@@ -1,4 +1,4 @@
-"""Every disk that a power cut may leave of the protocols above the journal: a replaced file, a curation, a mission put away.
+"""Every disk that a power cut may leave of the protocols above the journal: a replaced file, a curation, an archived mission.
 
 The journal itself and the append are in tests/test_crash_journal.py. The suite looks at a sample of the disks."""
 
@@ -53,7 +53,7 @@ def test_a_replaced_file_is_the_old_one_or_the_new_one_and_the_new_one_once_ackn
 
 
 def test_a_curation_keeps_every_entry_under_its_number(folder: Path) -> None:
-    """In several batches, with the identities; the next curation goes on, and counts nobody's lesson twice."""
+    """In several batches, with the identities; the next curation continues, and counts no lesson twice."""
     root = folder / "root"
     layout, home = mission(root), str(root / "identity")
     for number in range(14):

@@ -1,4 +1,4 @@
-"""A real cron daemon carries out a schedule, from the user's own crontab: HARNESS_TORTURE=1, as root, where nobody has one."""
+"""A real cron daemon executes a schedule from the user's crontab: HARNESS_TORTURE=1, as root, without other crontabs."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_a_login_that_has_ended_is_a_fault_only_where_nothing_else_answers(house
     tables = ('trust = "workspace"', "[agents.b]", 'command = ["sh"]', "[agents.claude]", 'path = "/bin/sh"')
     path.write_text(json.dumps({"claudeAiOauth": {"expiresAt": int(time.time() - 60) * 1000}}))
     house.config('agent = ["claude"]', *tables)
-    assert len(faults(house)) == 1 and faults(house)[0].startswith("login: claude's ended at ")
+    assert len(faults(house)) == 1 and faults(house)[0].startswith("login: that of claude ended at ")
     house.config('agent = ["claude", "b"]', *tables)
     assert faults(house) == []
     house.config('agent = ["claude"]', *tables, 'env = { ANTHROPIC_API_KEY = "k" }')

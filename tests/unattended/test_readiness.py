@@ -59,7 +59,7 @@ def test_lines_of_the_crontab_that_are_gone_or_changed(night: Crontab) -> None:
     """By hand, or by another program."""
     text = night.text
     night.file.write_text(text.replace("*/30", "*/20"))
-    assert bad(night.house)[0].startswith("schedule: its lines in your crontab are not those that were made")
+    assert bad(night.house)[0].startswith("schedule: its lines in your crontab were changed")
     night.file.write_text("# all gone\n")
     assert bad(night.house)[0].startswith("schedule: its lines are gone from your crontab")
     night.file.write_text(text.split("\n", 1)[1])
@@ -75,7 +75,7 @@ def test_what_waits_for_a_person(night: Crontab) -> None:
     assert bad(house)[0].startswith("due: CHECKPOINT design")
     (checkpoint / "design.md").unlink()
     house.harness("pause")
-    assert bad(house)[0].endswith("to go on: run.sh resume") and "PAUSED" in bad(house)[0]
+    assert bad(house)[0].endswith("to continue: run.sh resume") and "PAUSED" in bad(house)[0]
     house.harness("resume")
     Path(house.layout.path(names.ESCALATION)).write_text("---\nkind: stuck\n---\n")
     assert "ESCALATE stuck" in bad(house)[0] and "run.sh escalation" in bad(house)[0]
@@ -97,7 +97,7 @@ def test_agents_that_cost_without_a_cap_or_without_being_counted(night: Crontab)
     house.config('agent = "claude"', 'trust = "workspace"', "[limits]", "max_cost_usd = 5")
     assert bad(house) == []
     house.config('agent = "codex"', 'trust = "workspace"', "[limits]", "max_cost_usd = 5")
-    assert "max_cost_usd does not see what codex cost: write [prices.codex]" in bad(house)[0]
+    assert "max_cost_usd does not cover the cost of codex: write [prices.codex]" in bad(house)[0]
 
 
 def test_no_login_a_key_that_a_start_does_not_have_and_a_login_that_ends(
@@ -107,9 +107,9 @@ def test_no_login_a_key_that_a_start_does_not_have_and_a_login_that_ends(
     house = night.house
     cli(house, "codex")
     house.config('agent = "codex"', 'trust = "workspace"', "[limits]", "max_tokens = 1000")
-    assert bad(house)[0].startswith("login: none seen for codex: codex login; or CODEX_API_KEY")
+    assert bad(house)[0].startswith("login: none found for codex: codex login; or CODEX_API_KEY")
     monkeypatch.setenv("CODEX_API_KEY", "k")
-    assert bad(house)[0].startswith("login: CODEX_API_KEY is set here, and a scheduled start has no keys")
+    assert bad(house)[0].startswith("login: CODEX_API_KEY is set here, but a scheduled start has no keys")
     text = night.text
     night.file.write_text(f"CODEX_API_KEY=k\n{text}")
     assert bad(house) == []

@@ -39,7 +39,7 @@ def test_the_list_of_all_missions_with_their_faults(crontab: Crontab) -> None:
 
 
 def test_removing_what_is_not_there(crontab: Crontab) -> None:
-    """No fault for this folder; a name that nobody has is one, with those that are there."""
+    """No fault for this folder; an unknown id is one, with the known ids."""
     house = crontab.house
     assert house.harness("schedule", "remove").out.startswith("There was no schedule my-project-")
     done = house.harness("schedule", "remove", "other-123456")
@@ -54,7 +54,7 @@ def test_a_mission_that_was_moved_or_copied_is_scheduled_anew(crontab: Crontab) 
     copy = House(house.folder, house.env, "copy")
     shown = copy.program("schedule", "list")
     assert f"{house.project}\n" in shown.out
-    assert f"{copy.project}\n  fault: made in another folder; run it again here: " in shown.out
+    assert f"{copy.project}\n  fault: added in another folder; run it again here: " in shown.out
     assert copy.program("schedule", "add", "--every", "10m").code == 0
     assert crontab.text.count(" schedule start ") == 2
     house.project.rename(house.folder / "moved")

@@ -20,7 +20,7 @@ from tests.missions import House, tagged, until
 from tests.unattended.crontabs import Crontab
 
 ONE_RUN = ("[limits]", "max_runs = 1")
-QUIET = "Nothing more is written here until that changes."
+QUIET = "Nothing more is logged until that changes."
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_done_or_a_person_is_one_line_and_then_silence_until_something_changes(n
     assert house.harness("pause", "--why", "I look").code == 0
     for _ in range(3):
         assert night.fires().code == 9
-    assert night.log() == [f"PAUSED: a person asked to pause; to go on: {command(house)} resume. {QUIET}"]
+    assert night.log() == [f"PAUSED: a person asked to pause; to continue: {command(house)} resume. {QUIET}"]
     assert house.harness("stop").code == 0
     assert [night.fires().code for _ in range(2)] == [9, 9]
     assert len(night.log()) == 2 and night.log()[1].startswith("STOPPED: ")
@@ -94,7 +94,7 @@ def test_a_start_that_finds_run_sh_at_work_is_skipped_and_says_who_works(night: 
     done = night.fires()
     assert (done.code, done.out, done.err) == (75, "", ""), done
     assert re.fullmatch(
-        rf"skipped: run\.sh goes on with it: pid {loop.pid}, since \S+Z, run \d+-worker-F-001", night.log()[-1]
+        rf"skipped: run\.sh is working on it: pid {loop.pid}, since \S+Z, run \d+-worker-F-001", night.log()[-1]
     )
     loop.terminate()
     loop.communicate(timeout=20)
@@ -111,14 +111,14 @@ def test_a_start_that_finds_the_one_before_is_skipped_and_one_that_was_killed_is
     mission_id = json.loads(house.read("mission.json"))["id"]
     until(lambda: (house.tree / "1.txt").exists())
     assert night.fires().code == 75
-    skipped = re.fullmatch(r"skipped: the start before still goes on \(pid (\d+)\)", night.log()[-1])
+    skipped = re.fullmatch(r"skipped: the previous start is still running \(pid (\d+)\)", night.log()[-1])
     assert skipped, night.log()
     os.kill(int(skipped[1]), signal.SIGKILL)
     first.wait(timeout=20)
     assert night.fires().code == 75
-    unfinished = rf"the start of \d\d:\d\d \(pid {skipped[1]}\) did not end: killed, or the machine went down"
+    unfinished = rf"the start of \d\d:\d\d \(pid {skipped[1]}\) did not end: it was killed, or the machine went down"
     assert re.fullmatch(unfinished, night.log()[-2]), night.log()
-    working = re.match(r"skipped: run\.sh goes on with it: pid (\d+),", night.log()[-1])
+    working = re.match(r"skipped: run\.sh is working on it: pid (\d+),", night.log()[-1])
     assert working, night.log()
     os.kill(int(working[1]), signal.SIGTERM)
     until(lambda: not tagged(mission_id) and bool(house.ran()))
@@ -151,13 +151,13 @@ def test_starts_that_did_not_come_are_said_by_the_next(night: Crontab) -> None:
     missed = [line for line in night.log() if line.startswith("missed")]
     first, last = (clock.local(half_hour - back * 1800, now) for back in (3, 1))
     assert missed == [
-        f"missed 3 starts, {first} to {last}: the machine was off or asleep, or the program that starts it did not run"
+        f"missed 3 starts, {first} to {last}: the machine was off or asleep, or its scheduler did not run"
     ]
     night.starts()
     assert len([line for line in night.log() if line.startswith("missed")]) == 1
     remember(night.house, seen=half_hour - 1900, told="", began=half_hour - 1850, ended=half_hour - 60)
     night.starts()
-    assert night.log()[-1].startswith("missed the start of") or "the start before went on until then" in "".join(
+    assert night.log()[-1].startswith("missed the start of") or "the previous start ran until then" in "".join(
         night.log()
     )
 
@@ -172,7 +172,7 @@ def test_while_nothing_can_go_on_no_start_is_missed(night: Crontab) -> None:
 
 
 def test_a_clock_that_was_set_back_or_ahead_is_no_fault(night: Crontab) -> None:
-    """Nothing is counted twice, and not for ever."""
+    """Nothing is counted twice, or without end."""
     night.house.harness("pause")
     for seen in (clock.now() + 10**6, 1):
         remember(night.house, seen=seen, told="")

@@ -81,8 +81,8 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["0 0 31 2 *", "0 0 30-31 feb *", "0 0 31 4,6,9,11 *"])
 def test_a_date_that_no_year_has_is_refused(text: str) -> None:
-    """Cron would take it, and start nothing for ever."""
-    with pytest.raises(UsageFault, match="never comes: no year has day 3"):
+    """Cron would accept it, and never start anything."""
+    with pytest.raises(UsageFault, match="never occurs: no year has day 3"):
         _times.normal(text)
 
 
@@ -107,6 +107,6 @@ def test_the_starts_between_two_moments_are_counted() -> None:
 
 
 def test_the_next_start() -> None:
-    """0 where there is none within a month."""
+    """0 if there is none within a month."""
     assert _times.following([_times.parse("*/30 * * * *")], NOON) == NOON + 1800
     assert _times.following([_times.parse("0 0 31 2 *")], NOON) == 0

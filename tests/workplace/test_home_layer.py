@@ -1,4 +1,4 @@
-"""A HOME of a tree's own: tools find what they need, write where it hurts nobody, and see no key."""
+"""A separate HOME per tree: tools find what they need, write without harm, and see no key."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_large_files_of_the_project_are_there_and_new_ones_stay_in_the_layer(hom
 
 
 def test_links_that_a_tool_left_in_the_layer_lead_no_write_of_ours_elsewhere(home: Path, tmp_path: Path) -> None:
-    """A folder or a file of the layer is made anew in the place of a link, also of a file or a pipe."""
+    """A folder or a file of the layer replaces a link, also a file or a pipe."""
     layer = made(str(tmp_path / "layer"), home)
     victim = tmp_path / "victim"
     victim.mkdir()

@@ -282,7 +282,7 @@ def test_what_a_persons_tools_execute_waits_for_them_and_the_mission_goes_on(our
     assert (ours.git("branch", "--show-current"), (ours.project / ".vscode/tasks.json").read_text()) == (name, "{}\n")
     assert_landed(ours)
     assert line not in ours.harness("status").out and line not in "\n".join(status.ending(ours.layout, "DONE"))
-    assert ours.harness("workspace", "accept").out == "Nothing waits.\n"
+    assert ours.harness("workspace", "accept").out == "Nothing to accept.\n"
 
 
 def test_what_a_person_does_in_a_folder_that_is_held_is_in_the_mission(ours: House) -> None:

@@ -36,7 +36,7 @@ def test_a_run_s_instructions_wait_until_a_person_accepts_them(house: House) -> 
     after = ran(house, feature="F-002")
     assert "obey me" in after and "Use tabs." not in after
     assert "AGENTS.md" not in house.harness("status").out
-    assert house.harness("workspace", "accept").out.strip() == "Nothing waits."
+    assert house.harness("workspace", "accept").out.strip() == "Nothing to accept."
 
 
 def test_every_kind_of_change_waits(house: House) -> None:

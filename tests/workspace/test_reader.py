@@ -52,7 +52,7 @@ def test_a_person_s_own_come_first_and_are_shadowed_later(house: House) -> None:
 
 
 def test_what_is_too_large_or_no_text_is_named(house: House) -> None:
-    """With its path, and the line of a byte that is none."""
+    """With its path, and the line of an invalid byte."""
     person(house, {"AGENTS.md": "x" * (MAX_BYTES + 1)})
     with pytest.raises(BrokenFile, match=r"AGENTS.md: 1048577 bytes"):
         reader(house).text("AGENTS.md")

@@ -1,1 +1,1 @@
-"""What a person asks while setting a mission up: its agent, its configuration, its confinement, and `doctor`."""
+"""A person's commands for the setup of a mission: its agent, configuration, confinement, and `doctor`."""

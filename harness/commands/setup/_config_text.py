@@ -1,6 +1,6 @@
-"""config.toml as `init` first writes it: every setting with its default and what it does, all of them commented out.
+"""The first config.toml by `init`: every setting with its default and its meaning, all commented out.
 
-It is made from the schema, so a setting cannot be missing. A setting is a line `#key = value`, a remark begins with `# `.
+The schema generates it, so no setting is missing. A setting is a line `#key = value`, a remark starts with `# `.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from harness.agents import registry
 from harness.base.record import Record
 from harness.mission import config
 
-HEAD = """# The settings of this mission. All are optional. Take the # off a line to use it; of a table that is commented out
-# take it off its [name], too. More on each: docs/contract.md. A change counts from the next run on.
+HEAD = """# The settings of this mission. All are optional. Remove the # of a line to use it; in a table that is commented out
+# also that of its [name]. More on each: docs/contract.md. A change takes effect with the next run.
 """
-ROLE = "{role}"  # as a mission calls the one whose work is committed
+ROLE = "{role}"  # the mission's name for the role that commits
 TABLES: tuple[tuple[str, type[Record], str], ...] = (
     ("", config.TopTable, ""),
     (
         "limits",
         config.LimitsTable,
-        "What the mission may use up, over all its starts. At a cap it stops, and nothing is lost.",
+        "Caps of the mission, over all its starts. At a cap it stops without losing anything.",
     ),
     ("env", config.EnvTable, "Variables for agents, checks, services and setup."),
-    ("home", config.HomeTable, "Your home folder, of which runs see a list (docs/threat-model.md)."),
-    ("checks", config.ChecksTable, "What a project's own checks may write, and need to have."),
-    ("workspace", config.WorkspaceTable, "What agents are given besides their task (docs/workspace.md)."),
-    (f"roles.{ROLE}", config.RoleTable, "One role, of ours or your own."),
-    ("agents.mine", config.AgentTable, "One agent: a known one by its name, or any program of yours."),
+    ("home", config.HomeTable, "Your home folder; runs see only a list of its paths (docs/threat-model.md)."),
+    ("checks", config.ChecksTable, "What the project's checks may write, and what they need."),
+    ("workspace", config.WorkspaceTable, "What agents get besides their task (docs/workspace.md)."),
+    (f"roles.{ROLE}", config.RoleTable, "One role, built-in or custom."),
+    ("agents.mine", config.AgentTable, "One agent: a known one by its name, or any program."),
     ("prices.some-model", config.PriceTable, "USD per million tokens of a model whose vendor reports no cost."),
 )
 TAIL = """
-# Programs and addresses that get what happens ([[on]]), and where the mission waits for you ([[checkpoint]]), each as often
-# as you like (docs/unattended.md):
+# Programs and URLs that receive events ([[on]]), and points at which the mission waits for you ([[checkpoint]]), each any
+# number of times (docs/unattended.md):
 # [[on]]
 # event = "done"
 # run = ["notify-send", "the mission is done"]
@@ -47,60 +47,60 @@ LIVE = (
     "home",
     "checks",
     "workspace",
-)  # an empty table that changes nothing: a line below it needs no second one
+)  # an empty table changes nothing, so that keys below it need no new header
 ABOUT = {
-    "agent": "who thinks: a name, or a list to try in turn; known are " + ", ".join(registry.KNOWN_CLIS),
-    "user": "who the runs are for: what is in users/NAME of the project takes the place of the same for all",
-    "trust": 'what such an agent may do: "workspace" or "full"; without it none is started',
-    "mcp": "true: the MCP servers of your own configuration of a CLI are on",
-    "workplace": '"tree": runs work in a tree of their own',
-    "confine": '"auto": programs of a run are confined where the machine can; "required": nothing starts where not; "off"',
-    "network": 'of confined programs: true, false, or "loopback": only what its own run serves',
-    "carry": "ignored files of the project of which the tree gets a copy; none unless set",
+    "agent": "the agent: a name, or a list to try in turn; known are " + ", ".join(registry.KNOWN_CLIS),
+    "user": "the user of the runs: files in users/NAME of the project override those for all users",
+    "trust": 'permissions of such an agent: "workspace" or "full"; without it none is started',
+    "mcp": "true: the MCP servers of your own CLI configuration are on",
+    "workplace": '"tree": runs work in separate worktrees',
+    "confine": '"auto": programs of a run are confined if the machine can; "required": else nothing starts; "off"',
+    "network": 'of confined programs: true, false, or "loopback": only servers of the same run',
+    "carry": "ignored files of the project that are copied into the worktree; none unless set",
     "lanes": "how many features run.sh works on at once",
     "check_seconds": "the longest a check may take",
-    "sweep_seconds": "the longest that the checks of passed features may take together",
+    "sweep_seconds": "the longest the checks of passed features may take together",
     "curate_after": "how many notes make a curation due",
     "limits.max_runs": "runs",
     "limits.max_hours": "hours of all runs together",
-    "limits.stall_after": "features in a row that use up their tries, with nothing proven between them, before a person is asked",
+    "limits.stall_after": "features in a row that use up their attempts with nothing proven between, before a person is asked",
     "limits.max_cost_usd": "USD; no cap unless set",
     "limits.max_tokens": "tokens of all kinds; no cap unless set",
     "limits.max_log_mb": "MiB of transcripts that one run may keep",
-    "env.pass": "names of variables that all of them get besides those that pass anyway; none unless set",
+    "env.pass": "names of variables that all of them get besides the standard ones; none unless set",
     "home.show": "paths below it that runs see besides the list, logins included; none unless set",
     "checks.writes": "tracked files that checks may change; none unless set",
-    "checks.needs": "variables of a run that the second sweep, in a plain environment, has too; none unless set",
+    "checks.needs": "variables of a run that the second sweep, in a plain environment, sets too; none unless set",
     "workspace.max_tokens": "tokens of all its parts in a prompt together",
     "workspace.additional_context": "files of the project whose text goes with AGENTS.md; none unless set",
     "workspace.instructions": "false: without AGENTS.md",
     "workspace.knowledge": "false: without knowledge/",
     "workspace.skills": "false: without skills",
-    "workspace.memory": "false: without MEMORY.md, where a role reads it",
+    "workspace.memory": "false: without MEMORY.md for roles that read it",
     "workspace.subagents": "false: subagents/ is not read",
     "workspace.tools": "false: tools.json is not read",
-    "roles.agent": "who thinks in this role",
+    "roles.agent": "the agent of this role",
     "roles.model": "its model, for the first agent of its list",
     "roles.minutes": "the longest a run may take",
-    "roles.idle_minutes": "the longest it may take without a sign of life",
-    "agents.path": "where the program of a known agent is, if not on the PATH",
+    "roles.idle_minutes": "the longest it may take without output or activity",
+    "agents.path": "the program of a known agent, if it is not on the PATH",
     "agents.args": "arguments to append to its own",
     "agents.env": "variables to add",
     "agents.model": "the model",
-    "agents.command": "a program of yours: the prompt on its standard input, its reply on its standard output",
-    "agents.format": "whose events it prints: text, or that of a known agent",
-    "agents.writable": "folders that it may write besides its tree",
-    "agents.base_url": "of the built-in agent: where its model is, if not at its vendor's own address",
-    "agents.api_key_env": "of the built-in agent: the variable that has the key, if not its vendor's own",
+    "agents.command": "any program: reads the prompt on standard input and writes its reply to standard output",
+    "agents.format": "the format of its output: text, or that of a known agent",
+    "agents.writable": "folders that it may write besides its worktree",
+    "agents.base_url": "of the built-in agent: the URL of its model, if it is not the vendor's",
+    "agents.api_key_env": "of the built-in agent: the variable with the key, if it is not the vendor's",
     "agents.temperature": "of the built-in agent: from 0 to 2; the vendor's own unless set",
-    "agents.max_steps": "of the built-in agent: the most requests of one run",
+    "agents.max_steps": "of the built-in agent: max requests per run",
     "agents.request_seconds": "of the built-in agent: the longest that one request may take",
     "prices.input": "neither read from nor written to a cache",
     "prices.output": "reasoning included",
     "prices.cache_read": "read from the prompt cache; as input unless set",
     "prices.cache_write": "written to the prompt cache; as input unless set",
 }
-EXAMPLES: dict[str, Any] = {  # where there is no default, or it shows nothing
+EXAMPLES: dict[str, Any] = {  # for keys whose default is absent or uninformative
     "agent": registry.KNOWN_CLIS[0],
     "user": "alice",
     "trust": "workspace",
@@ -132,7 +132,7 @@ EXAMPLES: dict[str, Any] = {  # where there is no default, or it shows nothing
 
 
 def commented(role: str) -> str:
-    """The whole file, with this role's table; with the `#` of its settings off, all of them are set."""
+    """The whole file, with a table for this role; without the `#` of its settings, all of them are set."""
     return (HEAD + "".join(_table(name, shape, about) for name, shape, about in TABLES) + TAIL).replace(ROLE, role)
 
 
@@ -154,7 +154,7 @@ def _toml(value: Any) -> str:
 
 
 def put(text: str, key: str, value: str | float | list[str]) -> str:
-    """The text with this key (such as `limits.max_runs`) in place of its commented line, else where its table begins."""
+    """Set this key (such as `limits.max_runs`) in place of its commented line, else at the start of its table."""
     table, _, name = key.rpartition(".")
     row, lines = f"{name} = {json.dumps(value)}", text.split("\n")
     heads = [number for number, line in enumerate(lines) if line.partition("#")[0].strip() == f"[{table}]"]

@@ -1,4 +1,4 @@
-"""The agent of this mission and its trust: asked once, written into config.toml, and announced when a loop starts."""
+"""The agent of a mission and its trust: asked once, written into config.toml, and shown when a loop starts."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ AGENT, TRUST = "Which agent works here?", "How far may it go?"
 MODEL = f"Which model, with its vendor before a colon ({', '.join(builtin.KEYS)})?"
 CAP = "How many USD may the mission cost at most ('none': no cap)?"
 DEFAULT_CAP, NO_CAP = "10", "none"
-PLAYBOOK = "embedded, free: carries out the files in playbooks/ that you write"
+PLAYBOOK = "embedded, free: follows the files that you write in playbooks/"
 TRUSTS = {
-    "workspace": "write in this folder, run commands, use the network: the agent's own sandbox, as far as it has one",
+    "workspace": "write in this folder, run commands, use the network: the agent's sandbox, if it has one",
     "full": "anything that you may do",
 }
 STEPS = (
-    ("doctor agents --try", "one small real call: does it answer, write, run a command and note?"),
-    ("{plans}", "the plan, and nothing else"),
+    ("doctor agents --try", "one small real call: can it answer, write a file, run a command and take a note?"),
+    ("{plans}", "only the plan"),
     ("status", "read it; .harness/validation-contract.md has the checks"),
     ("", "until DONE, or until you are needed"),
 )
 
 
 def choose(layout: Layout, agent: str, trust: str, ask: Ask | None) -> list[str]:
-    """Write `agent` (one, or several with commas) and `trust` into config.toml, which is made with every setting commented out;
-    `ask(question, {answer: meaning}, default)` gives the missing ones, and a cap ({}: any text). Returns lines on what was
-    written and what to do next. Raises UsageFault for an unknown agent or trust.
+    """Write `agent` (one, or several with commas) and `trust` into config.toml, which is created with all settings commented out;
+    `ask(question, {answer: meaning}, default)` provides the missing ones, and a cap ({}: any text). Returns lines about the
+    changes and the next steps. Raises UsageFault for an unknown agent or trust.
     """
     settings = config.load(layout)
     wanted = _wanted(settings, agent, trust)
@@ -62,15 +62,15 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None) -> list[str]
     lines = _write(layout, values)
     if costly and not trust and not settings.trust:
         how = f"{command('init')} --trust workspace (or full)"
-        return [*lines, f"It is not started before you say how far it may go: {how}"]
+        return [*lines, f"It does not start before you set its trust: {how}"]
     return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
 
 
 def require(layout: Layout, agent: str, trust: str) -> None:
-    """Raises what `choose` raises, and Unavailable for an agent whose program is not installed; nothing is written."""
+    """Raise like `choose`, and Unavailable for an agent whose program is not installed; writes nothing."""
     settings = (
         config.load(layout) if agent or trust else config.Config()
-    )  # only a start puts back what a dead run spoilt
+    )  # only a start restores what a dead run corrupted
     for name in _wanted(settings, agent, trust):
         table = settings.agents.get(name, {})
         if name == registry.LOOP and not builtin.installed():
@@ -79,13 +79,11 @@ def require(layout: Layout, agent: str, trust: str) -> None:
         if name in registry.KNOWN_CLIS and "command" not in table and not registry.installed(program):
             found = ", ".join(filter(registry.installed, registry.KNOWN_CLIS)) or "none"
             what = f"The program of the agent '{name}' is not installed, or not on the PATH. Found here: {found}."
-            raise Unavailable(
-                f"{what} Install it first, or name another: {command('init')} --agent NAME (docs/agents.md)"
-            )
+            raise Unavailable(f"{what} Install it, or choose another: {command('init')} --agent NAME (docs/agents.md)")
 
 
 def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
-    """The agents in `agent`, which are known here."""
+    """The agents in `agent`, all of which are known."""
     if trust and trust not in TRUSTS:
         raise UsageFault(f"'{trust}' is not a trust level. Use one of: {', '.join(TRUSTS)}")
     known = (*registry.KNOWN_CLIS, *registry.EMBEDDED, *settings.agents)
@@ -98,22 +96,22 @@ def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
 
 
 def ceiling(layout: Layout) -> str:
-    """What the mission can cost at most, in one sentence; "" while it has no agent."""
+    """The max cost of the mission in one sentence; "" while it has no agent."""
     settings, playbooks = config.load(layout), os.path.isdir(os.path.join(layout.folders.project, "playbooks"))
     named = playbooks or any(roles.agents_of(settings, roles.load(layout, role)) for role in roles.known(layout))
     return most.words(views.limits_of(settings), *spenders.configured(layout)) if named else ""
 
 
 def _program(name: str) -> str:
-    """Where the program of a known agent is."""
+    """The program of a known agent, and whether it costs money."""
     if name == registry.LOOP:
-        return "a loop of ours over a model that you name: at a vendor, which costs money, or at an address of your own"
+        return "the harness's own loop over a model: at a vendor, which costs money, or at your own URL"
 
     return f"{which(name)}, which costs money"
 
 
 def _model(ask: Ask) -> str:
-    """The model that a person answers."""
+    """Ask for the model."""
     question = MODEL
     while not builtin.is_model(answer := ask(question, {}, builtin.SUGGESTED).strip()):
         question = f"invalid model '{answer}'. {MODEL}"
@@ -121,7 +119,7 @@ def _model(ask: Ask) -> str:
 
 
 def _cap(ask: Ask) -> float | None:
-    """The USD that a person answers; None for no cap."""
+    """Ask for the cap in USD; None for no cap."""
     question = CAP
     while True:
         answer = ask(question, {}, DEFAULT_CAP).strip().lower().removesuffix("usd").strip()
@@ -134,13 +132,12 @@ def _cap(ask: Ask) -> float | None:
 
 
 def _meant(trust: str, names: list[str]) -> str:
-    """The meaning of a trust, and what these agents cannot do under it."""
+    """The meaning of a trust, and the limits of these agents under it."""
     return "; ".join([TRUSTS[trust], *(f"{name}: {text}" for name in names for text in registry.caveats(name, trust))])
 
 
 def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) -> list[str]:
-    """Put these keys into config.toml, in place of the old ones; the rest stays as a person wrote it. Where there is none, it
-    is made."""
+    """Set these keys in config.toml in place of the old ones, and leave the rest unchanged; creates the file if it is absent."""
     given = {key: value for key, value in values.items() if value}
     before = State(layout).text(names.CONFIG)
     if before is not None and not given:
@@ -163,7 +160,7 @@ def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) ->
 def _without(text: str, keys: Iterable[str]) -> list[str]:
     """The lines of a TOML text without these top-level keys and their values."""
     lines, kept = text.split("\n"), []
-    while lines and not lines[0].lstrip().startswith("["):  # the first table ends the top
+    while lines and not lines[0].lstrip().startswith("["):  # the first table ends the top level
         size, names = _first_value(lines)
         kept += lines[:size] if names.isdisjoint(keys) else []
         lines = lines[size:]
@@ -171,7 +168,7 @@ def _without(text: str, keys: Iterable[str]) -> list[str]:
 
 
 def _first_value(lines: list[str]) -> tuple[int, set[str]]:
-    """The number of lines of the first value (a comment or an empty line is one), and its key."""
+    """The number of lines of the first item (a setting, a comment or an empty line), and its key."""
     for size in range(1, len(lines) + 1):
         with suppress(tomllib.TOMLDecodeError):
             return size, set(tomllib.loads("\n".join(lines[:size])))
@@ -179,7 +176,7 @@ def _first_value(lines: list[str]) -> tuple[int, set[str]]:
 
 
 def _next(layout: Layout, named: list[str], found: list[str]) -> list[str]:
-    """The steps from here to DONE, or how to name an agent first."""
+    """The next steps towards DONE, or how to choose an agent."""
     if not named:
         here = f"found here: {', '.join(found)}" if found else "no known agent is on the PATH; any program will do"
         return [f"Choose an agent: {command('init')} --agent NAME --trust workspace ({here}; docs/agents.md)"]

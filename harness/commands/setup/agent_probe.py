@@ -1,5 +1,5 @@
-"""The agents of this machine: found or not, version, logged in or not; and one small real call of an agent, which shows
-whether it can do a worker's work before money is spent."""
+"""Probes the agents of this machine: installed or not, version, logged in or not; and one small real call, which shows
+whether an agent can do a worker's job before it costs money."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LAST_LINES = 4
 TRY_SECONDS = 600.0
 NO_ANSWER = ("limit", "auth", "config")
 NOTED = "harness try"
-NO_TRUST = "config.toml says no trust yet, so it is not started"
+NO_TRUST = "config.toml sets no trust yet, so it is not started"
 TASK = """Do exactly this, and nothing else:
 1. Write the file try.txt with the one line: written
 2. Run this command: uname -s > uname.txt
@@ -41,14 +41,14 @@ TASK = """Do exactly this, and nothing else:
 
 
 class Finding(Record):
-    """One result of an examination: `state` is ok, note (for information), warn (perhaps wrong) or bad."""
+    """One result of an examination: `state` is ok, note (information), warn (possibly wrong) or bad."""
 
     state: str
     what: str
 
 
 def known(where: Layout) -> list[Finding]:
-    """A line for every known program and every configured agent; nothing is spent."""
+    """A line for every known program and every configured agent; costs nothing."""
     settings = config.load(where)
     named = [
         name for table in (vars(settings), *settings.roles.values()) for name in config.agent_names(table.get("agent"))
@@ -59,7 +59,7 @@ def known(where: Layout) -> list[Finding]:
 
 
 def _withheld(name: str, settings: Config) -> Iterator[Finding]:
-    """What an agent does not get of this environment, if there is anything, and how to pass it."""
+    """A note on the variables that are withheld from an agent, with the setting to pass them, if there are any."""
     needs = registry.needs(name, settings.agents.get(name, {}))
     if how := how_to_pass(name, environment.withheld(os.environ, settings.passed, needs)):
         yield Finding(state="note", what=how)
@@ -79,7 +79,7 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
         return Finding(state="bad" if wanted else "note", what=f"{name}: {fault}")
     trust = settings.trust
     caveats = CLIS[name].caveats(trust) if trust else [NO_TRUST]
-    cost = [] if CLIS[name].costs else ["tells no cost"]
+    cost = [] if CLIS[name].costs else ["reports no cost"]
     seen = login(name, env)
     state = "warn" if wanted and not seen else "note" if wanted and not trust else "ok"
     shown = f"login: {seen}" if seen else "no login seen (it may still have one)"
@@ -88,7 +88,7 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
 
 
 def _loop(table: dict[str, Any], settings: Config, wanted: bool) -> Finding:
-    """The loop of ours: whether its packages are here, and what it would ask."""
+    """The built-in agent: whether its packages are installed, and its model and key."""
     name = registry.LOOP
     if not builtin.installed():
         missing = builtin.NO_EXTRA.format(python=sys.executable, extra=builtin.EXTRA)
@@ -105,7 +105,7 @@ def _loop(table: dict[str, Any], settings: Config, wanted: bool) -> Finding:
 
 
 def _version(program: str, env: dict[str, str]) -> str:
-    """The version in the first output of the program; "" without one."""
+    """The version in the first output of the program; "" for none."""
     output = bytearray()
 
     def keep(_: str, chunk: bytes) -> None:
@@ -121,22 +121,22 @@ def _compared(version: str, tried: str) -> str:
         return "it reports no version"
     here, there = ([int(part) for part in text.split(".")] for text in (version, tried))
     order = "newer" if here > there else "older"
-    return f"{version}, the one we tried" if here == there else f"{version}, {order} than {tried}, which we tried"
+    return f"{version}, the tested one" if here == there else f"{version}, {order} than the tested {tried}"
 
 
 def login(name: str, env: dict[str, str]) -> str:
-    """The key or file that logs it in, "" without one; a key chain or a provider of its own cannot be seen."""
+    """The key variable or login file that was found, "" for none; key chains and custom providers are invisible."""
     key = next((key for key in ABOUT[name].keys if env.get(key)), "")
     file = next((path for path in ABOUT[name].logins_in(env) if os.path.exists(path)), "")
     return key or file
 
 
 def _other(name: str, where: Layout, settings: Config) -> Finding:
-    """An embedded agent, or a program of the user."""
+    """An embedded agent, or a user's program."""
     try:
         registry.make(name, registry.settings_of(where, settings, name, roles.due(where)["commits"]))
     except HarnessError as fault:
-        own = registry.embedded([name])  # a playbook for this role may be missing, and for others there
+        own = registry.embedded([name])  # it may lack a playbook only for this role
         return Finding(state="ok", what=f"{name}: embedded") if own else Finding(state="bad", what=f"{name}: {fault}")
     table = settings.agents.get(name, {})
     shape = f"program {table['command'][0]}, format {table.get('format', 'text')}" if "command" in table else "embedded"
@@ -144,7 +144,7 @@ def _other(name: str, where: Layout, settings: Config) -> Finding:
 
 
 def attempt(where: Layout, name: str) -> Iterator[Finding]:
-    """One worker's run by this agent in a temporary mission with this mission's settings; a line for each thing it did."""
+    """Run a worker with this agent in a temporary mission with this mission's settings; a line for each ability."""
     settings = config.load(where)
     if registry.embedded([name]):
         yield Finding(state="note", what=f"{name}: embedded, so there is nothing to try")
@@ -168,24 +168,24 @@ def attempt(where: Layout, name: str) -> Iterator[Finding]:
 
 
 def _remove(project: str) -> None:
-    """The trees of the trial's mission, which lie outside its folder."""
+    """Remove the trees of the trial's mission, which are outside its folder."""
     there = Layout(project)
     if mission.exists(there):
         temporary.remove(os.path.dirname(workplace.folder_of(mission.load(there).id)))
 
 
 def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:
-    """A mission with one feature for this agent, as it is configured here."""
+    """A mission with one feature for this agent, with its settings here."""
     claim = Claim(id="VAL-TRY", text="The file says so", checks=[Check(run="grep -qx written try.txt")])
     task = TASK.format(
         harness=Layout(project).path(names.SHIM), noted=NOTED
-    )  # its path: a login shell may have a PATH of its own
+    )  # a path, because a login shell may change PATH
     feature = Feature(id="F-001", title="Try", description=task, claims=["VAL-TRY"])
     return begin(project, _config(name, where, settings), [claim], [feature])
 
 
 def begin(project: str, settings: str, claims: list[Claim], queue: list[Feature]) -> Layout:
-    """A new mission in a new repository, with this config.toml, contract and queue as if a plan had been accepted."""
+    """A new mission in a new repository, with this config.toml, contract and queue as after an accepted plan."""
     files.make_folder(project)
     repository.init(project)
     there = Layout(project)
@@ -202,7 +202,7 @@ def begin(project: str, settings: str, claims: list[Claim], queue: list[Feature]
 
 
 def _config(name: str, where: Layout, settings: Config) -> str:
-    """config.toml for the trial: this agent alone, with its table; paths in the mission's folder become absolute."""
+    """config.toml for the trial: only this agent, with its table; relative paths become absolute."""
     table = dict(settings.agents.get(name, {}))
     if "command" in table:
         table["command"] = [_absolute(word, where) for word in table["command"]]
@@ -232,7 +232,7 @@ def _toml(value: Any) -> str:
 
 
 def _carried_out(there: Layout, tag: str) -> str:
-    """The output of the run, by the role's script as run.sh starts it."""
+    """Run the role's script like run.sh; returns its output."""
     ours = ("FEATURE_ID", "TRIGGER", "REASON")
     env = {key: value for key, value in os.environ.items() if not key.startswith("HARNESS_") and key not in ours}
     env |= {"HARNESS_HOME": layout.home(), "PYTHONPATH": layout.home(), "HARNESS_PROJECT": there.folders.project}
@@ -262,15 +262,13 @@ def _judged(there: Layout, name: str, output: str) -> Iterator[Finding]:
     written, ran = (
         (repository.show(there.folders.project, tree, path) or b"").strip() for path in ("try.txt", "uname.txt")
     )
-    yield _line(written == b"written", name, "writes a file", "try.txt is not as it was asked for")
+    yield _line(written == b"written", name, "writes a file", "try.txt does not have the requested content")
     allowed = ran == os.uname().sysname.encode()
     yield _line(allowed, name, "runs a command", "it may not, or did not: see trust in config.toml")
-    yield _line(
-        NOTED in (files.read_text(there.path(names.RAW)) or ""), name, "calls harness note", "nothing was noted"
-    )
+    yield _line(NOTED in (files.read_text(there.path(names.RAW)) or ""), name, "calls harness note", "there is no note")
     errors = (files.read(there.run(newest.run).stderr) or b"").decode("utf-8", "replace").strip()
     if errors and not (good and written == b"written" and ran):
-        yield Finding(state="note", what=f"{name} wrote last: {' / '.join(errors.split(chr(10))[-LAST_LINES:])}")
+        yield Finding(state="note", what=f"{name}: last output: {' / '.join(errors.split(chr(10))[-LAST_LINES:])}")
     usage = newest.usage or {}
     cost = usage.get("cost_usd")
     counted = [f"{count:,} {key}" for key in ("input", "cache_read", "output") if (count := usage.get(key)) is not None]

@@ -1,5 +1,5 @@
-"""What of the configuration does not hold here (unknown agents and roles, a network): found when a loop starts, before it
-costs; names by doctor too."""
+"""Checks the configuration against this mission and machine (agents, roles, network) when a loop starts, before it costs
+money; doctor checks the names too."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Mention(Record):
 
 
 def require(layout: Layout) -> list[str]:
-    """Warnings, a line each, of unused tables and of a network that is not confined; raises the first fault of `unknown`, and
-    Unavailable where the confinement that is required is not there."""
+    """Return a line for each unused table and for an unconfined network; raise the first fault of `unknown`, and Unavailable if
+    a required confinement is missing."""
     for fault in unknown(layout):
         raise fault
     settings = config.load(layout)
@@ -36,8 +36,8 @@ def require(layout: Layout) -> list[str]:
 
 
 def unknown(layout: Layout) -> list[BrokenFile]:
-    """Tables of unknown roles and lists with unknown agents, each with file, line and the known names; raises BrokenFile for a
-    key that no run does any more."""
+    """Tables of unknown roles and lists with unknown agents, each with file, line and the known names; raises BrokenFile for an
+    obsolete key."""
     settings, there = config.require(layout), roles.known(layout)
     found = []
     for name in settings.roles:
@@ -49,21 +49,21 @@ def unknown(layout: Layout) -> list[BrokenFile]:
         for name in mention.names:
             if name not in known and name != registry.NONE:
                 fault = f"{mention.where}there is no agent '{name}'"
-                program = f'For any program give it a table: [agents.{name}] command = ["program", "argument"]'
+                program = f'For any other program add a table: [agents.{name}] command = ["program", "argument"]'
                 remedy = f"Known here: {', '.join(known)}. {program}"
                 found.append(BrokenFile(mention.path, fault, line=mention.line, remedy=remedy))
     return found
 
 
 def agents_here(settings: Config) -> list[str]:
-    """The agents that a list may name: embedded ones, known programs, and those with a command of their own."""
+    """The valid names for a list of agents: embedded ones, known programs, and agents with a command."""
     own = [name for name, table in settings.agents.items() if "command" in table]
     return list(dict.fromkeys([*registry.EMBEDDED, *registry.KNOWN_CLIS, *own]))
 
 
 def unused(layout: Layout) -> list[str]:
-    """A line for each agent table that no list names (a known program may have one in reserve), and for each checkpoint before a
-    feature that the plan does not have."""
+    """A line for each agent table that no list names (except of known programs), and for each checkpoint before a feature that
+    is not in the plan."""
     settings = config.load(layout)
     named = {name for mention in _mentions(layout, settings) for name in mention.names}
     idle = [name for name in settings.agents if name not in {*named, *registry.EMBEDDED, *registry.KNOWN_CLIS}]
@@ -71,18 +71,18 @@ def unused(layout: Layout) -> list[str]:
     gates = [one for one in settings.checkpoint if one["when"].startswith(config.FEATURE)]
     planned = {one.id for one in features.load(layout)} if gates else set()
     never = [
-        f"the checkpoint '{one['name']}' asks nothing: no feature of the plan is {one['when'][len(config.FEATURE) :]} ({place})"
+        f"the checkpoint '{one['name']}' has no effect: the plan has no feature {one['when'][len(config.FEATURE) :]} ({place})"
         for one in gates
         if planned and one["when"].removeprefix(config.FEATURE) not in planned
     ]
     return never + [
-        f"no list of agents names '{name}', so its table does nothing ({place}, line {_line(layout, f'agents.{name}')})"
+        f"no list of agents names '{name}', so its table has no effect ({place}, line {_line(layout, f'agents.{name}')})"
         for name in idle
     ]
 
 
 def _mentions(layout: Layout, settings: Config) -> Iterator[Mention]:
-    """Every list of agents: the mission's, those of role tables, and the front matter's if no table overrides it."""
+    """Every list of agents: the mission's, those of role tables, and that of the front matter if no table overrides it."""
     yield Mention(path=layout.path(names.CONFIG), line=_line(layout, "", "agent"), where="", names=settings.agent)
     for name in roles.known(layout):
         if own := config.agent_names(settings.roles.get(name, {}).get("agent")):

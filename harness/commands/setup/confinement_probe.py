@@ -1,6 +1,6 @@
-"""What of the confinement of runs holds on this machine: probes, each a command that is confined as an agent's are.
+"""Probes of the confinement of runs on this machine: each is a command confined like an agent's.
 
-They aim at a mission made for them, which is removed afterwards; of a person's keys it is only seen whether they can be read.
+They run against a temporary mission; for a person's keys they only test whether the keys are readable.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from harness.state.layout import Layout
 from harness.workplace import confine, environment, home_layer, run_detection, workplace
 
 SECONDS, MAX_SHOWN_NAMES = 30.0, 3
-TRUST = "workspace"  # where config.toml names none
+TRUST = "workspace"  # if config.toml sets none
 BOTH, MOUNTS = (BUBBLEWRAP, LANDLOCK), (BUBBLEWRAP,)
 NOTHING = (
-    "Nothing confines the programs of a run here, so there is nothing to try: {why}. An agent may change whatever you may. "
-    "Install bubblewrap (the package has that name); docs/contract.md has `confine` and `workplace`."
+    "The programs of a run are not confined here, so there is nothing to probe: {why}. An agent may change whatever you may. "
+    "Install the package bubblewrap; see `confine` and `workplace` in docs/contract.md."
 )
 WRITE = 'code=1; for one; do echo >> "$one" && code=0; done; exit $code'
 READ = 'for one; do if [ -d "$one" ]; then ls -A "$one"; else head -c 1 "$one"; fi; done 2>/dev/null | grep -q .'
@@ -46,8 +46,8 @@ PTRACE = "processes of one program are not protected from each other: ptrace is 
 
 
 class Probe(Record):
-    """One attempt: what it is for a person, its script and the script's arguments, the tiers that refuse it. `written`: files
-    of which it changes one where it works. One that no tier refuses is what an agent needs."""
+    """A probe: its description, its script with arguments, the tiers that refuse it. `written`: files of which it changes one if
+    it works. A probe that no tier refuses is what an agent needs."""
 
     what: str
     script: str
@@ -57,7 +57,7 @@ class Probe(Record):
 
 
 def attempt(where: Layout) -> Iterator[Finding]:
-    """A line for each probe, with the settings of the mission in `where` if there is one; raises Unavailable where nothing is
+    """A line for each probe, with the settings of the mission in `where`, if it exists; raises Unavailable if nothing is
     confined."""
     run_detection.refuse(where, "doctor confine")
     settings = config.load(where)
@@ -96,9 +96,9 @@ def _tried(project: str, settings: Config, trees: list[str]) -> Iterator[Finding
 
 
 def _network(glass: Confinement, how: str, settings: Config, folder: str) -> Finding:
-    """Whether a server of this machine can be reached, where `network` says that it cannot."""
+    """Whether a server of this machine is reachable although `network` forbids it."""
     if settings.network is True:
-        return Finding(state="note", what="network = true: it reaches every network that you reach")
+        return Finding(state="note", what="network = true: every network that you can reach is reachable")
     with socket.create_server(("127.0.0.1", 0)) as server:
         words = [*PYTHON, CONNECT, str(server.getsockname()[1])]
         probe = Probe(what="reach a server outside", script=RUN, arguments=words, tiers=MOUNTS)
@@ -106,7 +106,7 @@ def _network(glass: Confinement, how: str, settings: Config, folder: str) -> Fin
 
 
 def _environment(settings: Config) -> Finding:
-    """What of a person's environment a check would have."""
+    """The variables of a person's environment that a check would not get."""
     gone = environment.withheld(os.environ, settings.passed)
     more = f" and {len(gone) - MAX_SHOWN_NAMES} more" if len(gone) > MAX_SHOWN_NAMES else ""
     named = f": {', '.join(gone[:MAX_SHOWN_NAMES])}{more}" if gone else ""
@@ -120,7 +120,7 @@ def _why_none(settings: Config) -> str:
 
 
 def probes(there: Layout, folder: str, another: str, shown: Sequence[str] = ()) -> list[Probe]:
-    """What an agent needs, and what none may do; it may read what config.toml shows of HOME."""
+    """An agent's needs, and forbidden actions; it may read the paths of HOME that config.toml shows."""
     config, new = os.path.abspath(dotgit.folders(there.folders.top)[1]) + "/config", folder + "/harness-try"
     keys = [path for path in home_layer.keys(os.path.expanduser("~"), os.environ, shown) if os.path.exists(path)]
     identity = [str(os.getpid()), tree.stat(os.getpid())[19].decode()]
@@ -139,7 +139,7 @@ def probes(there: Layout, folder: str, another: str, shown: Sequence[str] = ()) 
 
 
 def carry_out(probe: Probe, glass: Confinement | None, folder: str) -> tuple[bool, str]:
-    """Whether it worked, seen from outside; the last words of the shell."""
+    """Whether it worked, as seen from outside; the last words of the shell."""
     output, before = bytearray(), [*map(files.read, probe.written)]
     ended = supervise.run(
         ["sh", "-c", probe.script, "sh", *probe.arguments],
@@ -154,7 +154,7 @@ def carry_out(probe: Probe, glass: Confinement | None, folder: str) -> tuple[boo
 
 
 def judged(probe: Probe, tier: str, worked: bool, why: str) -> Finding:
-    """What the answer to a probe says about this tier."""
+    """The meaning of a probe's result for this tier."""
     reason = f" ({why})" if why else ""
     if not probe.tiers:
         return Finding(

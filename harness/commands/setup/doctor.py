@@ -1,4 +1,4 @@
-"""Faults of a mission's folder, line by line. `fix` runs the recovery that every run starts with."""
+"""Finds the faults in a mission's folder, a line each. `fix` runs the recovery that precedes every run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ START_SECONDS = 60
 
 
 def examine(layout: Layout) -> list[Finding]:
-    """All that can be examined without a change."""
+    """Examine everything without a change."""
     found = [_ok("Python", sys.version.split()[0])]
     for what, look in LOOKS[:2] if migrations.is_due(layout) else LOOKS:
         try:
@@ -41,12 +41,12 @@ def examine(layout: Layout) -> list[Finding]:
 
 
 def agents_here(layout: Layout) -> list[Finding]:
-    """Known and configured agents, a line each; nothing is spent."""
+    """Known and configured agents, a line each; costs nothing."""
     return [*agent_probe.known(layout), *_unused(layout)]
 
 
 def try_agents(layout: Layout) -> Iterator[Finding]:
-    """One small real call of each configured agent, a line for each thing it did."""
+    """One small real call of each configured agent, a line for each ability."""
     run_detection.refuse(layout, "doctor agents --try")
     settings = config.load(layout)
     own = [name for table in settings.roles.values() for name in config.agent_names(table.get("agent"))]
@@ -57,8 +57,8 @@ def try_agents(layout: Layout) -> Iterator[Finding]:
 
 
 def fix(layout: Layout) -> list[str]:
-    """Settle dead runs and apply waiting orders, as the next run would, and accept files that cannot be restored; returns
-    one line for each thing done."""
+    """Settle dead runs and apply pending orders, like the next run, and accept files that cannot be restored; returns a line
+    for each action."""
     run_detection.refuse(layout, "doctor --fix")
     lock = mission_lock.take(layout) if os.path.isdir(layout.state) else None
     try:
@@ -78,18 +78,18 @@ def fix(layout: Layout) -> list[str]:
 
 
 def _new_ledger(layout: Layout) -> list[str]:
-    """Make a ledger that does not parse again, from the files on disk."""
+    """Rebuild an unreadable ledger from the files on disk."""
     try:
         journal.read_ledger(layout)
     except BrokenFile:
         files.remove(layout.path(names.LEDGER))
         journal.adopt(layout)
-        return [f"made {layout.shown(names.LEDGER)} again from the files on disk"]
+        return [f"rebuilt {layout.shown(names.LEDGER)} from the files on disk"]
     return []
 
 
 def _heal(layout: Layout, path: str) -> list[str]:
-    """Close the torn last line of an append-only file if only its end is missing, else cut it off and show it."""
+    """Complete the torn last line of an append-only file if only its end is missing, else cut it off and show it."""
     data = files.read(path) or b""
     torn, healed, name = data.rpartition(b"\n")[2], json_lines.healed(data), layout.folders.relative(path)
     if not torn:
@@ -127,14 +127,14 @@ def _repository(layout: Layout) -> Iterator[Finding]:
 def _mission(layout: Layout) -> Iterator[Finding]:
     made = mission.load(layout)
     yield _ok("mission", made.id)
-    workplace.position(layout)  # raises its fault where the branch is gone
+    workplace.position(layout)  # raises a fault if the branch is gone
 
 
 def _ledger(layout: Layout) -> Iterator[Finding]:
     try:
         yield _ok("ledger", f"{len(journal.read_ledger(layout))} files")
     except BrokenFile:
-        yield _bad(f"{layout.shown(names.LEDGER)} does not parse; {command('doctor --fix')} makes it again")
+        yield _bad(f"{layout.shown(names.LEDGER)} does not parse; {command('doctor --fix')} rebuilds it")
 
 
 def _names(layout: Layout) -> Iterator[Finding]:
@@ -152,16 +152,16 @@ def _agents(layout: Layout) -> Iterator[Finding]:
 
 
 def agents_of(layout: Layout, names: list[str]) -> Iterator[Finding]:
-    """Whether each of these agents can be started."""
+    """Whether each of these agents can start."""
     settings = config.load(layout)
     for name in names:
         if name not in config_check.agents_here(settings):
-            continue  # `_names` shows it, with its line
+            continue  # `_names` reports it with its line
         try:
             registry.make(name, registry.settings_of(layout, settings, name, roles.due(layout)["commits"]))
             yield _ok("agents", name)
         except Unavailable as fault:
-            own = registry.embedded([name])  # a playbook for this role may be missing, and for others there
+            own = registry.embedded([name])  # it may lack a playbook only for this role
             yield _ok("agents", name) if own else _bad(f"agent {name}: {fault}")
 
 
@@ -174,15 +174,15 @@ def _state(layout: Layout) -> Iterator[Finding]:
     yield _ok("contract log", str(len(log)))
     if names := doubts.edited(contract.load(layout), log):
         yield _bad(
-            f"the contract is not what its log says: {doubts.few(names)}; {command('claim adopt')} takes it as it is"
+            f"the contract differs from its log: {doubts.few(names)}; {command('claim adopt')} accepts it as it is"
         )
     yield _ok("issues", str(len(issues.load(layout))))
-    yield _ok("orders waiting", str(len(order_log.pending(layout))))
+    yield _ok("pending orders", str(len(order_log.pending(layout))))
 
 
 def _roles(layout: Layout) -> Iterator[Finding]:
-    """Whether run.sh can start the script of a role of ours and of each of the mission's own; it ends before its run begins, so
-    nothing is spent."""
+    """Whether run.sh can start the scripts of one built-in role and of all custom ones; each ends before its run starts, so
+    this costs nothing."""
     known = [roles.load(layout, name).name for name in roles.known(layout)]
     own = [name for name in known if os.path.exists(os.path.join(layout.path(names.ROLES), f"{name}.py"))]
     tried = [*own, *[name for name in known if name not in own][:1]]
@@ -193,7 +193,7 @@ def _roles(layout: Layout) -> Iterator[Finding]:
 
 
 def _no_start(layout: Layout, role: str) -> str:
-    """What the script of a role says that cannot start, else ""."""
+    """The error of a role's script that cannot start, else ""."""
     env = {**os.environ, "HARNESS_PROJECT": layout.folders.project, "HARNESS_PYTHON": sys.executable}
     words = ["bash", os.path.join(home(), "run.sh"), role, steps.DRY]
     try:
@@ -201,7 +201,7 @@ def _no_start(layout: Layout, role: str) -> str:
             words, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=START_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        return f"no end within {START_SECONDS} s"
+        return f"not finished within {START_SECONDS} s"
     return "" if done.returncode == errors.DONE else done.stderr.strip() or f"exit {done.returncode}"
 
 
@@ -213,12 +213,12 @@ def _memory(layout: Layout) -> Iterator[Finding]:
         if not entry.tag:
             invalid, first = invalid + 1, first or archive.harmless(entry).text[:60]
     if backlog.start(layout, curated) is None:
-        fault = f"{layout.shown(names.RAW)} does not begin with the last lines that were compacted"
-        yield _bad(f"{fault}; {command('doctor --fix')} puts them back from the archive")
+        fault = f"{layout.shown(names.RAW)} does not start with the last compacted lines"
+        yield _bad(f"{fault}; {command('doctor --fix')} restores them from the archive")
     else:
         yield _ok("raw.md", f"{count} entries from number {curated.first_seq}")
     if invalid:
-        yield Finding(state="note", what=f"raw.md has {invalid} lines that are no entries, the first: {first!r}")
+        yield Finding(state="note", what=f"raw.md has {invalid} invalid lines, the first: {first!r}")
     try:
         found = Counter(row.disposition for row in archive.backwards(layout.path(names.ARCHIVE), curated.folded))
         ends = ", ".join(f"{found[name]} {name}" for name in sorted(found))
@@ -229,8 +229,8 @@ def _memory(layout: Layout) -> Iterator[Finding]:
 
 
 def _pages(layout: Layout) -> Iterator[Finding]:
-    """What else the curator reads: people write it, too."""
-    folder, places = (identity_folder(), (layout.shown(names.MEMORY), layout.shown(names.SUMMARY)))
+    """The other files that the curator reads, which people also edit."""
+    folder, places = identity_folder(), (layout.shown(names.MEMORY), layout.shown(names.SUMMARY))
     reads: tuple[Callable[[], object], ...] = (
         lambda: edits.pages_of(files.read_text(layout.path(names.MEMORY)), None, places),
         lambda: edits.pages_of(None, files.read_text(layout.path(names.SUMMARY)), places),
@@ -246,16 +246,16 @@ def _pages(layout: Layout) -> Iterator[Finding]:
             broken = True
             yield _bad(str(fault))
     if not broken:
-        yield _ok("pages and identities", "sound")
+        yield _ok("pages and identities", "valid")
 
 
 def _lessons(layout: Layout, curated: pages.CurationProgress) -> Iterator[Finding]:
-    """Whether lessons.jsonl is what the archive gives; one that is absent is made anew by the next curation."""
+    """Whether lessons.jsonl equals the archive; the next curation rebuilds an absent one."""
     if not State(layout).exists(names.LESSONS):
         return
     fault = provenance.differs(layout, curated)
     if not fault:
-        yield _ok("lessons", "as the archive has them")
+        yield _ok("lessons", "equal to the archive")
         return
     yield _bad(
         f"{layout.shown(names.LESSONS)} {fault}; {command('doctor --fix')} removes it; the next curation rebuilds it"
@@ -263,18 +263,18 @@ def _lessons(layout: Layout, curated: pages.CurationProgress) -> Iterator[Findin
 
 
 def _mend_raw(layout: Layout) -> list[str]:
-    """Put the archived lines back to the head of raw.md that somebody removed."""
+    """Restore archived lines that were removed from the head of raw.md."""
     with State(layout).lock("state"):
         curated = pages.curated(layout)
         if backlog.start(layout, curated) is not None:
             return []
         files.replace(layout.path(names.RAW), backlog.mended(layout, curated))
-    fault = "no line can be put back: archive.jsonl lacks them" if backlog.start(layout, curated) is None else ""
-    return [f"put the archived lines of {layout.shown(names.RAW)} back{f'; {fault}' if fault else ''}"]
+    fault = "no line can be restored: archive.jsonl lacks them" if backlog.start(layout, curated) is None else ""
+    return [f"restored the archived lines of {layout.shown(names.RAW)}{f'; {fault}' if fault else ''}"]
 
 
 def _remove_lessons(layout: Layout) -> list[str]:
-    """Remove a lessons.jsonl that is not what the archive gives; with a broken archive it stays."""
+    """Remove a lessons.jsonl that differs from the archive; with a broken archive it stays."""
     if not State(layout).exists(names.LESSONS):
         return []
     try:
@@ -301,29 +301,29 @@ def _open_runs(layout: Layout) -> Iterator[Finding]:
         else:
             yield Finding(state="note", what=f"the run {run_id} is under way")
     if os.path.exists(layout.path(names.JOURNAL) + "/record"):
-        yield _bad(f"a journal waits to be finished; {command('doctor --fix')} does it")
+        yield _bad(f"a journal is not finished; {command('doctor --fix')} finishes it")
     for run_id in dead:
         if os.path.exists(layout.run(run_id).context) and recovery_evidence.context(layout, run_id) is None:
-            runs.context(layout, run_id)  # raises its fault: of such a run recovery knows little
+            runs.context(layout, run_id)  # raises a fault: recovery knows little about such a run
 
 
 def _seals(layout: Layout) -> Iterator[Finding]:
-    restores = f"{command('doctor --fix')} restores it where a prompt holds it"
+    restores = f"{command('doctor --fix')} restores it if a prompt contains it"
     wrong = [
         *(f"the finished run {name} was changed afterwards" for name in runs.broken_seals(layout, sys.maxsize)),
         *(f"the run {name} has a result and no line in runs.jsonl" for name in unsettled_runs.unbooked(layout)),
-        *(f"the object {name} is missing, or not what its name says; {restores}" for name in manifests.lost(layout)),
+        *(f"the object {name} is missing, or does not match its digest; {restores}" for name in manifests.lost(layout)),
     ]
     gone = runs.forgotten(layout)
     wrong += [
-        f"the run {name} is forgotten, and files of it are left; {command('gc')} removes them"
+        f"the run {name} is forgotten, but some of its files remain; {command('gc')} removes them"
         for name in gone
         if {names.MANIFEST, names.CONTEXT, names.PROMPT} & {*State(layout).list(f"{names.RUNS}/{name}")}
     ]
     yield from map(_bad, wrong)
     yield from (_ok(f"the run {one.run}", one.words) for one in gone.values())
     if not wrong:
-        yield _ok("finished runs and objects", "as they were sealed")
+        yield _ok("finished runs and objects", "unchanged")
 
 
 LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (

@@ -1,1 +1,1 @@
-"""Past prompts fired again, changed or as they were, and compared with the runs that they come from."""
+"""Past prompts sent again, unchanged or edited, and compared with the original runs."""

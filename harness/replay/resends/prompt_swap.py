@@ -1,6 +1,6 @@
-"""Swaps one item of a past prompt: the words of its role, an identity, the spec, the summary, or memory without one lesson.
+"""Swaps one item of a past prompt: the role's text, an identity, the spec, the summary, or memory without one lesson.
 
-The section is composed as a live prompt's is; every other part stays byte for byte. The state of then has the swap, too.
+The section is composed as in a live prompt; every other part is unchanged. The past state gets the same swap.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DIFF_LINES = 200
 
 
 class PromptSwap(Record):
-    """What is swapped: an item and the text that it has instead, or the lesson of entry `seq` of raw.md, which goes."""
+    """A swap: an item with its new text, or the removed lesson of entry `seq` of raw.md."""
 
     item: str
     text: str = ""
@@ -38,13 +38,13 @@ class PromptSwap(Record):
 
 
 def asked(word: str) -> PromptSwap:
-    """The swap of `ITEM=FILE` or `memory=without:SEQ`; raises UsageFault where it is neither."""
+    """Parse `ITEM=FILE` or `memory=without:SEQ`; raises UsageFault if it is neither."""
     item, _, value = word.partition("=")
     number = value.removeprefix(WITHOUT)
     if item == "memory" and value.startswith(WITHOUT) and number.isascii() and number.isdigit():
         return PromptSwap(item=item, seq=int(number))
     if item not in ITEMS or not value:
-        raise UsageFault(f"'--with {word}' is not known. Use {USAGE}.")
+        raise UsageFault(f"'--with {word}' is unknown. Use {USAGE}.")
     text = files.read_text(value)
     if text is None:
         raise UsageFault(f"There is no file {value} for --with {item}.")
@@ -52,7 +52,7 @@ def asked(word: str) -> PromptSwap:
 
 
 def swapped(past: RunAtOpen, staged: Layout, identities: str, parts: list[Part], swap: PromptSwap) -> list[Part]:
-    """The parts with the swap, which the state `staged` has afterwards, too. Raises UsageFault where it changes nothing."""
+    """The parts with the swap, which is also applied to the state `staged`. Raises UsageFault if it changes nothing."""
     if swap.item == "memory":
         made = _without(past, staged, parts, swap.seq)
     elif swap.item == "role":
@@ -73,7 +73,7 @@ def swapped(past: RunAtOpen, staged: Layout, identities: str, parts: list[Part],
 
 
 def _with_role(role: str, parts: list[Part], text: str) -> list[Part]:
-    """The role's own words replaced; those of all roles stay."""
+    """Replace the role's own text; the common text of all roles stays."""
     source = f"roles/{role}.md"
     common = next((one.data.decode() for one in parts if one.source == prompt.COMMON), "")
     body = documents.front_matter(text, source)[1] if text.startswith("---") else text
@@ -82,7 +82,7 @@ def _with_role(role: str, parts: list[Part], text: str) -> list[Part]:
 
 
 def _with_section(past: RunAtOpen, staged: Layout, parts: list[Part], item: str, text: str) -> list[Part]:
-    """A fenced section composed anew."""
+    """Compose a fenced section again."""
     start = next((n for n, one in enumerate(parts) if one.data.startswith(SECTIONS[item].encode())), None)
     if start is None:
         raise UsageFault(f"The prompt of {past.context.run} has no {item}.")
@@ -99,13 +99,13 @@ def _with_section(past: RunAtOpen, staged: Layout, parts: list[Part], item: str,
 
 
 def _path(past: RunAtOpen, item: str) -> str:
-    """The path of an item that was empty then, as the prompt would show it."""
+    """The path of an item that was empty, as the prompt would show it."""
     known = {"summary": past.where.path(names.SUMMARY), "spec": past.where.path(names.SPEC)}
     return past.where.folders.relative(known[item]) if item in known else f"{past.context.role}.md"
 
 
 def _without(past: RunAtOpen, staged: Layout, parts: list[Part], seq: int) -> list[Part]:
-    """Memory without the lesson of an entry: no page of memory has a line of it, raw.md keeps its place."""
+    """Memory without the lesson of an entry: removes its lines from the pages of memory, and blanks its line in raw.md."""
     known, lesson = _lesson(staged, seq)
     state, before = State(staged), State(staged).text(names.SUMMARY)
     for name in (names.SUMMARY, names.MEMORY):
@@ -119,7 +119,7 @@ def _without(past: RunAtOpen, staged: Layout, parts: list[Part], seq: int) -> li
 
 
 def _lesson(staged: Layout, seq: int) -> tuple[Lessons, Lesson | None]:
-    """The lessons of then, and that of an entry; None where it has none."""
+    """The lessons at that time, and that of an entry; None if it has none."""
     curated = pages.curated(staged)
     found = (
         one
@@ -133,8 +133,8 @@ def _lesson(staged: Layout, seq: int) -> tuple[Lessons, Lesson | None]:
 
 
 def _purged(text: str, known: Lessons, lesson: Lesson) -> str:
-    """The page without the lines that the curator wrote for this lesson; where that is not known, without those that have one
-    of its wordings."""
+    """The page without the lines that the curator wrote for this lesson; if they are unknown, without lines that contain one of
+    its wordings."""
     own = {line for page in known.written.values() for line, owner in page.items() if owner == lesson.id}
     said = [] if own else [*lesson.texts, *filter(None, [lesson.said])]
     lines = text.split("\n")
@@ -142,7 +142,7 @@ def _purged(text: str, known: Lessons, lesson: Lesson) -> str:
 
 
 def _blank(staged: Layout, seq: int) -> None:
-    """The entry's line in raw.md says no more than that it is left out."""
+    """Replace the text of the entry in raw.md by LEFT_OUT."""
     first = pages.curated(staged).first_seq
     lines = (State(staged).data(names.RAW) or b"").split(b"\n")
     if 0 <= seq - first < len(lines) - 1:
@@ -152,7 +152,7 @@ def _blank(staged: Layout, seq: int) -> None:
 
 
 def _without_entry(parts: list[Part], number: int, seq: int) -> Part:
-    """A part; the one that shows entries to curate without this entry."""
+    """A part; if it shows entries to curate, without this entry."""
     part = parts[number]
     if not number or not parts[number - 1].data.startswith(prompt.ENTRIES.encode()):
         return part
@@ -161,7 +161,7 @@ def _without_entry(parts: list[Part], number: int, seq: int) -> Part:
 
 
 def diff(old: bytes, new: bytes, before: str = "as it was", after: str = "as it is fired") -> list[str]:
-    """The difference of two texts as the lines of a unified diff, at most DIFF_LINES."""
+    """A unified diff of two texts, of at most DIFF_LINES lines."""
     one, two = (data.decode("utf-8", "replace").split("\n") for data in (old, new))
     lines = list(islice(difflib.unified_diff(one, two, before, after, lineterm=""), DIFF_LINES + 1))
     return [*lines[:DIFF_LINES], f"… cut after {DIFF_LINES} lines"] if len(lines) > DIFF_LINES else lines

@@ -1,6 +1,6 @@
-"""What replays of past prompts left: `.harness/replays/<id>/`, with a folder for each time that the prompt was fired.
+"""Results of replays: `.harness/replays/<id>/`, with a folder per sample.
 
-None of it counts in the mission: no decision, no receipt, no cap reads it. `usage` shows its cost under a heading of its own.
+They do not count in the mission: no decision, receipt or cap reads them. `usage` shows their cost under a separate heading.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from harness.state.state import State
 
 REPLAYS = "replays"
 ABOUT = "replay.json"
-KEPT = (ABOUT, names.RESULT)  # what gc leaves of an old one: its cost
+KEPT = (ABOUT, names.RESULT)  # gc keeps these: the cost
 SAMPLE_FORM = "a replay writes"
 
 
 class ReplayRecord(Record):
-    """What was fired: replay.json. `mounted`: the bytes of the prompt named the throw-away place by mounts; `swaps` as they were
-    asked; `digest` of the prompt that was sent."""
+    """The replay in replay.json. `mounted`: mounts led the prompt's original paths to the temporary place; `swaps` as on the
+    command line; `digest` of the prompt sent."""
 
     id: str
     run: str
@@ -44,8 +44,8 @@ class ReplayRecord(Record):
 
 
 class Sample(Record):
-    """One time that the prompt was fired: result.json. `checks`: [claim, verdict] of each check in the clone afterwards; `fault`:
-    why there are none. `uncounted`: 1 where part of its cost is not known. `changed`: files that differ from the commit."""
+    """One sample: result.json. `checks`: [claim, verdict] of each check in the clone afterwards; `fault`: why there are none.
+    `uncounted`: 1 if part of its cost is unknown. `changed`: the number of files that differ from the commit."""
 
     number: int
     agent: str
@@ -63,27 +63,27 @@ class Sample(Record):
 
     @property
     def passed(self) -> int:
-        """How many checks were green."""
+        """The number of green checks."""
         return sum(verdict == "green" for _, verdict in self.checks)
 
     @property
     def tokens(self) -> int | None:
-        """All tokens that its vendor reported."""
+        """All tokens reported by the vendor."""
         return self.used.tokens if self.usage else None
 
     @property
     def cost(self) -> float | None:
-        """USD, as far as known."""
+        """The known cost in USD."""
         return self.used.cost_usd if self.usage else None
 
     @property
     def used(self) -> Usage:
-        """Its usage; empty where none was reported."""
+        """The usage; empty if none was reported."""
         return Usage(**(self.usage or {}))
 
 
 def begin(layout: Layout, run_id: str) -> str:
-    """The folder of a new replay, made exclusively; its id is its name."""
+    """Create the folder of a new replay exclusively; returns its name, which is the replay's id."""
     state, wish, number = State(layout), f"{clock.now()}-{run_id}", 1
     name = wish
     while not state.claim_folder(f"{REPLAYS}/{name}"):
@@ -93,20 +93,19 @@ def begin(layout: Layout, run_id: str) -> str:
 
 
 def folder_of(layout: Layout, replay: str, number: int) -> str:
-    """The folder of one time that it was fired; made here."""
+    """Create the folder of one sample; returns its path."""
     path = f"{layout.path(names.REPLAYS)}/{replay}/{number}"
     files.make_folder(path)
     return path
 
 
 def keep(folder: str, name: str, data: bytes) -> None:
-    """A file of a replay, durable."""
+    """Write a file of a replay durably."""
     files.replace(os.path.join(folder, name), data, files.PRIVATE)
 
 
 def samples(layout: Layout) -> Iterator[Sample]:
-    """Each time that a prompt was fired, also where the replay was killed: then with what its transcript says it used. Raises
-    BrokenFile for a result that is none."""
+    """Every sample; that of a killed replay has the usage in its transcript. Raises BrokenFile for an invalid result."""
     state = State(layout)
     for replay in state.list(REPLAYS):
         for number in state.list(f"{REPLAYS}/{replay}"):
@@ -131,7 +130,7 @@ def _sample(layout: Layout, name: str, number: int) -> Sample:
 
 
 def _killed(stream: str, number: int) -> Sample:
-    """What is known of one that did not come to its end."""
+    """The known facts of a sample that did not end."""
     said = transcript.reported(stream)
     used = usage.total(said.usages)
     known = used if used and used.raw else None
@@ -148,7 +147,7 @@ def _killed(stream: str, number: int) -> Sample:
 
 
 def spent(layout: Layout) -> tuple[float, int]:
-    """(USD, tokens) of all replays, as far as they are known."""
+    """The known (USD, tokens) of all replays."""
     cost, tokens = 0.0, 0
     for one in samples(layout):
         cost, tokens = cost + (one.cost or 0.0), tokens + (one.tokens or 0)
@@ -156,7 +155,7 @@ def spent(layout: Layout) -> tuple[float, int]:
 
 
 def prune(layout: Layout, before: int, *, dry_run: bool) -> tuple[int, list[str]]:
-    """Remove the replays that began before then, but for what they were and what they cost: (bytes, their ids)."""
+    """Remove the replays that started before then, except for their records and costs: (bytes, their ids)."""
     state, size, gone = State(layout), 0, list[str]()
     for replay in state.list(REPLAYS):
         path = state.path(f"{REPLAYS}/{replay}")
@@ -176,7 +175,7 @@ def prune(layout: Layout, before: int, *, dry_run: bool) -> tuple[int, list[str]
 
 
 def _prunable(folder: str) -> Iterator[str]:
-    """What goes: all but KEPT of the replay and of each time."""
+    """The files to remove: all but KEPT of the replay and of each sample."""
     for name in files.names(folder):
         path = os.path.join(folder, name)
         if name.isdigit() and os.path.isdir(path):
@@ -186,7 +185,7 @@ def _prunable(folder: str) -> Iterator[str]:
 
 
 def _settle_killed(layout: Layout, replay: str) -> None:
-    """Write down what a killed one used, before its transcript goes."""
+    """Record the usage of a killed replay before its transcript is removed."""
     for number in State(layout).list(f"{REPLAYS}/{replay}"):
         path = f"{layout.path(names.REPLAYS)}/{replay}/{number}"
         if number.isdigit() and not os.path.exists(f"{path}/{names.RESULT}"):

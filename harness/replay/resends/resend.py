@@ -1,7 +1,7 @@
-"""Fires the prompt of a past run again: the same bytes, another agent or the same, in a throw-away place, as often as asked.
+"""Sends the prompt of a past run again: unchanged, to any agent, in a temporary place, any number of times.
 
-It is a run like any other whose project, state and inbox lie elsewhere, so the steps of a live run carry it out. Nothing of it
-reaches the mission.
+A resend is a run whose project, state and inbox are elsewhere, so the steps of a live run execute it. Nothing of it reaches
+the mission.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from harness.state.state import State
 from harness.workplace import confine, run_detection, workplace
 
 PATCH = "work.patch"
-NO_REPLICA = "what the agent left of the place cannot be looked at"
-COPIED = (names.REPLY, names.REPLY_FAULT, names.NOTES)  # of the folder of the run that was fired
+NO_REPLICA = "the place cannot be read after the agent"
+COPIED = (names.REPLY, names.REPLY_FAULT, names.NOTES)  # from the folder of the resent run
 
 
 class ResendRequest(Record):
-    """What is asked: a run of the mission, or of an archived one (`where`), the agent and its model, the swaps, how often."""
+    """A request: a run of the mission or of an archived one (`where`), agent and model, swaps, the number of samples."""
 
     layout: Layout
     where: Layout
@@ -55,7 +55,7 @@ class ResendRequest(Record):
 
 
 class SampleDetail(Record):
-    """One time in full, for the comparison: the sample, its patch, its reply."""
+    """A sample with its patch and its reply, for the comparison."""
 
     sample: Sample
     patch: bytes
@@ -63,7 +63,7 @@ class SampleDetail(Record):
 
 
 def previewed(order: ResendRequest) -> list[str]:
-    """The difference of the prompts that the swaps make, without firing anything."""
+    """The difference that the swaps make to the prompt, without a resend."""
     past, folder = state_at_run.of_run(order.where, order.run), temporary.create("swap")
     try:
         place = _staging.place_in(folder, order.layout.folders.prefix)
@@ -84,8 +84,8 @@ def _swapped(
 
 
 def fire_again(order: ResendRequest) -> Iterator[ReplayRecord | SampleDetail]:
-    """Fire it: first what is fired, then each time as it ends. Raises UsageFault inside a run, NeedsPerson where the mission has
-    used up a cap, Unavailable where the agent cannot start."""
+    """Send it again: yields the replay's record, then each sample as it ends. Raises UsageFault inside a run, NeedsPerson if a
+    cap of the mission is used up, Unavailable if the agent cannot start."""
     layout = order.layout
     run_detection.refuse(layout, "replay --agent")
     made, past = mission.load(layout), state_at_run.of_run(order.where, order.run)
@@ -96,7 +96,7 @@ def fire_again(order: ResendRequest) -> Iterator[ReplayRecord | SampleDetail]:
     given = workspace_inputs.kept_of(past.where, past.context.run)
     opening.agent_again(
         layout, settings, past.context, None, order.agent, order.model, given
-    )  # or Unavailable, before all
+    )  # raises Unavailable before anything is written
     replay = replays.begin(layout, order.run)
     for number in range(1, order.times + 1):
         limits = capped(layout, settings)
@@ -115,15 +115,15 @@ def fire_again(order: ResendRequest) -> Iterator[ReplayRecord | SampleDetail]:
 
 
 def capped(layout: Layout, settings: Config) -> Config:
-    """The settings with what the mission has left of its caps, live runs and earlier replays taken off. Raises NeedsPerson where
-    nothing is left."""
+    """The settings with the mission's remaining caps, less live runs and earlier replays. Raises NeedsPerson if nothing
+    remains."""
     cost, tokens = replays.spent(layout)
     totals = reservations.with_reserved(runs.totals(layout), lease.alive(layout))
     sums = totals.replace(cost_usd=(totals.cost_usd or 0.0) + cost, tokens=(totals.tokens or 0) + tokens)
     gone = [cap for cap in rules.spent(views.limits_of(settings), sums) if cap.name in closing.PAID]
     if gone:
         raise NeedsPerson(
-            f"The prompt is not fired: {gone[0].words}, replays included. Raise it in {layout.shown(names.CONFIG)}."
+            f"Nothing is sent: {gone[0].words}, replays counted. Raise it in {layout.shown(names.CONFIG)}."
         )
     left = {"max_cost_usd": sums.cost_usd, "max_tokens": sums.tokens}
     return settings.replace(
@@ -132,7 +132,7 @@ def capped(layout: Layout, settings: Config) -> Config:
 
 
 def _about(order: ResendRequest, past: RunAtOpen, replay: str, stage: Stage) -> ReplayRecord:
-    """Write down what is fired."""
+    """Record the replay."""
     data, context = prompt.text_of(stage.parts), past.context
     made = ReplayRecord(
         id=replay,
@@ -155,7 +155,7 @@ def _about(order: ResendRequest, past: RunAtOpen, replay: str, stage: Stage) -> 
 
 
 class _Shooting(Record):
-    """One time: what is asked, the place, the caps that are left, the folder for what is kept, the mark of its processes."""
+    """One sample job: the request, the place, the remaining caps, the folder of its results, the tag of its processes."""
 
     order: ResendRequest
     past: RunAtOpen
@@ -167,12 +167,12 @@ class _Shooting(Record):
 
     @property
     def staged(self) -> Layout:
-        """The mission in the place."""
+        """The layout of the mission in the place."""
         return self.stage.place.layout
 
 
 def _shot(one: _Shooting) -> SampleDetail:
-    """Open the run in its place, let the agent think, and look at what came of it; a signal ends it and is raised at the end."""
+    """Open the run in its place, let the agent work, and evaluate the result; an interruption is raised again at the end."""
     run, agents = _open(one)
     outcome, cut = run.outcome, None
     notes, patch = list(one.stage.notes), b""
@@ -188,7 +188,7 @@ def _shot(one: _Shooting) -> SampleDetail:
     try:
         checks, fault_words = ([], "interrupted") if cut else _looked_at(run)
         patch = clones.patch(run.layout.folders.top, run.context.head, outcome.work.tree) if outcome.work.tree else b""
-        notes += [f"put back: {name}" for name in outcome.work.refused if name not in one.past.context.dirty]
+        notes += [f"reverted: {name}" for name in outcome.work.refused if name not in one.past.context.dirty]
     except (HarnessError, OSError) as fault:
         checks, fault_words = [], f"{NO_REPLICA}: {fault}"
     finally:
@@ -200,7 +200,7 @@ def _shot(one: _Shooting) -> SampleDetail:
 
 
 def _open(one: _Shooting) -> tuple[OpenRun, AgentChoice]:
-    """The open run: project, state and inbox are those of the place."""
+    """The open run; project, state and inbox are those of the place."""
     staged, past, layout = one.staged, one.past, one.order.layout
     role, queue = roles.load(layout, past.context.role), features.load(staged)
     feature = next((known for known in queue if known.id == past.context.feature), None)
@@ -242,7 +242,7 @@ def _open(one: _Shooting) -> tuple[OpenRun, AgentChoice]:
 
 
 def _context(one: _Shooting, tier: str) -> runs.RunContext:
-    """The context of then, in the tree of the place."""
+    """The original context, in the tree of the place."""
     staged, context = one.staged, one.past.context
     made = context.replace(
         at=clock.stamp(clock.now()),
@@ -261,7 +261,7 @@ def _context(one: _Shooting, tier: str) -> runs.RunContext:
 
 
 def _set_up(run: OpenRun) -> list[str]:
-    """Run the contract's setup, as a run does where its role commits; what is untracked then is no work of the agent."""
+    """Run the contract's setup if the role commits; files untracked after it are not the agent's work."""
     outcome = run.outcome
     if run.changes_tree and contract.setup(run.layout):
         outcome.checks.setup_fault = check_runs.setup_fault(outcome.contract, run.place())
@@ -270,7 +270,7 @@ def _set_up(run: OpenRun) -> list[str]:
 
 
 def _stable_bytes(stage: Stage) -> int:
-    """The length of the beginning that was the same from run to run: up to the memory."""
+    """The length of the prefix that is the same from run to run: up to the memory."""
     size = 0
     for part in stage.parts:
         if part.data.startswith(prompt.MEMORY.encode()):
@@ -280,8 +280,8 @@ def _stable_bytes(stage: Stage) -> int:
 
 
 def _looked_at(run: OpenRun) -> tuple[list[list[str]], str]:
-    """What the run brought about: its work as a tree, its reply, and [claim, verdict] of each check of then in the clone, or why
-    there are none."""
+    """Evaluate the run: its work as a tree, its reply, and [claim, verdict] of each check of that time in the clone, or why there
+    are none."""
     reconcile.tree(run, run.outcome)
     steps.take_reply(run)
     if not run.claims:
@@ -296,7 +296,7 @@ def _looked_at(run: OpenRun) -> tuple[list[list[str]], str]:
 def _kept(
     one: _Shooting, run: OpenRun, checks: list[list[str]], fault: str, patch: bytes, notes: list[str]
 ) -> SampleDetail:
-    """Write the result, the work, the reply and the notes where they stay."""
+    """Write the result, the work, the reply and the notes to their lasting folder."""
     outcome = run.outcome
     used = closing.used_by(outcome, run.settings)
     sample = Sample(
@@ -326,5 +326,5 @@ def _kept(
 
 
 def hint(run_id: str) -> str:
-    """The command that fires a run again, with the agent left to say."""
+    """The command that sends a run's prompt again, with a placeholder for the agent."""
     return f"{command('replay')} {run_id} --agent NAME"

@@ -1,4 +1,4 @@
-"""A run beside its replay: outcome, the same checks, the work, the usage; and the spread of several."""
+"""Compares a run with its replay: outcome, checks, work, usage; and the spread of several samples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GREEN = "green"
 
 
 class Side(Record):
-    """One side of the comparison. `checks`: [claim, verdict]; `patch` None: its work is not known any more."""
+    """One side of the comparison. `checks`: [claim, verdict]; `patch` None: its work is gone."""
 
     who: str
     outcome: str
@@ -41,7 +41,7 @@ class Side(Record):
 
 
 class SideComparison(Record):
-    """Both sides; `work` is the difference of the two patches, `replies` that of the replies, as lines; none where equal."""
+    """Both sides; `work` and `replies` are the diffs of patches and of replies, as lines; [] if equal."""
 
     then: Side
     now: Side
@@ -50,8 +50,8 @@ class SideComparison(Record):
 
 
 class Spread(Record):
-    """The spread of several times: how often each outcome, then [least, median, most] of the checks that passed, of tokens, of
-    cost and of seconds; None where no time has the number."""
+    """The spread of several samples: the count of each outcome, then [min, median, max] of passed checks, tokens, cost and
+    seconds; None if no sample has the number."""
 
     outcomes: dict[str, int]
     passed: list[float] | None
@@ -61,7 +61,7 @@ class Spread(Record):
 
 
 def before(layout: Layout, past: RunAtOpen) -> Side:
-    """The run as it was."""
+    """The original run."""
     result = runs.result(past.where, past.context.run)
     used = Usage(**(result.usage or {})) if result else Usage()
     known = bool(result and result.usage)
@@ -80,7 +80,7 @@ def before(layout: Layout, past: RunAtOpen) -> Side:
 
 
 def after(shot: SampleDetail, who: str) -> Side:
-    """One time that it was fired again."""
+    """One sample of the replay."""
     one = shot.sample
     return Side(
         who=who,
@@ -96,7 +96,7 @@ def after(shot: SampleDetail, who: str) -> Side:
 
 
 def beside(then: Side, now: Side) -> SideComparison:
-    """Both, with what differs in their work and their replies."""
+    """Both sides, with the diffs of their work and their replies."""
     work = (
         []
         if then.patch is None
@@ -107,12 +107,12 @@ def beside(then: Side, now: Side) -> SideComparison:
 
 
 def _plain(patch: bytes) -> bytes:
-    """A patch without the digests of its files, which differ with every byte."""
+    """A patch without the digests of its files, which differ with each byte."""
     return b"\n".join(line for line in patch.split(b"\n") if not line.startswith(b"index "))
 
 
 def _patch(layout: Layout, result: RunResult) -> bytes | None:
-    """What the run committed, or left when it was cut short; empty where it changed nothing, None where git has it no more."""
+    """The run's commit, or its partial work, as a patch; empty if it changed nothing, None if the commit is gone."""
     if not result.commit:
         return b""
     workplace.use(layout)
@@ -123,7 +123,7 @@ def _patch(layout: Layout, result: RunResult) -> bytes | None:
 
 
 def _receipts(past: RunAtOpen) -> list[list[str]]:
-    """The verdicts on the work of the run: its own, else those of the next run that judged its feature."""
+    """The verdicts on the work of the run: from its own checks, else from the next run that judged its feature."""
     own = receipts.of_run(past.where, past.context.run)
     if not own and past.context.feature:
         judge = ""
@@ -136,7 +136,7 @@ def _receipts(past: RunAtOpen) -> list[list[str]]:
 
 
 def spread(samples: list[Sample]) -> Spread:
-    """The spread of these."""
+    """The spread of these samples."""
     outcomes: dict[str, int] = {}
     for one in samples:
         outcomes[one.outcome] = outcomes.get(one.outcome, 0) + 1
@@ -155,7 +155,7 @@ def _three(samples: list[Sample], value: Callable[[Sample], float | None]) -> li
 
 
 def rows(value: SideComparison) -> list[tuple[str, str, str]]:
-    """The lines of a table: what, then, now."""
+    """The rows of the table: name, then, now."""
     sides = (value.then, value.now)
     found: list[tuple[str, Callable[[Side], Any]]] = [
         ("agent", lambda side: side.who or "none"),

@@ -1,6 +1,6 @@
-"""The state of a mission as it was when a run opened: what its agent could read, written into another folder.
+"""Writes the state of a mission at the start of a run, as its agent could read it, into another folder.
 
-The state is that of `history.state_then`, with the files of the newest runs of then; the identity is that of the prompt.
+The state comes from `_past_state.at`, with the files of the newest runs before; the identity comes from the prompt.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from harness.state import files, journal, migrations, names, objects
 from harness.state.layout import Layout, identity_file
 from harness.state.state import State
 
-RUNS_KEPT = 50  # the newest runs of then, whose files are there
+RUNS_KEPT = 50  # the newest earlier runs, whose files are written
 LEFT = (
     names.STREAM,
     names.STDERR,
     names.TURNS,
     names.RESULTS,
     names.TASKS,
-)  # of them: large, and kept out of the searches of agents
+)  # left out of them: large, and excluded from agents' searches
 
 
 class RunAtOpen(Record):
-    """A run and its mission: where its state is now, its context, and the manifest of its prompt."""
+    """A run and its mission: the present place of its state, its context, and the manifest of its prompt."""
 
     where: Layout
     context: RunContext
@@ -36,16 +36,16 @@ class RunAtOpen(Record):
 
     @property
     def identity(self) -> bytes | None:
-        """The identity that the prompt showed; None for none."""
+        """The identity in the prompt; None for none."""
         return part_of(self.where, self.rows, f"/{self.context.role}.md")
 
     def heads(self, name: str) -> int:
-        """The length of an append-only file then."""
+        """The length of an append-only file at that time."""
         return int(self.context.live.get(name, ["", 0])[1])
 
 
 def part_of(where: Layout, rows: Rows, ending: str) -> bytes | None:
-    """The bytes of the first part of a prompt whose source is an absolute path with this end, or is the end itself."""
+    """The first part of a prompt whose source is `ending`, or an absolute path that ends with it."""
     for row in rows:
         source = str(row.get("source", ""))
         if "object" in row and (source == ending or (source.startswith("/") and source.endswith(ending))):
@@ -64,10 +64,10 @@ def parts_of(past: RunAtOpen) -> list[Part]:
 
 
 def write(past: RunAtOpen, staged: Layout, identities: str) -> list[str]:
-    """Write the state of then as the mission `staged`, and the identity into the folder `identities`; says what is not as it
-    was, a line each."""
+    """Write the past state as the mission `staged`, and the identity into the folder `identities`; returns a line for each
+    deviation."""
     where, then = past.where, _past_state.at(past.where, past.context.run)
-    notes = [f"{name} is not byte for byte as it was: {why}" for name, why in then.inexact.items()]
+    notes = [f"{name} is not exact: {why}" for name, why in then.inexact.items()]
     for name, why in then.unknown.items():
         data = State(where).data(name)
         notes.append(f"{name} is {'as it is now' if data is not None else 'not there'}: {why}")
@@ -88,7 +88,7 @@ def write(past: RunAtOpen, staged: Layout, identities: str) -> list[str]:
 
 
 def begun(staged: Layout, feature_id: str, *, changes: bool) -> None:
-    """The feature of a run that `changes` the tree is in progress, as such a run leaves it when it opens."""
+    """Set the feature of a run that `changes` the tree in progress, as an opening run does."""
     queue = features.load(staged)
     feature = next((one for one in queue if one.id == feature_id), None)
     if feature and changes and feature.status in features.TRANSITIONS["start"]:
@@ -98,7 +98,7 @@ def begun(staged: Layout, feature_id: str, *, changes: bool) -> None:
 
 
 def _write_runs(where: Layout, staged: Layout) -> None:
-    """The files of the newest runs that had finished, without what is large."""
+    """Write the files of the newest finished runs, without large ones."""
     for number, result in enumerate(runs.finished(staged)):
         if number == RUNS_KEPT:
             break
@@ -111,7 +111,7 @@ def _write_runs(where: Layout, staged: Layout) -> None:
 
 
 def of_run(where: Layout, run_id: str) -> RunAtOpen:
-    """The run; raises as `rebuild.text_of`."""
+    """The run; raises like `rebuild.text_of`."""
     rebuild.text_of(where, run_id)
     context = runs.context(where, run_id)
     return RunAtOpen(where=where, context=context, rows=rebuild.rows_of(where, run_id) or [])

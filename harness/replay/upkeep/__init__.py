@@ -1,1 +1,1 @@
-"""What is kept of past runs: snapshots, exports, restores, pruning and deletion."""
+"""The lasting records of runs: snapshots, exports, restores, pruning and deletion."""

@@ -1,7 +1,7 @@
-"""Removes runs for good: their files, and the unreferenced objects. A tombstone in forgotten.jsonl names each.
+"""Deletes runs for good: their files, and unreferenced objects. A tombstone in forgotten.jsonl names each run.
 
-What the run log says of a run stays, with result.json, which says the same: totals are made of it. The tombstone comes first, so
-after a kill the same call, or `gc`, goes on.
+Their lines in the run log and the equal result.json stay, because totals are computed from them. The tombstone is written
+first, so after a kill the same call, or `gc`, continues.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from harness.state.state import State
 from harness.workplace import mission_lock, run_detection
 
 HEX = frozenset("0123456789abcdef")
-POINTS = (names.MANIFEST, names.CONTEXT)  # the files of a run that name objects
+POINTS = (names.MANIFEST, names.CONTEXT)  # the files of a run that reference objects
 
 
 class DeletionResult(Record):
-    """What was removed: the runs, with their tombstones, and the bytes that were freed."""
+    """The result of a deletion: the runs, with their tombstones, and the bytes freed."""
 
     runs: list[Tombstone]
     bytes: int = 0
@@ -35,7 +35,7 @@ class DeletionResult(Record):
 
 
 def forget(layout: Layout, wanted: list[str]) -> DeletionResult:
-    """Remove these runs from the mission or its archive, and finish an interrupted removal. Removes none and raises UsageFault
+    """Delete these runs from the mission or its archive, and finish an interrupted deletion. Deletes none and raises UsageFault
     if a run does not exist or its receipts prove a passed feature, LockBusy if one is alive."""
     run_detection.refuse(layout, "forget")
     mission.check_format(layout)
@@ -52,7 +52,7 @@ def forget(layout: Layout, wanted: list[str]) -> DeletionResult:
 
 
 def complete(layout: Layout) -> int:
-    """Remove what a kill left of runs that were forgotten; the bytes that were freed. The caller holds the mission lock."""
+    """Finish interrupted deletions; returns the bytes freed. The caller holds the mission lock."""
     made = DeletionResult(runs=[])
     left = [run_id for run_id in runs.forgotten(layout) if remains(layout, run_id)]
     if left:
@@ -61,35 +61,35 @@ def complete(layout: Layout) -> int:
 
 
 def remains(layout: Layout, run_id: str) -> list[str]:
-    """The files that are left of a run besides its result."""
+    """The files of a run that remain besides its result."""
     folder = layout.run(run_id).folder
     return [os.path.join(folder, name) for name in files.names(folder) if name != names.RESULT]
 
 
 def _require(layout: Layout, run_id: str) -> None:
-    """Raises the fault for which the run stays."""
+    """Raise a fault if the run must stay."""
     if run_id in runs.forgotten(layout):
         return
     result = runs.result(layout, run_id)
     if result is None:
         if run_id in runs.open_runs(layout) and not runs.is_dead(layout, run_id):
             raise LockBusy(f"The run {run_id} is under way. Stop it, or wait for it to end.")
-        raise UsageFault(f"The run {run_id} has not been settled. The next start of run.sh does it.")
+        raise UsageFault(f"The run {run_id} is not settled yet. The next start of run.sh settles it.")
     if not (result.verdict or result.accepted):
-        return  # receipts of others count for nothing
+        return  # such receipts prove nothing
     claims = {one.claim for one in receipts.of_run(layout, run_id)}
     needed = [one.id for one in features.load(layout) if one.status == "passed" and claims.intersection(one.claims)]
     if needed:
         raise UsageFault(
-            f"The receipts of {run_id} count for what has passed: {', '.join(needed)}. Nothing is removed."
+            f"The receipts of {run_id} prove features that have passed: {', '.join(needed)}. Nothing is removed."
         )
 
 
 def _bury(layout: Layout, wanted: list[str]) -> list[Tombstone]:
-    """Add the tombstones that are not there yet, in one commit; those of all."""
+    """Add the missing tombstones in one commit; returns all."""
     files.make_folder(layout.path(names.LOCKS))
     with State(layout).lock("state"):
-        journal.finish_journal(layout)  # of a call that was killed
+        journal.finish_journal(layout)  # of a killed call
     known = runs.forgotten(layout)
     at, by = clock.stamp(clock.now()), who()
     results = {run_id: runs.result(layout, run_id) for run_id in wanted if run_id not in known}
@@ -108,7 +108,7 @@ def who() -> str:
 
 
 def _remove(layout: Layout, wanted: list[str], made: DeletionResult) -> None:
-    """Remove objects first: the files that name them are there until the last is gone."""
+    """Remove objects first, and last the files that reference them, so that a kill loses no reference."""
     state = State(layout)
     named = {name for run_id in wanted for name in _named(state, [names.of_run(run_id, one) for one in POINTS])}
     for name in _unused(layout, named, set(wanted)) if named else ():
@@ -116,7 +116,7 @@ def _remove(layout: Layout, wanted: list[str], made: DeletionResult) -> None:
         made.bytes += files.length(path)
         made.objects += 1
         files.remove(path)
-    state.remove(f"{names.CACHE}/{index.NAME}.json")  # made anew, without their receipts
+    state.remove(f"{names.CACHE}/{index.NAME}.json")  # rebuilt without their receipts
     for run_id in wanted:
         for path in sorted(remains(layout, run_id), key=lambda path: os.path.basename(path) in POINTS):
             made.bytes += files.size_below(path)
@@ -127,7 +127,7 @@ def _remove(layout: Layout, wanted: list[str], made: DeletionResult) -> None:
 
 
 def _named(state: State, wanted: Iterable[str]) -> set[str]:
-    """The digests that these files name."""
+    """The digests in these files."""
     found: set[str] = set()
     for name in wanted:
         words = (state.data(name) or b"").decode("utf-8", "replace").split('"')
@@ -136,7 +136,7 @@ def _named(state: State, wanted: Iterable[str]) -> set[str]:
 
 
 def _unused(layout: Layout, named: set[str], gone: set[str]) -> set[str]:
-    """Which of these objects no other run, no snapshot and no file of now is made of; broken files count for what they name."""
+    """The objects that no other run, snapshot or present file references; references in broken files also count."""
     state, left = State(layout), set(named)
     places = [f"{names.SNAPSHOTS}/{one}" for one in state.list(names.SNAPSHOTS)]
     places += [names.of_run(one, name) for one in state.list(names.RUNS) if one not in gone for name in POINTS]

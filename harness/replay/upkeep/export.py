@@ -1,6 +1,6 @@
-"""Exports runs into a folder or a tar that replays on another machine: their files, their objects, and the commits as a bundle.
+"""Exports runs into a folder or a tar that replays on another machine: their files and objects, and the commits as a bundle.
 
-What comes out is the state of a mission, `.harness`, as `replay`, `search` and `runs` read it, beside `repository.bundle`.
+The output is the state of a mission, `.harness`, as `replay`, `search` and `runs` read it, and `repository.bundle`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ LEFT = (
     ".git",
     "replays",
     "bin",
-)  # made again, or of this machine alone
-LIVE = ("inbox", "index")  # of a run while it is open
-REFS = "refs/harness/export"  # for the moment in which a bundle is made, under the lock `export`
+)  # rebuilt, or specific to this machine
+LIVE = ("inbox", "index")  # of an open run
+REFS = "refs/harness/export"  # exist while a bundle is created, under the lock `export`
 
 
 class ExportResult(Record):
-    """What was exported, and where to: the folder or the tar."""
+    """The result of an export: `path` is the folder or the tar."""
 
     path: str
     runs: int
@@ -44,10 +44,10 @@ class ExportResult(Record):
 
 
 def one(layout: Layout, where: Layout, run_id: str, target: str) -> ExportResult:
-    """Export one finished run of the mission `where`: its prompt is rebuilt from what was written before this returns."""
+    """Export one finished run of the mission `where`, and verify that its prompt rebuilds from the exported files."""
     run_detection.refuse(layout, "export")
     if runs.result(where, run_id) is None:
-        raise UsageFault(f"The run {run_id} has not ended: nothing is exported of it yet.")
+        raise UsageFault(f"The run {run_id} has not ended, so it cannot be exported yet.")
     rebuild.text_of(where, run_id)  # raises its fault before anything is written
     with _Target(target) as made:
         state, out = State(where), Layout(made.folder)
@@ -77,13 +77,13 @@ def every(layout: Layout, target: str) -> ExportResult:
 
 
 class _Target:
-    """The folder that is filled, and packed at the end where a tar was asked for; gone after a fault."""
+    """The folder that is filled, and packed at the end if a tar was requested; removed after a fault."""
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
         self.how = next((how for end, how in TARS.items() if path.endswith(end)), "")
         if os.path.lexists(self.path):
-            raise UsageFault(f"{self.path} exists already. Name another place: --to PATH")
+            raise UsageFault(f"{self.path} already exists. Choose another: --to PATH")
         self.folder = temporary.create("export") if self.how else self.path
         self.whole = False
 
@@ -92,7 +92,7 @@ class _Target:
         return self
 
     def done(self, count: int) -> ExportResult:
-        """Pack it; what was exported."""
+        """Pack the folder if needed; returns the result."""
         if self.how:
             with tarfile.open(self.path, self.how) as tar:  # type: ignore[call-overload]  # one of TARS
                 for name in files.names(self.folder):
@@ -113,14 +113,14 @@ def _lines(layout: Layout) -> Iterator[bytes]:
 
 
 def _commits(layout: Layout, run_id: str) -> dict[str, str]:
-    """{ref: commit} of a run: where it opened, and what it committed."""
+    """{ref: commit} of a run: its start and its own commit."""
     result = runs.result(layout, run_id)
     found = {"opened": runs.context(layout, run_id).head, "made": result.commit if result else ""}
     return {f"{REFS}/{run_id}/{name}": commit for name, commit in found.items() if commit}
 
 
 def _bundle(layout: Layout, folder: str, wanted: dict[str, str]) -> None:
-    """Write the commits with all that they are made of; refs that are not there are made for that moment."""
+    """Write the commits with their history; missing refs exist for that moment."""
     workplace.use(layout)
     with State(layout).lock("export"):
         _remove_refs(layout)
@@ -138,7 +138,7 @@ def _bundle(layout: Layout, folder: str, wanted: dict[str, str]) -> None:
 
 
 def remove_refs(layout: Layout) -> None:
-    """Remove the refs that a killed export left, unless one is under way."""
+    """Remove the refs of a killed export, unless an export is running."""
     lock = State(layout).lock("export")
     if lock.take():
         with lock:
@@ -151,7 +151,7 @@ def _remove_refs(layout: Layout) -> None:
 
 
 def _copy(source: str, target: str, left: tuple[str, ...]) -> None:
-    """The regular files below a folder, without the names in `left` directly in it."""
+    """Copy the regular files below a folder, except the top-level names in `left`."""
     for name in files.names(source):
         path, copy = os.path.join(source, name), os.path.join(target, name)
         if name in left or os.path.islink(path):

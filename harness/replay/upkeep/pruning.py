@@ -1,6 +1,6 @@
-"""Prunes what takes room and rebuilds nothing: transcripts, output and refused files of old runs, trees that nobody needs.
+"""Prunes large files that no prompt needs: transcripts, output and refused files of old runs, and unneeded trees.
 
-What a run was asked, how it opened and ended, its reply, its notes and its receipts stay for good, and so does every object.
+The prompt of a run, its context, result, reply, notes and receipts stay for good, and so does every object.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from harness.workplace.recovery import unsettled_runs
 
 DAY = 86400
 PRUNED = (names.STREAM, names.STDERR, names.TURNS, names.RESULTS, names.REFUSED)
-OF_TASKS = (names.TURNS, names.RESULTS)  # of a run's subagents, whose records stay
+OF_TASKS = (names.TURNS, names.RESULTS)  # of a run's subagents, whose other records stay
 
 
 class PruneResult(Record):
-    """What was freed, or would be: bytes, the runs they were of, the trees (their folders), the replays (their ids)."""
+    """What was freed, or would be: bytes, the number of runs, the trees (folders), the replays (ids)."""
 
     dry_run: bool
     days: int
@@ -39,7 +39,7 @@ class PruneResult(Record):
 
 
 def prune(layout: Layout, days: int, *, dry_run: bool) -> PruneResult:
-    """Remove the PRUNED files of runs that ended more than `days` days ago, also in archived missions, and all trees but the
+    """Remove the PRUNED files of runs that ended more than `days` days ago, also in archived missions, and all trees except the
     first that were last used before then. Continues after a kill. Raises UsageFault inside a run, LockBusy while one opens
     or settles."""
     run_detection.refuse(layout, "gc")
@@ -56,7 +56,7 @@ def prune(layout: Layout, days: int, *, dry_run: bool) -> PruneResult:
         done.bytes += size
         if not dry_run:
             export.remove_refs(layout)
-            temporary.remove_abandoned(f"{mission.load(layout).id}/replay")  # of one that was killed
+            temporary.remove_abandoned(f"{mission.load(layout).id}/replay")  # of a killed replay
         if not unsettled_runs.needs_recovery(layout):  # a dead run may have left work in a tree
             for folder in _unneeded(layout, before):
                 done.trees.append(folder)
@@ -85,8 +85,8 @@ def _prune_run(layout: Layout, run_id: str, done: PruneResult) -> None:
 
 
 def _unneeded(layout: Layout, before: int) -> Iterator[str]:
-    """Trees of the mission besides the first: nobody's now, last used before then, without a change that is not committed, and
-    at a commit that the mission has."""
+    """The unneeded trees of the mission besides the first: not in use, last used before then, without uncommitted changes, and at
+    an ancestor of the mission's commit."""
     made = mission.load(layout)
     taken, tip = {one.tree for one in lease.alive(layout)}, workplace.tip_commit(layout, made)
     top = os.path.dirname(workplace.folder_of(made.id))

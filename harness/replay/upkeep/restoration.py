@@ -1,7 +1,7 @@
-"""Puts the state back to a snapshot, and the code in a new branch, after a snapshot of now. All or nothing.
+"""Restores the state to a snapshot, and the code in a new branch, after a snapshot of the present state. All or nothing.
 
-Features, contract, spec, issues and memory go back, and what was cut from append-only files is in the snapshot of now. The run
-log, runs, objects, what people ordered and answered, config.toml and the identities stay as they are.
+Features, contract, spec, issues and memory are restored; the present snapshot keeps the truncated append-only files. The run
+log, runs, objects, people's orders and answers, config.toml and the identities do not change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.workplace import mission_lock, run_detection, workplace
 
 
 class Restoration(Record):
-    """What a restore did: to which snapshot, the snapshot of what was, the branch and its commit; `lines` for a person."""
+    """The result of a restore: the snapshot, that of the state before, the branch and its commit; `lines` for a person."""
 
     to: str
     kept: str
@@ -54,11 +54,11 @@ def restore(layout: Layout, snapshot_id: str) -> Restoration:
 
 
 def _require(layout: Layout, found: snapshots.Snapshot, then: PastState) -> None:
-    """Raises BrokenFile where a part is not there, or does not parse, UsageFault for an older format."""
+    """Raise BrokenFile if a part is missing or does not parse, UsageFault for an older format."""
     for name in (*PUT_BACK, *CUT_BACK):
         then.known(name)
     if then.known(names.FORMAT) != State(layout).data(names.FORMAT):
-        raise UsageFault(f"The snapshot {found.run} is of another format, from before the mission was migrated.")
+        raise UsageFault(f"The snapshot {found.run} has an older format, from before the mission was migrated.")
     queue = features.parse(then.known(names.FEATURES), layout.path(names.FEATURES))
     text = then.known(names.CONTRACT)
     if text is not None:
@@ -71,7 +71,7 @@ def _require(layout: Layout, found: snapshots.Snapshot, then: PastState) -> None
 
 
 def _commit(layout: Layout, found: snapshots.Snapshot, then: PastState) -> Restoration:
-    """One commit of the state: the snapshot of now, the files of then, the branch, and the place to move the position to."""
+    """Commit the restore: the snapshot of the present state, the old files, the branch, and the commit for the new position."""
     state, made, at = State(layout), mission.load(layout), clock.stamp(clock.now())
     tip = workplace.position(layout).head
     kept = _free(layout, f"{clock.now()}-before-restore")
@@ -108,7 +108,7 @@ def _commit(layout: Layout, found: snapshots.Snapshot, then: PastState) -> Resto
 
 
 def _free(layout: Layout, wish: str) -> str:
-    """An id that no snapshot and no run has."""
+    """An id that neither a snapshot nor a run has."""
     state = State(layout)
     for number in count(1):
         name = wish if number == 1 else f"{wish}-{number}"
@@ -118,12 +118,10 @@ def _free(layout: Layout, wish: str) -> str:
 
 
 def _branch(layout: Layout, wish: str, commit: str) -> str:
-    """A new branch at the commit; one that a kill left there, with nothing on it, is used again."""
+    """Create a branch at the commit; reuses one that a killed restore left there."""
     for number in count(1):
         name = wish if number == 1 else f"{wish}-{number}"
-        for lock in dotgit.ref_locks(
-            layout.folders.top, repository.BRANCHES + name
-        ):  # of a git of ours that was killed
+        for lock in dotgit.ref_locks(layout.folders.top, repository.BRANCHES + name):  # left by a killed git process
             files.remove(lock)
         there = dotgit.commit_of(layout.folders.top, repository.BRANCHES + name)
         if there == commit and name != mission.read(layout).branch:
@@ -135,7 +133,7 @@ def _branch(layout: Layout, wish: str, commit: str) -> str:
 
 
 def _now(layout: Layout, name: str, at: str, commit: str) -> bytes:
-    """The snapshot of now, with the whole of each file that the restore cuts."""
+    """The snapshot of the present state, with the whole content of each file that the restore truncates."""
     value, state = closing.snapshot_of(layout, name, commit, at), State(layout)
     data = {one: state.data(one) for one in CUT_BACK}
     saved = {one: objects.put(layout, found) for one, found in data.items() if found is not None}
@@ -143,9 +141,7 @@ def _now(layout: Layout, name: str, at: str, commit: str) -> bytes:
 
 
 def _said(layout: Layout, before: str, branch: str, then: PastState) -> list[str]:
-    """What a person should know."""
+    """Messages for the person."""
     lines = [f"not exact: {line}" for line in snapshots.is_whole(layout, then)]
-    lines.append(
-        f"the mission goes on there; the branch {before} and your folder are as they were: git switch {branch}"
-    )
+    lines.append(f"the mission continues there; the branch {before} and your folder are unchanged: git switch {branch}")
     return lines

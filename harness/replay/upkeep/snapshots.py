@@ -1,6 +1,6 @@
-"""Snapshots: what the mission was after a run, and before a restore; listed, shown, compared.
+"""Snapshots of the mission after a run and before a restore: listed, shown, compared.
 
-`snapshots/<id>.json` has digests and lengths; the bytes are objects, or the beginnings of files that only grow.
+`snapshots/<id>.json` has digests and lengths; the bytes are objects, or prefixes of append-only files.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ DIFF_LINES = 400
 
 class Snapshot(Record):
     """A file of snapshots/. `live`: {managed file: object}; `grown`: {append-only file: ["", length]}; `raw`: length and
-    generation of raw.md, `entries`: how many it had had (-1: an older version did not count); `identity`: {file: object} as the
-    prompt showed it; `saved`: {append-only file: object}, only before a restore."""
+    generation of raw.md, `entries`: all its entries so far (-1: an older version did not count); `identity`: {file: object} as
+    the prompt showed it; `saved`: {append-only file: object}, only before a restore."""
 
     run: str
     at: str
@@ -45,7 +45,7 @@ class Snapshot(Record):
 
 
 class SnapshotSummary(Record):
-    """A snapshot in a list: `what` it is after or before, `features` as `passed of all`; `fault` instead where it is broken."""
+    """A snapshot in a list: `what` it follows or precedes, `features` as `passed of all`; `fault` if it is broken."""
 
     id: str
     at: str
@@ -61,7 +61,7 @@ def path_of(layout: Layout, snapshot_id: str) -> str:
 
 
 def load(layout: Layout, snapshot_id: str) -> Snapshot:
-    """The snapshot; raises UsageFault where there is none, BrokenFile where the file is not what a run writes."""
+    """The snapshot; raises UsageFault if it does not exist, BrokenFile if its file is invalid."""
     path = path_of(layout, snapshot_id)
     row = State(layout).json(f"{names.SNAPSHOTS}/{snapshot_id}.json") if runs.is_id(snapshot_id) else None
     if row is None:
@@ -69,11 +69,11 @@ def load(layout: Layout, snapshot_id: str) -> Snapshot:
     try:
         found = schema.record(Snapshot, row, "a run writes")
     except (TypeError, schema.InvalidField) as fault:
-        message = str(fault) if isinstance(fault, schema.InvalidField) else "not what a run writes there"
+        message = str(fault) if isinstance(fault, schema.InvalidField) else "not a snapshot"
         raise BrokenFile(path, message, line=1, remedy=_look()) from None
     lengths = [row for row in found.grown.values() if row is not None]
     if not all(_is_mark(row) for row in lengths) or [*map(type, found.raw)] != [int, str]:
-        raise BrokenFile(path, "a length in it is none", line=1, remedy=_look())
+        raise BrokenFile(path, "it has an invalid length", line=1, remedy=_look())
     return found
 
 
@@ -86,7 +86,7 @@ def _look() -> str:
 
 
 def then(layout: Layout, found: Snapshot, only: Iterable[str] = _past_state.EVERY) -> PastState:
-    """The state, or `only` these files of it, as the snapshot has it."""
+    """The state, or `only` these files of it, at the snapshot."""
     marks = {name: (digest, 0) for name, digest in found.live.items()}
     marks |= {name: ("", row[1]) for name, row in found.grown.items() if row is not None}
     log = marks.get(names.RUN_LOG, ("", 0))[1]
@@ -105,7 +105,7 @@ def listed(layout: Layout, most: int) -> list[SnapshotSummary]:
 
 
 def _newest(layout: Layout) -> Iterator[tuple[str, str, str]]:
-    """(id, time, what it is) of each snapshot, newest first: those of finished runs, and those before a restore."""
+    """(id, time, description) of each snapshot, newest first: those of finished runs, and those before a restore."""
     state, restores = State(layout), _past_state.restores(layout)[::-1]
     for start, one in runs.placed(layout):
         while restores and restores[0].log > start:
@@ -127,7 +127,7 @@ def _row(layout: Layout, snapshot_id: str, at: str, what: str) -> SnapshotSummar
 
 
 def queue_of(found: PastState) -> list[features.Feature]:
-    """The features of then; needs the format, too. Raises BrokenFile where they are not recorded, or do not parse."""
+    """The features of a past state, which needs the format too. Raises BrokenFile if they are not recorded or do not parse."""
     data, path = found.known(names.FEATURES), f"{names.FEATURES} of {found.at or NOW}"
     if data is not None and (found.files.get(names.FORMAT) or b"").strip() == b"1":
         data = migrations.queue_2(path, encoding.parse_json(data, path))
@@ -135,7 +135,7 @@ def queue_of(found: PastState) -> list[features.Feature]:
 
 
 def now(layout: Layout) -> PastState:
-    """The state as it is."""
+    """The present state."""
     state = State(layout)
     data = {name: state.data(name) for name in _past_state.EVERY}
     return PastState(
@@ -148,13 +148,13 @@ def now(layout: Layout) -> PastState:
 
 
 def of(layout: Layout, name: str) -> PastState:
-    """The state of a snapshot, or of `now`."""
+    """The state of a snapshot, or `now`."""
     return now(layout) if name == NOW else then(layout, load(layout, name))
 
 
 def diff(layout: Layout, one: str, two: str) -> list[str]:
-    """What became other between two snapshots: features field by field, a unified diff of the other files that people read, and
-    the commits. Raises BrokenFile for a file that is not recorded: that is never no difference."""
+    """The changes between two snapshots: features field by field, a unified diff of the other readable files, and the commits.
+    Raises BrokenFile if a file is not recorded, which never counts as unchanged."""
     before, after, lines = of(layout, one), of(layout, two), list[str]()
     for name in COMPARED_FILES:
         old, new = before.known(name), after.known(name)
@@ -170,7 +170,7 @@ def diff(layout: Layout, one: str, two: str) -> list[str]:
 
 
 def _features_diff(before: list[features.Feature], after: list[features.Feature]) -> list[str]:
-    """A line for each feature that is other, with its fields."""
+    """A line for each changed feature, with its fields."""
     old, new = ({one.id: one.asdict() for one in queue} for queue in (before, after))
     lines = [f"{name}: gone" for name in old.keys() - new.keys()]
     for name, row in new.items():
@@ -186,7 +186,7 @@ def _features_diff(before: list[features.Feature], after: list[features.Feature]
 
 
 def is_whole(layout: Layout, found: PastState) -> list[str]:
-    """What of a state is not recorded, or is not exact, a line each."""
+    """A line for each file of a state that is not recorded, or not exact."""
     lines = [f"{name}: {why}" for name, why in found.unknown.items()]
     return lines + [
         f"{layout.folders.relative(State(layout).path(name))}: {why}" for name, why in found.inexact.items()
@@ -194,7 +194,7 @@ def is_whole(layout: Layout, found: PastState) -> list[str]:
 
 
 def value(layout: Layout, name: str) -> dict[str, Any]:
-    """A snapshot as one value: `files` {file, bytes, digest}, `features` (None where they are not recorded), `faults`."""
+    """A snapshot as one value: `files` {file, bytes, digest}, `features` (None if they are not recorded), `faults`."""
     found = load(layout, name)
     state = then(layout, found)
     rows = [{"file": one, "bytes": len(data), "digest": encoding.digest(data)} for one, data in state.files.items()]
@@ -212,7 +212,7 @@ def _rows(found: PastState) -> list[dict[str, Any]]:
 
 
 def due(where: Layout, run_id: str) -> dict[str, Any]:
-    """The features as a run found them, and what was due, which is the run. Raises BrokenFile where they are not recorded."""
+    """The features at the start of a run, and the decision, which is the run. Raises BrokenFile if they are not recorded."""
     context = runs.context(where, run_id)
     found = _past_state.at(where, run_id, QUEUE)
     words = " ".join(filter(None, (context.role, context.feature)))
@@ -220,8 +220,8 @@ def due(where: Layout, run_id: str) -> dict[str, Any]:
 
 
 def remembered(where: Layout, run_id: str) -> dict[str, Any]:
-    """summary.md and MEMORY.md as a run found them: `files` {name: text}, `unknown` {name: why it is not recorded}. The summary
-    of an older record is the one in the prompt."""
+    """summary.md and MEMORY.md at the start of a run: `files` {name: text}, `unknown` {name: why it is not recorded}. For an
+    older record the summary comes from the prompt."""
     found = _past_state.at(where, run_id, (names.SUMMARY, names.MEMORY))
     if names.SUMMARY in found.unknown:
         rows = rebuild.rows_of(where, run_id) or []

@@ -58,7 +58,7 @@ def test_every_known_program_has_a_line(house: House) -> None:
     found = lines(done.out)
     assert found["codex"].startswith("codex: 0.170.1, newer than ")
     assert "login: OPENAI_API_KEY" in found["codex"]
-    assert "tells no cost" in found["codex"]
+    assert "reports no cost" in found["codex"]
     assert found["gemini"] == "gemini: not found (gemini is not on the PATH)"
     assert {"claude", "opencode"} <= found.keys()
 
@@ -76,7 +76,7 @@ def test_an_agent_without_trust_is_said_to_wait_for_it(house: House) -> None:
     """Before a run finds out."""
     house.config('agent = "codex"')
     found = lines(house.program("doctor", "agents", PATH=install(house, "codex", ABLE)).out)
-    assert "config.toml says no trust yet" in found["codex"]
+    assert "config.toml sets no trust yet" in found["codex"]
 
 
 def test_an_agent_without_a_login_that_can_be_seen_is_a_warning(house: House) -> None:

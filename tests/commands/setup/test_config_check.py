@@ -53,7 +53,7 @@ def test_an_agent_that_does_not_exist_is_an_error(house: House, lines: list[str]
     """In any list, with the line and the existing agents; a table without a command defines none."""
     (fault,) = told(house, *lines)
     assert fault.startswith(
-        f"{place}there is no agent '{name}'. {KNOWN}. For any program give it a table: [agents.{name}]"
+        f"{place}there is no agent '{name}'. {KNOWN}. For any other program add a table: [agents.{name}]"
     )
 
 
@@ -79,7 +79,7 @@ def test_a_table_that_no_list_names_is_a_warning(house: House) -> None:
     """A person may keep it for later; tables of known agents cause no warning."""
     house.config('agent = "scripted"', "[agents.codex]", 'model = "x"', "[agents.codx]", 'model = "x"')
     place = "(.harness/config.toml, line 4)"
-    assert config_check.require(house.layout) == [f"no list of agents names 'codx', so its table does nothing {place}"]
+    assert config_check.require(house.layout) == [f"no list of agents names 'codx', so its table has no effect {place}"]
     house.config('agent = "scripted"', "[roles.planner]", 'agent = ["scripted", "mine"]', *MINE)
     assert config_check.require(house.layout) == []
 
@@ -87,7 +87,7 @@ def test_a_table_that_no_list_names_is_a_warning(house: House) -> None:
 def test_a_checkpoint_before_a_feature_that_nobody_planned_is_a_warning(house: House) -> None:
     """Else a person trusts in a question that never comes; before there is a plan it may still come."""
     gate = ("[[checkpoint]]", 'name = "look"', 'when = "before-feature:F-{}"')
-    for number, said in (("001", []), ("999", ["the checkpoint 'look' asks nothing: no feature of the plan is F-999"])):
+    for number, said in (("001", []), ("999", ["the checkpoint 'look' has no effect: the plan has no feature F-999"])):
         house.config('agent = "scripted"', *(line.format(number) for line in gate))
         assert [line.partition(" (")[0] for line in config_check.unused(house.layout)] == said
     house.lay()
@@ -120,7 +120,7 @@ def test_a_loop_starts_with_a_warning(house: House) -> None:
     (house.state / "STOP").touch()
     done = house.run([RUN_SH])
     assert done.code == 9
-    assert done.out.startswith("warning: no list of agents names 'mine', so its table does nothing (")
+    assert done.out.startswith("warning: no list of agents names 'mine', so its table has no effect (")
 
 
 def test_doctor_names_all_of_them_a_line_each(house: House) -> None:

@@ -23,7 +23,7 @@ def test_it_changes_nothing() -> None:
 
 
 def test_with_every_line_uncommented_it_sets_every_key_to_its_default() -> None:
-    """Or to an example, where there is none: no key is missing, and none is wrong."""
+    """Or to an example, if there is no default: no key is missing or invalid."""
     whole = tomllib.loads(SETTING.sub("", TEXT))
     config.parse(SETTING.sub("", TEXT), "c")
     tables: dict[str, type[Record]] = {"limits": config.LimitsTable, "env": config.EnvTable}
@@ -45,7 +45,7 @@ def test_with_every_line_uncommented_it_sets_every_key_to_its_default() -> None:
 
 
 def test_each_setting_says_what_it_does() -> None:
-    """In a line of its own, which fits a screen; a line about a setting that is gone is none."""
+    """In a separate line, which fits a screen; no line describes a removed setting."""
     lines = TEXT.split("\n")
     for before, line in pairwise(lines):
         assert len(line) <= 130
@@ -79,7 +79,7 @@ def test_every_single_setting_may_be_uncommented_alone() -> None:
     ],
 )
 def test_a_setting_goes_into_its_table(before: str, after: str | None) -> None:
-    """In place of its commented line, else at the beginning of the table, which is made where there is none."""
+    """In place of its commented line, else at the start of the table, which is created if needed."""
     text = _config_text.put(before, "limits.max_cost_usd", 5.0)
     assert config.parse(text, "c") == config.parse(before, "c").replace(max_cost_usd=5.0)
     assert after is None or text == after

@@ -69,7 +69,7 @@ def test_behind_bubblewrap_it_says_in_ten_lines_what_holds(bare: House) -> None:
         "ok    refused: signal a process outside (No such file or directory)",
         "ok    refused: share System V IPC, or /dev/shm",
         "ok    refused: use a keyring of the kernel (Operation not permitted)",
-        "note  network = true: it reaches every network that you reach",
+        "note  network = true: every network that you can reach is reachable",
     ]
     assert leftovers(bare) == [] and list(bare.project.iterdir()) == []
 

@@ -128,7 +128,7 @@ def test_a_journal_that_waits_is_found_and_finished(house: House) -> None:
     folder = Path(house.layout.path(names.JOURNAL))
     folder.mkdir(exist_ok=True)
     (folder / "record").write_text("[]")
-    assert bad(house) == ["a journal waits to be finished; run.sh doctor --fix does it"]
+    assert bad(house) == ["a journal is not finished; run.sh doctor --fix finishes it"]
     assert doctor.fix(house.layout) == ["finished a journal that a crash had left behind"]
     assert bad(house) == []
 
@@ -180,7 +180,7 @@ def test_a_tampered_object_is_found(house: House) -> None:
     path.chmod(0o600)
     path.write_bytes(b"lie")
     (found,) = bad(house)
-    assert found.startswith(f"the object {path.parent.name}{path.name} is missing, or not what its name says")
+    assert found.startswith(f"the object {path.parent.name}{path.name} is missing, or does not match its digest")
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
@@ -218,7 +218,7 @@ BROKEN = {
 def test_what_ends_a_curation_is_named_with_its_line(house: House, how: str) -> None:
     """Before it, after it, and after --fix, which cannot mend what people wrote."""
     name, data, fault = BROKEN[how]
-    assert "pages and identities: sound" in [one.what for one in doctor.examine(house.layout)]
+    assert "pages and identities: valid" in [one.what for one in doctor.examine(house.layout)]
     path = house.identity.parent / name if name.startswith("identity/") else house.state / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
@@ -234,10 +234,10 @@ def test_what_ends_a_curation_is_named_with_its_line(house: House, how: str) -> 
 
 @pytest.mark.parametrize("how", ["count", "gone", "torn"])
 def test_a_lessons_file_that_is_not_what_the_archive_gives_is_named_and_removed(house: House, how: str) -> None:
-    """The next curation makes it anew; one that is absent is no fault."""
+    """The next curation rebuilds it; an absent one is not a fault."""
     house.harness("note", "--tag", "TRICK", "run `make seed` before the browser tests")
     curator.compact_all(house.layout, str(house.identity), "m-1", "1777000000-curator", "2026-04-24")
-    assert "lessons: as the archive has them" in [one.what for one in doctor.examine(house.layout)]
+    assert "lessons: equal to the archive" in [one.what for one in doctor.examine(house.layout)]
     path = Path(house.layout.path(names.LESSONS))
     text = path.read_text()
     spoiled = {"count": text.replace('"count":1', '"count":7'), "gone": text.split("\n")[0] + "\n", "torn": text[:-9]}[
@@ -262,11 +262,11 @@ def test_lines_of_raw_that_are_no_entries_are_told(house: House) -> None:
     """For information only: they stay unchanged."""
     add(house, "memory/raw.md", b"not an entry\n")
     notes = [one.what for one in doctor.examine(house.layout) if one.state == "note"]
-    assert notes == ["raw.md has 1 lines that are no entries, the first: 'not an entry'"]
+    assert notes == ["raw.md has 1 invalid lines, the first: 'not an entry'"]
 
 
 def test_git_settings_that_the_harness_does_not_read_are_named(house: House) -> None:
-    """A filter that a person adds after init: its name, not its value; what stood at init is none."""
+    """A filter that a person adds after init: its name, not its value; settings from before init are not listed."""
     said = "git settings made since init, which the harness's own git does not read: filter.x.clean"
     assert "git settings made since init" not in house.harness("doctor").out
     house.git("config", "filter.x.clean", "cat --squeeze-blank")

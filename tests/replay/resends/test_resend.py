@@ -46,7 +46,7 @@ def worked(house: House) -> str:
 
 
 def test_the_same_prompt_has_the_same_outcome_and_the_mission_stays_as_it_was(house: House) -> None:
-    """The same agent does the same work in the clone of then, where later work is not; the checks of then run there. Only
+    """The same agent does the same work in a clone without later work; the checks of that time run there. Only
     `.harness/replays/` is new, and `usage` has a heading for it."""
     run = worked(house)
     house.script(
@@ -221,7 +221,7 @@ def test_a_cap_that_is_used_up_stops_replays_and_no_replay_uses_up_the_mission_s
     house.config('agent = "scripted"', "limits = { max_cost_usd = 0.4 }")
     due = house.program("next").out
     done = house.program("replay", run, "--agent", "scripted", "--times", "2")
-    assert (done.code, "The prompt is not fired" in done.err) == (11, True), done
+    assert (done.code, "Nothing is sent" in done.err) == (11, True), done
     assert len(list((house.state / "replays").glob("*/*/result.json"))) == 1
     assert house.program("next").out == due
 
@@ -232,11 +232,11 @@ def test_a_swap_changes_the_prompt_and_is_shown_first(house: House) -> None:
     other = house.write("other.md", "- [2026-01-01] count to three (1x)\n")
     done = house.program("replay", run, "--agent", "scripted", "--with", f"identity={other}")
     assert done.out.startswith("--- as it was\n+++ as it is fired\n"), done
-    assert "+- [2026-01-01] count to three (1x)" in done.out.split("fires the prompt")[0]
+    assert "+- [2026-01-01] count to three (1x)" in done.out.split("resends the prompt")[0]
     (sent,) = (house.state / "replays").glob("*/prompt.md")
     assert "count to three" in sent.read_text()
     alone = house.program("replay", run, "--with", f"identity={other}")
-    assert "count to three" in alone.out and "Nothing was fired" in alone.out
+    assert "count to three" in alone.out and "Nothing was sent" in alone.out
     assert len(list((house.state / "replays").iterdir())) == 1
 
 

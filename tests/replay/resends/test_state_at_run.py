@@ -21,7 +21,7 @@ def noted(house: House, feature: str, *words: str) -> str:
 
 
 def of(house: House, run_id: str, folder: Path) -> tuple[Layout, list[str]]:
-    """The state of then in a folder, and what is not as it was."""
+    """The past state in a folder, and its deviations."""
     staged = Layout(str(folder), str(folder / "state"))
     return staged, state_at_run.write(state_at_run.of_run(house.layout, run_id), staged, str(folder / "identity"))
 
@@ -76,7 +76,7 @@ def test_of_notes_that_were_masked_those_of_then_are_there_and_no_later_one(hous
 
 
 def test_what_was_not_kept_is_said(house: House, tmp_path: Path) -> None:
-    """A file of then whose object is gone is that of now."""
+    """A file whose object is gone has its present content."""
     noted(house, "F-001", "a")
     second = noted(house, "F-002", "b")
     digest = json.loads(house.read(f"runs/{second}/context.json"))["live"][names.FEATURES][0]

@@ -58,7 +58,7 @@ def test_old_transcripts_go_and_all_that_rebuilds_and_proves_stays(house: House)
         n: before[n] for n in before.keys() & after.keys()
     }
     assert house.harness("replay", "--all").out == "2 of 2 runs: the prompt is rebuilt byte for byte\n"
-    assert "as they were sealed" in house.harness("doctor").out
+    assert "finished runs and objects: unchanged" in house.harness("doctor").out
     assert "its transcript is gone: gc removed it" in house.harness("log", old).out
     assert "new" in house.harness("log", new).out
     assert folder.is_dir() and freed(house)["bytes"] == 0

@@ -78,7 +78,7 @@ def test_state_and_code_go_back_and_forth_again(house: House) -> None:
 
 
 def test_snapshots_from_before_a_restore_stay_exact(house: House) -> None:
-    """Append-only files that were cut and grew anew do not spoil what was recorded of them."""
+    """Append-only files that were truncated and grew again do not affect older records of them."""
     first, second, _ = lived(house)
     wanted = {one: _past_state.at(house.layout, one).files for one in (first, second)}
     found = snapshots.then(house.layout, snapshots.load(house.layout, second)).files

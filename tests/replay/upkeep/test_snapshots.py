@@ -95,7 +95,7 @@ def test_what_was_known_and_due_when_a_run_was_asked(house: House) -> None:
     Path(house.layout.path(names.SUMMARY)).write_text("## Lessons\n- the second lesson\n")
     house.work({"run": "echo 2 > 2.txt"}, feature="F-002")
     said = house.harness("memory", "at", "F-001").out
-    assert ("the first lesson" in said, "the second" in said, "(there was none)" in said) == (True, False, True)
+    assert ("the first lesson" in said, "the second" in said, "(absent)" in said) == (True, False, True)
     said = house.harness("features", "at", run_id).out
     assert ("F-001  todo" in said, "due       worker F-001" in said) == (True, True)
     context = Path(house.layout.run(run_id).context)

@@ -137,7 +137,7 @@ def test_an_issue_inside_a_run_is_in_the_name_of_the_run(house: House) -> None:
 
 
 def test_after_the_agent_nothing_is_taken_any_more(house: House) -> None:
-    """75 while nobody has settled the run that was killed, and nothing is written; then 64: it is over."""
+    """75 while the killed run is not settled, and nothing is written; then 64: it has ended."""
     house.script("worker", {"run": "harness note early; touch begun; sleep 60"})
     role = house.begin_role("worker", "F-001")
     until((house.tree / "begun").exists)

@@ -582,7 +582,7 @@ def test_a_line_that_a_person_deletes_from_an_identity_does_not_come_back(house:
 
 
 def test_what_names_this_project_does_not_graduate(house: House) -> None:
-    """Also files that nobody added yet, what its folders hold, and what it calls itself; the same advice without them does."""
+    """Also untracked files, its folders' content, and its names; the same advice without them does."""
     house.write("src/billing/invoices.py")
     house.write("pyproject.toml", '[project]\nname = "ledgerly"\n')
     house.git("add", "src", "pyproject.toml")
@@ -727,8 +727,8 @@ def test_a_raw_md_that_lost_lines_is_not_taken_for_what_waits(house: House) -> N
     assert "does not begin with the last 10 lines that were compacted" in failed.err
     told = house.harness("doctor")
     assert told.code != 0
-    assert "puts them back from the archive" in told.out
-    assert "put the archived lines of" in house.harness("doctor", "--fix").out
+    assert "restores them from the archive" in told.out
+    assert "restored the archived lines of" in house.harness("doctor", "--fix").out
     assert "5 notes folded" in house.role("curator").out
     assert (files.read_text(house.layout.path(names.ARCHIVE)) or "").count("new") == 5
 

@@ -232,7 +232,7 @@ def test_what_cannot_be_a_check_of_the_feature_is_not_fired(built: House, name: 
 
 
 def test_two_rounds_of_aim_and_then_checks_alone_decide(built: House) -> None:
-    """A validator cannot hold back a feature for ever."""
+    """A validator cannot block a feature forever."""
     for number in (1, 2):
         built.script("validator", aims(f"test -f extra-{number}"))
         judged(built, "F-001")
