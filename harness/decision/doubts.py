@@ -42,7 +42,7 @@ def _claims(found: list[ClaimStatus]) -> list[Doubt]:
 
 def _contract(known: Contract, log: list[ContractChange]) -> list[Doubt]:
     names = edited(known, log)
-    text = f"the contract is not what its log says: {few(names)}"
+    text = f"the contract differs from its log: {few(names)}"
     return [Doubt(text=text, remedy=command("claim adopt"), outcome="it is correct as it is")] if names else []
 
 

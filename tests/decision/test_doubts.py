@@ -93,9 +93,9 @@ def test_a_contract_that_is_not_what_its_log_says_waits_for_a_person(house: Hous
     path = Path(house.layout.path(names.CONTRACT))
     path.write_text(path.read_text().replace(old, new))
     assert f"differs from its log: {name}" in house.harness("status").out
-    assert f"the contract is not what its log says: {name}" in house.harness("doctor").out
+    assert f"the contract differs from its log: {name}" in house.harness("doctor").out
     assert house.harness("doctor").code == 10
-    assert f"the contract is not what its log says: {name}" in doubted(house)
+    assert f"the contract differs from its log: {name}" in doubted(house)
     before = log_of(house)
     assert house.harness("claim", "adopt").code == 0
     assert [(row["by"], row["why"]) for row in log_of(house)[len(before) :]] == [("person", "taken as it is")]

@@ -161,7 +161,7 @@ def lanes(folder: Path, template: Path, count: int) -> tuple[int, list[str]]:
         now = {one.id: one for one in house_features(house)}
         found += [f"lost: the order {name}, {title}" for name, title in titles.items() if now[name].title != title]
         found += [f"lost: {name} is {one.status}" for name, one in now.items() if one.status != "passed"]
-        found += [f"the contract is not what its log says: {name}" for name in doubts_of(house)]
+        found += [f"the contract differs from its log: {name}" for name in doubts_of(house)]
         return len(told), found
 
 

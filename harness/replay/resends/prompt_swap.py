@@ -160,7 +160,7 @@ def _without_entry(parts: list[Part], number: int, seq: int) -> Part:
     return part.replace(data=b"\n".join(kept))
 
 
-def diff(old: bytes, new: bytes, before: str = "as it was", after: str = "as it is fired") -> list[str]:
+def diff(old: bytes, new: bytes, before: str = "original", after: str = "resent") -> list[str]:
     """A unified diff of two texts, of at most DIFF_LINES lines."""
     one, two = (data.decode("utf-8", "replace").split("\n") for data in (old, new))
     lines = list(islice(difflib.unified_diff(one, two, before, after, lineterm=""), DIFF_LINES + 1))

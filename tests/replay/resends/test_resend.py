@@ -231,7 +231,7 @@ def test_a_swap_changes_the_prompt_and_is_shown_first(house: House) -> None:
     run = house.work(GOOD, SAYS)["run"]
     other = house.write("other.md", "- [2026-01-01] count to three (1x)\n")
     done = house.program("replay", run, "--agent", "scripted", "--with", f"identity={other}")
-    assert done.out.startswith("--- as it was\n+++ as it is fired\n"), done
+    assert done.out.startswith("--- original\n+++ resent\n"), done
     assert "+- [2026-01-01] count to three (1x)" in done.out.split("resends the prompt")[0]
     (sent,) = (house.state / "replays").glob("*/prompt.md")
     assert "count to three" in sent.read_text()
