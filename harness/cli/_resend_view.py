@@ -43,26 +43,26 @@ def fired(asked: ResendRequest, as_json: bool) -> int:
     lines = resend.previewed(asked) if asked.swaps else []
     if lines and not as_json:
         console.print_line("\n".join(lines))
-    past, about, shots = state_at_run.of_run(asked.where, asked.run), None, list[SampleDetail]()
+    past, about, details = state_at_run.of_run(asked.where, asked.run), None, list[SampleDetail]()
     old, sides = side_by_side.before(asked.layout, past), list["SideComparison"]()
     for one in resend.fire_again(asked):
         if isinstance(one, ReplayRecord):
             about = one
             _say(as_json, _begun(about))
             continue
-        shots.append(one)
+        details.append(one)
         who = " ".join(filter(None, [asked.agent, one.sample.used.model or asked.model]))
         sides.append(side_by_side.beside(old, side_by_side.after(one, who)))
         if not as_json:
-            _print_sides(sides[-1], one, len(shots) if asked.times > 1 else 0)
-    made = side_by_side.spread([one.sample for one in shots])
+            _print_sides(sides[-1], one, len(details) if asked.times > 1 else 0)
+    made = side_by_side.spread([one.sample for one in details])
     where = f".harness/replays/{about.id}/" if about else ""
     if as_json:
-        _values.echo(_value(about, lines, sides, shots, made))
+        _values.echo(_value(about, lines, sides, details, made))
     elif asked.times > 1:
         _print_spread(made)
     _say(as_json, f"kept in {where}; it does not count in the mission; its cost is in `usage` under replays")
-    return _code(shots)
+    return _code(details)
 
 
 def _say(as_json: bool, line: str) -> None:
@@ -78,15 +78,15 @@ def _begun(about: ReplayRecord) -> str:
     return f"resends the prompt of {about.run}{times}: {same}; {place if about.mounted else elsewhere}"
 
 
-def _print_sides(value: SideComparison, shot: SampleDetail, number: int) -> None:
+def _print_sides(value: SideComparison, detail: SampleDetail, number: int) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in (f"time {number}" if number else "", "then", "now"):
         table.add_column(title, overflow="fold")
     for cells in side_by_side.rows(value):
         table.add_row(*(Text(console.sanitise(cell)) for cell in cells))
     _tables.print_table(table)
-    reason = shot.sample.reason if shot.sample.outcome not in runs.GOOD else ""
-    for line in filter(None, [reason, shot.sample.fault, *shot.sample.notes]):
+    reason = detail.sample.reason if detail.sample.outcome not in runs.GOOD else ""
+    for line in filter(None, [reason, detail.sample.fault, *detail.sample.notes]):
         console.print_line(f"note  {console.sanitise(line)}")
     if value.then.patch is None:
         console.print_line("the original work is no longer in the repository")
@@ -114,14 +114,18 @@ def _print_spread(value: Spread) -> None:
 
 
 def _value(
-    about: ReplayRecord | None, lines: list[str], sides: list[SideComparison], shots: list[SampleDetail], spread: Spread
+    about: ReplayRecord | None,
+    lines: list[str],
+    sides: list[SideComparison],
+    details: list[SampleDetail],
+    spread: Spread,
 ) -> dict[str, Any]:
     return {
         "replay": about.asdict() if about else None,
         "prompt_diff": lines,
         "then": _side(sides[0].then) if sides else None,
         "now": [{**_side(one.now), "work_diff": one.work, "reply_diff": one.replies} for one in sides],
-        "samples": [one.sample.asdict() for one in shots],
+        "samples": [one.sample.asdict() for one in details],
         "spread": spread.asdict(),
     }
 
@@ -131,9 +135,9 @@ def _side(side: Side) -> dict[str, Any]:
     return {**row, "patch": None if side.patch is None else side.patch.decode("utf-8", "replace")}
 
 
-def _code(shots: list[SampleDetail]) -> int:
+def _code(details: list[SampleDetail]) -> int:
     """0 if all samples ended well; 69 or 75 if the agent could not answer; else 10."""
-    ended = [one.sample.outcome for one in shots]
+    ended = [one.sample.outcome for one in details]
     if set(ended) & set(NEEDS_HELP):
         return errors.UNAVAILABLE
     if "limit" in ended:

@@ -206,11 +206,6 @@ class Records:
         except BrokenFile:
             return None
 
-    def file_after(self, past: RecordedRun, name: str) -> bytes | None:
-        """A managed file after the run had settled; None if it was absent or is not recorded."""
-        row = past.after.get(name)
-        return self.object(row[0]) if row else None
-
     # actions of people
 
     def acts(self) -> list[PersonAction]:

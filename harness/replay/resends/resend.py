@@ -106,8 +106,8 @@ def fire_again(order: ResendRequest) -> Iterator[ReplayRecord | SampleDetail]:
             stage.parts = _swapped(order, past, stage.place, stage.parts)
             if number == 1:
                 yield _about(order, past, replay, stage)
-            yield _shot(
-                _Shooting(order=order, past=past, stage=stage, settings=limits, number=number, kept=kept, tag=tag)
+            yield _sample(
+                _SampleJob(order=order, past=past, stage=stage, settings=limits, number=number, kept=kept, tag=tag)
             )
         finally:
             tree.sweep(tag)
@@ -154,7 +154,7 @@ def _about(order: ResendRequest, past: RunAtOpen, replay: str, stage: Stage) -> 
     return made
 
 
-class _Shooting(Record):
+class _SampleJob(Record):
     """One sample job: the request, the place, the remaining caps, the folder of its results, the tag of its processes."""
 
     order: ResendRequest
@@ -171,7 +171,7 @@ class _Shooting(Record):
         return self.stage.place.layout
 
 
-def _shot(one: _Shooting) -> SampleDetail:
+def _sample(one: _SampleJob) -> SampleDetail:
     """Open the run in its place, let the agent work, and evaluate the result; an interruption is raised again at the end."""
     run, agents = _open(one)
     outcome, cut = run.outcome, None
@@ -193,13 +193,13 @@ def _shot(one: _Shooting) -> SampleDetail:
         checks, fault_words = [], f"{NO_REPLICA}: {fault}"
     finally:
         run.lease.release()
-    shot = _kept(one, run, checks, fault_words, patch, notes)
+    detail = _kept(one, run, checks, fault_words, patch, notes)
     if cut:
         raise cut
-    return shot
+    return detail
 
 
-def _open(one: _Shooting) -> tuple[OpenRun, AgentChoice]:
+def _open(one: _SampleJob) -> tuple[OpenRun, AgentChoice]:
     """The open run; project, state and inbox are those of the place."""
     staged, past, layout = one.staged, one.past, one.order.layout
     role, queue = roles.load(layout, past.context.role), features.load(staged)
@@ -241,7 +241,7 @@ def _open(one: _Shooting) -> tuple[OpenRun, AgentChoice]:
     return run, AgentChoice(available=[(order.agent, agent)], missing=[])
 
 
-def _context(one: _Shooting, tier: str) -> runs.RunContext:
+def _context(one: _SampleJob, tier: str) -> runs.RunContext:
     """The original context, in the tree of the place."""
     staged, context = one.staged, one.past.context
     made = context.replace(
@@ -294,7 +294,7 @@ def _looked_at(run: OpenRun) -> tuple[list[list[str]], str]:
 
 
 def _kept(
-    one: _Shooting, run: OpenRun, checks: list[list[str]], fault: str, patch: bytes, notes: list[str]
+    one: _SampleJob, run: OpenRun, checks: list[list[str]], fault: str, patch: bytes, notes: list[str]
 ) -> SampleDetail:
     """Write the result, the work, the reply and the notes to their lasting folder."""
     outcome = run.outcome

@@ -79,9 +79,9 @@ def before(layout: Layout, past: RunAtOpen) -> Side:
     )
 
 
-def after(shot: SampleDetail, who: str) -> Side:
+def after(detail: SampleDetail, who: str) -> Side:
     """One sample of the replay."""
-    one = shot.sample
+    one = detail.sample
     return Side(
         who=who,
         outcome=one.outcome,
@@ -90,8 +90,8 @@ def after(shot: SampleDetail, who: str) -> Side:
         tokens=one.tokens,
         cost_usd=one.cost,
         seconds=one.seconds,
-        patch=shot.patch,
-        reply=shot.reply,
+        patch=detail.patch,
+        reply=detail.reply,
     )
 
 
