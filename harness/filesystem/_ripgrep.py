@@ -15,7 +15,7 @@ from importlib import metadata
 
 from harness.base.errors import Unavailable
 from harness.filesystem import _python_grep
-from harness.filesystem.faults import VerbRefusal
+from harness.filesystem._faults import VerbRefusal
 
 CHUNK = 1024 * 1024
 SECONDS = 60.0

@@ -17,9 +17,9 @@ from itertools import groupby
 from harness.base import patterns
 from harness.base.record import Record
 from harness.filesystem import _lines, _ripgrep
+from harness.filesystem._faults import VerbRefusal
 from harness.filesystem._root import Root
 from harness.filesystem._walk import Walk, entry, order
-from harness.filesystem.faults import VerbRefusal
 from harness.filesystem.protocol import Listing, Match, Matches
 
 Hit = tuple[str, int, int, bytes]  # path, line, offset, text

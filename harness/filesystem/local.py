@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import stat
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +13,11 @@ from functools import partial
 from harness.base import encoding
 from harness.base.record import Record
 from harness.filesystem import _edit, _lines, _replace, _ripgrep, _search
+from harness.filesystem._faults import VerbRefusal, changed, read_only, tried
 from harness.filesystem._protection import ProtectedNames
 from harness.filesystem._replace import LockedFile
 from harness.filesystem._root import LISTED, Root, RootedPath, split
 from harness.filesystem._walk import entry
-from harness.filesystem.faults import VerbRefusal, changed, read_only, tried
 from harness.filesystem.protocol import FileContent, FileEntry, FileFault, Listing, Matches, Replacement, WriteResult
 
 MAX_READ_BYTES = 16 * 1024 * 1024  # bytes of one read
@@ -233,6 +234,18 @@ class Local:
             return Listing()
 
         return not isinstance(tried(path, look), FileFault)
+
+    def resolve(self, path: str, *, follow: bool = True) -> str | FileFault:
+        """The path from the root in its one form; `follow`: with its links resolved."""
+        return tried(path, lambda: self._resolved(path, follow))
+
+    def _resolved(self, path: str, follow: bool) -> str:
+        beneath, names, mount = self.located(path)
+        whole = beneath.real(names) if follow else names
+        plain = posixpath.normpath("/".join([mount, *whole] if mount else whole) or ".")
+        if plain.split("/")[0] == "..":
+            raise VerbRefusal("outside", path, f"{path} leads out of the root.")
+        return plain
 
     def _changeable(self, path: str, *, follow: bool = True, make: bool = False) -> RootedPath:
         """Resolve a path that may be changed; `make`: create its folders. Raises VerbRefusal and OSError."""

@@ -1,4 +1,4 @@
-"""The interface of the filesystems that an agent's tools use: eleven verbs, content as bytes, faults as typed results.
+"""The interface of the filesystems that an agent's tools use: twelve verbs, content as bytes, faults as typed results.
 
 A path is a string with `/` between its names, relative to the root of the filesystem; a leading `/` also means the
 root, and `.` is the root. A verb returns a FileFault for an error that a model can correct; it raises for a bug or a
@@ -191,6 +191,10 @@ class Filesystem(Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether the path exists; False for one that leads out."""
+
+    def resolve(self, path: str, *, follow: bool = True) -> str | FileFault:
+        """The path from the root in its one form, "." for the root, whether it exists or not. `follow`: with its links resolved
+        as far as they exist, so that a rule about a path holds for what a verb reaches."""
 
 
 @runtime_checkable

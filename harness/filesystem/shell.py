@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.filesystem._background import Background
+from harness.filesystem._faults import tried
 from harness.filesystem._spool import Ends
-from harness.filesystem.faults import tried
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import CommandResult, FileFault
 from harness.process import supervise

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Sequence
 from typing import Any
 
 from harness.base import encoding
-from harness.filesystem.faults import VerbRefusal
-from harness.filesystem.local import Local
 from harness.tools import commands
 from harness.tools.tool import ALWAYS, READS, TEAM, YES, Question, Tool, Workbench
 from harness.workspace import rules
@@ -91,16 +88,5 @@ def _command(bench: Workbench, arguments: dict[str, Any]) -> str:
 
 def _paths(bench: Workbench, path: str) -> list[str]:
     """A path from the root as it is written, and, where links lead elsewhere, as it is."""
-    if not isinstance(bench.files, Local):
-        return [_plain(path)]
-    try:
-        beneath, names, mount = bench.files.located(path)
-    except VerbRefusal:
-        return [_plain(path)]
-    written = "/".join([mount, *names] if mount else names)
-    real = "/".join([mount, *beneath.real(names)] if mount else beneath.real(names))
-    return list(dict.fromkeys([_plain(written), _plain(real)]))
-
-
-def _plain(path: str) -> str:
-    return posixpath.normpath("/" + path).lstrip("/") or "."
+    found = [bench.files.resolve(path, follow=follow) for follow in (False, True)]
+    return list(dict.fromkeys(one for one in found if isinstance(one, str))) or [path]

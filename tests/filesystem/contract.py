@@ -140,6 +140,7 @@ class Contract:
         self.put(files, {"a/b.txt": b"here", "a/c/d": b""})
         assert content(files.read(path)).data == b"here"
         assert files.exists(path)
+        assert files.resolve(path) == files.resolve(path, follow=False) == "a/b.txt"
 
     @pytest.mark.parametrize("path", [".", "/", "./", "a/.."])
     def test_the_root_is_a_folder_that_stays(self, files: Filesystem, path: str) -> None:
@@ -164,6 +165,7 @@ class Contract:
         ]
         answers += [files.delete(path), files.move(path, "y"), files.move("a/b/c", path), files.grep("x", path)]
         answers += [files.glob("*", path), files.upload({path: b""})[path], files.download([path])[path]]
+        answers += [files.resolve(path), files.resolve(path, follow=False)]
         assert {kind(answer) for answer in answers} == {"outside"}
         assert not files.exists(path)
         assert content(files.read("a/b/c")).data == b"x"

@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/faults.py: a fault helps a model, and what no model can mend is raised for a person."""
+"""Promises of harness/filesystem/_faults.py: a fault helps a model, and what no model can mend is raised for a person."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 
 import pytest
 
+from harness.filesystem._faults import WORDS, VerbRefusal, changed, read_only, tried
 from harness.filesystem._replace import FileBusy
-from harness.filesystem.faults import WORDS, VerbRefusal, changed, read_only, tried
 from harness.filesystem.protocol import FAULTS, FileFault
 
 

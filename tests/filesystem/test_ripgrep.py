@@ -13,7 +13,7 @@ import pytest
 
 from harness.base.errors import Unavailable
 from harness.filesystem import _ripgrep
-from harness.filesystem.faults import VerbRefusal
+from harness.filesystem._faults import VerbRefusal
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import FileFault
 from tests.filesystem.contract import kind

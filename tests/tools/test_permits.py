@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from harness.filesystem.local import Local
 from harness.tools import registry
-from harness.tools.tool import ALWAYS, NO, RUNS, YES, Question, Result, Tool
+from harness.tools.tool import ALWAYS, NO, RUNS, YES, Question, Result, Tool, Workbench
 from harness.workspace.rules import ToolRules
 from tests.tools.benches import Bench
 
@@ -36,6 +38,30 @@ def test_a_link_does_not_lead_around_a_rule(bench: Bench) -> None:
     assert "not permitted" in bench.refused("write_file", path="papers/new/a.md", content="x")
     bench.own.rules = ToolRules(allow=[["write_file(papers/**)"]])
     assert "not permitted" in bench.refused("write_file", path="papers/a.md", content="x")
+
+
+class Delegating:
+    """A filesystem of a user's own class, which passes every verb on."""
+
+    def __init__(self, inner: Local) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def test_a_link_does_not_lead_around_a_rule_in_any_filesystem(tmp_path: Path) -> None:
+    """Whatever class it is of."""
+    (tmp_path / "docs").mkdir()
+    os.symlink("docs", tmp_path / "papers")
+    delegating: Any = Delegating(Local(str(tmp_path)))
+    bench = Workbench(delegating, results="results")
+    bench.rules = ToolRules(deny=["write_file(docs/**)"])
+    for path in ("papers/a.md", f"{tmp_path}/papers/new/a.md", "/docs/a.md"):
+        found = registry.call(bench, "write_file", {"path": path, "content": "x"})
+        assert (found.failed, "by the rule write_file(docs/**)" in found.text) == (True, True), path
+    assert not registry.call(bench, "write_file", {"path": "other.md", "content": "x"}).failed
+    assert list((tmp_path / "docs").iterdir()) == []
 
 
 def test_a_command_in_the_background_is_followed_as_it_was_begun(bench: Bench) -> None:
