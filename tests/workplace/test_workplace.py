@@ -278,7 +278,7 @@ def test_what_a_persons_tools_execute_waits_for_them_and_the_mission_goes_on(our
         f"\nmerge     git switch main && git merge {name}"
     )
     assert (ours.head(), (ours.project / "made").exists()) == (before, False)
-    assert f"is at {name} again" in ours.harness("workspace", "accept").out
+    assert f"follows {name} again" in ours.harness("workspace", "accept").out
     assert (ours.git("branch", "--show-current"), (ours.project / ".vscode/tasks.json").read_text()) == (name, "{}\n")
     assert_landed(ours)
     assert line not in ours.harness("status").out and line not in "\n".join(status.ending(ours.layout, "DONE"))
