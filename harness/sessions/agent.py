@@ -225,6 +225,11 @@ class HarnessAgent:
 def _elsewhere(filesystem: Elsewhere) -> Callable[[Keys], tuple[Where, Filesystem | None]]:
     def found(of: Keys) -> tuple[Where, Filesystem | None]:
         made = filesystem(of.user, of.session)
+        lacking = [name for name in dir(Filesystem) if name[0] != "_" and not hasattr(made, name)]
+        if lacking and not isinstance(made, Where):
+            raise UsageFault(
+                f"The filesystem {type(made).__name__} lacks {', '.join(lacking)}: see docs/filesystem.md."
+            )
         return (made, None) if isinstance(made, Where) else (Where(folder=""), made)
 
     return found

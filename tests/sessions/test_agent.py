@@ -8,6 +8,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,29 @@ def test_a_conversation_goes_on_in_another_process(tmp_path: Path) -> None:
         ]
         assert again.usage["output"] == 50
     assert state_of(tmp_path).agent == "helper"
+
+
+def test_a_filesystem_that_lacks_a_verb_is_refused_with_its_name(tmp_path: Path) -> None:
+    """Before anything is sent or written."""
+
+    class Files:
+        """A filesystem of an older version, which cannot say where a path leads."""
+
+        def __getattr__(self, name: str) -> object:
+            if name == "resolve":
+                raise AttributeError(name)
+            return None
+
+    with serving(echo) as server:
+
+        async def asked() -> None:
+            made: Any = lambda user, session: Files()  # noqa: E731 - a mypy type of its own
+            async with agent(tmp_path, server, filesystem=made) as one:
+                with pytest.raises(UsageFault, match=r"The filesystem Files lacks resolve: see docs/filesystem.md"):
+                    await one.call("hello", session_id="s", user_id="alice")
+
+        asyncio.run(asked())
+        assert server.seen == []
 
 
 def test_users_do_not_see_each_other(tmp_path: Path) -> None:
