@@ -21,10 +21,10 @@ from typing import Any
 HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
 
-from harness.sessions import log
-from harness.sessions import session as sessions
-from harness.sessions.agent import HarnessAgent
-from harness.sessions.store import keys
+from harness.builtin.sessions import _session as sessions
+from harness.builtin.sessions import log
+from harness.builtin.sessions.agent import HarnessAgent
+from harness.builtin.sessions.store import keys
 
 MODEL = "openai-chat:fake-model"
 TEXT = "A few words, as people say them. " * 4

@@ -71,7 +71,7 @@ def is_model(text: str) -> bool:
 
 
 def argv(settings: Settings, context: ExecutionContext) -> list[str]:
-    """The child's command line with its order; see harness/builtin/order.py."""
+    """The child's command line with its order; see harness/builtin/_order.py."""
     table, run = settings.table, os.path.dirname(context.prompt_path)
     parameters = {"model": settings.model, **_given(table, "base_url", "temperature")}
     order = {

@@ -11,9 +11,9 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from harness.base import console, encoding, exits
-from harness.builtin.again import send
-from harness.builtin.order import Order, parse
-from harness.builtin.run import run
+from harness.builtin._order import ChildOrder, parse
+from harness.builtin._resend import send
+from harness.builtin._run import run
 
 QUIET_SECONDS = 0.5  # the least time between two signs of life
 
@@ -41,7 +41,7 @@ def main(words: list[str]) -> int:
     return _run(order, Reporter())
 
 
-def _run(order: Order, report: Reporter) -> int:
+def _run(order: ChildOrder, report: Reporter) -> int:
     report({"type": "begin", "model": order.parameters["model"]})
     return run(order, sys.stdin.buffer.read(), report)
 

@@ -6,16 +6,16 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from harness.builtin.hands import Hands, Place, Powers
+from harness.builtin.subagents.pool import SubagentPool
+from harness.builtin.tool_session import Place, Powers, ToolSession
 from harness.filesystem.local import Mount
 from harness.filesystem.protocol import Filesystem
 from harness.process.variables import passing
 from harness.state import files
-from harness.tasks.crew import Crew
 from harness.workspace.tools import STDIO
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
-    from harness.servers.offer import Offer
+    from harness.builtin.mcp.exposed_tools import ExposedTools
 
 SCRATCH = ".tasks"  # where a conversation sees the folders of its subagents
 NO_LIBRARY = "No MCP server is available: their library is not installed ({package})."
@@ -38,10 +38,10 @@ class Equipment:
                 place = place.replace(confinement=known.replace(glass=glass))
         self._offer = self._servers(place, powers)
         more = self._offer.tools if self._offer else []
-        self.hands = Hands(place, powers.replace(more=[*powers.more, *more]), elsewhere)
-        self.crew: Crew | None = None
+        self.hands = ToolSession(place, powers.replace(more=[*powers.more, *more]), elsewhere)
+        self.crew: SubagentPool | None = None
 
-    def _servers(self, place: Place, powers: Powers) -> Offer | None:
+    def _servers(self, place: Place, powers: Powers) -> ExposedTools | None:
         tools = powers.given.tools if powers.given else None
         if powers.given is None or tools is None or not tools.servers:
             return None
@@ -49,19 +49,19 @@ class Equipment:
         if find_spec(LIBRARY) is None:
             self.faults.append(NO_LIBRARY.format(package=LIBRARY))
             return None
-        from harness.servers.offer import Offer  # of the extra
-        from harness.servers.pool import Where  # as above
+        from harness.builtin.mcp.exposed_tools import ExposedTools  # of the extra
+        from harness.builtin.mcp.server_pool import ServerPlace  # as above
 
         servers = [one for one in tools.servers if not (place.refusal and one.transport == STDIO and one.confine)]
         environment = passing(os.environ) if place.environment is None else place.environment
-        where = Where(
+        where = ServerPlace(
             user=powers.given.user,
             folder=place.folder,
             environment=environment,
             variables=dict(os.environ),
             confinement=place.confinement,
         )
-        made = Offer(servers, where)
+        made = ExposedTools(servers, where)
         self.faults += made.faults
         return made
 

@@ -13,18 +13,18 @@ import click
 
 from harness.base import console, errors
 from harness.base.errors import UsageFault
-from harness.builtin.loop import Limits
+from harness.builtin.loop.loop import Limits
+from harness.builtin.sessions import folder, log
+from harness.builtin.sessions.agent import HarnessAgent, Reply
 from harness.cli import _values
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.sessions import calls, folder, places
-from harness.sessions.agent import HarnessAgent, Reply
 from harness.state.layout import command
 from harness.workplace import run_detection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only for types: the session loads it
-    from harness.tools.tool import Question
+    from harness.builtin.tools.tool import Question
 
 SESSION = "default"
 ASKED = [
@@ -42,8 +42,8 @@ TOO_LARGE = (
 MAX_QUESTION_CHARS = 2000  # characters of a permission request
 CODES = {
     "ok": errors.DONE,
-    calls.INTERRUPTED: errors.INTERRUPTED,
-    calls.CANCELLED: errors.INTERRUPTED,
+    log.INTERRUPTED: errors.INTERRUPTED,
+    log.CANCELLED: errors.INTERRUPTED,
     "killed": errors.COST_CAP,
     "limit": errors.BUSY,
     "auth": errors.UNAVAILABLE,
@@ -90,7 +90,7 @@ def ask(
     limits = folder.limits(layout, max_cost, max_tokens, max_steps)
     who = folder.user(layout, user)
     made = folder.agent(
-        layout, agent or places.agent_of(layout, who, session), model, talk.permit if terminal else None
+        layout, agent or folder.agent_of(layout, who, session), model, talk.permit if terminal else None
     )
     with asyncio.Runner() as runner:
         try:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from harness.base import errors
-from harness.builtin.past import LOOP
+from harness.builtin.turn_replay import LOOP
 from harness.cli import _resend_view, _run_view, _turn_view
 from harness.cli.help import as_json
 from harness.cli.quick import here

@@ -8,13 +8,12 @@ import click
 
 from harness.base import console
 from harness.base.errors import UsageFault
+from harness.builtin.sessions import folder, index, interrupts, log, recall, rule_changes, state, turn_replay
+from harness.builtin.sessions.agent import USER
+from harness.builtin.sessions.store import Keys, Store, keys
 from harness.cli import _turn_view, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.sessions import again, folder, index, interrupts, log, places, recalling, ruling, state
-from harness.sessions.agent import USER
-from harness.sessions.on_files import FileStore
-from harness.sessions.store import Keys, keys
 from harness.workplace import run_detection
 
 MAX_LISTED = 50
@@ -26,10 +25,10 @@ def sessions() -> None:
     """Conversations with the built-in agent: list, show, search, interrupt, rules."""
 
 
-def _one(session: str, user: str) -> tuple[FileStore, Keys]:
+def _one(session: str, user: str) -> tuple[Store, Keys]:
     """The requested session."""
     layout = here()
-    return places.store(layout), keys(folder.user(layout, user), session)
+    return folder.store(layout), keys(folder.user(layout, user), session)
 
 
 def _line(text: str) -> str:
@@ -42,7 +41,7 @@ def _line(text: str) -> str:
 @as_json
 def sessions_list(user: str, as_json: bool) -> None:
     """List the sessions, newest first."""
-    store = places.store(here())
+    store = folder.store(here())
     owners = [keys(user, USER).top.partition("/")[0]] if user else index.owners(store)
     found = sorted((one for owner in owners for one in index.of_user(store, owner)), key=lambda one: one.ended)[::-1]
     if as_json:
@@ -68,13 +67,13 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
     """Show a session, and the result of each of its calls."""
     store, of = _one(session, user)
     if turn is not None:
-        known, made = again.turn(store, of, turn)
+        known, made = turn_replay.turn(store, of, turn)
         return _turn_view.shown(known, made, as_json=as_json)
     found, _ = state.load(store, of)
     if found is None:
         raise UsageFault(f"There is no session {session} of {of.user}.")
     results = log.whole(store, of).calls
-    said = recalling.messages(store, of) if messages else []
+    said = recall.messages(store, of) if messages else []
     if as_json:
         rows = [one.asdict() for one in results.values()]
         _echo({**found.asdict(), "calls": rows, "messages": [one.text for one in said]})
@@ -97,7 +96,7 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
 def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
     """Search the messages of all sessions of a user; best matches first."""
     store, of = _one(USER, user)
-    found = recalling.search(store, of, " ".join(words), MAX_LISTED)
+    found = recall.search(store, of, " ".join(words), MAX_LISTED)
     if as_json:
         _echo([one.asdict() for one in found])
         return
@@ -125,7 +124,7 @@ def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json:
 
 @sessions.command(name="rules")
 @click.argument("session", metavar="S")
-@click.argument("verb", type=click.Choice(ruling.VERBS), required=False)
+@click.argument("verb", type=click.Choice(rule_changes.VERBS), required=False)
 @click.argument("rules", nargs=-1, metavar="[RULE...]")
 @of_user
 @as_json
@@ -134,11 +133,11 @@ def sessions_rules(session: str, verb: str | None, rules: tuple[str, ...], user:
     `execute`, or `execute(git *)`."""
     run_detection.refuse(here(), "sessions rules")
     store, of = _one(session, user)
-    found = ruling.changed(store, of, verb, rules) if verb else ruling.known(store, of)
+    found = rule_changes.changed(store, of, verb, rules) if verb else rule_changes.known(store, of)
     if as_json:
         _echo(found)
         return
-    for name in ruling.KINDS:
+    for name in rule_changes.KINDS:
         for rule in found.get(name, []):
             console.print_line(f"{name:<6} {rule}")
     if not any(found.values()):

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.base import console, errors
-from harness.builtin import past
-from harness.builtin.past import Again, Seen
+from harness.builtin import turn_replay
+from harness.builtin.turn_replay import RebuiltRequest, RecordedTurn
 from harness.cli import _tables, _values
 from harness.state.layout import Layout
 from harness.workplace import run_detection
@@ -19,12 +19,12 @@ def turn(layout: Layout, where: Layout, run_id: str, number: int, task: str, *, 
     """Show a request, and resend it if requested; returns 65 if its bytes differ from those sent."""
     if sends:
         run_detection.refuse(layout, "replay --agent")
-    known = past.seen(where, run_id, number, task)
-    made = past.again(layout, where, known, send=sends) if sends or past.comparable() else None
+    known = turn_replay.seen(where, run_id, number, task)
+    made = turn_replay.again(layout, where, known, send=sends) if sends or turn_replay.comparable() else None
     return shown(known, made, as_json=as_json)
 
 
-def shown(known: Seen, made: Again | None, *, as_json: bool) -> int:
+def shown(known: RecordedTurn, made: RebuiltRequest | None, *, as_json: bool) -> int:
     """Show a request and its repetition; returns 65 if its bytes differ from those sent."""
     if as_json:
         _values.echo({**_value(known), "again": made.asdict() if made else None})
@@ -35,11 +35,11 @@ def shown(known: Seen, made: Again | None, *, as_json: bool) -> int:
     return errors.DONE if made is None or made.equal else errors.BROKEN
 
 
-def _value(known: Seen) -> dict[str, Any]:
+def _value(known: RecordedTurn) -> dict[str, Any]:
     return {**known.asdict(), "cacheable": known.cacheable, "sections": [one.asdict() for one in known.sections]}
 
 
-def _print(known: Seen, made: Again | None) -> None:
+def _print(known: RecordedTurn, made: RebuiltRequest | None) -> None:
     model = known.parameters["model"]
     console.print_line(
         f"{f'{known.run} {known.task}'.strip()}: turn {known.turn} of {known.turns}, {known.at}, {model}, {known.bytes} bytes"

@@ -39,7 +39,7 @@ class CheckpointRequest(Record):
     text: PlainText
 
 
-class Reply(Record):
+class RoleReply(Record):
     """The fields that every reply may have."""
 
     notes: list[ReplyNote] = []
@@ -85,7 +85,7 @@ class AdversarialCheck(Record):
     why: str = ""
 
 
-class PlanReply(Reply):
+class PlanReply(RoleReply):
     """A plan; `reason`: why an existing setup or service changes."""
 
     features: list[PlannedFeature]
@@ -96,7 +96,7 @@ class PlanReply(Reply):
     reason: str = ""
 
 
-class WorkReply(Reply):
+class WorkReply(RoleReply):
     """The result of the work."""
 
     status: Status
@@ -106,13 +106,13 @@ class WorkReply(Reply):
     disputes: Names = []
 
 
-class ValidationReply(Reply):
+class ValidationReply(RoleReply):
     """Adversarial checks."""
 
     checks: list[AdversarialCheck] = []
 
 
-class CurationReply(Reply):
+class CurationReply(RoleReply):
     """Operations of a compaction; the code that applies an operation validates it."""
 
     operations: list[Any] = []
@@ -122,7 +122,7 @@ COMMANDS = {
     "plans": ("run", "ready", "setup", "checks"),
     "judges": ("run",),
 }  # the keys of commands, which are linted
-SCHEMAS: dict[str, type[Reply]] = {
+SCHEMAS: dict[str, type[RoleReply]] = {
     "plans": PlanReply,
     "commits": WorkReply,
     "judges": ValidationReply,
@@ -134,8 +134,8 @@ def faults(capability: str, value: object) -> list[str]:
     """Every fault of the reply of a role with this capability; a role without one may reply any object."""
     if not isinstance(value, dict):
         return ["the reply must be a JSON object"]
-    shape = SCHEMAS.get(capability, Reply)
-    asked = value if capability in SCHEMAS else {key: value[key] for key in Reply.fields if key in value}
+    shape = SCHEMAS.get(capability, RoleReply)
+    asked = value if capability in SCHEMAS else {key: value[key] for key in RoleReply.fields if key in value}
     return [*schema.faults(_spelled_out(asked), "the reply", shape)] or _rule_faults(capability, value)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.builtin import turns
-from harness.builtin.order import Order
-from harness.builtin.run import run
-from harness.builtin.turns import Log
+from harness.builtin._order import ChildOrder
+from harness.builtin._run import run
+from harness.builtin.loop import turns
+from harness.builtin.loop.turns import Log
 from harness.mission import tasks
 from harness.mission.tasks import Task
 from harness.state.layout import Layout
@@ -99,7 +99,7 @@ def ran(top: Path, brain: Callable[[Exchange], Reply], *, skills: list[Skill] | 
     snapshot.keep(layout, RUN, kept)
     rows: list[dict[str, Any]] = []
     with serving(brain) as server:
-        asked = Order(
+        asked = ChildOrder(
             parameters={"model": MODELS["chat"], "base_url": f"{server.url}/v1"}, key_env=["NO_KEY"],
             directory=str(tree), project=layout.folders.project, state=layout.state, run=RUN, role="worker", **order,
         )  # fmt: skip

@@ -18,11 +18,12 @@ from typing import Any
 
 import pytest
 
-from harness.builtin import one_thread, turns
-from harness.builtin.conversation import Conversation
-from harness.builtin.hands import Hands, Place
-from harness.builtin.loop import End, Limits, Loop
-from harness.builtin.turns import Log
+from harness.builtin import _one_thread
+from harness.builtin.loop import turns
+from harness.builtin.loop.conversation import Conversation
+from harness.builtin.loop.loop import End, Limits, Loop
+from harness.builtin.loop.turns import Log
+from harness.builtin.tool_session import Place, ToolSession
 from harness.process import supervise
 from harness.state import names
 from harness.state.layout import Layout
@@ -98,14 +99,16 @@ class Bench:
         return asyncio.run(self._talk(url, prompt, run, cut))
 
     async def _talk(self, url: str, prompt: str, run: str, cut: Log | None) -> Talk:
-        from harness.builtin.wire import Wire
+        from harness.builtin.loop.model_client import ModelClient
 
-        one_thread.keep()
+        _one_thread.keep()
         folder, rows = self.run_folder(run), list[dict[str, Any]]()
-        wire = Wire({"model": MODELS[self.wire], "base_url": url, "cache_key": "k"}, "key", self.seconds)
+        wire = ModelClient({"model": MODELS[self.wire], "base_url": url, "cache_key": "k"}, "key", self.seconds)
         environment = {"PATH": "/usr/bin:/bin"}
-        hands = Hands(Place(folder=str(self.folder), layout=self.layout, run=run, environment=environment))
-        talk = Conversation(turns.Writer(str(folder / "turns.jsonl")), "You are a test.", hands.tools, wire.parameters)
+        hands = ToolSession(Place(folder=str(self.folder), layout=self.layout, run=run, environment=environment))
+        talk = Conversation(
+            turns.TurnWriter(str(folder / "turns.jsonl")), "You are a test.", hands.tools, wire.parameters
+        )
         talk.state = hands.bench.state
         if cut:
             talk.go_on(cut, wire, prompt, run="0-worker-F-001", why="the run was ended")

@@ -9,12 +9,12 @@ import pytest
 from harness.agents import builtin
 from harness.agents._answer_state import AnswerState
 from harness.builtin.equipment import Equipment
-from harness.builtin.hands import Place, Powers
-from harness.servers import pool
+from harness.builtin.mcp import server_pool
+from harness.builtin.tool_session import Place, Powers
 from harness.workspace.snapshot import WorkspaceSnapshot
 from harness.workspace.tools import McpServer, ToolsFile
 from tests.builtin.crewed import agent, calls, minds, ran
-from tests.servers.serving import ours
+from tests.builtin.mcp.serving import ours
 
 ABSENT = McpServer(name="maps", transport="stdio", command="no-such-program")
 
@@ -22,7 +22,7 @@ ABSENT = McpServer(name="maps", transport="stdio", command="no-such-program")
 @pytest.fixture(autouse=True)
 def servers() -> None:
     """None is left of the test before."""
-    pool.shared().close()
+    server_pool.shared().close()
 
 
 def test_a_server_serves_a_run_within_its_rules(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.encoding import digest
-from harness.builtin import turns
-from harness.builtin.turns import Log
+from harness.builtin.loop import turns
+from harness.builtin.loop.turns import Log
 from harness.mission import lease, runs, tasks
 from harness.state import names
 from tests.agents import small_mission, todo_mission
@@ -120,7 +120,7 @@ def test_subagents_and_servers_of_a_killed_run_are_gone_and_recorded(house: Hous
     house.write(
         "subagents/slow.md", "---\ndescription: Takes its time.\nworkspace: {mode: shared}\n---\nTake your time.\n"
     )
-    server_of = {"command": sys.executable, "args": [str(CHECKOUT / "tests/servers/program.py")]}
+    server_of = {"command": sys.executable, "args": [str(CHECKOUT / "tests/builtin/mcp/program.py")]}
     house.write("tools.json", json.dumps({"mcpServers": {"own": server_of}}))
     house.git("add", "-A")
     house.git("commit", "-qm", "the workspace")

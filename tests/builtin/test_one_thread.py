@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.builtin import one_thread
+from harness.builtin import _one_thread
 from tests.builtin.talking import WIRES, Bench, address, calling, serving, steps
 
 
@@ -16,7 +16,7 @@ def test_what_libraries_give_to_a_thread_is_done_in_this_one() -> None:
     """A name is resolved, a call is carried out, and its fault arrives."""
 
     async def looked() -> tuple[threading.Thread, int]:
-        one_thread.keep()
+        _one_thread.keep()
         loop = asyncio.get_running_loop()
         assert await loop.getaddrinfo("localhost", 80)
         with pytest.raises(ZeroDivisionError):
@@ -32,15 +32,15 @@ def test_a_command_is_a_fork_of_a_process_with_one_thread(
     tmp_path: Path, wire: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the vendor's client does; also where the address is a name."""
-    from harness.builtin.hands import Hands
+    from harness.builtin.tool_session import ToolSession
 
-    found, call, before = list[list[threading.Thread]](), Hands.call, threading.enumerate()
+    found, call, before = list[list[threading.Thread]](), ToolSession.call, threading.enumerate()
 
-    def counted(hands: Hands, name: str, arguments: dict[str, object]) -> object:
+    def counted(hands: ToolSession, name: str, arguments: dict[str, object]) -> object:
         found.append([one for one in threading.enumerate() if one not in before])
         return call(hands, name, arguments)
 
-    monkeypatch.setattr(Hands, "call", counted)
+    monkeypatch.setattr(ToolSession, "call", counted)
     bench = Bench(tmp_path, wire=wire)
     with serving(steps("true", calling("read_file", {"path": "."}))) as server:
         assert bench.talk(address(server, wire).replace("127.0.0.1", "localhost")).end.outcome == "ok"

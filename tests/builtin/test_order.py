@@ -11,7 +11,7 @@ import pytest
 
 from harness.agents import builtin
 from harness.base.errors import UsageFault
-from harness.builtin.order import parse
+from harness.builtin._order import parse
 from harness.process.confine import Confinement, Glass
 from tests.agents.agent_desk import desk, project, settings
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from harness.base import encoding
-from harness.builtin.order import Order
-from harness.builtin.run import WHY, before, key_of
+from harness.builtin._order import ChildOrder
+from harness.builtin._run import WHY, before, key_of
 from harness.mission import runs
 from harness.state import names
 from tests.builtin.talking import RUN, Bench, serving, steps
 
 
-def order(bench: Bench, role: str = "worker", feature: str = "F-001") -> Order:
+def order(bench: Bench, role: str = "worker", feature: str = "F-001") -> ChildOrder:
     """The order of a later run."""
-    return Order(
+    return ChildOrder(
         parameters={}, key_env=["ONE_KEY", "OTHER_KEY"], directory="", project=bench.layout.folders.project,
         state=bench.layout.state, run="2-worker-F-001", role=role, feature=feature,
     )  # fmt: skip

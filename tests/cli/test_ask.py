@@ -16,9 +16,9 @@ import pytest
 
 from tests.agents.modelserver import Reply, Server, serving
 from tests.agents.wires import REFUSES, Exchange
+from tests.builtin.mcp.serving import SERVED
 from tests.builtin.talking import MODELS, address, calling
 from tests.missions import PROGRAM, House
-from tests.servers.serving import SERVED
 
 pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
 

@@ -1,0 +1,61 @@
+"""A request on its way out, whatever its format: what is told of it first, and which bytes it carries."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+import httpx2
+
+from harness.base import encoding
+from harness.base.errors import HarnessError
+from harness.builtin.loop.exchange import CONFIG, LIMIT, ModelFault, Sent
+from harness.builtin.loop.exchange import Going as Told
+
+
+class OutgoingRequest:
+    """What becomes of a request that goes out: what is called before it does, and whether only its `body` is kept. `fault`: of
+    that call, which is none of the model's."""
+
+    fault: Exception | None = None
+    answer: httpx2.Response | None = None
+
+    def __init__(self, sent: Told, *, only_kept: bool = False) -> None:
+        self.sent, self.only_kept, self.body = sent, only_kept, b""
+
+    async def ended(self) -> None:
+        """Nobody reads the answer any further: the library leaves it open where it cannot make anything of it."""
+        if self.answer is not None:
+            await self.answer.aclose()
+
+
+current: ContextVar[OutgoingRequest] = ContextVar("current")  # what this task sends
+
+
+class RequestRecorder:
+    """What sees each request before it goes out."""
+
+    def __init__(self, by: str) -> None:
+        self.by = by
+
+    async def goes(self, request: httpx2.Request) -> None:
+        """Tell who asked, and wait for that."""
+        going, data = current.get(), request.content
+        path = request.url.raw_path.decode()
+        try:
+            waits = going.sent(Sent(path=path, digest=encoding.digest(data), bytes=len(data), by=self.by))
+            if waits is not None:
+                await waits
+        except (HarnessError, OSError) as fault:
+            going.fault = fault
+            raise
+        if going.only_kept:
+            going.body = data
+            raise httpx2.RequestError("nothing is sent", request=request)
+
+
+async def comes_in(response: httpx2.Response) -> None:
+    """Keep hold of the answer. A web page is that of a wrong address, whatever its status."""
+    if "text/html" in response.headers.get("content-type", ""):
+        words = f"{response.url.host} answers with a web page (status {response.status_code}): is base_url right?"
+        raise ModelFault(LIMIT if response.status_code >= 500 else CONFIG, words)
+    current.get().answer = response

@@ -1,0 +1,125 @@
+"""A conversation with a model: its messages, and each step of it on disk before anything goes out or has effects."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Awaitable
+from typing import Any
+
+from harness.base import encoding
+from harness.builtin.loop import turns
+from harness.builtin.loop.exchange import Answer, Call, Message, Model, Request, Sent
+from harness.builtin.loop.turns import Log, Row, TurnWriter
+from harness.builtin.tools.tool import Tool, ToolResult
+
+HEADS = turns.NAMED  # what comes before the messages of a request
+NOT_BEGUN = "It was not carried out: {why} before it began."
+BEGUN = (
+    "Nobody knows how it ended: {why} while it ran. It may have had its effect, in whole or in part. Look at what is there "
+    "before you do it again."
+)
+WENT_ON = (
+    "{why} at this point, and this is a new run of the same task: the conversation above is yours and goes on. What it says of "
+    "run ids and commands is out of date; the prompt of the new run follows.\n\n{prompt}"
+)
+
+
+class Conversation:
+    """The messages of one run, in memory and in its turns.jsonl. `state`: what its tools keep between calls, saved with each
+    result."""
+
+    def __init__(self, writer: TurnWriter, system: str, tools: list[Tool], parameters: dict[str, Any]) -> None:
+        self.writer, self.system, self.parameters = writer, system, parameters
+        self.tools = [{name: getattr(tool, name) for name in ("name", "description", "parameters")} for tool in tools]
+        self.messages: list[Message] = []
+        self.context: list[str] = []
+        self.state: dict[str, Any] = {}
+        self.turn = 0
+        self._saved = encoding.dump_json({})
+
+    def begin(self, prompt: str) -> None:
+        """A new conversation with this prompt."""
+        self._begin([{"role": "user", "text": prompt}], {})
+
+    def go_on(self, log: Log, model: Model, prompt: str, *, run: str, why: str) -> list[str]:
+        """Go on with the conversation of a run that was cut off (`why`: in words); returns the names of the calls whose end
+        nobody knows."""
+        found = log.messages()
+        left = open_calls(found, model)
+        found += [interrupted(call, call.id in log.begun, why) for call in left]
+        found.append({"role": "user", "text": WENT_ON.format(why=why, prompt=prompt)})
+        self.state.update(log.state)
+        self._begin(found, {"continues": run, "because": why, "state": self.state})
+        return [call.name for call in left if call.id in log.begun]
+
+    def _begin(self, messages: list[Message], first: Row) -> None:
+        heads = [{name: getattr(self, name)} for name in HEADS]
+        rows = [turns.put(value) for value in (*heads, *messages)]
+        self.writer.begin([*([first] if first else []), *rows])
+        self.messages, self.context = messages, [row["put"] for row in rows[len(heads) :]]
+        self._named = dict(zip(HEADS, [row["put"] for row in rows], strict=False))
+        self._saved = encoding.dump_json(self.state)
+
+    def request(self) -> Request:
+        """The next request."""
+        return Request(system=self.system, tools=self.tools, messages=self.messages, parameters=self.parameters)
+
+    def sent(self, what: Sent) -> Awaitable[None] | None:
+        """It goes out, once what is returned was waited for."""
+        self.writer.request(self.turn + 1, self._named, self.context, what)
+        return None
+
+    async def durable(self) -> None:
+        """Wait until all so far is durable; here it is at once."""
+
+    def answered(self, answer: Answer, seconds: float) -> None:
+        """Its answer is there."""
+        self.turn += 1
+        digest = turns.digest_of(answer.message)
+        counts = {name: value for name, value in answer.usage.asdict().items() if value}
+        used = {"usage": counts, "finish": answer.finish, "seconds": round(seconds, 3)}
+        self.writer.answer(self.turn, digest, answer.message, quickly=bool(answer.calls), **used)
+        self._keep(answer.message, digest)
+
+    def say(self, text: str) -> None:
+        """Words of ours to the model."""
+        self._add({"role": "user", "text": text})
+
+    def begins(self, call: Call) -> None:
+        """A call that may have effects begins."""
+        self.writer.add({"begins": call.id, "name": call.name})
+
+    def ended(self, call: Call, result: ToolResult) -> None:
+        """A call has its result; what the tools keep is saved with it, where it changed. It is durable before the next call that
+        may have effects, and before the next request."""
+        self._add(_message(call, result.text, result.failed, result.images))
+
+    def _add(self, message: Message) -> None:
+        row = turns.put(message)
+        if (state := encoding.dump_json(self.state)) != self._saved:
+            row["state"], self._saved = self.state, state
+        self.writer.add(row, quickly=True)
+        self._keep(message, row["put"])
+
+    def _keep(self, message: Message, digest: str) -> None:
+        self.messages.append(message)
+        self.context.append(digest)
+
+
+def open_calls(messages: list[Message], model: Model) -> list[Call]:
+    """The calls of the newest answer that have no result."""
+    at = max((number for number, one in enumerate(messages) if one["role"] == "assistant"), default=-1)
+    done = {one["id"] for one in messages[at + 1 :] if one["role"] == "tool"}
+    return [call for call in model.calls(messages[at]) if call.id not in done] if at >= 0 else []
+
+
+def interrupted(call: Call, begun: bool, why: str) -> Message:
+    """The result of a call that did not come to its end."""
+    return _message(call, (BEGUN if begun else NOT_BEGUN).format(why=why), True, [])
+
+
+def _message(call: Call, text: str, failed: bool, images: list[tuple[str, bytes]]) -> Message:
+    message: Message = {"role": "tool", "id": call.id, "name": call.name, "text": text, "failed": failed}
+    if images:
+        message["images"] = [[kind, b64encode(data).decode()] for kind, data in images]
+    return message

@@ -1,0 +1,238 @@
+"""The loop: ask the model, carry out what it calls, and again, until it answers without a call. One conversation, no globals.
+
+Every step is durable before the next one. Whatever ends it is an End; nothing but a fault of ours is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from harness.agents.base import LOOP
+from harness.base.record import Record
+from harness.builtin.loop.conversation import Conversation
+from harness.builtin.loop.exchange import (
+    BROKEN,
+    CONFIG,
+    CUT_OFF,
+    LIMIT,
+    NOT_READ,
+    REFUSED,
+    Answer,
+    Call,
+    Model,
+    ModelFault,
+)
+from harness.builtin.loop.message_text import counted, estimate, model_of
+from harness.builtin.tools.tool import READS, Tool, ToolResult
+from harness.mission import usage
+from harness.mission.usage import Usage
+
+Report = Callable[[dict[str, Any]], None]
+
+EMPTY_ANSWERS = 2  # in a row; then the model has nothing to say
+GO_ON = (
+    "Your answer met the limit of one output and was cut off there. Go on exactly where it ends, in the middle of a word if need"
+    " be, and repeat nothing: the parts are joined as they are."
+)
+NO_PRICE = (
+    'the price of {model} is not known, so a cap in USD cannot hold: write [prices."{model}"] with input and output, in USD per'
+    " million tokens, into config.toml, or cap the tokens"
+)
+CUT = "{reason}; the answer is cut"
+NO_CALL = (
+    "Your call could not be read by the vendor, so nothing was carried out. Call the tool again with valid arguments."
+)
+AGAIN = {CUT_OFF: GO_ON, NOT_READ: NO_CALL}  # by how an answer ended: what the model is told to go on
+NO_JSON = "The arguments are no JSON object, so nothing was carried out: {raw}. Call {name} again with valid arguments."
+SHOWN_CHARS = 200
+
+
+class Limits(Record):
+    """What a conversation may use. `cost_usd` and `tokens`: what is left of the caps, None for none; `waits`: seconds before each
+    further try of a request that failed for the moment; `patience`: the longest wait that a vendor may ask for, in seconds."""
+
+    max_steps: int = 200
+    cost_usd: float | None = None
+    tokens: int | None = None
+    prices: Mapping[str, Mapping[str, float]] = {}
+    waits: list[float] = [0.5, 1.0, 2.0, 4.0]
+    patience: float = 20.0
+
+    def spent(self, used: Usage) -> str:
+        """The cap that is used up, in words; "" for none."""
+        if self.cost_usd is not None and (used.cost_usd or 0.0) >= self.cost_usd:
+            return f"{used.cost_usd or 0.0:.4f} USD in this run, all that was left of max_cost_usd"
+        if self.tokens is not None and (used.tokens or 0) >= self.tokens:
+            estimated = f" ({used.estimated} of them estimated)" if used.estimated else ""
+            return f"{used.tokens or 0} tokens{estimated} in this run, all that was left of max_tokens"
+        return ""
+
+
+class Bill:
+    """What a conversation and the subagents that it started have cost together."""
+
+    def __init__(self) -> None:
+        self.used = Usage()
+
+    def add(self, one: Usage) -> None:
+        """An answer was paid for."""
+        self.used = usage.total([self.used, one]) or one
+
+
+class End(Record):
+    """How a conversation ended: `outcome` as runs have it, the last text of the model, and for a failure the reason and when its
+    vendor accepts requests again (unix seconds, 0: not said)."""
+
+    outcome: str
+    reply: str = ""
+    reason: str = ""
+    until: int = 0
+
+
+class ToolRunner(Protocol):
+    """Carries out the calls of the model. `tools`: what is offered."""
+
+    tools: list[Tool]
+
+    def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Carry one call out."""
+
+    def reminder(self) -> str:
+        """What is still under way when the model gives its last answer, in words for it; "" for nothing, or said already."""
+
+
+class Loop:
+    """One conversation at work. `used`: what it has cost so far, and `bill` what those that share it have, over which the limits
+    are looked at; `aside`: tool calls go to a thread, so that other conversations of this process go on meanwhile. `begun`: the
+    text so far of an answer that met the limit of one output."""
+
+    def __init__(
+        self,
+        talk: Conversation,
+        model: Model,
+        hands: ToolRunner,
+        limits: Limits,
+        report: Report,
+        *,
+        aside: bool = False,
+        bill: Bill | None = None,
+    ) -> None:
+        self.talk, self.model, self.hands, self.limits, self.report = talk, model, hands, limits, report
+        self.aside, self.used, self.bill, self.begun = aside, Usage(), bill or Bill(), ""
+        self.before = talk.turn
+        self.effects = {tool.name for tool in hands.tools if tool.effects != READS}
+
+    async def run(self) -> End:
+        """To its end; where that comes in the middle of an answer, it has what there is of it."""
+        end = await self._run()
+        return end.replace(reply=self.begun.strip(), reason=CUT.format(reason=end.reason)) if self.begun else end
+
+    async def _run(self) -> End:
+        asked, empty = model_of(self.model.parameters), 0
+        if self.limits.cost_usd is not None and self._priced(Usage(model=asked, input=1, output=1)).cost_usd is None:
+            return End(outcome=CONFIG, reason=NO_PRICE.format(model=asked))
+        while True:
+            if cap := self.limits.spent(self.bill.used):
+                return End(outcome="killed", reason=f"ended at its cap: {cap}")
+            if self.talk.turn - self.before >= self.limits.max_steps:
+                return End(outcome=BROKEN, reason=f"it was not done after max_steps = {self.limits.max_steps} requests")
+            try:
+                answer = await self._answer()
+            except ModelFault as fault:
+                until = int(time.time() + fault.after) + 1 if fault.after is not None else 0
+                return End(outcome=fault.outcome, reason=fault.reason, until=until if fault.outcome == LIMIT else 0)
+            if answer.finish == REFUSED:
+                return End(
+                    outcome=BROKEN, reply=answer.text, reason=f"the model refused: {' '.join(answer.text.split())}"
+                )
+            for call in answer.calls:
+                await self._carry_out(call)
+            text = self.begun + answer.text
+            self.begun = text if answer.finish == CUT_OFF and not answer.calls else ""
+            empty = 0 if answer.calls or answer.text.strip() else empty + 1
+            if empty == EMPTY_ANSWERS:
+                return End(outcome=BROKEN, reason=f"the model answered with nothing, {EMPTY_ANSWERS} times in a row")
+            if answer.finish in AGAIN and not answer.calls:
+                self.talk.say(AGAIN[answer.finish])
+            elif text.strip() and not answer.calls and (left := self.hands.reminder()):
+                self.talk.say(left)
+            elif text.strip() and not answer.calls:
+                return End(outcome="ok", reply=text.strip())
+
+    async def _answer(self) -> Answer:
+        """The next answer of the model, kept and counted; tries again what failed for the moment. Raises ModelFault."""
+        begun = time.monotonic()
+        for wait in (*self.limits.waits, None):
+            try:
+                answer = await self._asked()
+                break
+            except ModelFault as fault:
+                if wait is None or not fault.again or (fault.after or 0.0) > self.limits.patience:
+                    raise
+                self.report({"type": "waits", "why": fault.reason})
+                await asyncio.sleep(max(wait, fault.after or 0.0))
+        self.talk.answered(answer, time.monotonic() - begun)
+        self._count(answer.usage)
+        if text := answer.text.strip():
+            self.report({"type": "said", "text": text})
+        return answer
+
+    async def _asked(self) -> Answer:
+        """One request. Where its answer is cut off, what there was of both counts, as an estimate."""
+        request, heard = self.talk.request(), list[str]()
+
+        def alive(piece: str) -> None:
+            heard.append(piece)
+            self._alive(piece)
+
+        try:
+            return counted(request, await self.model.ask(request, self.talk.sent, alive))
+        except (ModelFault, asyncio.CancelledError) as fault:
+            if heard or isinstance(fault, asyncio.CancelledError):
+                self._count(estimate(request, "".join(heard)))
+            raise
+
+    def _alive(self, piece: str) -> None:
+        self.report({"type": "delta", "delta": True})
+
+    def _count(self, one: Usage) -> None:
+        """Add what an answer cost."""
+        one = self._priced(one)
+        self.used = usage.total([self.used, one]) or one
+        self.bill.add(one)
+        counts = {
+            name: getattr(self.bill.used, name)
+            for name in ("turns", *usage.COUNTS, "estimated", "cost_usd", "cost_source")
+        }
+        self.report({"type": "usage", "model": one.model, **counts})
+
+    def _priced(self, one: Usage) -> Usage:
+        """With its cost: by the prices of config.toml where they have its model, as it answers or as it was asked for, or the
+        agent's name, else by the list price."""
+        names, prices = (one.model, model_of(self.model.parameters)), self.limits.prices
+        if name := next((name for name in (*names, LOOP) if usage.price_of(name, prices)), ""):
+            return usage.priced(one.replace(model=name, cost_usd=None), prices).replace(model=one.model)
+        costs = (self.model.cost(one.replace(model=name)) for name in names if one.cost_usd is None)
+        cost = next((cost for cost in costs if cost is not None), one.cost_usd)
+        return one if cost == one.cost_usd else one.replace(cost_usd=cost, cost_source=usage.TABLE)
+
+    async def _carry_out(self, call: Call) -> None:
+        """One call: that it begins is on disk before it does, where it may have effects, and its result before anything else."""
+        shown = {key: str(value)[:SHOWN_CHARS] for key, value in (call.arguments or {}).items()}
+        self.report({"type": "call", "name": call.name, "arguments": shown})
+        if call.name in self.effects and call.arguments is not None:
+            self.talk.begins(call)
+            await self.talk.durable()
+        result = await self._result(call)
+        self.talk.ended(call, result)
+        self.report({"type": "result", "name": call.name, "failed": result.failed, "chars": len(result.text)})
+
+    async def _result(self, call: Call) -> ToolResult:
+        if call.arguments is None:
+            return ToolResult(text=NO_JSON.format(raw=call.raw[:SHOWN_CHARS], name=call.name), failed=True)
+        if self.aside:
+            return await asyncio.to_thread(self.hands.call, call.name, call.arguments)
+        return self.hands.call(call.name, call.arguments)

@@ -1,0 +1,153 @@
+"""The tools of servers as tools of ours: named `server_tool`, with results that the registry bounds like any other's."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as BadBase64
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from mcp_types import CallToolResult
+from mcp_types import Tool as Theirs
+
+from harness.base import encoding
+from harness.builtin.mcp import server_pool
+from harness.builtin.mcp.server_pool import McpCallFailed, Server, ServerPlace
+from harness.builtin.tools.read_files import IMAGES, LARGEST_IMAGE
+from harness.builtin.tools.tool import READS, RUNS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool_results import failed
+from harness.workspace import rules
+from harness.workspace.tools import McpServer
+
+LONGEST_NAME = 64  # what every vendor's models take
+MOST_TOOLS = 64  # of one server
+LONGEST_DESCRIPTION = 1000
+LARGEST_SCHEMA = 20_000  # characters as JSON
+UNFIT = re.compile(r"[^A-Za-z0-9_-]")
+NO_SERVER = "The MCP server {name} is not available: {why}. None of its tools is."
+REFUSED = "The MCP server {name} did not carry it out: {why}."
+SENT = (
+    "The call was sent to the MCP server {name}, and its result is unknown: {why}. It may have had its effect, in whole or in"
+    " part. Look at what is there before you repeat it."
+)
+GONE = " The server ended; the next call starts it again."
+
+
+class ExposedTools:
+    """The tools of some servers, in the order of the servers. `faults`: which are missing, in sentences. `close`: they are not
+    needed any more; the servers themselves stay a while for others of this process."""
+
+    def __init__(self, servers: Iterable[McpServer], where: ServerPlace) -> None:
+        self.faults: list[str] = []
+        self.tools: list[Tool] = []
+        definitions = list(servers)
+        self._pool = server_pool.shared()
+        self._taken = [self._pool.take(one, where) for one in definitions]
+        with ThreadPoolExecutor(max(1, len(definitions))) as threads:
+            found = list(threads.map(_tools_of, self._taken))
+        for definition, server, one in zip(definitions, self._taken, found, strict=True):
+            if isinstance(one, str):
+                self.faults.append(NO_SERVER.format(name=definition.name, why=one.rstrip(".")))
+            else:
+                self._add(definition, server, one)
+
+    def _add(self, definition: McpServer, server: Server, found: list[Theirs]) -> None:
+        wanted = [one for one in found if definition.tools is None or _named(one.name, definition.tools)]
+        for one in wanted[:MOST_TOOLS]:
+            made = _tool(definition.name, server, one)
+            known = {tool.name for tool in self.tools}
+            if made is None or made.name in known:
+                why = "its description is too large" if made is None else "another one has its name"
+                self.faults.append(f"The tool {one.name} of the MCP server {definition.name} is left out: {why}.")
+            else:
+                self.tools.append(made)
+        if len(wanted) > MOST_TOOLS:
+            said = f"The MCP server {definition.name} has {len(wanted)} tools; the first {MOST_TOOLS} are offered."
+            self.faults.append(said)
+
+    def close(self, *, servers: bool = False) -> None:
+        """See above; `servers`: all of this process are ended."""
+        for server in self._taken:
+            self._pool.leave(server)
+        self._taken.clear()
+        if servers:
+            self._pool.close()
+
+
+def _tools_of(server: Server) -> list[Theirs] | str:
+    """Its tools, or why there are none."""
+    try:
+        return server.tools()
+    except McpCallFailed as fault:
+        return str(fault)
+
+
+def _named(name: str, wanted: list[str]) -> bool:
+    return any(rules.parse(one).covers(name) for one in wanted)
+
+
+def name_of(server: str, tool: str) -> str:
+    """How models and rules name a tool of a server."""
+    whole = UNFIT.sub("_", f"{server}_{tool}")
+    return whole if len(whole) <= LONGEST_NAME else f"{whole[: LONGEST_NAME - 9]}_{encoding.digest(whole.encode())[:8]}"
+
+
+def _tool(name: str, server: Server, found: Theirs) -> Tool | None:
+    """A tool of ours; None where its schema is too large."""
+    schema = {"properties": {}, **found.input_schema, "type": "object"}
+    if len(encoding.compact(schema)) > LARGEST_SCHEMA:
+        return None
+    reads = bool(found.annotations and found.annotations.read_only_hint)
+    said = " ".join((found.description or found.title or found.name).split())
+    return Tool(
+        name=name_of(name, found.name),
+        description=f"{said[:LONGEST_DESCRIPTION]}…" if len(said) > LONGEST_DESCRIPTION else said,
+        parameters=schema,
+        effects=READS if reads else RUNS,
+        run=_runner(name, server, found.name),
+        foreign=True,
+    )
+
+
+def _runner(name: str, server: Server, tool: str) -> Callable[[Workbench, dict[str, Any]], ToolResult]:
+    def run(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+        try:
+            return _result(server.call(tool, arguments, lambda: bench.stopping))
+        except McpCallFailed as fault:
+            words = (SENT if fault.sent else REFUSED).format(name=name, why=str(fault).rstrip("."))
+            return failed(words + GONE * fault.gone)
+
+    return run
+
+
+def _result(found: CallToolResult) -> ToolResult:
+    """The content of a result: texts, images that models can look at, and of the rest what it is."""
+    texts, images = list[str](), list[tuple[str, bytes]]()
+    for one in found.content:
+        if one.type == "text":
+            texts.append(one.text)
+        elif one.type == "image" and (data := _image(one.mime_type, one.data)):
+            texts.append(f"[an image: {one.mime_type}]")
+            images.append((one.mime_type, data))
+        elif one.type == "resource":
+            text = getattr(one.resource, "text", None)
+            texts.append(f"[{one.resource.uri}]\n{text}" if text is not None else f"[{one.resource.uri}: binary]")
+        elif one.type == "resource_link":
+            texts.append(f"[{one.name}: {one.uri}]")
+        else:
+            texts.append(f"[{one.type}: it cannot be shown]")
+    if not texts and found.structured_content is not None:
+        texts.append(encoding.compact(found.structured_content))
+    return ToolResult(text="\n".join(texts) or "(an empty result)", failed=found.is_error, images=images)
+
+
+def _image(kind: str, data: str) -> bytes | None:
+    if kind not in IMAGES.values():
+        return None
+    try:
+        made = b64decode(data, validate=True)
+    except BadBase64:
+        return None
+    return made if len(made) <= LARGEST_IMAGE else None

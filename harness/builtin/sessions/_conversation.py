@@ -1,0 +1,112 @@
+"""The conversation of a session: read from its log, gone on with, and left so that the next call can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from harness.builtin.loop import turns
+from harness.builtin.loop.conversation import HEADS, Conversation, interrupted, open_calls
+from harness.builtin.loop.exchange import Call, Message, Model, Sent
+from harness.builtin.sessions.log import LogPart, LogWriter
+
+INTERRUPTED = "[A person interrupted here.{words}]"
+CANCELLED = "[The call was cancelled here.]"
+KILLED = "the process ended"
+STOPPED = "a person interrupted"
+
+
+class DurableConversation(Conversation):
+    """A conversation whose rows are made durable together with those of others."""
+
+    writer: LogWriter
+
+    def sent(self, what: Sent) -> Awaitable[None]:
+        """See Conversation."""
+        super().sent(what)
+        return self.writer.durable()
+
+    async def durable(self) -> None:
+        """See Conversation."""
+        await self.writer.durable()
+
+
+class SessionConversation(DurableConversation):
+    """See Kept. `partial`: what the model has said of an answer that is not there yet; `begun`: {call id: name} of calls that may
+    have had effects."""
+
+    def __init__(self, writer: LogWriter, parameters: dict[str, Any]) -> None:
+        super().__init__(writer, "", [], parameters)
+        self.begun: dict[str, str] = {}
+        self.partial: list[str] = []
+        self.tokens = 0  # of the newest request and its answer, as the vendor counts them
+        self.counted = 0  # messages that are in these
+
+    def resume(self, read: LogPart) -> None:
+        """Go on with what the log has."""
+        self.writer.adopt(read.turns)
+        self.writer.heads = set(read.heads)
+        self.messages, self.context = read.turns.messages(), list(read.turns.context)
+        self.begun, self.turn = dict(read.turns.begun), read.answered
+        newest = next(reversed(read.turns.turns.values()), None)
+        if newest is not None and newest.answer is not None:
+            self._weighed(newest.answer["usage"], len(newest.context) + 1)
+
+    def _weighed(self, usage: dict[str, Any], messages: int) -> None:
+        names = ("input", "cache_read", "cache_write", "output")
+        self.tokens, self.counted = sum(usage.get(name) or 0 for name in names), messages
+
+    def given(self, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
+        """The system text, the tools and the parameters of the next requests."""
+        if system is self.system and tools is self.tools and parameters is self.parameters:
+            return
+        self.system, self.tools, self.parameters = system, tools, parameters
+        rows = self.head_rows()
+        self._named = dict(zip(HEADS, [row["put"] for row in rows], strict=True))
+        if new := [row for row in rows if row["put"] not in self.writer.heads]:
+            self.writer.add(*new)
+            self.writer.heads |= {row["put"] for row in new}
+
+    def head_rows(self) -> list[turns.Row]:
+        """The rows of what comes before the messages of a request."""
+        return [turns.put({name: getattr(self, name)}) for name in HEADS]
+
+    def request(self) -> Any:
+        """See Conversation."""
+        self.partial.clear()
+        return super().request()
+
+    def answered(self, answer: Any, seconds: float) -> None:
+        """See Conversation."""
+        super().answered(answer, seconds)
+        self.partial.clear()
+        self._weighed(answer.usage.asdict(), len(self.messages))
+
+    def begins(self, call: Call) -> None:
+        """See Conversation."""
+        super().begins(call)
+        self.begun[call.id] = call.name
+
+    def close(self, model: Model, why: str, note: str = "") -> None:
+        """Leave it so that a request can follow: what the model had said stays, every call has a result, and `note` says what
+        happened."""
+        from harness.builtin.loop.model_client import said  # loaded by whoever has a model
+
+        for call in open_calls(self.messages, model):
+            self._add(interrupted(call, call.id in self.begun, why))
+        if text := "".join(self.partial).strip():
+            self._add(said(text))
+        self.partial.clear()
+        if note:
+            self.say(note)
+
+    def anew(self, part: int, counts: turns.Row, messages: list[Message]) -> int:
+        """Go on in a new part of the log with these messages; returns the byte where it begins."""
+        rows = [turns.put(message) for message in messages]
+        heads = self.head_rows()
+        begins = self.writer.part(part, counts, [*heads, *rows])
+        self.writer.heads = {row["put"] for row in heads}
+        self._named = dict(zip(HEADS, [row["put"] for row in heads], strict=True))
+        self.messages, self.context = messages, [row["put"] for row in rows]
+        self.tokens = self.counted = 0
+        return begins

@@ -1,0 +1,174 @@
+"""A session in memory, between the calls of one process: loaded, saved, and summed up by whoever has its place in the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+from harness.base.errors import UsageFault
+from harness.builtin.equipment import Equipment
+from harness.builtin.loop.exchange import Model
+from harness.builtin.loop.loop import Report
+from harness.builtin.loop.message_text import estimate
+from harness.builtin.sessions import _compaction, _conversation, log
+from harness.builtin.sessions import state as states
+from harness.builtin.sessions._compaction import Compact
+from harness.builtin.sessions._conversation import SessionConversation
+from harness.builtin.sessions.log import CallRecord, LogPart, LogWriter, Syncs
+from harness.builtin.sessions.state import AgentState
+from harness.builtin.sessions.store import Keys, QueuePlace, Store
+from harness.builtin.subagents.runner import Means
+from harness.builtin.tool_session import ToolSession
+from harness.builtin.tools.tool import Question
+from harness.mission.usage import Usage
+
+SAVED_BYTES, SAVED_CALLS = 256 * 1024, 50  # of the log that the state need not have seen
+
+
+class Session:
+    """See the module. `state` is what state.json will have; `hands` and `model`: of the calls so far in this process. `left`:
+    calls that a kill cut off, whose results are not written yet."""
+
+    def __init__(self, store: Store, keys: Keys, state: AgentState, version: str, read: LogPart | None) -> None:
+        self.store, self.keys, self.state, self.version = store, keys, state, version
+        self.writer = LogWriter(store, keys.log, read.length if read else 0)
+        self.talk = SessionConversation(self.writer, {})
+        self.equipment: Equipment | None = None
+        self.means: Means | None = None
+        self.report: Report = lambda row: None
+        self.model: Model | None = None
+        self.given: object = None
+        self.asking: Callable[[Question], str] | None = None
+        self.shapes: list[dict[str, Any]] = []
+        self.parts, self.failed_at = (read.parts if read else 0), 0
+        self.left: list[CallRecord] = []
+        self.saved = state
+        if read is not None:
+            self._take(read)
+
+    def _take(self, read: LogPart) -> None:
+        self.talk.resume(read)
+        self.talk.state.update(read.turns.state or self.state.kept)
+        newer = [one for number, one in sorted(read.calls.items()) if number > self.state.calls]
+        self.left = [one for one in newer if not one.ended]
+        if self.left and read.asked:
+            self.left[-1].usage = log.added(self.left[-1].usage, estimate(read.turns.request(read.asked), ""))
+        used = self.state.used
+        for one in newer:
+            used = log.added(used, Usage(**one.usage))
+        calls = max([self.state.calls, *read.calls])
+        self.state = self.state.replace(calls=calls, turns=read.answered, used=used)
+
+    def is_current(self) -> bool:
+        """Whether nobody went on with it since."""
+        return self.store.length(self.keys.log) == self.writer.length
+
+    def begin(self, place: QueuePlace, syncs: Syncs) -> None:
+        """A call begins: from now on this place and these syncs count."""
+        self.writer.place, self.writer.syncs = place, syncs
+
+    def opened(self, model: Model, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
+        """What requests have besides messages; then what a kill left open is closed."""
+        self.model = model
+        if not self.parts:
+            self.talk.system, self.talk.tools, self.talk.parameters = system, tools, parameters
+            self._anew([])
+        self.talk.given(system, tools, parameters)
+        if self.left:
+            self.talk.close(model, _conversation.KILLED)
+            self.writer.add(*(log.result_row(one) for one in self.left))
+            self.left = []
+
+    def _anew(self, messages: list[Any]) -> None:
+        self.parts += 1
+        counts = {"calls": self.state.calls, "turns": self.talk.turn}
+        self.state = self.state.replace(part=self.talk.anew(self.parts, counts, messages))
+
+    async def sum_up(
+        self, rule: Compact, model: Model, writer: LogWriter, *, too_long: bool
+    ) -> _compaction.Summary | None:
+        """Put a summary in the place of the older part; None where there is too little. Where it fails, nothing is changed.
+        `too_long`: the model refused it, so that less must stay than the rule says."""
+        weight = _compaction.weight(self.talk)
+        room = _compaction.share(self.talk.messages) if too_long else rule.keep_tokens
+        at = _compaction.cut(self.talk.messages, min(room, rule.keep_tokens))
+        if not at:
+            return None
+        made = await _compaction.summed_up(self.talk.messages[:at], model, writer, self.talk.parameters)
+        self.failed_at = 0 if made.text else weight
+        if made.text:
+            self.state = self.state.replace(compactions=self.state.compactions + 1, summary=made.text)
+            self._anew([_compaction.message(made.text), *self.talk.messages[at:]])
+        return made
+
+    def aside(self) -> LogWriter:
+        """Where the next summary keeps its request; what an earlier try left there stays."""
+        key = self.keys.compaction(self.parts)
+        made = LogWriter(self.store, key, self.store.length(key))
+        made.place, made.syncs = self.writer.place, self.writer.syncs
+        return made
+
+    def ended(self, result: CallRecord, used: Usage, place: QueuePlace) -> None:
+        """A call has this result. It is written, and not durable yet."""
+        self.writer.add(log.result_row(result))
+        self.writer.write()
+        self.state = self.state.replace(
+            calls=result.call,
+            turns=self.talk.turn,
+            used=log.added(self.state.used, used),
+            kept=dict(self.talk.state),
+            length=self.writer.length,
+            fence=place.number,
+        )
+
+    def must_save(self) -> bool:
+        """Whether more changed than what the log has behind the state."""
+        new, old = self.state, self.saved
+        moved = new.length - old.length > SAVED_BYTES or new.calls - old.calls >= SAVED_CALLS
+        return moved or not old.length or (new.part, new.kept) != (old.part, old.kept)
+
+    def save(self) -> None:
+        """Write the state, durably; the log was made durable before."""
+        self.version = self.store.put(self.keys.state, self.state.dumped(), self.version)
+        self.saved = self.state.replace(kept=_copied(self.state.kept))
+
+    @property
+    def hands(self) -> ToolSession:
+        """What calls are carried out with."""
+        assert self.equipment is not None, "a call is prepared before it is carried out"
+        return self.equipment.hands
+
+    async def close(self) -> None:
+        """End what its tools still run."""
+        gone, self.equipment, self.means = self.equipment, None, None
+        if gone is not None:
+            await gone.close()
+
+    async def rest(self) -> None:
+        """A call has ended: nothing that it started goes on. Servers stay for the next call."""
+        if self.equipment is not None:
+            self.hands.bench.close()
+            if self.equipment.crew is not None:
+                await self.close()
+
+
+def _copied(kept: dict[str, Any]) -> dict[str, Any]:
+    return deepcopy(kept)
+
+
+def load(store: Store, keys: Keys, agent: str) -> Session:
+    """The session as it is, or a new one, which has its state.json then. Raises BrokenFile where it cannot be read, UsageFault
+    where it is another agent's ("": whose it is does not matter)."""
+    state, version = states.load(store, keys)
+    if state is None:
+        state = AgentState(user=keys.user, session=keys.session, agent=agent, created=log.now())
+        made = Session(store, keys, state, "", None)
+        made.save()
+        return made
+    if agent and state.agent != agent:
+        raise UsageFault(f"The session {keys.session} is with {state.agent}, not with {agent}. Begin another session.")
+    read = log.read(store, keys, state) if store.length(keys.log) else None
+    if read is None and state.length:
+        raise log.gone(store, keys)
+    return Session(store, keys, state, version, read)

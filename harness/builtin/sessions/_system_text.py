@@ -1,0 +1,135 @@
+"""The system text of a conversation: a role's words, then what the workspace gives, within one budget, the most stable first."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any
+
+from harness.base import encoding
+from harness.base.record import Record
+from harness.builtin.sessions import _places as of_sessions
+from harness.git import contents
+from harness.mission import config, roles
+from harness.run import prompt
+from harness.run.workspace_inputs import commit_of
+from harness.state import names
+from harness.state.layout import Layout, home
+from harness.workspace import disk_reader, grants, places, snapshot
+from harness.workspace.snapshot import WorkspaceSnapshot
+
+ROLE = "assistant"  # whose words a conversation has, unless others are asked for
+READS = ("instructions", "knowledge", "skills", "memory")
+LOOK_SECONDS = 0.5  # for so long nobody looks again whether anything changed
+KNOWN = 256  # users
+KEY_CHARS = 32
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "system.md")
+
+
+class SystemText(Record):
+    """What a conversation begins with: the system text, the rest of what the workspace gives, a key for the prompt's prefix."""
+
+    system: str
+    given: WorkspaceSnapshot
+    key: str
+    page: str = ""
+    instructions: str = ""
+
+
+class SystemTextSource:
+    """The words of conversations in a folder, made again when a file of theirs has changed. `own`: a text in the place of the
+    role's words, "" for those; `memory_of`: where what a user wanted to be kept is."""
+
+    def __init__(self, layout: Layout, agent: str, memories_at: str, own: str = "") -> None:
+        self.layout, self.agent, self.own, self.memories_at = layout, agent, own, memories_at
+        self._known: dict[
+            str, tuple[float, Any, SystemText]
+        ] = {}  # by user: when it was looked at, the stamp, the words
+        self._shared: tuple[Any, SystemText] | None = None  # of users who have nothing of their own, with its stamp
+        self._layers: tuple[str, set[str]] | None = None  # the users who have a layer at a commit
+        self._turn = threading.Lock()
+
+    def known(self, user: str) -> SystemText | None:
+        """The same, where it was looked at a moment ago."""
+        known = self._known.get(user)
+        return known[2] if known and time.monotonic() - known[0] < LOOK_SECONDS else None
+
+    def of(self, user: str) -> SystemText:
+        """What a conversation of this user begins with now. Raises BrokenFile where a file of the workspace is malformed."""
+        if words := self.known(user):
+            return words
+        with self._turn:
+            commit = commit_of(self.layout)
+            stamp = (commit, disk_reader.stamp(self._watched(user, commit)))
+            known = self._known.get(user)
+            words = known[2] if known and known[1] == stamp else self._fresh(user, commit, stamp)
+            while len(self._known) >= KNOWN:
+                self._known.pop(next(iter(self._known)))
+            self._known[user] = (time.monotonic(), stamp, words)
+        return words
+
+    def _fresh(self, user: str, commit: str, stamp: Any) -> SystemText:
+        """The words of a user; whoever has nothing of the own has those of everybody, which are made once."""
+        if self._has_own(user, commit):
+            return self._made(user, commit)
+        if self._shared is None or self._shared[0] != stamp:
+            self._shared = (stamp, self._made("", commit))
+        words = self._shared[1]
+        return words.replace(given=words.given.replace(user=user))
+
+    def _has_own(self, user: str, commit: str) -> bool:
+        """Whether a user has a layer in the workspace, or something kept."""
+        layout, folder = self.layout, places.folder_of_user(user)
+        kept = of_sessions.memory(self.memories_at, user)
+        if os.path.exists(kept) or os.path.exists(layout.path(names.WORKSPACE_LOG)) or not commit:
+            return bool(commit) or os.path.exists(kept) or os.path.isdir(os.path.join(layout.folders.project, folder))
+        if self._layers is None or self._layers[0] != commit:
+            begins = f"{layout.folders.prefix}{places.USERS}"
+            found = contents.entries(layout.folders.top, commit, [begins])
+            self._layers = (commit, {path[len(layout.folders.prefix) :].split("/")[1] for path in found})
+        return folder.partition("/")[2] in self._layers[1]
+
+    def _watched(self, user: str, commit: str) -> list[str]:
+        """The files outside of commits on which the words depend."""
+        layout = self.layout
+        more = config.load(layout).workspace.get("additional_context", ())
+        inside = [] if commit else disk_reader.watched(places.folder_of_user(user), more)
+        outer = [os.path.join(folder, name) for _, folder in places.outer() for name in places.LAYERED]
+        own = [
+            layout.path(names.CONFIG),
+            layout.path(names.WORKSPACE_LOG),
+            layout.path(names.MEMORY),
+            of_sessions.memory(self.memories_at, user),
+        ]
+        own.append(grants.path(layout))
+        words = [os.path.join(folder, f"{self.agent}.md") for folder in roles.folders(layout)]
+        return [*own, *words, *outer, *(os.path.join(layout.folders.project, name) for name in inside)]
+
+    def _made(self, user: str, commit: str) -> SystemText:
+        settings = config.load(self.layout)
+        own = of_sessions.kept(self.memories_at, user) if user else None
+        found = snapshot.gather(
+            self.layout, commit, settings, READS, more=[own] if own else [], user=user, load="load_skill"
+        )
+        memory = [found.memory] if found.memory else []
+        parts = prompt.workspace([*found.sections, *memory])
+        text = f"{_page()}\n{self._role()}\n{prompt.text_of(parts).decode()}".rstrip("\n") + "\n"
+        key = encoding.digest(text.encode())[:KEY_CHARS]
+        rules = "\n".join(one.text for one in found.sections if one.kind == "instructions")
+        return SystemText(system=text, given=found, key=key, page=_page(), instructions=rules)
+
+    def _role(self) -> str:
+        """The words of the role; those of ours for a name that has none."""
+        if self.own:
+            return self.own.rstrip("\n") + "\n"
+        there = any(os.path.exists(os.path.join(one, f"{self.agent}.md")) for one in roles.folders(self.layout))
+        name = self.agent if there else ROLE
+        text = roles.words(self.layout, name)
+        path = os.path.join(home(), "roles", f"{name}.md")
+        return prompt.text_of([prompt.words(text, path, 0)]).decode()
+
+
+def _page() -> str:
+    with open(PAGE, encoding="utf-8") as file:
+        return file.read()

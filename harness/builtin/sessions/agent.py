@@ -1,0 +1,240 @@
+"""HarnessAgent: the public Python interface. One instance serves any number of users and sessions at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from harness.agents import builtin
+from harness.base.errors import Unavailable, UsageFault
+from harness.base.record import Record
+from harness.builtin.loop.exchange import AUTH, ModelFault
+from harness.builtin.loop.loop import Limits
+from harness.builtin.sessions import _calls, _places, _system_text, interrupts, recall
+from harness.builtin.sessions._calls import Ask, Engine, Parts, SessionCall
+from harness.builtin.sessions._compaction import Compact
+from harness.builtin.sessions._disk_store import FileStore
+from harness.builtin.sessions.log import CallRecord
+from harness.builtin.sessions.store import Keys, Store, keys
+from harness.builtin.tool_session import RESULTS, STATE
+from harness.builtin.tool_session import Place as Where
+from harness.filesystem.local import Local, Mount
+from harness.filesystem.protocol import Filesystem
+from harness.state import files
+from harness.state.layout import Layout
+from harness.workspace import grants
+from harness.workspace.rules import ToolRules
+
+Elsewhere = Callable[[str, str], Filesystem | Where]
+
+USER = "default"  # who talks, where nobody says it
+OWN = "_files"  # the folder of a user's files; no session's name begins so
+SHARED = ("knowledge",)  # folders of the workspace that a user's own files show, to be read
+
+
+class Reply(Record):
+    """What came of a call. `outcome`: `ok`, `interrupted`, or why it failed, as runs have it, with a `reason`; `text`: the
+    answer,
+    or as much of it as there was; `usage`: tokens and cost; `call`: its number in the session, `turns`: its first and last
+    request."""
+
+    text: str
+    outcome: str
+    reason: str
+    user: str
+    session: str
+    call: int
+    turns: list[int]
+    seconds: float
+    usage: dict[str, Any]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class HarnessAgent:
+    """An agent that any number of users talk with, each in any number of sessions; nothing of one is seen by another.
+
+    `name`: of the role whose words it has (`roles/NAME.md`, else ours), and of the sessions that are its own; `model`: its
+    vendor, a colon, its name. `workspace`: the folder with AGENTS.md, knowledge and skills, and, in `.harness/sessions`, the
+    sessions. `filesystem`: given (user, session), the files that tools work with, or the Place of them; by default each user
+    has a folder, without a shell. `store`: where sessions are kept instead. `ask`: asks a person about a call, from a thread,
+    until the second argument says that it is over; without it such calls are denied."""
+
+    def __init__(
+        self,
+        name: str,
+        model: str,
+        *,
+        workspace: str = ".",
+        filesystem: Elsewhere | None = None,
+        store: Store | None = None,
+        instructions: str = "",
+        base_url: str = "",
+        api_key: str = "",
+        api_key_env: str = "",
+        temperature: float | None = None,
+        request_seconds: float = 600.0,
+        limits: Limits | None = None,
+        compact: Compact | None = None,
+        rules: ToolRules | None = None,
+        ask: Ask | None = None,
+    ) -> None:
+        if not builtin.is_model(model):
+            raise UsageFault(builtin.unknown(model))
+        layout = Layout(workspace)
+        grants.check_state(layout)
+        root = _places.root(layout)
+        self.name, self.ask, self.seconds = name, ask, request_seconds
+        self.key, self.key_names = api_key, builtin.keys_of(model, {"api_key_env": api_key_env})
+        self.model, self.layout, self.root = model, layout, root
+        given = {"base_url": base_url, "temperature": temperature}
+        known: Store = store or FileStore(root)
+        self.engine = Engine(
+            agent=name,
+            store=known,
+            source=_system_text.SystemTextSource(layout, name, root, instructions),
+            files=self._own_files if filesystem is None else _elsewhere(filesystem),
+            parameters={"model": model, **{key: value for key, value in given.items() if value not in (None, "")}},
+            limits=limits or Limits(),
+            compact=compact or Compact(),
+            rules=rules,
+            more=lambda of: recall.tools(known, of),
+        )
+        self._parts: dict[asyncio.AbstractEventLoop, Parts] = {}
+        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._turn = threading.Lock()
+
+    async def call(
+        self,
+        message: str,
+        *,
+        session_id: str,
+        user_id: str = USER,
+        report: Callable[[dict[str, Any]], None] = lambda row: None,
+        limits: Limits | None = None,
+    ) -> Reply:
+        """Say something in a session, and wait for the answer. Calls of one session are carried out one after another, in the
+        order in which they came, also where they come from several processes. `report` gets its steps as they happen. Where the
+        caller is cancelled, what there is is kept. Raises a HarnessError where the session cannot be read or written."""
+        of = keys(user_id, session_id)
+        if not message.strip():
+            raise UsageFault("The message is empty.")
+        asked = SessionCall(message=message, report=report, ask=self.ask, limits=limits)
+        return _reply(of, await _calls.carried_out(self._here(), of, asked))
+
+    async def stream(
+        self, message: str, *, session_id: str, user_id: str = USER, limits: Limits | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The same, step by step: rows with a `type`: `text` (a piece of the answer), `call`, `result`, `usage`, `waits`,
+        `summary`, `lacks`; the last one is `end`, with the `reply`. Whoever stops early cancels the call."""
+        rows: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        call = self.call(message, session_id=session_id, user_id=user_id, report=rows.put_nowait, limits=limits)
+        work = asyncio.ensure_future(call)
+        work.add_done_callback(lambda _: rows.put_nowait({}))
+        try:
+            while row := await rows.get():
+                yield row
+            yield {"type": "end", "reply": await work}
+        finally:
+            if not work.done():
+                work.cancel()
+                await asyncio.wait([work])
+
+    def call_sync(self, message: str, *, session_id: str, user_id: str = USER, limits: Limits | None = None) -> Reply:
+        """`call` for programs without an event loop; from any number of threads."""
+        made = self.call(message, session_id=session_id, user_id=user_id, limits=limits)
+        return asyncio.run_coroutine_threadsafe(made, self._loop()).result()
+
+    def interrupt(self, session_id: str, user_id: str = USER, words: str = "") -> int:
+        """End all calls of a session that run or wait, in any process, with these words for the agent; how many there are."""
+        found = interrupts.interrupt(self.engine.store, keys(user_id, session_id), words)
+        for loop, parts in list(self._parts.items()):
+            loop.call_soon_threadsafe(parts.watch.look)
+        return found
+
+    async def close(self) -> None:
+        """Close the connections of this event loop. Sessions need no closing."""
+        if parts := self._parts.pop(asyncio.get_running_loop(), None):
+            await parts.close()
+
+    def close_sync(self) -> None:
+        """The same after `call_sync`."""
+        with self._turn:
+            loop, self._own_loop = self._own_loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self.close(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+
+    async def __aenter__(self) -> HarnessAgent:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __enter__(self) -> HarnessAgent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close_sync()
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of `call_sync`, in a thread of its own."""
+        with self._turn:
+            if self._own_loop is None:
+                self._own_loop = asyncio.new_event_loop()
+                threading.Thread(target=self._own_loop.run_forever, name="harness", daemon=True).start()
+            return self._own_loop
+
+    def _here(self) -> Parts:
+        """What the calls of this event loop share."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._parts:
+            for gone in [one for one in self._parts if one.is_closed()]:
+                del self._parts[gone]
+            self._parts[loop] = Parts(self.engine, self._wire())
+        return self._parts[loop]
+
+    def _wire(self) -> Any:
+        if not builtin.installed():
+            raise Unavailable(builtin.NO_EXTRA.format(python="python", extra=builtin.EXTRA))
+        from harness.builtin.loop.model_client import ModelClient  # a second: only where a model is asked
+
+        key = self.key or next((value for name in self.key_names if (value := os.environ.get(name))), "")
+        try:
+            return ModelClient(self.engine.parameters, key, self.seconds)
+        except ModelFault as fault:
+            words_ = f"{fault.reason}: {' or '.join(self.key_names)}" if fault.outcome == AUTH else fault.reason
+            raise Unavailable(words_) from None
+
+    def _own_files(self, of: Keys) -> tuple[Where, Filesystem | None]:
+        """A user's own folder, without a shell; beside it the workspace's knowledge, to be read."""
+        folder, results = os.path.join(self.root, os.path.dirname(of.top), OWN), os.path.join(self.root, of.results)
+        for one in (folder, results):
+            files.make_folder(one)
+        also = {RESULTS: Mount(path=results, mode="write"), STATE: Mount(path=results)}
+        shared = {name: os.path.join(self.layout.folders.project, name) for name in SHARED}
+        also |= {name: Mount(path=path) for name, path in shared.items() if os.path.isdir(path)}
+        where = Where(folder=folder, home=self.layout, memory=_places.memory(self.root, of.user))
+        return where, Local(folder, also=also)
+
+
+def _elsewhere(filesystem: Elsewhere) -> Callable[[Keys], tuple[Where, Filesystem | None]]:
+    def found(of: Keys) -> tuple[Where, Filesystem | None]:
+        made = filesystem(of.user, of.session)
+        lacking = [name for name in dir(Filesystem) if name[0] != "_" and not hasattr(made, name)]
+        if lacking and not isinstance(made, Where):
+            raise UsageFault(
+                f"The filesystem {type(made).__name__} lacks {', '.join(lacking)}: see docs/filesystem.md."
+            )
+        return (made, None) if isinstance(made, Where) else (Where(folder=""), made)
+
+    return found
+
+
+def _reply(of: Keys, result: CallRecord) -> Reply:
+    same = {name: getattr(result, name) for name in ("outcome", "reason", "call", "turns", "seconds", "usage")}
+    return Reply(text=result.reply, user=of.user, session=of.session, **same)

@@ -1,0 +1,114 @@
+"""The agent that a person talks with in a folder: as its config.toml says, with the folder's own files and a shell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from harness.agents import builtin, registry
+from harness.agents.base import LOOP
+from harness.base.errors import UsageFault
+from harness.builtin.loop.loop import Limits
+from harness.builtin.sessions import _places, state
+from harness.builtin.sessions._calls import Ask
+from harness.builtin.sessions._disk_store import FileStore
+from harness.builtin.sessions._system_text import ROLE, SystemTextSource
+from harness.builtin.sessions.agent import USER, HarnessAgent
+from harness.builtin.sessions.store import Store, keys
+from harness.builtin.tools.tool import ALWAYS, NO, YES
+from harness.git import contents
+from harness.mission import config
+from harness.run.workspace_inputs import commit_of
+from harness.state import files
+from harness.state.layout import Layout
+from harness.workspace import grants
+from harness.workspace.places import TOOLS, user_of
+from harness.workspace.rules import ToolRules
+
+ASKED = [
+    "write_file",
+    "edit_file",
+    "execute",
+]  # a person is asked before these, unless a rule of the session permits them
+ANSWERS = {"y": YES, "yes": YES, "a": ALWAYS, "always": ALWAYS}
+REFUSED = NO
+
+
+def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgent:
+    """The agent. `name`: of the role whose words it has, "" for ours; `model` "": that of config.toml. Raises BrokenFile for a
+    table that is not valid, UsageFault for a `model` that is none."""
+    if model and not builtin.is_model(model):
+        raise UsageFault(f"--model: {builtin.unknown(model)}")
+    settings = config.load(layout)
+    found = registry.settings_of(layout, settings, LOOP, name or ROLE)
+    found = found.replace(model=model or found.model)
+    builtin.check(found)
+    table = found.table
+    return HarnessAgent(
+        name or ROLE,
+        found.model,
+        workspace=layout.folders.project,
+        filesystem=lambda user, session: _places.of_folder(layout, user, session),
+        base_url=table.get("base_url", ""),
+        api_key_env=table.get("api_key_env", ""),
+        temperature=table.get("temperature"),
+        request_seconds=table.get("request_seconds", 600.0),
+        rules=ToolRules(ask=list(ASKED)),
+        ask=ask,
+    )
+
+
+def offer(layout: Layout, named: str, accepts: Callable[[Sequence[str]], bool]) -> None:
+    """Ask a person to accept what the repository brings, where they have not accepted it: all of it, in one question."""
+    given = SystemTextSource(layout, ROLE, _places.root(layout)).of(user(layout, named)).given
+    found = (grants.of_state(layout), given.grants)
+    waiting = [one for one in found if not one.is_accepted(layout)]
+    if waiting and accepts([row for one in waiting for row in one.rows]):
+        for one in waiting:
+            one.accept(layout)
+
+
+def check(layout: Layout) -> None:
+    """Raises Unavailable where the repository brings a `.harness` that no person has accepted."""
+    grants.check_state(layout)
+
+
+def user(layout: Layout, named: str) -> str:
+    """Who talks: as it was said, else as config.toml or HARNESS_USER has it."""
+    return named or user_of(config.load(layout)) or USER
+
+
+def not_committed(layout: Layout) -> str:
+    """A line for a person whose tools.json is not what their last commit has: its rules do not hold yet; "" for none."""
+    if not (commit := commit_of(layout)):
+        return ""
+    path = f"{layout.folders.prefix}{TOOLS}"
+    entry = contents.entries(layout.folders.top, commit, [path]).get(path)
+    held = contents.blobs(layout.folders.top, [entry.blob])[entry.blob] if entry else None
+    if held == files.read(os.path.join(layout.folders.project, TOOLS)):
+        return ""
+    return f"{TOOLS} is not as the last commit has it, and that one holds. Commit it, if its rules shall."
+
+
+def limits(layout: Layout, cost: float | None, tokens: int | None, steps: int | None) -> Limits:
+    """What a call may use."""
+    settings = config.load(layout)
+    most = steps or settings.agents.get(LOOP, {}).get("max_steps", Limits().max_steps)
+    return Limits(max_steps=most, cost_usd=cost, tokens=tokens, prices=settings.prices)
+
+
+def answered(text: str) -> str:
+    """What a person's answer to a question means."""
+    return ANSWERS.get(text.strip().lower(), REFUSED)
+
+
+def store(layout: Layout) -> Store:
+    """The sessions of a workspace."""
+    return FileStore(_places.root(layout))
+
+
+def agent_of(layout: Layout, user: str, session: str) -> str:
+    """Who speaks in a session; "" where there is none, or it cannot be read: whoever loads it says why."""
+    of = keys(user, session)
+    item = store(layout).get(of.state)
+    return state.agent_of(item) if item else ""

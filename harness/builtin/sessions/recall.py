@@ -1,0 +1,149 @@
+"""session_search, session_list and session_history: what was said in the sessions of this user, ranked and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from harness.base import ranking
+from harness.base.record import Record
+from harness.builtin.loop import message_text, turns
+from harness.builtin.sessions import index, log
+from harness.builtin.sessions.store import Keys, Store, keys
+from harness.builtin.tools.tool import READS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool_results import failed, left_out
+from harness.state import json_lines
+
+MOST_HITS, DEFAULT_HITS = 50, 10
+MOST_LISTED, DEFAULT_LISTED = 100, 20
+MOST_MESSAGES, DEFAULT_MESSAGES = 100, 20
+LONGEST = 500  # characters of a message that is shown
+MOST_BYTES = 4 * 1024 * 1024  # of a log that is searched: its end
+
+
+class RecalledMessage(Record):
+    """A message of a session: its number from 1, and what it says."""
+
+    session: str
+    number: int
+    text: str
+
+
+def messages(store: Store, of: Keys) -> list[RecalledMessage]:
+    """All messages of a session, oldest first; what a summary repeats is there once. Raises BrokenFile."""
+    found: list[RecalledMessage] = []
+    skipping = [False]
+
+    def each(row: dict[str, Any]) -> None:
+        if "part" in row:
+            skipping[0] = row["part"] > 1
+        elif "call" in row or "turn" in row or "ended" in row:
+            skipping[0] = False
+        elif "put" in row and "role" in row["value"] and not skipping[0]:
+            text = message_text.shown(row["value"], 10 * LONGEST)
+            found.append(RecalledMessage(session=of.session, number=len(found) + 1, text=text))
+
+    log.whole(store, of, each)
+    return found
+
+
+def _searched(store: Store, of: Keys) -> Iterator[tuple[str, RecalledMessage]]:
+    """What person and agent said, from the end of a log; what cannot be read is passed over."""
+    size = store.length(of.log)
+    data = store.tail(of.log, max(0, size - MOST_BYTES))
+    number = 0
+    for _, line in json_lines.whole(data):
+        if b'"role":' not in line:
+            continue
+        try:
+            row = json_lines.value(line)
+        except ValueError:  # the first one may be cut
+            continue
+        said: Any = row.get("value") if isinstance(row, dict) else None
+        if turns.is_message(said) and said["role"] in message_text.NAMES and message_text.said(said):
+            number += 1
+            text = message_text.shown(said, 10 * LONGEST)
+            yield text, RecalledMessage(session=of.session, number=number, text=text)
+
+
+def search(store: Store, of: Keys, words: str, most: int) -> list[RecalledMessage]:
+    """The messages of this user's sessions that fit the words best."""
+    owner = of.top.partition("/")[0]
+    entries = index.of_user(store, owner)
+
+    def lines() -> Iterator[tuple[str, RecalledMessage]]:
+        for entry in reversed(entries):
+            yield from _searched(store, keys(entry.user, entry.session))
+
+    return list({one.text: one for one in ranking.best(lines, words, 2 * most)}.values())[:most]
+
+
+def tools(store: Store, of: Keys) -> list[Tool]:
+    """The tools for a session; they see the sessions of its user alone."""
+
+    def found(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+        most = arguments.get("limit", DEFAULT_HITS)
+        hits = search(store, of, arguments["query"], most)
+        rows = [f"{hit.session}: {_cut(hit.text)}" for hit in hits]
+        return ToolResult(text="\n".join(rows) or f"Nothing was said of: {arguments['query']}")
+
+    def listed(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+        entries, most = index.of_user(store, of.top.partition("/")[0]), arguments.get("limit", DEFAULT_LISTED)
+        rows = [f"{one.session}  {one.calls} calls, the last {one.ended}: {one.words}" for one in entries[:most]]
+        more = left_out(max(0, len(entries) - most), "sessions", "Give a larger limit.")
+        return ToolResult(text=("\n".join(rows) or "This is the first session.") + more)
+
+    def shown(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+        return history(store, of, arguments)
+
+    return [_tool(name, run) for name, run in zip(SCHEMAS, (found, listed, shown), strict=True)]
+
+
+def history(store: Store, of: Keys, arguments: dict[str, Any]) -> ToolResult:
+    """Messages of a session, the newest at the end."""
+    name = arguments.get("session", of.session)
+    there = keys(of.user, name)
+    if not store.length(there.log):
+        known = [one.session for one in index.of_user(store, of.top.partition("/")[0])]
+        return failed(f"There is no session {name}. There are: {', '.join(known[:10]) or 'none yet'}.")
+    every, most = messages(store, there), arguments.get("limit", DEFAULT_MESSAGES)
+    before = arguments.get("before", len(every) + 1)
+    some = [one for one in every if one.number < before][-most:]
+    rows = [f"{one.number}. {_cut(one.text)}" for one in some]
+    on = (
+        f"\n\n[Of {len(every)} messages. Earlier ones: before={some[0].number}.]" if some and some[0].number > 1 else ""
+    )
+    return ToolResult(text=("\n".join(rows) or "There is nothing before that.") + on)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _limit(most: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 1, "maximum": most}
+
+
+SCHEMAS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "session_search": (
+        "Search what was said in all sessions with this person: messages ranked by how well they fit the words.",
+        {"query": {"type": "string", "description": "words"}, "limit": _limit(MOST_HITS)},
+        ["query"],
+    ),
+    "session_list": ("The sessions with this person, the newest first.", {"limit": _limit(MOST_LISTED)}, []),
+    "session_history": (
+        "Messages of a session, by default the newest of this one; also those that a summary took the place of.",
+        {
+            "session": {"type": "string"},
+            "before": {"type": "integer", "minimum": 1, "description": "number of a message"},
+            "limit": _limit(MOST_MESSAGES),
+        },
+        [],
+    ),
+}
+
+
+def _tool(name: str, run: Callable[[Workbench, dict[str, Any]], ToolResult]) -> Tool:
+    words, properties, required = SCHEMAS[name]
+    schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    return Tool(name=name, description=words, parameters=schema, effects=READS, run=run)

@@ -1,0 +1,123 @@
+"""memory_search and memory_get: what the mission remembers, ranked, and read on by line."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from harness.base.errors import UsageFault
+from harness.builtin.tools.tool import MISSION, READS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool_results import failed, left_out
+from harness.replay import query, search
+from harness.state import files, json_lines, names, raw
+from harness.state.layout import Layout, identity_folder
+from harness.state.state import State
+
+MOST_HITS, DEFAULT_HITS = 50, 10
+LONGEST_HIT = 500  # characters
+MOST_LINES, DEFAULT_LINES = 200, 50
+IDENTITY = "identity/"
+OF_MISSION = (names.MEMORY, names.SUMMARY, names.RAW, names.ARCHIVE)
+
+
+def memory_search(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    words, most = arguments["query"].split(), arguments.get("limit", DEFAULT_HITS)
+    found = search.search(_mission(bench), query.query(words, False), search.REMEMBERED, search.Filter(), most)
+    if not found.memory:
+        return ToolResult(text=f"Nothing is remembered of: {arguments['query']}")
+    rows = [f"{_shown_name(hit.file)}:{hit.line}: {_cut(hit.text)}" for hit in found.memory]
+    more = left_out(-1 if found.more else 0, "lines", "Give more words, or a larger limit.")
+    return ToolResult(text="\n".join(rows) + more)
+
+
+def memory_get(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    name, first = arguments["file"], max(1, arguments.get("offset", 1))
+    layout = _mission(bench)
+    known = _known(layout)
+    alone = [one for one in known if os.path.basename(one) == name]
+    name = alone[0] if len(alone) == 1 else name
+    if name not in known:
+        return failed(f"There is no memory file {name}. There are: {', '.join(known) or 'none yet'}.")
+    last = first + arguments.get("limit", DEFAULT_LINES) - 1
+    rows, total = [], 0
+    for total, (line, _) in enumerate(raw.lines(known[name]), start=1):
+        if first <= total <= last:
+            rows.append(f"{total:>6}\t{_cut(_text(name, line))}")
+    if not rows:
+        return failed(f"{name} has {total} lines; there is no line {first}. Give a smaller offset.")
+    on = f"\n\n[Lines {first}-{last} of {total}. Go on with offset={last + 1}.]" if total > last else ""
+    return ToolResult(text="\n".join(rows) + on)
+
+
+def _known(layout: Layout) -> dict[str, str]:
+    """{name: path} of the files of memory that there are."""
+    state = State(layout)
+    found = {name: state.path(name) for name in OF_MISSION if state.exists(name)}
+    folder = identity_folder()
+    pages = [name for name in files.names(folder) if name.endswith(".md") and name != "README.md"]
+    return found | {IDENTITY + name: os.path.join(folder, name) for name in pages}
+
+
+def _shown_name(file: str) -> str:
+    """A file without the machine's folders."""
+    return IDENTITY + os.path.basename(file) if os.path.isabs(file) else file
+
+
+def _text(name: str, line: bytes) -> str:
+    """A line; of a row of the archive the note in it."""
+    if name == names.ARCHIVE:
+        try:
+            value = json_lines.value(line)
+        except ValueError:
+            value = None
+        if isinstance(value, dict) and isinstance(value.get("entry"), str):
+            return str(value["entry"])
+    return line.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _cut(text: str) -> str:
+    return f"{text[:LONGEST_HIT]}…" if len(text) > LONGEST_HIT else text
+
+
+def _mission(bench: Workbench) -> Layout:
+    if bench.layout is None:
+        raise UsageFault("There is no mission here, so nothing is remembered.")
+    return bench.layout
+
+
+SEARCH_TOOL = Tool(
+    name="memory_search",
+    description=(
+        "Search what the mission and its roles learned (memory, summary, notes, their archive, identities):"
+        " lines ranked by how well they fit the words, as file:line: text."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "words"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_HITS},
+        },
+        "required": ["query"],
+    },
+    effects=READS,
+    run=memory_search,
+    needs=MISSION,
+)
+GET_TOOL = Tool(
+    name="memory_get",
+    description=f"Lines of a memory file that memory_search named, up to {MOST_LINES}.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "file": {"type": "string"},
+            "offset": {"type": "integer", "minimum": 0, "description": "first line"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_LINES},
+        },
+        "required": ["file"],
+    },
+    effects=READS,
+    run=memory_get,
+    needs=MISSION,
+)

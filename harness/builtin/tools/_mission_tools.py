@@ -1,0 +1,96 @@
+"""note, reply, issue, check: the verbs of a run. Its inbox carries them out, as it does for the commands of the same names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.builtin.tools.tool import RUN, RUNS, WRITES, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool_results import failed
+from harness.commands import agent_requests
+from harness.mission import issues
+from harness.mission.receipts import Receipt
+from harness.state import raw
+from harness.state.layout import Layout
+
+LONGEST_OUTPUT = 4000  # characters of a check's output that are shown: its end
+
+
+def note(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    agent_requests.note(_mission(bench), bench.run_id, arguments.get("tag", "-"), arguments["text"])
+    return ToolResult(text="Noted.")
+
+
+def reply(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    return ToolResult(text=agent_requests.reply(_mission(bench), arguments["text"], bench.run_id))
+
+
+def issue(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    return ToolResult(text=agent_requests.issue(_mission(bench), {"severity": "minor", **arguments}, bench.run_id))
+
+
+def check(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    layout, name = _mission(bench), arguments.get("name", "")
+    receipts = list(agent_requests.check(layout, name, bench.run_id))
+    if not receipts:
+        return failed(agent_requests.unchecked(layout, name))
+    red = sum(not receipt.green for receipt in receipts)
+    head = f"{len(receipts) - red} green, {red} red. Nothing counts yet: they run again when the work is judged."
+    return ToolResult(text="\n".join([head, *map(_shown, receipts)]))
+
+
+def _shown(receipt: Receipt) -> str:
+    """A receipt; of a red one what its command printed, too."""
+    head = f"{'green' if receipt.green else 'red'}  {receipt.claim}  {receipt.command}"
+    if receipt.green:
+        return head
+    output = receipt.output.rstrip("\n")
+    cut = f"…{output[-LONGEST_OUTPUT:]}" if len(output) > LONGEST_OUTPUT else output
+    return f"{head}\n{cut or '(no output)'}"
+
+
+def _mission(bench: Workbench) -> Layout:
+    assert bench.layout is not None, "a tool that needs a run is offered in a run only"
+    return bench.layout
+
+
+def _tool(name: str, description: str, properties: dict[str, Any], required: list[str], effects: str = WRITES) -> Tool:
+    schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    return Tool(name=name, description=description, parameters=schema, effects=effects, run=globals()[name], needs=RUN)
+
+
+TEXT = {"type": "string"}
+TOOLS = [
+    _tool(
+        "note",
+        f"Keep one line (at most {raw.MAX_NOTE_CHARS} characters) for later runs: what was learned, with the command.",
+        {"text": TEXT, "tag": {"type": "string", "enum": list(raw.TAGS)}},
+        ["text"],
+    ),
+    _tool(
+        "issue",
+        "Report a fault that you see and do not mend in this run.",
+        {
+            "title": TEXT,
+            "severity": {"type": "string", "enum": list(issues.SEVERITIES)},
+            **{name: TEXT for name in issues.IssueReport.fields if name not in ("title", "severity")},
+        },
+        ["title"],
+    ),
+    _tool(
+        "check",
+        "Run the contract's checks as they will be judged: those of a feature or a claim, or all. Nothing counts yet.",
+        {"name": {"type": "string", "description": "id of a feature or claim; default: all"}},
+        [],
+        RUNS,
+    ),
+    _tool(
+        "reply",
+        "Check the reply of this run and keep it; a later one replaces it. On a fault: correct it and call again.",
+        {"text": {"type": "string", "description": "the JSON of the reply"}},
+        ["text"],
+    ),
+]

@@ -1,0 +1,70 @@
+"""plan_enter, plan_write and plan_exit: a time of looking, and a plan, before anything is changed. Kept with the conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.builtin.tools import permissions
+from harness.builtin.tools.tool import ALWAYS, READS, YES, Question, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool_results import failed
+
+LONGEST = 20_000  # characters of a plan
+OUTSIDE = "This is not plan mode. plan_enter begins it."
+KEPT = "A person was asked, and did not accept the plan. Plan mode goes on: change the plan, or ask what is missing."
+
+
+def plan_enter(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    if permissions.planning(bench):
+        return failed("This is plan mode already. plan_write keeps a plan, plan_exit ends it.")
+    _state(bench)["active"] = True
+    return ToolResult(
+        text="Plan mode: tools that only read, until plan_exit. Look around, and keep the plan with plan_write."
+    )
+
+
+def plan_write(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    text = arguments["content"].strip()
+    if not permissions.planning(bench):
+        return failed(OUTSIDE)
+    if not text or len(text) > LONGEST:
+        return failed(
+            f"A plan has from 1 to {LONGEST:,} characters; this one has {len(text):,}. The plan was not changed."
+        )
+    _state(bench)["text"] = text
+    return ToolResult(text="The plan is kept. plan_exit ends plan mode.")
+
+
+def plan_exit(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out; where a person is there, the person decides."""
+    if not permissions.planning(bench):
+        return failed(OUTSIDE)
+    plan = _state(bench).get("text", "")
+    if not plan:
+        return failed("There is no plan yet. Keep one with plan_write first.")
+    asked = Question(tool="plan_exit", about=plan, arguments=arguments, rule="the end of plan mode")
+    if bench.ask is not None and bench.ask(asked) not in (YES, ALWAYS):
+        return failed(KEPT)
+    _state(bench)["active"] = False
+    return ToolResult(text=f"Plan mode is over: carry the plan out.\n\n{plan}")
+
+
+def _state(bench: Workbench) -> dict[str, Any]:
+    """What is kept: `active`, and the plan's `text`."""
+    found: dict[str, Any] = bench.state.setdefault(permissions.PLAN, {})
+    return found
+
+
+def _tool(name: str, description: str, properties: dict[str, Any]) -> Tool:
+    schema = {"type": "object", "properties": properties, **({"required": [*properties]} if properties else {})}
+    return Tool(name=name, description=description, parameters=schema, effects=READS, run=globals()[name])
+
+
+TOOLS = [
+    _tool(
+        "plan_enter", "Begin plan mode: only tools that read, until plan_exit. For work that needs a plan first.", {}
+    ),
+    _tool("plan_write", "In plan mode: keep the plan; each call gives the whole.", {"content": {"type": "string"}}),
+    _tool("plan_exit", "End plan mode, with the plan that was kept.", {}),
+]

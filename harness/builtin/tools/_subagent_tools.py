@@ -1,0 +1,94 @@
+"""agent_spawn, agent_send, agent_list, task_output, task_list and task_cancel: subagents, which a Team starts and follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.builtin.tools.tool import READS, RUNS, TEAM, Subagents, Tool, ToolResult, Workbench
+
+DEFAULT_SECONDS, MOST_SECONDS = 600.0, 3600.0  # that a call waits for a subagent; then it goes on in the background
+OUTPUT_SECONDS = 30.0
+
+
+def agent_spawn(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    return _team(bench).spawn(arguments["agent"], arguments["task"], **_how(arguments))
+
+
+def agent_send(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    return _team(bench).send(arguments["id"], arguments["message"], **_how(arguments))
+
+
+def agent_list(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    return ToolResult(text=_team(bench).agents())
+
+
+def task_output(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    return _team(bench).output(arguments["id"], seconds=arguments.get("timeout", OUTPUT_SECONDS))
+
+
+def task_list(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    return ToolResult(text=_team(bench).tasks())
+
+
+def task_cancel(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    """Carry a call out."""
+    return _team(bench).cancel(arguments["id"])
+
+
+def _how(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "background": arguments.get("background", False),
+        "seconds": arguments.get("timeout", DEFAULT_SECONDS),
+    }
+
+
+def _team(bench: Workbench) -> Subagents:
+    assert bench.team is not None, "it is offered where there are subagents only"
+    return bench.team
+
+
+TEXT = {"type": "string"}
+WAITS = {"background": {"type": "boolean"}, "timeout": {"type": "number", "minimum": 0, "maximum": MOST_SECONDS}}
+
+
+def _tool(name: str, description: str, properties: dict[str, Any], required: list[str], effects: str = READS) -> Tool:
+    schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    about = "agent" if "agent" in properties else "id" if "id" in properties else ""
+    run = globals()[name]
+    return Tool(
+        name=name, description=description, parameters=schema, effects=effects, run=run, needs=TEAM, about=about
+    )
+
+
+TOOLS = [
+    _tool(
+        "agent_spawn",
+        "Give a task to a subagent (agent_list shows which there are), with all that it must know, and get its answer. After"
+        f" `timeout` seconds (default {DEFAULT_SECONDS:g}) it goes on in the background, or at once with background=true: then"
+        " task_output has its answer. None outlives you.",
+        {"agent": TEXT, "task": TEXT, **WAITS},
+        ["agent", "task"],
+        RUNS,
+    ),
+    _tool(
+        "agent_send",
+        "Say more to a subagent that you started; it goes on with its conversation.",
+        {"id": TEXT, "message": TEXT, **WAITS},
+        ["id", "message"],
+        RUNS,
+    ),
+    _tool("agent_list", "Which subagents there are.", {}, []),
+    _tool(
+        "task_output",
+        f"The answer of a subagent, or how it stands; waits up to `timeout` seconds (default {OUTPUT_SECONDS:g}) for its end.",
+        {"id": TEXT, "timeout": WAITS["timeout"]},
+        ["id"],
+    ),
+    _tool("task_list", "Which subagents you started, and how they stand.", {}, []),
+    _tool("task_cancel", "End a subagent.", {"id": TEXT}, ["id"]),
+]

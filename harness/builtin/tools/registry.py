@@ -1,0 +1,120 @@
+"""The one registry: which tools there are, which a workbench offers, and how a call is carried out and bounded."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from typing import Any
+
+from harness.base.encoding import digest
+from harness.base.errors import HarnessError
+from harness.builtin.tools import (
+    _arguments,
+    _execute,
+    _memory_save,
+    _memory_tools,
+    _mission_tools,
+    _plan_mode,
+    _search_files,
+    _skill_tool,
+    _subagent_tools,
+    _todo,
+    _write_files,
+    permissions,
+    read_files,
+    tool_results,
+)
+from harness.builtin.tools.tool import FILES, MISSION, NOTES, RUN, SHELL, SKILLS, TEAM, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool_results import failed
+from harness.filesystem.protocol import FileFault
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        read_files.TOOL,
+        _write_files.WRITE_TOOL,
+        _write_files.EDIT_TOOL,
+        _search_files.LIST_TOOL,
+        _search_files.GLOB_TOOL,
+        _search_files.GREP_TOOL,
+        _execute.TOOL,
+        _todo.TOOL,
+        *_plan_mode.TOOLS,
+        _skill_tool.TOOL,
+        _memory_tools.SEARCH_TOOL,
+        _memory_tools.GET_TOOL,
+        _memory_save.TOOL,
+        *_mission_tools.TOOLS,
+        *_subagent_tools.TOOLS,
+    )
+}
+LONGEST_RESULT = 80_000  # characters; a longer one goes to a file
+HEAD, TAIL = 4000, 4000  # characters of it that are shown
+HAS: dict[str, Callable[[Workbench], bool]] = {
+    FILES: lambda bench: True,
+    SHELL: tool_results.has_shell,
+    MISSION: lambda bench: bench.layout is not None,
+    RUN: lambda bench: bench.layout is not None and bench.run_id != "",
+    SKILLS: lambda bench: bench.given is not None and bool(bench.given.skills),
+    NOTES: lambda bench: bool(bench.memory or (bench.layout is not None and bench.run_id)),
+    TEAM: lambda bench: bench.team is not None,
+}
+
+
+def offered(bench: Workbench, allows: Callable[[Tool], bool] = lambda tool: True) -> list[Tool]:
+    """The tools for this workbench that `allows` and its rules let through, always in the same order; last those from outside."""
+    there = {tool.name: tool for tool in bench.more} | {tool.name: tool for tool in TOOLS.values()}
+    ordered = [*TOOLS.values(), *(tool for name, tool in there.items() if name not in TOOLS)]
+    return [tool for tool in ordered if HAS[tool.needs](bench) and allows(tool) and permissions.offers(bench, tool)]
+
+
+def call(bench: Workbench, name: str, given: Any, allows: Callable[[Tool], bool] = lambda tool: True) -> ToolResult:
+    """Carry a call out. `given`: the arguments, an object or its JSON. What the model can mend is a failed Result."""
+    found = _carried_out(bench, name, given, allows)
+    return found.replace(text=_bounded(bench, _plain(found.text)))
+
+
+def _carried_out(bench: Workbench, name: str, given: Any, allows: Callable[[Tool], bool]) -> ToolResult:
+    there = {tool.name: tool for tool in offered(bench, allows)}
+    if name not in there and name in TOOLS and not permissions.offers(bench, TOOLS[name]):
+        return failed(permissions.DENIED.format(tool=name, rule="of tools.json"))
+    if name not in there:
+        near = _arguments.nearest(name, there)
+        meant = f" Did you mean {near}?" if near else ""
+        return failed(f"There is no tool '{name[:60]}'.{meant} There are: {', '.join(there) or 'none'}.")
+    try:
+        tool = there[name]
+        taken = _arguments.whole(given) if tool.foreign else _arguments.fitted(tool.parameters, given)
+        refused = permissions.refusal(bench, tool, taken)
+        return failed(refused) if refused else tool.run(bench, taken)
+    except _arguments.Unfit as unfit:
+        return failed(f"{unfit} Call {name} again.")
+    except HarnessError as fault:
+        return failed(str(fault))
+    except OSError as fault:
+        return failed(f"The machine refused it: {fault.strerror or fault}. Try again later, or another way.")
+
+
+def _plain(text: str) -> str:
+    """Text that every wire takes: valid Unicode without NUL."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+
+
+def _bounded(bench: Workbench, text: str) -> str:
+    """The text, or its head and tail with the file that has all of it."""
+    if len(text) <= LONGEST_RESULT:
+        return text
+    where = _kept(bench, text.encode())
+    on = f"All of it is in {where}; read on with read_file." if where else "The rest could not be kept."
+    return (
+        f"{text[:HEAD]}\n\n[… {len(text) - HEAD - TAIL:,} of {len(text):,} characters left out. {on}]\n\n{text[-TAIL:]}"
+    )
+
+
+def _kept(bench: Workbench, data: bytes) -> str:
+    """The path of the file with a result, named by its digest; "" where it cannot be kept."""
+    if not bench.results:
+        return ""
+    path = posixpath.join(bench.results, f"{digest(data)[:16]}.txt")
+    made = bench.files.write(path, data, create=True)
+    return "" if isinstance(made, FileFault) and made.kind != "exists" else path

@@ -1,0 +1,122 @@
+"""A tool, the workbench that it works at, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from harness.base.record import Record
+from harness.filesystem.protocol import Filesystem
+from harness.state.layout import Layout
+from harness.workspace.rules import ToolRules
+from harness.workspace.snapshot import WorkspaceSnapshot
+
+READS, WRITES, RUNS = "reads", "writes", "runs"
+"""What a call may leave behind: nothing; changes of files or of the mission; whatever a command does."""
+
+FILES, SHELL, MISSION, RUN = "files", "shell", "mission", "run"
+SKILLS, NOTES, TEAM = "skills", "notes", "subagents"
+"""What a tool needs of its workbench: files; files where commands run; a mission; a run of it that is under way; skills; a run,
+or a file of memory; subagents."""
+
+
+class ToolResult(Record):
+    """What a call gives the model. `text`: for the model, bounded by the registry; `failed`: it was not carried out, and the text
+    says what to do; `images`: (media type, bytes) of files that a model may look at."""
+
+    text: str
+    failed: bool = False
+    images: list[tuple[str, bytes]] = []
+
+
+class Tool(Record):
+    """A tool as models know it. `parameters`: a JSON schema (object); `effects`: READS, WRITES or RUNS; `run`: carries a call
+    out, with arguments that the schema allows. It returns failures, and raises only for faults of ours. `needs`: one of those
+    above; a workbench without it does not offer the tool. `about`: the argument that the patterns of rules are about, "": all of
+    them as JSON; `foreign`: whoever offers it knows its schema, and looks at the arguments."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    effects: str
+    run: Callable[[Workbench, dict[str, Any]], ToolResult]
+    needs: str = FILES
+    about: str = ""
+    foreign: bool = False
+
+
+class Question(Record):
+    """What a person is asked before a call: the tool, what the call is about, its arguments, and the rule that asks."""
+
+    tool: str
+    about: str
+    arguments: dict[str, Any]
+    rule: str
+
+
+YES, NO, ALWAYS = "yes", "no", "always"
+"""What a person may answer; ALWAYS: and not to be asked about the same again in this conversation."""
+
+
+class Workbench:
+    """What the calls of one conversation share. `files`: its filesystem; `layout` and `run_id`: the mission and the run whose
+    verbs it may use, None and "" outside a mission; `results`: the folder, below the root of `files` or mounted in it, where
+    results that are too long are kept; `state`: what tools keep between calls (todo, …) as JSON, saved with the conversation;
+    `live`: what they keep that ends with this process (commands in the background). `close` ends those.
+
+    `given`: its skills, read from the project at `home`; `rules`: what may be called; `ask`: asks a person, in the thread of the
+    call, None where nobody is there; `more`: tools from outside the registry; `memory`: the file that memory_save adds to outside
+    a run; `team`: who starts subagents; `reads_only`: whether a conversation above this one is in plan mode; `stopping`: a
+    command in the foreground, and a wait for one in the background, shall end."""
+
+    def __init__(self, files: Filesystem, *, layout: Layout | None = None, run_id: str = "", results: str = "") -> None:
+        self.files, self.layout, self.run_id, self.results = files, layout, run_id, results
+        self.state: dict[str, Any] = {}
+        self.live: dict[str, Live] = {}
+        self.given: WorkspaceSnapshot | None = None
+        self.home: Layout | None = layout
+        self.rules = ToolRules()
+        self.ask: Callable[[Question], str] | None = None
+        self.more: list[Tool] = []
+        self.memory = ""
+        self.team: Subagents | None = None
+        self.reads_only: Callable[[], bool] = lambda: False
+        self.stopping = False
+
+    def close(self) -> None:
+        """End what still runs in the background; the workbench can be used on."""
+        for one in list(self.live.values()):
+            one.close()
+
+
+class Live:
+    """Something of a tool that runs beside the conversation."""
+
+    def close(self) -> None:
+        """End it, and wait until it has ended."""
+        raise NotImplementedError
+
+
+class Subagents(Protocol):
+    """Starts subagents and follows them; each answer is the text for the model. Raises UsageFault for a wrong call."""
+
+    def spawn(self, agent: str, task: str, *, background: bool, seconds: float) -> ToolResult:
+        """Give a task to a new subagent, and wait for its answer, at most so long, or not at all."""
+
+    def send(self, name: str, message: str, *, background: bool, seconds: float) -> ToolResult:
+        """Say something to one that was started, which goes on with its conversation."""
+
+    def agents(self) -> str:
+        """Which subagents there are to be started."""
+
+    def tasks(self) -> str:
+        """Which were started, and how they stand."""
+
+    def output(self, name: str, *, seconds: float) -> ToolResult:
+        """How one stands, or what it answered."""
+
+    def cancel(self, name: str) -> ToolResult:
+        """End one."""
+
+    def reminder(self) -> str:
+        """Which work in the background and will end with this conversation; "" for none, and for those that were said."""

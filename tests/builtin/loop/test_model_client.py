@@ -1,0 +1,95 @@
+"""The wire: prices are those of the vendor's address, which needs a key, and every vendor counts the same."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base import encoding
+from harness.builtin.loop.exchange import ModelFault, Request
+from tests.builtin.talking import MODELS, WIRES, Bench, address, calling, serving, steps
+
+
+def body(parameters: dict[str, Any], request: Request) -> bytes:
+    """What would be sent."""
+    from harness.builtin.loop.model_client import ModelClient
+
+    async def made() -> bytes:
+        wire = ModelClient(parameters, "key", 5.0)
+        try:
+            return (await wire.body(request))[1]
+        finally:
+            await wire.close()
+
+    return asyncio.run(made())
+
+
+def test_a_vendors_address_needs_a_key_and_another_none() -> None:
+    """Before anything is sent."""
+    request = Request(system="s", tools=[], messages=[{"role": "user", "text": "t"}], parameters={})
+    from harness.builtin.loop.model_client import ModelClient
+
+    with pytest.raises(ModelFault) as found:
+        ModelClient({"model": "openai-chat:gpt-5"}, "", 5.0)
+    assert found.value.outcome == "auth"
+    assert body({"model": "openai-chat:gpt-5", "base_url": "http://127.0.0.1:9/v1"}, request)
+
+
+def test_the_librarys_prices_hold_at_a_vendors_own_address_alone() -> None:
+    """A million tokens of a model that it knows cost something; at another address nobody says what."""
+    from pydantic_ai.messages import ModelResponse, TextPart
+    from pydantic_ai.usage import RequestUsage
+
+    from harness.builtin.loop.model_client import ModelClient
+
+    answer = ModelResponse(
+        parts=[TextPart("a")],
+        usage=RequestUsage(input_tokens=1_000_000, output_tokens=1_000_000),
+        model_name="gpt-5",
+        provider_name="openai",
+        finish_reason="stop",
+        provider_details={"finish_reason": "stop"},
+    )
+    own = ModelClient({"model": "openai-chat:gpt-5"}, "key", 5.0)._answer(answer).usage
+    other = (
+        ModelClient({"model": "openai-chat:gpt-5", "base_url": "http://127.0.0.1:9/v1"}, "key", 5.0)
+        ._answer(answer)
+        .usage
+    )
+    assert own.cost_usd and own.cost_source == "table"
+    assert (other.cost_usd, other.cost_source, other.input) == (None, "unknown", 1_000_000)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_same_counts_come_from_every_vendor(tmp_path: Path, wire: str) -> None:
+    """Input without what the cache served; output with the reasoning."""
+    with serving(steps()) as server:
+        used = Bench(tmp_path, wire=wire).talk(address(server, wire)).used
+    written = 100 if wire == "messages" else 0  # the others count what is written as input
+    assert (used.input, used.cache_read, used.cache_write, used.output) == (600 - written, 400, written, 50)
+
+
+@pytest.mark.parametrize("wire", MODELS)
+def test_each_request_is_made_again_byte_for_byte(tmp_path: Path, wire: str) -> None:
+    """From the record, at every turn: over texts, calls, failures, an image, broken arguments."""
+    from harness.builtin.loop.model_client import ModelClient
+
+    bench = Bench(tmp_path, wire=wire)
+    (bench.folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    kinds: list[Any] = ["echo ä", calling("read_file", {"path": "a.png"}), calling("fly", {})]
+    kinds += [] if wire == "gemini" else [calling("execute", "{no")]  # there a call has no text that could be broken
+    with serving(steps(*kinds)) as server:
+        log = bench.talk(address(server, wire)).log
+        sent = [encoding.digest(one.body) for one in server.seen]
+
+    async def digests() -> list[str]:
+        again = ModelClient(log.request(1).parameters, "key", 5.0)
+        try:
+            return [(await again.body(log.request(turn)))[0].digest for turn in log.turns]
+        finally:
+            await again.close()
+
+    assert asyncio.run(digests()) == [turn.row["digest"] for turn in log.turns.values()] == sent

@@ -1,0 +1,89 @@
+"""Whatever anybody said, a conversation that has it can go on."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from harness.builtin.loop import _sanitize
+from tests.agents.modelserver import Reply, serving
+from tests.builtin.loop.test_loop import EVENTS, once, sends
+from tests.builtin.sessions.talking import agent
+from tests.builtin.talking import MODELS, WIRES, Bench, address, calling, slow, steps
+
+HALF, BYTES = "half \ud800", "a byte \udce4"
+
+
+def test_what_can_be_sent_is_itself_and_the_rest_is_mended() -> None:
+    """At any depth, names included; a byte that is no UTF-8 is as in files."""
+    fine = {"a": ["ä", 1.5, None]}
+    assert _sanitize.value(fine) is fine
+    known = {HALF: [BYTES, {"n": math.nan, "m": 1.5}, math.inf]}
+    assert _sanitize.value(known) == {r"half \ud800": [r"a byte \xe4", {"n": None, "m": 1.5}, None]}
+    assert [_sanitize.name(one) for one in ("read_file", "a.b c", "", "x" * 70)] == [
+        "read_file",
+        "a_b_c",
+        "_",
+        "x" * 64,
+    ]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("raw", ['{"todos": NaN}', '{"todos": 1e999}', '{"todos": "\\ud800"}', '{"a":' * 2000])
+def test_a_model_is_told_of_arguments_that_no_vendor_takes_back(tmp_path: Path, wire: str, raw: str) -> None:
+    """No number, half of a pair, too deep: nothing is carried out, and the conversation goes on."""
+    if wire == "gemini":  # there arguments are an object of its JSON
+        raw = {"todos": math.nan}  # type: ignore[assignment]  # a call takes both
+    with serving(steps(calling("todo_write", raw))) as server:
+        talk = Bench(tmp_path, wire=wire).talk(address(server, wire))
+    assert (talk.end.outcome, talk.end.reply) == ("ok", "Done.")
+    assert "no JSON object" in talk.results()[0]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_name_that_is_no_name_of_a_tool_does_not_end_the_conversation(tmp_path: Path, wire: str) -> None:
+    """Vendors refuse a request with a call whose name they would not accept for a tool."""
+    with serving(steps(calling("functions.list files", {}))) as server:
+        assert Bench(tmp_path, wire=wire).talk(address(server, wire)).end.outcome == "ok"
+        sent = server.seen[-1].body.decode()
+    assert "functions_list_files" in sent and '"functions.list files"' not in sent
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_text_that_is_no_unicode_does_not_end_a_session(tmp_path: Path, wire: str) -> None:
+    """Of a person, as from a pipe, of the model, and of a server's tool: it is sent with the byte or the half written out."""
+
+    def brain(exchange: object) -> Reply:
+        return Reply(HALF)
+
+    with (
+        serving(brain) as server,
+        agent(tmp_path, server, model=MODELS[wire], base_url=address(server, wire)) as one,
+    ):
+        found = [one.call_sync(text, session_id="s") for text in (BYTES, "and now?")]
+        sent = json.loads(server.seen[-1].body)
+    assert [reply.outcome for reply in found] == ["ok", "ok"]
+    assert r"a byte \\xe4" in json.dumps(sent) and r"half \\ud800" in json.dumps(sent)
+
+
+@slow
+def test_a_call_that_its_vendor_could_not_read_is_asked_for_again(tmp_path: Path) -> None:
+    """Gemini answers with nothing but that it was malformed; the model is told."""
+    bad = '{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","index":0}],"usageMetadata":{"totalTokenCount":5}}'
+    with serving(steps()) as server:
+        server.trouble = once(sends(200, f"data: {bad}\n\n", EVENTS))
+        talk = Bench(tmp_path, wire="gemini").talk(address(server, "gemini"))
+        last = server.seen[-1].body.decode()
+    assert talk.end.reply == "Done." and "could not be read by the vendor" in last
+
+
+@slow
+def test_an_answer_that_cannot_be_read_is_one_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Arguments that are no object where the format wants one; and nothing else is on standard error."""
+    with serving(lambda _: calling("execute", "{no")) as server:
+        end = Bench(tmp_path, wire="gemini").talk(address(server, "gemini")).end
+    assert end.outcome == "agent_error" and end.reason.startswith("the answer cannot be read: ")
+    assert "\n" not in end.reason and "asynchronous generator" not in capfd.readouterr().err

@@ -1,0 +1,122 @@
+"""The tools of servers as ours: names, results, failures, and what is left out; with a server from the index of packages, too."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+
+from harness.builtin.mcp import _connection
+from harness.builtin.mcp.exposed_tools import LONGEST_NAME, ExposedTools, name_of
+from harness.builtin.tools.tool import READS, RUNS
+from harness.workspace.tools import McpServer
+from tests.builtin.mcp.program import PIXEL
+from tests.builtin.mcp.served import over_http
+from tests.builtin.mcp.serving import BENCH, called, ours, where
+
+
+def test_a_server_from_the_index_works(tmp_path: Path) -> None:
+    """Its tools have the server's name before theirs, its hints, its schemas; its errors are failed results."""
+    pytest.importorskip("mcp_server_time", reason="it is in the dev extra: make setup")
+    server = McpServer(name="time", transport="stdio", command=sys.executable, args=["-m", "mcp_server_time"])
+    offer = ExposedTools([server], where(tmp_path))
+    assert ([tool.name for tool in offer.tools], offer.faults) == (["time_get_current_time", "time_convert_time"], [])
+    assert offer.tools[0].effects == READS and "timezone" in offer.tools[0].parameters["properties"]
+    said = called(offer, "time_convert_time", source_timezone="Asia/Tokyo", time="12:00", target_timezone="Etc/UTC")
+    assert not said.failed and "03:00" in said.text
+    assert called(offer, "time_get_current_time", timezone="No/Where").failed
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_both_transports_give_texts_and_images(tmp_path: Path, transport: str) -> None:
+    """As the tools say them; a name that models do not take is written in another way."""
+    with over_http("secret-token") as url:
+        header = {"Authorization": "Bearer ${TOKEN}"}
+        server = ours() if transport == "stdio" else McpServer(name="own", transport="http", url=url, headers=header)
+        offer = ExposedTools([server], where(tmp_path, {"TOKEN": "secret-token"}))
+        assert offer.faults == []
+        effects = {tool.name: tool.effects for tool in offer.tools}
+        assert (effects["own_look"], effects["own_long"]) == (READS, RUNS)
+        assert called(offer, "own_long", count=2).text == "line 0\nline 1"
+        assert called(offer, "own_pixel_one").images == [("image/png", b64decode(PIXEL))]
+        offer.close()
+
+
+def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
+    """Not there, ends at once, nobody listens, a variable that is missing, a token that is wrong and is not shown."""
+    with over_http("other") as url:
+        header = {"Authorization": "Bearer ${TOKEN}"}
+        servers = [
+            McpServer(name="absent", transport="stdio", command="no-such-program"),
+            McpServer(name="ends", transport="stdio", command="bash", args=["-c", "echo ${TOKEN} is bad >&2; exit 3"]),
+            McpServer(name="closed", transport="http", url="http://127.0.0.1:9/mcp"),
+            McpServer(name="unset", transport="stdio", command="x", env={"A": "${UNSET_ONE}"}),
+            McpServer(name="refuses", transport="http", url=url, headers=header),
+            ours(),
+        ]
+        offer = ExposedTools(servers, where(tmp_path, {"TOKEN": "very-secret"}))
+    said = {fault.split()[3]: fault for fault in offer.faults}
+    assert list(said) == ["absent", "ends", "closed", "unset", "refuses"], offer.faults
+    assert "cannot be started" in said["absent"]
+    assert "exit 3" in said["ends"] and "${TOKEN} is bad" in said["ends"] and "very-secret" not in str(said)
+    assert "the variable UNSET_ONE is not set here" in said["unset"]
+    assert offer.tools[0].name == "own_look"
+
+
+def test_only_the_tools_that_are_named_are_offered(tmp_path: Path) -> None:
+    """By their own names, which may hold a star."""
+    offer = ExposedTools([ours(tools=["lo*", "pixel.one"])], where(tmp_path))
+    assert [tool.name for tool in offer.tools] == ["own_look", "own_long", "own_pixel_one"]
+
+
+def test_one_that_ends_is_told_and_started_anew_for_the_next_call(tmp_path: Path) -> None:
+    """The call that it ended in is not repeated."""
+    offer = ExposedTools([ours()], where(tmp_path))
+    said = called(offer, "own_die")
+    assert said.failed and "its result is unknown" in said.text and "it was time" in said.text
+    assert called(offer, "own_long", count=1).text == "line 0"
+
+
+def test_a_call_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the timeout of the server's definition; one that does not answer afterwards either is ended, too."""
+    monkeypatch.setattr(_connection, "ANSWER_SECONDS", 0.3)
+    offer = ExposedTools([ours(seconds=1)], where(tmp_path))
+    said = called(offer, "own_slow", seconds=30)
+    assert said.failed and "its result is unknown" in said.text and "starts it again" in said.text
+    assert called(offer, "own_long", count=1).text == "line 0"
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_a_call_that_timed_out_was_sent_and_its_result_is_unknown(tmp_path: Path, transport: str) -> None:
+    """Also where the server goes on and answers the next call: only the server itself can say that it refused."""
+    with over_http() as url:
+        server = (
+            ours(seconds=1) if transport == "stdio" else McpServer(name="own", transport="http", url=url, seconds=1)
+        )
+        offer = ExposedTools([server], where(tmp_path))
+        said = called(offer, "own_slow", seconds=3)
+        assert said.failed and "was sent" in said.text and "its result is unknown" in said.text
+        assert "did not carry it out" not in said.text
+        offer.close()
+
+
+def test_a_conversation_that_is_interrupted_does_not_wait(tmp_path: Path) -> None:
+    """For a server that takes its time; the server goes on for others."""
+    offer = ExposedTools([ours()], where(tmp_path))
+    threading.Timer(0.3, lambda: setattr(BENCH, "stopping", True)).start()
+    begun = time.monotonic()
+    said = called(offer, "own_slow", seconds=2)
+    BENCH.stopping = False
+    assert said.failed and "interrupted" in said.text and time.monotonic() - begun < 1.5
+    assert called(offer, "own_long", count=1).text == "line 0"
+
+
+def test_names_are_what_models_take() -> None:
+    """Short enough, and different where the beginnings are the same."""
+    long = [name_of("s", "x" * 80 + end) for end in "ab"]
+    assert len({*long}) == 2 and max(map(len, long)) == LONGEST_NAME
+    assert name_of("a.b", "c/d e") == "a_b_c_d_e"

@@ -1,0 +1,91 @@
+"""Sessions in a folder: a HarnessAgent against a model server on loopback, in this process or in a fork of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.builtin.sessions import log, state
+from harness.builtin.sessions._disk_store import FileStore
+from harness.builtin.sessions.agent import HarnessAgent, Reply
+from harness.builtin.sessions.log import LogPart
+from harness.builtin.sessions.state import AgentState
+from harness.builtin.sessions.store import keys
+from tests.agents.modelserver import Server
+from tests.agents.wires import Exchange
+from tests.builtin.talking import MODELS, QUICK, address
+
+pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
+
+SESSION, USER = "s", "alice"
+
+
+def agent(folder: Path, server: Server, **more: Any) -> HarnessAgent:
+    """An agent of this folder, with the model of the server."""
+    given = {"limits": QUICK, "model": MODELS["chat"], "base_url": address(server, "chat"), **more}
+    return HarnessAgent("helper", workspace=str(folder), api_key="k", **given)
+
+
+def said(
+    folder: Path, server: Server, *messages: str, session: str = SESSION, user: str = USER, **more: Any
+) -> list[Reply]:
+    """The replies to these messages, one after another, by an instance of its own."""
+
+    async def all_of() -> list[Reply]:
+        async with agent(folder, server, **more) as one:
+            return [await one.call(message, session_id=session, user_id=user) for message in messages]
+
+    return asyncio.run(all_of())
+
+
+def store(folder: Path) -> FileStore:
+    """The sessions in a folder."""
+    return FileStore(str(folder / ".harness" / "sessions"))
+
+
+def state_of(folder: Path, session: str = SESSION, user: str = USER) -> AgentState:
+    """The state.json of a session."""
+    found, _ = state.load(store(folder), keys(user, session))
+    assert found is not None
+    return found
+
+
+def log_of(folder: Path, session: str = SESSION, user: str = USER) -> LogPart:
+    """All of the log of a session."""
+    return log.whole(store(folder), keys(user, session))
+
+
+def home(folder: Path, session: str = SESSION, user: str = USER) -> Path:
+    """The folder of a session."""
+    return Path(store(folder).where(keys(user, session).top))
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of the log."""
+    return [json.loads(line) for line in (home(folder) / "log.jsonl").read_bytes().split(b"\n") if line]
+
+
+def texts(folder: Path, role: str = "user") -> list[str]:
+    """What was said in a session, by this role."""
+    return [row["value"]["text"] for row in rows(folder) if row.get("value", {}).get("role") == role]
+
+
+def echo(exchange: Exchange) -> Any:
+    """A brain that says how many messages of the person it has seen."""
+    from tests.agents.modelserver import Reply as Answer
+
+    return Answer(f"answer {exchange.turns + 1}")
+
+
+async def until(holds: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait until something holds."""
+    for _ in range(int(seconds / 0.01)):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not come to that")

@@ -1,0 +1,236 @@
+"""HarnessAgent: what a program relies on."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.base.errors import UsageFault
+from harness.builtin.loop.loop import Limits
+from harness.builtin.sessions import _places
+from harness.builtin.sessions.agent import HarnessAgent
+from harness.state.layout import Layout
+from tests.agents.modelserver import Reply, serving
+from tests.agents.wires import Exchange
+from tests.builtin.sessions.talking import agent, echo, home, said, state_of, texts, until
+from tests.builtin.talking import bodies, calling, steps
+from tests.missions import CHECKOUT
+
+MANY = 110
+
+
+def test_a_conversation_goes_on_in_another_process(tmp_path: Path) -> None:
+    """What was said is in the next request, whoever sends it."""
+    with serving(echo) as server:
+        assert [str(one) for one in said(tmp_path, server, "My name is Ann.", "And yours?")] == ["answer 1", "answer 2"]
+        again = said(tmp_path, server, "What is my name?")[0]
+        assert (again.text, again.call, again.turns, again.outcome) == ("answer 3", 3, [3, 3], "ok")
+        sent = bodies(server)[-1]["messages"]
+        assert [one["content"] for one in sent if one["role"] == "user"] == [
+            "My name is Ann.",
+            "And yours?",
+            "What is my name?",
+        ]
+        assert again.usage["output"] == 50
+    assert state_of(tmp_path).agent == "helper"
+
+
+def test_a_filesystem_that_lacks_a_verb_is_refused_with_its_name(tmp_path: Path) -> None:
+    """Before anything is sent or written."""
+
+    class Files:
+        """A filesystem of an older version, which cannot say where a path leads."""
+
+        def __getattr__(self, name: str) -> object:
+            if name == "resolve":
+                raise AttributeError(name)
+            return None
+
+    with serving(echo) as server:
+
+        async def asked() -> None:
+            made: Any = lambda user, session: Files()  # noqa: E731 - a mypy type of its own
+            async with agent(tmp_path, server, filesystem=made) as one:
+                with pytest.raises(UsageFault, match=r"The filesystem Files lacks resolve: see docs/filesystem.md"):
+                    await one.call("hello", session_id="s", user_id="alice")
+
+        asyncio.run(asked())
+        assert server.seen == []
+
+
+def test_users_do_not_see_each_other(tmp_path: Path) -> None:
+    """Neither what another said, nor another's files, nor the same session id of another user."""
+    brain = steps(calling("write_file", {"path": "mine.txt", "content": "xyzzy of alice"}))
+
+    def either(exchange: Exchange) -> Reply:
+        return brain(exchange) if "I am alice" in exchange.text else Reply(str("xyzzy" in exchange.text))
+
+    with serving(either) as server:
+
+        async def both() -> None:
+            async with agent(tmp_path, server) as one:
+                await one.call("I am alice", session_id="s", user_id="alice")
+                answer = await one.call("I am bob", session_id="s", user_id="bob")
+                assert answer.text == "False"
+
+        asyncio.run(both())
+    assert (home(tmp_path).parent / "_files" / "mine.txt").read_text() == "xyzzy of alice"
+    assert list((home(tmp_path, user="bob").parent / "_files").iterdir()) == []
+
+
+def test_a_user_cannot_reach_the_files_of_another_by_any_path(tmp_path: Path) -> None:
+    """Paths that lead out are refused, whatever they look like."""
+    said_by: list[str] = []
+    paths = [
+        "../../alice/_files/mine.txt",
+        "../_memory.md",
+        ".harness/../../alice/s/log.jsonl",
+        str(tmp_path / "AGENTS.md"),
+    ]
+    (tmp_path / "AGENTS.md").write_text("Rules.\n")
+    with serving(steps(*(calling("read_file", {"path": path}) for path in paths))) as server:
+        said(tmp_path, server, "look", user="alice")
+        said(tmp_path, server, "look", user="bob")
+        said_by = [one["content"] for body in bodies(server) for one in body["messages"] if one["role"] == "tool"]
+    assert said_by and not any("role" in text or "Rules." in text for text in said_by)
+
+
+def test_a_stream_has_the_pieces_as_they_come_and_ends_with_the_reply(tmp_path: Path) -> None:
+    """Text, calls, results, usage; then the end."""
+    with serving(steps(calling("list_files", {}))) as server:
+
+        async def streamed() -> list[str]:
+            async with agent(tmp_path, server) as one:
+                return [row["type"] async for row in one.stream("look", session_id="s")]
+
+        kinds = asyncio.run(streamed())
+    assert kinds == ["usage", "call", "result", "text", "usage", "said", "end"]
+
+
+def test_threads_of_a_program_without_an_event_loop_may_call_at_once(tmp_path: Path) -> None:
+    """One instance, several threads, a session each; each gets its own answers."""
+    with serving(lambda exchange: Reply(exchange.text[-6:])) as server, agent(tmp_path, server) as one:
+        with ThreadPoolExecutor(4) as pool:
+            names = [f"user-{number}" for number in range(4)]
+            found = list(pool.map(lambda name: one.call_sync(name, session_id="s", user_id=name).text, names))
+        assert found == names
+
+
+def test_no_session_waits_for_the_model_of_another(tmp_path: Path) -> None:
+    """Also where more requests are under way than an HTTP client has connections by itself."""
+    go = threading.Event()
+
+    def brain(exchange: Exchange) -> Reply:
+        if exchange.text.endswith("wait"):
+            go.wait(60)
+        return Reply("an answer")
+
+    with serving(brain) as server:
+
+        async def many() -> None:
+            async with agent(tmp_path, server) as one:
+                calls = [one.call("wait", session_id=f"s{number}") for number in range(MANY)]
+                work = [asyncio.ensure_future(call) for call in calls]
+                await until(lambda: server.answered >= MANY or any(one.done() for one in work), 600)
+                assert (await one.call("at once", session_id="other")).text == "an answer"
+                go.set()
+                assert {reply.outcome for reply in await asyncio.gather(*work)} == {"ok"}
+
+        asyncio.run(many())
+
+
+def test_a_session_goes_on_after_its_subagent_ended(tmp_path: Path) -> None:
+    """So do the others of the process; a subagent with a model of its own asks that one."""
+    reader = "---\ndescription: reads\nmodel: own-model\nworkspace: {mode: shared}\n---\nRead.\n"
+    (tmp_path / "subagents").mkdir()
+    (tmp_path / "subagents" / "reader.md").write_text(reader)
+
+    def brain(exchange: Exchange) -> Reply:
+        if "as its subagent" in exchange.text:
+            return Reply(f"asked {exchange.model}")
+        found = calling("agent_spawn", {"agent": "reader", "task": "Find it."})
+        return Reply(exchange.results[-1]) if exchange.results or "find" not in exchange.text else found
+
+    with serving(brain) as server:
+        here = Layout(str(tmp_path))
+
+        async def calls() -> list[str]:
+            in_folder = {"filesystem": lambda user, name: _places.of_folder(here, user, name)}
+            async with agent(tmp_path, server, **in_folder) as one:
+                return [str(await one.call(text, session_id="s")) for text in ("find it", "and now?")]
+
+        assert ["asked own-model" in text for text in asyncio.run(calls())] == [True, True]
+
+
+def test_what_a_call_may_use_has_an_end(tmp_path: Path) -> None:
+    """Tokens and requests of a call; the next call may use as much again."""
+    with serving(steps(*[calling("list_files", {})] * 9)) as server:
+        first = said(tmp_path, server, "look", limits=Limits(tokens=1200))[0]
+        assert (first.outcome, first.usage["turns"]) == ("killed", 2)
+        assert "all that was left of max_tokens" in first.reason
+        second = said(tmp_path, server, "go on", limits=Limits(max_steps=2))[0]
+        assert (second.outcome, second.usage["turns"]) == ("agent_error", 2)
+
+
+def test_wrong_ids_models_and_messages_are_refused(tmp_path: Path) -> None:
+    """Before anything is written."""
+    with pytest.raises(UsageFault, match="invalid model"):
+        HarnessAgent("helper", "unheard-of", workspace=str(tmp_path))
+    with serving(echo) as server:
+        for message, session in (("", "s"), ("hello", "")):
+            with pytest.raises(UsageFault):
+                said(tmp_path, server, message, session=session)
+        said(tmp_path, server, "hello")
+        with pytest.raises(UsageFault, match="is with helper"):
+            other = HarnessAgent("other", "openai:x", base_url=server.url, workspace=str(tmp_path))
+            other.call_sync("hello", session_id="s", user_id="alice")
+    assert texts(tmp_path) == ["hello"]
+
+
+def test_importing_harness_loads_nothing_of_it() -> None:
+    """`harness.HarnessAgent` is there, and costs nothing until it is used."""
+    assert harness.HarnessAgent is HarnessAgent
+    nothing = "assert not [name for name in sys.modules if name.startswith('harness.')]"
+    program = f"import harness, sys; {nothing}; harness.HarnessAgent"
+    subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, check=True)
+    with pytest.raises(AttributeError):
+        getattr(harness, "nothing_of_this_name")  # noqa: B009 - that it raises is the test
+
+
+def test_an_agent_speaks_with_the_words_of_its_role_and_of_the_workspace(tmp_path: Path) -> None:
+    """The page of all conversations, the role, then AGENTS.md; another file than that changes no byte before it."""
+    (tmp_path / ".harness" / "roles").mkdir(parents=True)
+    (tmp_path / ".harness/roles/helper.md").write_text(
+        "---\nname: helper\nsummary: helps\nreads: [instructions]\n---\n# You are Hal\n"
+    )
+    (tmp_path / "AGENTS.md").write_text("Say please.\n")
+
+    def system(exchange: Exchange) -> Reply:
+        return Reply("ok")
+
+    with serving(system) as server:
+        said(tmp_path, server, "hello")
+        sent = bodies(server)[0]["messages"][0]
+    assert sent["role"] == "system"
+    assert 0 < sent["content"].index("# You are Hal") < sent["content"].index("Say please.")
+
+
+def test_the_example_on_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """docs/sessions.md, with the address of a server that is there."""
+    page = (CHECKOUT / "docs/sessions.md").read_text()
+    program = page.split("```python\n", 1)[1].split("```", 1)[0]
+    assert len([line for line in program.split("\n") if line.strip()]) <= 11
+    monkeypatch.chdir(tmp_path)
+    with serving(lambda exchange: Reply("Hello.")) as server:
+        exec(program.replace("http://127.0.0.1:11434", server.url), {"__name__": "example"})
+    assert capsys.readouterr().out == "ann ok Hello. 50\nbob ok Hello. 50\n"

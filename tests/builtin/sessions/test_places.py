@@ -1,0 +1,45 @@
+"""Where the tools of a person's session work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.builtin.sessions import _places, folder
+from harness.builtin.sessions.store import keys
+from harness.builtin.tool_session import ToolSession
+from harness.state.layout import Layout
+
+
+def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path) -> None:
+    """Not those of another user, nor of another session, also in a mission."""
+    (tmp_path / "a.txt").write_text("mine\n")
+    other = tmp_path / ".harness/sessions/bob/s/log.jsonl"
+    other.parent.mkdir(parents=True)
+    other.write_text("secret\n")
+    (tmp_path / ".harness/format").write_text("2\n")
+    hands = ToolSession(_places.of_folder(Layout(str(tmp_path)), "alice", "s"))
+    try:
+        assert "mine" in hands.call("read_file", {"path": "a.txt"}).text
+        for path in (
+            ".harness/sessions/bob/s/log.jsonl",
+            f"{tmp_path}/.harness/sessions/bob/s/log.jsonl",
+            ".harness/format",
+        ):
+            assert hands.call("read_file", {"path": path}).failed
+        assert hands.call("grep_files", {"pattern": "secret"}).text.startswith("No line")
+        assert hands.call("execute", {"command": "cat a.txt"}).text.endswith("mine")
+    finally:
+        hands.close()
+
+
+def test_what_is_kept_is_of_its_user(tmp_path: Path) -> None:
+    """A part of the system text; without a file there is none."""
+    root = str(tmp_path)
+    assert _places.kept(root, "Alice") is None
+    path = Path(_places.memory(root, "Alice"))
+    path.parent.mkdir()
+    path.write_text("- [2026-01-01] tea\n")
+    found = _places.kept(root, "Alice")
+    assert found is not None and "tea" in found.text and _places.kept(root, "alice") is None
+    assert folder.agent_of(Layout(root), "Alice", "s") == ""
+    assert folder.store(Layout(root)).length(keys("Alice", "s").log) == 0
