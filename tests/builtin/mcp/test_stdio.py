@@ -48,9 +48,9 @@ def test_nothing_of_it_outlives_a_kill_of_the_process_that_uses_it(tmp_path: Pat
         "import sys, time\n"
         f"sys.path.insert(0, {str(CHECKOUT)!r})\n"
         "from pathlib import Path\n"
-        "from harness.builtin.mcp.exposed_tools import Offer\n"
+        "from harness.builtin.mcp.exposed_tools import ExposedTools\n"
         "from tests.builtin.mcp.serving import called, ours, where\n"
-        "offer = Offer([ours()], where(Path(sys.argv[1])))\n"
+        "offer = ExposedTools([ours()], where(Path(sys.argv[1])))\n"
         "print(called(offer, 'own_child').text, flush=True)\n"
         "time.sleep(60)\n"
     )

@@ -168,7 +168,7 @@ def test_the_number_of_commands_in_the_background_is_bounded(bench: Bench, monke
 AT_ONCE = """import sys, threading
 from pathlib import Path
 from tests.builtin.tools.benches import Bench
-from harness.builtin.tools import execute
+from harness.builtin.tools import _execute as execute
 bench = Bench(Path(sys.argv[1]))
 def act(): print(bench.said("execute", command="true", background=True).split(":")[0] + "\\n", end="", flush=True)
 threads = [threading.Thread(target=act) for _ in range(execute.MOST_JOBS)]
