@@ -34,6 +34,7 @@ PACKAGES = (  # lowest first: an import goes down this list only
     "base",
     "state",
     "process",
+    "stores",
     "git",
     "filesystem",
     "memory",
