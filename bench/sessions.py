@@ -24,7 +24,8 @@ sys.path.insert(0, str(HERE))
 from harness.builtin.sessions import _session as sessions
 from harness.builtin.sessions import log
 from harness.builtin.sessions.agent import HarnessAgent
-from harness.builtin.sessions.store import keys
+from harness.builtin.sessions.keys import keys
+from harness.stores import log as logs
 
 MODEL = "openai-chat:fake-model"
 TEXT = "A few words, as people say them. " * 4
@@ -87,7 +88,7 @@ def long(folder: str, url: str, turns: int) -> None:
                         sessions.load(agent.engine.store, of, "bench")
                         loads.append(time.monotonic() - begun)
                     call, load = statistics.median(found[-20:]), statistics.median(loads)
-                    size = agent.engine.store.length(of.log)
+                    size = logs.read(agent.engine.store, of.log).end
                     print(f"turn {number:>5}: call {1000 * call:6.1f}   load {1000 * load:6.1f}   log {size:>9,} bytes")
 
     asyncio.run(all_turns())

@@ -8,15 +8,19 @@ import click
 
 from harness.base import console
 from harness.base.errors import UsageFault
-from harness.builtin.sessions import folder, index, interrupts, log, recall, rule_changes, state, turn_replay
+from harness.builtin.sessions import folder, log, recall, rule_changes, state, turn_replay
 from harness.builtin.sessions.agent import USER
-from harness.builtin.sessions.store import Keys, Store, keys
+from harness.builtin.sessions.keys import SessionKeys, keys
 from harness.cli import _turn_view, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
+from harness.stores import gate
+from harness.stores.store import Store
 from harness.workplace import run_detection
 
 MAX_LISTED = 50
+MAX_WORDS_CHARS = 4000  # of a person who interrupts
+LISTED = ("user", "session", "agent", "calls", "used")
 of_user = click.option("--user", default="", metavar="U", help="The user; default as for `ask`.")
 
 
@@ -25,7 +29,7 @@ def sessions() -> None:
     """Conversations with the built-in agent: list, show, search, interrupt, rules."""
 
 
-def _one(session: str, user: str) -> tuple[Store, Keys]:
+def _one(session: str, user: str) -> tuple[Store, SessionKeys]:
     """The requested session."""
     layout = here()
     return folder.store(layout), keys(folder.user(layout, user), session)
@@ -41,17 +45,15 @@ def _line(text: str) -> str:
 @as_json
 def sessions_list(user: str, as_json: bool) -> None:
     """List the sessions, newest first."""
-    store = folder.store(here())
-    owners = [keys(user, USER).top.partition("/")[0]] if user else index.owners(store)
-    found = sorted((one for owner in owners for one in index.of_user(store, owner)), key=lambda one: one.ended)[::-1]
+    found = state.of_user(folder.store(here()), user)
     if as_json:
-        _echo([one.asdict() for one in found])
+        _echo([{**{name: getattr(one, name) for name in LISTED}, **one.newest} for one in found])
         return
     for one in found:
         cost = f", {one.used['cost_usd']:.4f} USD" if one.used.get("cost_usd") else ""
         console.print_line(
-            f"{one.ended}  {_line(one.session)} ({_line(one.user)}, {one.agent}): {one.calls} calls{cost};"
-            f" {one.outcome}: {one.words}"
+            f"{one.newest['ended']}  {_line(one.session)} ({_line(one.user)}, {one.agent}): {one.calls} calls{cost};"
+            f" {one.newest['outcome']}: {one.newest['words']}"
         )
     if not found:
         console.print_line("There are no sessions here.")
@@ -76,9 +78,12 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
     said = recall.messages(store, of) if messages else []
     if as_json:
         rows = [one.asdict() for one in results.values()]
-        _echo({**found.asdict(), "calls": rows, "messages": [one.text for one in said]})
+        shown = {name: value for name, value in found.asdict().items() if name != "format"}
+        _echo({**shown, "calls": rows, "messages": [one.text for one in said]})
         return 0
-    console.print_line(f"{of.session} of {of.user}, with {found.agent}, since {found.created}: {store.where(of.top)}")
+    console.print_line(
+        f"{of.session} of {of.user}, with {found.agent}, since {found.created}: {store.describe(of.top)}"
+    )
     for one in results.values():
         counts = ", ".join(f"{one.usage[name]} {name}" for name in ("input", "output", "cost_usd") if name in one.usage)
         turns = f"turns {one.turns[0]}-{one.turns[1]}" if one.turns else "no turn"
@@ -96,7 +101,7 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
 def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
     """Search the messages of all sessions of a user; best matches first."""
     store, of = _one(USER, user)
-    found = recall.search(store, of, " ".join(words), MAX_LISTED)
+    found = recall.search(store, of.user, " ".join(words), MAX_LISTED)
     if as_json:
         _echo([one.asdict() for one in found])
         return
@@ -115,7 +120,7 @@ def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json:
     """End the running and waiting calls of a session; WORDS are for the agent."""
     run_detection.refuse(here(), "sessions interrupt")
     store, of = _one(session, user)
-    count = interrupts.interrupt(store, of, " ".join(words))
+    count = gate.stop(store, of.gate, " ".join(words)[:MAX_WORDS_CHARS])
     if as_json:
         _echo({"interrupted": count})
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,13 +14,13 @@ from harness.base.record import Record
 from harness.builtin.equipment import Equipment
 from harness.builtin.loop.exchange import Answer, Call, ModelFault
 from harness.builtin.loop.loop import Bill, End, Limits, Loop, Report
-from harness.builtin.sessions import _compaction, _conversation, _places, _session, index, log, store
+from harness.builtin.sessions import _compaction, _conversation, _places, _session, log
 from harness.builtin.sessions._compaction import Compact
 from harness.builtin.sessions._session import Session
 from harness.builtin.sessions._system_text import SystemText, SystemTextSource
-from harness.builtin.sessions.interrupts import Interrupt, Watch, Watched
-from harness.builtin.sessions.log import CallRecord, Syncs
-from harness.builtin.sessions.store import Keys, QueuePlace, Store
+from harness.builtin.sessions._watch import Watch
+from harness.builtin.sessions.keys import SessionKeys
+from harness.builtin.sessions.log import CallRecord
 from harness.builtin.subagents.runner import Means, SubagentRunner
 from harness.builtin.tool_session import RESULTS, Powers
 from harness.builtin.tool_session import Place as Where
@@ -27,17 +28,21 @@ from harness.builtin.tools.tool import NO, Question, Tool, ToolResult, Workbench
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import Filesystem, Shell
 from harness.mission import runs
+from harness.stores import gate
+from harness.stores.gate import GatePlace
+from harness.stores.store import Key, Store
 from harness.workspace.rules import ToolRules
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.loop.model_client import ModelClient
 
 Ask = Callable[[Question, Callable[[], bool]], str]
-Files = Callable[[Keys], tuple[Where, Filesystem | None]]
+Files = Callable[[SessionKeys], tuple[Where, Filesystem | None]]
 
 MOST_KEPT = 1000  # sessions in memory that nobody uses now
 TOOL_THREADS = 128
 MESSAGE_CHARS = 500  # of a message, in the row of its call
+SOONEST, LATEST, SLOWER = 0.002, 0.05, 1.3  # seconds between two looks at a gate, and how they grow
 OUTCOMES = (*runs.OUTCOMES, log.INTERRUPTED, log.CANCELLED)
 
 
@@ -53,7 +58,7 @@ class Engine(Record):
     limits: Limits
     compact: Compact
     rules: ToolRules | None = None
-    more: Callable[[Keys], list[Tool]] = lambda keys: []
+    more: Callable[[SessionKeys], list[Tool]] = lambda keys: []
 
 
 class Parts:
@@ -61,10 +66,10 @@ class Parts:
 
     def __init__(self, engine: Engine, wire: ModelClient) -> None:
         self.engine, self.wire = engine, wire
-        self.syncs, self.watch = Syncs(engine.store), Watch(engine.store)
+        self.watch = Watch()
         self.threads = ThreadPoolExecutor(TOOL_THREADS, "tool")
-        self.known: dict[str, Session] = {}
-        self.running: dict[str, int] = {}
+        self.known: dict[Key, Session] = {}
+        self.running: dict[Key, int] = {}
         self._shapes: dict[bytes, list[dict[str, Any]]] = {}
         self._keyed: dict[str, dict[str, Any]] = {}
 
@@ -111,7 +116,7 @@ class Stop:
     """Whether a call shall end: interrupted by a person, or cancelled by its caller."""
 
     def __init__(self) -> None:
-        self.interrupt: Interrupt | None = None
+        self.words: str | None = None  # of the person who interrupted
         self.work: asyncio.Task[End] | None = None
         self.bench: Workbench | None = None
 
@@ -125,9 +130,9 @@ class Stop:
         if self.bench is not None:
             self.bench.stopping = True
 
-    def tell(self, interrupt: Interrupt) -> None:
-        """A person interrupted."""
-        self.interrupt = interrupt
+    def tell(self, words: str) -> None:
+        """A person interrupted, with these words."""
+        self.words = words
         if self.work is not None:
             self.work.cancel()
 
@@ -159,7 +164,6 @@ class SessionLoop(Loop):
             self._count(made.usage)
         self.report({"type": "summary", "failed": made.fault})
         if made.text:
-            await self.talk.durable()
             await asyncio.to_thread(self.one.save)
         return bool(made.text)
 
@@ -183,20 +187,17 @@ class SessionLoop(Loop):
             raise
 
 
-async def carried_out(parts: Parts, keys: Keys, asked: SessionCall) -> CallRecord:
+async def carried_out(parts: Parts, keys: SessionKeys, asked: SessionCall) -> CallRecord:
     """Carry a call out. Raises what keeps it from being recorded: BrokenFile, Lost, Changed, OSError; and CancelledError, with
     all of it recorded, where its caller was cancelled."""
-    known, stop = parts.engine.store, Stop()
-    start = known.length(keys.interrupts)
-    place = known.enter(keys.queue)  # at once: so the order is that of the calls
-    watched = Watched(keys=keys, start=start, number=place.number, tell=stop.tell)
-    parts.watch.add(watched)
+    stop, place = Stop(), gate.enter(parts.engine.store, keys.gate)  # at once: so the order is that of the calls
+    parts.watch.add(place, stop.tell)
     parts.running[keys.top] = parts.running.get(keys.top, 0) + 1
     try:
-        await store.turn(place)
+        await _turn(place)
         return await _in_turn(parts, keys, asked, place, stop)
     finally:
-        parts.watch.remove(watched)
+        parts.watch.remove(place)
         place.leave()
         parts.running[keys.top] -= 1
         if not parts.running[keys.top]:
@@ -204,7 +205,16 @@ async def carried_out(parts: Parts, keys: Keys, asked: SessionCall) -> CallRecor
         await parts.spare()
 
 
-async def _in_turn(parts: Parts, keys: Keys, asked: SessionCall, place: QueuePlace, stop: Stop) -> CallRecord:
+async def _turn(place: GatePlace) -> None:
+    """Wait until the place is the first. Raises LostPlace."""
+    pause = SOONEST
+    while not place.is_first():
+        place.renew()
+        await asyncio.sleep(pause)
+        pause = min(LATEST, pause * SLOWER)
+
+
+async def _in_turn(parts: Parts, keys: SessionKeys, asked: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:
     """The call, once it is its turn."""
     one = parts.known.pop(keys.top, None)
     if one is None or not one.is_current():
@@ -213,7 +223,7 @@ async def _in_turn(parts: Parts, keys: Keys, asked: SessionCall, place: QueuePla
         one = await asyncio.to_thread(_session.load, parts.engine.store, keys, parts.engine.agent)
     whole = False
     try:
-        one.begin(place, parts.syncs)
+        one.begin(place)
         await _prepared(parts, one, asked, stop)
         result = await _recorded(parts, one, asked, place, stop)
         whole = True
@@ -276,7 +286,7 @@ def _recruited(parts: Parts, one: Session, words: SystemText, parameters: dict[s
         limits=parts.engine.limits,
         bill=Bill(),
         report=lambda row: one.report(row),
-        folder=parts.engine.store.where(f"{one.keys.top}/tasks"),
+        folder=os.path.dirname(parts.engine.store.describe(one.keys.log)) + "/tasks",
         head=words.page,
         instructions=words.instructions,
     )
@@ -284,18 +294,22 @@ def _recruited(parts: Parts, one: Session, words: SystemText, parameters: dict[s
     return means
 
 
-async def _recorded(parts: Parts, one: Session, asked: SessionCall, place: QueuePlace, stop: Stop) -> CallRecord:
+async def _recorded(parts: Parts, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:
     """The call with its message, its loop and its result, durable."""
     begun, number, first = time.monotonic(), one.state.calls + 1, one.talk.turn + 1
     when, message = log.now(), asked.message[:MESSAGE_CHARS]
     row = {"call": number, "at": when, "agent": parts.engine.agent, "place": place.number}
     one.writer.add({**row, "message": message})
     one.talk.say(_with_faults(one, asked.message))
+    one.noted(message, when, log.KILLED, place)
+    await asyncio.shield(asyncio.to_thread(one.save))  # from now on, who had the place before cannot save
     limits, bill = asked.limits or parts.engine.limits, Bill()
     if one.means is not None:
         one.means.bill, one.means.limits = bill, limits
     loop = SessionLoop(one.talk, one.model, one.hands, limits, asked.report, bill=bill)  # type: ignore[arg-type]  # both are there, see _prepared
     loop.one, loop.parts, loop.stop = one, parts, stop
+    if (words := place.stop_words()) is not None:  # the watch may not have looked yet
+        stop.tell(words)
     end, cancelled = await _looped(one, loop, stop)
     used = bill.used
     result = CallRecord(
@@ -311,7 +325,7 @@ async def _recorded(parts: Parts, one: Session, asked: SessionCall, place: Queue
         usage={name: value for name, value in used.asdict().items() if value},
     )
     one.ended(result, used, place)
-    await asyncio.shield(_saved(parts, one, result))
+    await asyncio.shield(asyncio.to_thread(one.save))
     if cancelled is not None:
         raise cancelled
     return result
@@ -328,16 +342,16 @@ async def _looped(one: Session, loop: SessionLoop, stop: Stop) -> tuple[End, asy
     """The loop to its end, and the conversation so that the next call can follow."""
     cancelled = None
     try:
-        if stop.interrupt is not None:
+        if stop.words is not None:
             raise asyncio.CancelledError
         stop.work = asyncio.ensure_future(loop.run())
         end = await stop.work
     except asyncio.CancelledError as fault:
         partial = "".join([loop.begun, *one.talk.partial]).strip()
-        if stop.interrupt is not None:
-            words = f" They say: {stop.interrupt.words}" if stop.interrupt.words else ""
+        if stop.words is not None:
+            words = f" They say: {stop.words}" if stop.words else ""
             one.talk.close(one.model, _conversation.STOPPED, _conversation.INTERRUPTED.format(words=words))  # type: ignore[arg-type]  # it is there
-            end = End(outcome=log.INTERRUPTED, reply=partial, reason=stop.interrupt.words)
+            end = End(outcome=log.INTERRUPTED, reply=partial, reason=stop.words)
         else:
             one.talk.close(one.model, _conversation.STOPPED, _conversation.CANCELLED)  # type: ignore[arg-type]  # as above
             end, cancelled = End(outcome=log.CANCELLED, reply=partial), fault
@@ -346,11 +360,3 @@ async def _looped(one: Session, loop: SessionLoop, stop: Stop) -> tuple[End, asy
     finally:
         await asyncio.shield(one.rest())
     return end, cancelled
-
-
-async def _saved(parts: Parts, one: Session, result: CallRecord) -> None:
-    """Log and state are durable; the index is told."""
-    await one.writer.durable()
-    if one.must_save():
-        await asyncio.to_thread(one.save)
-    index.add(parts.engine.store, one.keys, one.state, result)

@@ -6,7 +6,7 @@ import os
 
 from harness.base import ids
 from harness.base.errors import Unavailable
-from harness.builtin.sessions.store import keys
+from harness.builtin.sessions.keys import keys
 from harness.builtin.tool_session import STATE, Place
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import Filesystem, Shell
@@ -48,7 +48,7 @@ def root(layout: Layout) -> str:
 def of_folder(layout: Layout, user: str, session: str) -> Place:
     """The folder itself, with a shell; of the harness's own files in it those of this session alone are seen."""
     of = keys(user, session)
-    results = os.path.join(root(layout), of.results)
+    results = os.path.join(root(layout), *of.results)
     mission = os.path.exists(layout.path(names.FORMAT))
     return Place(
         folder=layout.folders.project,

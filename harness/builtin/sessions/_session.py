@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
-from harness.base.errors import UsageFault
+from harness.base.errors import BrokenFile, UsageFault
 from harness.builtin.equipment import Equipment
 from harness.builtin.loop.exchange import Model
 from harness.builtin.loop.loop import Report
 from harness.builtin.loop.message_text import estimate
-from harness.builtin.sessions import _compaction, _conversation, log
+from harness.builtin.sessions import _chain, _compaction, _conversation, log
 from harness.builtin.sessions import state as states
+from harness.builtin.sessions._chain import REMEDY, START
 from harness.builtin.sessions._compaction import Compact
 from harness.builtin.sessions._conversation import SessionConversation
-from harness.builtin.sessions.log import CallRecord, LogPart, LogWriter, Syncs
+from harness.builtin.sessions.keys import SessionKeys
+from harness.builtin.sessions.log import CallRecord, LogPart, LogWriter
 from harness.builtin.sessions.state import AgentState
-from harness.builtin.sessions.store import Keys, QueuePlace, Store
 from harness.builtin.subagents.runner import Means
 from harness.builtin.tool_session import ToolSession
 from harness.builtin.tools.tool import Question
 from harness.mission.usage import Usage
+from harness.stores import log as logs
+from harness.stores.gate import GatePlace
+from harness.stores.store import Store
 
-SAVED_BYTES, SAVED_CALLS = 256 * 1024, 50  # of the log that the state need not have seen
+WORDS_CHARS = 120  # of a message, in a list of sessions
 
 
 class Session:
     """See the module. `state` is what state.json will have; `hands` and `model`: of the calls so far in this process. `left`:
     calls that a kill cut off, whose results are not written yet."""
 
-    def __init__(self, store: Store, keys: Keys, state: AgentState, version: str, read: LogPart | None) -> None:
+    def __init__(self, store: Store, keys: SessionKeys, state: AgentState, version: str, read: LogPart | None) -> None:
         self.store, self.keys, self.state, self.version = store, keys, state, version
-        self.writer = LogWriter(store, keys.log, read.length if read else 0)
+        self.writer = LogWriter(store, keys.log, read.end if read else 0, read.link if read else START)
         self.talk = SessionConversation(self.writer, {})
         self.equipment: Equipment | None = None
         self.means: Means | None = None
@@ -43,7 +46,6 @@ class Session:
         self.shapes: list[dict[str, Any]] = []
         self.parts, self.failed_at = (read.parts if read else 0), 0
         self.left: list[CallRecord] = []
-        self.saved = state
         if read is not None:
             self._take(read)
 
@@ -62,11 +64,11 @@ class Session:
 
     def is_current(self) -> bool:
         """Whether nobody went on with it since."""
-        return self.store.length(self.keys.log) == self.writer.length
+        return not logs.has_more(self.store, self.keys.log, self.writer.end)
 
-    def begin(self, place: QueuePlace, syncs: Syncs) -> None:
-        """A call begins: from now on this place and these syncs count."""
-        self.writer.place, self.writer.syncs = place, syncs
+    def begin(self, place: GatePlace) -> None:
+        """A call begins: from now on this place counts."""
+        self.writer.place = place
 
     def opened(self, model: Model, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
         """What requests have besides messages; then what a kill left open is closed."""
@@ -105,33 +107,30 @@ class Session:
     def aside(self) -> LogWriter:
         """Where the next summary keeps its request; what an earlier try left there stays."""
         key = self.keys.compaction(self.parts)
-        made = LogWriter(self.store, key, self.store.length(key))
-        made.place, made.syncs = self.writer.place, self.writer.syncs
+        rows = logs.read(self.store, key)
+        made = LogWriter(self.store, key, rows.end, _chain.last(rows.data))
+        made.place = self.writer.place
         return made
 
-    def ended(self, result: CallRecord, used: Usage, place: QueuePlace) -> None:
-        """A call has this result. It is written, and not durable yet."""
-        self.writer.add(log.result_row(result))
-        self.writer.write()
-        self.state = self.state.replace(
-            calls=result.call,
-            turns=self.talk.turn,
-            used=log.added(self.state.used, used),
-            kept=dict(self.talk.state),
-            length=self.writer.length,
-            fence=place.number,
-        )
+    def ended(self, result: CallRecord, used: Usage, place: GatePlace) -> None:
+        """A call has this result. It is not written yet."""
+        row = log.result_row(result)
+        self.writer.add(row)
+        used_now = log.added(self.state.used, used)
+        self.state = self.state.replace(calls=result.call, turns=self.talk.turn, used=used_now)
+        self.noted(result.message, row["at"], result.outcome, place)
 
-    def must_save(self) -> bool:
-        """Whether more changed than what the log has behind the state."""
-        new, old = self.state, self.saved
-        moved = new.length - old.length > SAVED_BYTES or new.calls - old.calls >= SAVED_CALLS
-        return moved or not old.length or (new.part, new.kept) != (old.part, old.kept)
+    def noted(self, message: str, at: str, outcome: str, place: GatePlace) -> None:
+        """What a list of sessions says of the newest call, and whose place the next save is of."""
+        newest = {"ended": at, "outcome": outcome, "words": " ".join(message.split())[:WORDS_CHARS]}
+        self.state = self.state.replace(newest=newest, fence=place.number)
 
     def save(self) -> None:
-        """Write the state, durably; the log was made durable before."""
+        """Make the log durable, then the state that names its last row. Raises what LogWriter.write does."""
+        self.writer.write()
+        link = self.writer.link
+        self.state = self.state.replace(rows=link.number, sum=link.digest, kept=dict(self.talk.state))
         self.version = self.store.put(self.keys.state, self.state.dumped(), self.version)
-        self.saved = self.state.replace(kept=_copied(self.state.kept))
 
     @property
     def hands(self) -> ToolSession:
@@ -153,22 +152,21 @@ class Session:
                 await self.close()
 
 
-def _copied(kept: dict[str, Any]) -> dict[str, Any]:
-    return deepcopy(kept)
-
-
-def load(store: Store, keys: Keys, agent: str) -> Session:
-    """The session as it is, or a new one, which has its state.json then. Raises BrokenFile where it cannot be read, UsageFault
-    where it is another agent's ("": whose it is does not matter)."""
+def load(store: Store, keys: SessionKeys, agent: str) -> Session:
+    """The session as it is, or a new one, which has its state.json then; whoever calls holds the gate. Raises BrokenFile if it
+    cannot be read, UsageFault if it is another agent's ("": whose it is does not matter)."""
     state, version = states.load(store, keys)
     if state is None:
         state = AgentState(user=keys.user, session=keys.session, agent=agent, created=log.now())
-        made = Session(store, keys, state, "", None)
+        made = Session(store, keys, state, version, None)
         made.save()
         return made
     if agent and state.agent != agent:
         raise UsageFault(f"The session {keys.session} is with {state.agent}, not with {agent}. Begin another session.")
-    read = log.read(store, keys, state) if store.length(keys.log) else None
-    if read is None and state.length:
-        raise log.gone(store, keys)
+    if state.rows and not logs.exists(store, keys.log):
+        where = store.describe(keys.log)
+        raise BrokenFile(where, "it is gone, and the state beside it has seen it", remedy=REMEDY)
+    if state.format == states.UNCHAINED:
+        state, version = log.upgrade(store, keys, state, version)
+    read = log.read(store, keys, state) if logs.exists(store, keys.log) else None
     return Session(store, keys, state, version, read)

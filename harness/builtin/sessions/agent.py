@@ -13,25 +13,26 @@ from harness.base.errors import Unavailable, UsageFault
 from harness.base.record import Record
 from harness.builtin.loop.exchange import AUTH, ModelFault
 from harness.builtin.loop.loop import Limits
-from harness.builtin.sessions import _calls, _places, _system_text, interrupts, recall
+from harness.builtin.sessions import _calls, _places, _system_text, recall
 from harness.builtin.sessions._calls import Ask, Engine, Parts, SessionCall
 from harness.builtin.sessions._compaction import Compact
-from harness.builtin.sessions._disk_store import FileStore
+from harness.builtin.sessions.keys import SessionKeys, keys
 from harness.builtin.sessions.log import CallRecord
-from harness.builtin.sessions.store import Keys, Store, keys
 from harness.builtin.tool_session import RESULTS, STATE
 from harness.builtin.tool_session import Place as Where
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import Filesystem
 from harness.state import files
 from harness.state.layout import Layout
+from harness.stores import gate
+from harness.stores.disk import DiskStore
+from harness.stores.store import Store
 from harness.workspace import grants
 from harness.workspace.rules import ToolRules
 
 Elsewhere = Callable[[str, str], Filesystem | Where]
 
 USER = "default"  # who talks, where nobody says it
-OWN = "_files"  # the folder of a user's files; no session's name begins so
 SHARED = ("knowledge",)  # folders of the workspace that a user's own files show, to be read
 
 
@@ -92,7 +93,7 @@ class HarnessAgent:
         self.key, self.key_names = api_key, builtin.keys_of(model, {"api_key_env": api_key_env})
         self.model, self.layout, self.root = model, layout, root
         given = {"base_url": base_url, "temperature": temperature}
-        known: Store = store or FileStore(root)
+        known: Store = store or DiskStore(root)
         self.engine = Engine(
             agent=name,
             store=known,
@@ -151,10 +152,7 @@ class HarnessAgent:
 
     def interrupt(self, session_id: str, user_id: str = USER, words: str = "") -> int:
         """End all calls of a session that run or wait, in any process, with these words for the agent; how many there are."""
-        found = interrupts.interrupt(self.engine.store, keys(user_id, session_id), words)
-        for loop, parts in list(self._parts.items()):
-            loop.call_soon_threadsafe(parts.watch.look)
-        return found
+        return gate.stop(self.engine.store, keys(user_id, session_id).gate, words)
 
     async def close(self) -> None:
         """Close the connections of this event loop. Sessions need no closing."""
@@ -210,9 +208,9 @@ class HarnessAgent:
             words_ = f"{fault.reason}: {' or '.join(self.key_names)}" if fault.outcome == AUTH else fault.reason
             raise Unavailable(words_) from None
 
-    def _own_files(self, of: Keys) -> tuple[Where, Filesystem | None]:
+    def _own_files(self, of: SessionKeys) -> tuple[Where, Filesystem | None]:
         """A user's own folder, without a shell; beside it the workspace's knowledge, to be read."""
-        folder, results = os.path.join(self.root, os.path.dirname(of.top), OWN), os.path.join(self.root, of.results)
+        folder, results = os.path.join(self.root, *of.files), os.path.join(self.root, *of.results)
         for one in (folder, results):
             files.make_folder(one)
         also = {RESULTS: Mount(path=results, mode="write"), STATE: Mount(path=results)}
@@ -222,8 +220,8 @@ class HarnessAgent:
         return where, Local(folder, also=also)
 
 
-def _elsewhere(filesystem: Elsewhere) -> Callable[[Keys], tuple[Where, Filesystem | None]]:
-    def found(of: Keys) -> tuple[Where, Filesystem | None]:
+def _elsewhere(filesystem: Elsewhere) -> Callable[[SessionKeys], tuple[Where, Filesystem | None]]:
+    def found(of: SessionKeys) -> tuple[Where, Filesystem | None]:
         made = filesystem(of.user, of.session)
         lacking = [name for name in dir(Filesystem) if name[0] != "_" and not hasattr(made, name)]
         if lacking and not isinstance(made, Where):
@@ -235,6 +233,6 @@ def _elsewhere(filesystem: Elsewhere) -> Callable[[Keys], tuple[Where, Filesyste
     return found
 
 
-def _reply(of: Keys, result: CallRecord) -> Reply:
+def _reply(of: SessionKeys, result: CallRecord) -> Reply:
     same = {name: getattr(result, name) for name in ("outcome", "reason", "call", "turns", "seconds", "usage")}
     return Reply(text=result.reply, user=of.user, session=of.session, **same)

@@ -11,16 +11,17 @@ from harness.base.errors import UsageFault
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import _places, state
 from harness.builtin.sessions._calls import Ask
-from harness.builtin.sessions._disk_store import FileStore
 from harness.builtin.sessions._system_text import ROLE, SystemTextSource
 from harness.builtin.sessions.agent import USER, HarnessAgent
-from harness.builtin.sessions.store import Store, keys
+from harness.builtin.sessions.keys import keys
 from harness.builtin.tools.tool import ALWAYS, NO, YES
 from harness.git import contents
 from harness.mission import config
 from harness.run.workspace_inputs import commit_of
 from harness.state import files
 from harness.state.layout import Layout
+from harness.stores.disk import DiskStore
+from harness.stores.store import Store
 from harness.workspace import grants
 from harness.workspace.places import TOOLS, user_of
 from harness.workspace.rules import ToolRules
@@ -104,11 +105,9 @@ def answered(text: str) -> str:
 
 def store(layout: Layout) -> Store:
     """The sessions of a workspace."""
-    return FileStore(_places.root(layout))
+    return DiskStore(_places.root(layout))
 
 
 def agent_of(layout: Layout, user: str, session: str) -> str:
     """Who speaks in a session; "" where there is none, or it cannot be read: whoever loads it says why."""
-    of = keys(user, session)
-    item = store(layout).get(of.state)
-    return state.agent_of(item) if item else ""
+    return state.agent_of(store(layout), keys(user, session))

@@ -7,19 +7,25 @@ alone: the first, and one after each time the conversation was summed up. So the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from harness.base import clock, encoding, schema
-from harness.base.errors import BrokenFile
+from harness.base import clock, schema
+from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.builtin.loop import turns
-from harness.builtin.loop.turns import Log, Row
+from harness.builtin.loop.turns import Log, Row, TurnWriter
+from harness.builtin.sessions import _chain
+from harness.builtin.sessions import state as states
+from harness.builtin.sessions._chain import REMEDY, START, Link
+from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.sessions.state import AgentState
-from harness.builtin.sessions.store import Keys, QueuePlace, Store
 from harness.mission.usage import Usage
+from harness.stores import log as logs
+from harness.stores.gate import GatePlace
+from harness.stores.store import Key, Store
 
-REMEDY = "It is not what was written there. Nothing was changed; restore the log from a copy, or move the session's folder away."
 KILLED, INTERRUPTED, CANCELLED = "killed", "interrupted", "cancelled"
 TURNS = schema.listed(schema.WHOLE).part("the first and the last", lambda found: len(found) in (0, 2))
 
@@ -43,95 +49,63 @@ class CallRecord(Record):
 
 class LogPart(Record):
     """A part of a log that was read: its `turns`, the results of its `calls` by number, the number of the newest part and of the
-    newest answer, and how many bytes it ends behind. `asked`: the request that its newest call waits for, 0 for none."""
+    newest answer, and the position behind it, with its last row. `asked`: the request that its newest call waits for, 0 for
+    none."""
 
     turns: Log
-    calls: dict[int, CallRecord]
-    parts: int
-    answered: int
-    length: int
-    heads: list[str]
+    calls: dict[int, CallRecord] = {}
+    parts: int = 0
+    answered: int = 0
+    end: int = 0
+    link: Link = START
+    heads: list[str] = []
     asked: int = 0
 
 
-class Syncs:
-    """Makes appends durable, those of many conversations together, in a thread. Of one event loop."""
+class LogWriter(TurnWriter):
+    """Adds to the log of a session while its place at the gate holds. `end` and `link`: where the log ends, and its last row.
+    Rows wait until `durable` or `write`."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.waiting: list[tuple[str, asyncio.Future[None]]] = []
-        self.work: asyncio.Task[None] | None = None
-
-    def sync(self, key: str) -> Awaitable[None]:
-        """Durable once it was waited for; raises OSError."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.waiting.append((key, future))
-        if self.work is None or self.work.done():
-            self.work = asyncio.get_running_loop().create_task(self._all())
-        return future
-
-    async def _all(self) -> None:
-        while self.waiting:
-            some, self.waiting = self.waiting, []
-            faults = await asyncio.to_thread(self._synced, list(dict.fromkeys(key for key, _ in some)))
-            for key, future in some:
-                if not future.done():
-                    future.set_exception(faults[key]) if key in faults else future.set_result(None)
-
-    def _synced(self, keys: list[str]) -> dict[str, OSError]:
-        faults = {}
-        for key in keys:
-            try:
-                self.store.sync(key)
-            except OSError as fault:
-                faults[key] = fault
-        return faults
-
-
-class LogWriter(turns.TurnWriter):
-    """Adds to the log of a session, while its place in the queue holds. `length`: where the log ends; rows that nobody must be
-    sure of yet are written with the next ones."""
-
-    def __init__(self, store: Store, key: str, length: int) -> None:
-        super().__init__(store.where(key))
-        self.store, self.key, self.length = store, key, length
-        self.place: QueuePlace | None = None
-        self.syncs: Syncs | None = None
+    def __init__(self, store: Store, key: Key, end: int, link: Link) -> None:
+        super().__init__(store.describe(key))
+        self.store, self.key, self.end, self.link = store, key, end, link
+        self.place: GatePlace | None = None
         self.waiting: list[bytes] = []  # lines that are not written yet
-        self.open = False  # whether something is written and not durable yet
         self.heads: set[str] = set()  # digests of system texts, tools and parameters that this part has
+        self._lock = threading.Lock()
 
     def part(self, number: int, counts: Row, rows: Iterable[Row]) -> int:
-        """Begin a part with these rows; returns the byte where it begins."""
+        """Begin a part with these rows; returns the position where it begins."""
+        self.write()
         self.forget()
         self.heads.clear()
-        begins = self.length + sum(map(len, self.waiting))
         self.add({"part": number, "at": now(), **counts}, *rows)
-        return begins
+        return self.end
 
     def begin(self, rows: Iterable[Row]) -> None:
-        """The first rows of a conversation; see turns.Writer."""
+        """The first rows of a conversation; see TurnWriter."""
         self.add(*rows)
 
     def add(self, *rows: Row, quickly: bool = False) -> None:
         """More rows; they are durable once `durable` was waited for."""
-        self.waiting += [encoding.dump_json(row) for row in rows]
+        for row in rows:
+            line, self.link = _chain.linked(row, self.link)
+            self.waiting.append(line)
         self._put(rows)
 
     def write(self) -> None:
-        """Write what waits, at once. Raises Lost, Changed, OSError; then nothing of it was written."""
-        if self.waiting:
-            if self.place is not None:
-                self.place.check()
-            self.length = self.store.append(self.key, b"".join(self.waiting), self.length)
-            self.waiting, self.open = [], True
+        """Make what waits durable. Raises LostPlace, VersionConflict, OSError; then nothing of it was written."""
+        with self._lock:
+            if lines := list(self.waiting):
+                if self.place is not None:
+                    self.place.check()
+                self.end = logs.append(self.store, self.key, b"".join(lines), self.end)
+                del self.waiting[: len(lines)]
 
     async def durable(self) -> None:
-        """Wait until all of it is durable; raises Lost, Changed, OSError."""
-        self.write()
-        if self.open and self.syncs is not None:
-            self.open = False
-            await self.syncs.sync(self.key)
+        """The same, in a thread."""
+        if self.waiting:
+            await asyncio.to_thread(self.write)
 
 
 def now() -> str:
@@ -139,37 +113,56 @@ def now() -> str:
     return clock.stamp(clock.now())
 
 
-def read(store: Store, keys: Keys, state: AgentState) -> LogPart:
-    """The part of the log with the context of now. Raises BrokenFile, also where the log is shorter than the state has it."""
-    where, data = store.where(keys.log), store.tail(keys.log, state.part)
-    whole = data[: data.rfind(b"\n") + 1]
-    if state.part + len(whole) < state.length:
-        words = f"it ends at byte {state.part + len(whole)}, and {store.where(keys.state)} has seen {state.length}"
-        raise BrokenFile(where, words, remedy=REMEDY)
-    found = LogPart(
-        turns=turns.Log(), calls={}, parts=0, answered=state.turns, length=state.part + len(whole), heads=[]
-    )
-    try:
-        found.turns = turns.parse(whole, where, lambda row: _noted(found, row), REMEDY)
-        if found.length and not found.parts:
-            raise BrokenFile(where, f"no part of it begins at byte {state.part}", line=1)
-    except BrokenFile as fault:
-        before = store.tail(keys.log)[: state.part].count(b"\n")
-        raise BrokenFile(where, fault.fault, line=before + (fault.line or 0), remedy=REMEDY) from None
+def read(store: Store, of: SessionKeys, state: AgentState) -> LogPart:
+    """The part of the log with the context of now. Raises BrokenFile, also if the last row that the state names is not there."""
+    found = LogPart(turns=Log(), answered=state.turns)
+    data = _rows(store, of, state, found, state.part)
+    found.turns = turns.parse(data, store.describe(of.log), lambda row: _noted(found, row), REMEDY)
+    if data and not found.parts:
+        raise BrokenFile(store.describe(of.log), f"no part of it begins at {state.part}", line=1, remedy=REMEDY)
     return found
 
 
-def whole(store: Store, keys: Keys, each: Callable[[Row], None] = lambda row: None) -> LogPart:
-    """All of the log. Raises BrokenFile."""
-    data = store.tail(keys.log)
-    found = LogPart(turns=turns.Log(), calls={}, parts=0, answered=0, length=data.rfind(b"\n") + 1, heads=[])
+def whole(store: Store, of: SessionKeys, each: Callable[[Row], None] = lambda row: None) -> LogPart:
+    """All of the log. Raises BrokenFile, and UsageFault if there is no such session."""
+    state, _ = states.load(store, of)
+    if state is None:
+        raise UsageFault(f"There is no session {of.session} of {of.user}.")
+    found = LogPart(turns=Log())
 
     def noted(row: Row) -> None:
         _noted(found, row)
         each(row)
 
-    found.turns = turns.parse(data, store.where(keys.log), noted, REMEDY)
+    found.turns = turns.parse(_rows(store, of, state, found, 0), store.describe(of.log), noted, REMEDY)
     return found
+
+
+def _rows(store: Store, of: SessionKeys, state: AgentState, found: LogPart, start: int) -> bytes:
+    """The rows from a position on, checked; notes where they end. A torn row behind what was acknowledged is a crash's."""
+    where, rows = store.describe(of.log), logs.read(store, of.log, start)
+    if state.format == states.UNCHAINED:
+        if len(rows.data) < state.rows:
+            raise BrokenFile(
+                where, f"it ends at byte {len(rows.data)}, and the state has seen {state.rows}", remedy=REMEDY
+            )
+        return rows.data if _chain.is_chained(rows.data) else _chain.chained(rows.data)
+    links = _chain.links(rows.data, where, None if start else START)
+    if state.rows and state.link not in links:
+        fault = f"row {state.rows}, the last one that {store.describe(of.state)} has seen, is not there"
+        raise BrokenFile(where, fault, line=links[-1].number if links else None, remedy=REMEDY)
+    found.end, found.link = rows.end, links[-1] if links else START
+    return rows.data
+
+
+def upgrade(store: Store, of: SessionKeys, state: AgentState, version: str) -> tuple[AgentState, str]:
+    """Bring a session of format 1 to the newest: its log as a chain, then its state. Whoever calls holds the gate."""
+    data, old = _rows(store, of, state, LogPart(turns=Log()), 0), logs.read(store, of.log).data
+    part = len(_chain.chained(old[: state.part])) if data != old else max(0, data.rfind(b'\n{"part":') + 1)
+    logs.replace(store, of.log, data)
+    link = (_chain.links(data, store.describe(of.log), START) or [START])[-1]
+    made = state.replace(part=part, rows=link.number, sum=link.digest, format=states.FORMAT)
+    return made, store.put(of.state, made.dumped(), version)
 
 
 def _noted(found: LogPart, row: Row) -> None:
@@ -207,8 +200,3 @@ def added(used: dict[str, Any], more: Usage) -> dict[str, Any]:
     names = ("turns", "input", "cache_read", "cache_write", "output", "reasoning", "estimated", "cost_usd")
     counts = {name: (used.get(name) or 0) + (getattr(more, name) or 0) for name in names}
     return {name: round(value, 9) if name == "cost_usd" else value for name, value in counts.items() if value}
-
-
-def gone(store: Store, keys: Keys) -> BrokenFile:
-    """The fault of a log that is not there, although the state has seen it."""
-    return BrokenFile(store.where(keys.log), "it is gone, and the state beside it has seen it", remedy=REMEDY)

@@ -8,17 +8,19 @@ from typing import Any
 from harness.base import ranking
 from harness.base.record import Record
 from harness.builtin.loop import message_text, turns
-from harness.builtin.sessions import index, log
-from harness.builtin.sessions.store import Keys, Store, keys
+from harness.builtin.sessions import log
+from harness.builtin.sessions import state as states
+from harness.builtin.sessions.keys import SessionKeys, keys
 from harness.builtin.tools.tool import READS, Tool, ToolResult, Workbench
 from harness.builtin.tools.tool_results import failed, left_out
 from harness.state import json_lines
+from harness.stores import log as logs
+from harness.stores.store import Store
 
 MOST_HITS, DEFAULT_HITS = 50, 10
 MOST_LISTED, DEFAULT_LISTED = 100, 20
 MOST_MESSAGES, DEFAULT_MESSAGES = 100, 20
 LONGEST = 500  # characters of a message that is shown
-MOST_BYTES = 4 * 1024 * 1024  # of a log that is searched: its end
 
 
 class RecalledMessage(Record):
@@ -29,7 +31,7 @@ class RecalledMessage(Record):
     text: str
 
 
-def messages(store: Store, of: Keys) -> list[RecalledMessage]:
+def messages(store: Store, of: SessionKeys) -> list[RecalledMessage]:
     """All messages of a session, oldest first; what a summary repeats is there once. Raises BrokenFile."""
     found: list[RecalledMessage] = []
     skipping = [False]
@@ -47,17 +49,15 @@ def messages(store: Store, of: Keys) -> list[RecalledMessage]:
     return found
 
 
-def _searched(store: Store, of: Keys) -> Iterator[tuple[str, RecalledMessage]]:
-    """What person and agent said, from the end of a log; what cannot be read is passed over."""
-    size = store.length(of.log)
-    data = store.tail(of.log, max(0, size - MOST_BYTES))
+def _searched(store: Store, of: SessionKeys) -> Iterator[tuple[str, RecalledMessage]]:
+    """What person and agent said; what cannot be read is passed over."""
     number = 0
-    for _, line in json_lines.whole(data):
+    for _, line in json_lines.whole(logs.read(store, of.log).data):
         if b'"role":' not in line:
             continue
         try:
             row = json_lines.value(line)
-        except ValueError:  # the first one may be cut
+        except ValueError:  # a damaged row, which a search need not report
             continue
         said: Any = row.get("value") if isinstance(row, dict) else None
         if turns.is_message(said) and said["role"] in message_text.NAMES and message_text.said(said):
@@ -66,30 +66,31 @@ def _searched(store: Store, of: Keys) -> Iterator[tuple[str, RecalledMessage]]:
             yield text, RecalledMessage(session=of.session, number=number, text=text)
 
 
-def search(store: Store, of: Keys, words: str, most: int) -> list[RecalledMessage]:
+def search(store: Store, user: str, words: str, most: int) -> list[RecalledMessage]:
     """The messages of this user's sessions that fit the words best."""
-    owner = of.top.partition("/")[0]
-    entries = index.of_user(store, owner)
 
     def lines() -> Iterator[tuple[str, RecalledMessage]]:
-        for entry in reversed(entries):
-            yield from _searched(store, keys(entry.user, entry.session))
+        for one in reversed(states.of_user(store, user)):
+            yield from _searched(store, keys(one.user, one.session))
 
     return list({one.text: one for one in ranking.best(lines, words, 2 * most)}.values())[:most]
 
 
-def tools(store: Store, of: Keys) -> list[Tool]:
+def tools(store: Store, of: SessionKeys) -> list[Tool]:
     """The tools for a session; they see the sessions of its user alone."""
 
     def found(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
         most = arguments.get("limit", DEFAULT_HITS)
-        hits = search(store, of, arguments["query"], most)
+        hits = search(store, of.user, arguments["query"], most)
         rows = [f"{hit.session}: {_cut(hit.text)}" for hit in hits]
         return ToolResult(text="\n".join(rows) or f"Nothing was said of: {arguments['query']}")
 
     def listed(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
-        entries, most = index.of_user(store, of.top.partition("/")[0]), arguments.get("limit", DEFAULT_LISTED)
-        rows = [f"{one.session}  {one.calls} calls, the last {one.ended}: {one.words}" for one in entries[:most]]
+        entries, most = states.of_user(store, of.user), arguments.get("limit", DEFAULT_LISTED)
+        rows = [
+            f"{one.session}  {one.calls} calls, the last {one.newest['ended']}: {one.newest['words']}"
+            for one in entries[:most]
+        ]
         more = left_out(max(0, len(entries) - most), "sessions", "Give a larger limit.")
         return ToolResult(text=("\n".join(rows) or "This is the first session.") + more)
 
@@ -99,12 +100,12 @@ def tools(store: Store, of: Keys) -> list[Tool]:
     return [_tool(name, run) for name, run in zip(SCHEMAS, (found, listed, shown), strict=True)]
 
 
-def history(store: Store, of: Keys, arguments: dict[str, Any]) -> ToolResult:
+def history(store: Store, of: SessionKeys, arguments: dict[str, Any]) -> ToolResult:
     """Messages of a session, the newest at the end."""
     name = arguments.get("session", of.session)
     there = keys(of.user, name)
-    if not store.length(there.log):
-        known = [one.session for one in index.of_user(store, of.top.partition("/")[0])]
+    if store.get(there.state) is None:
+        known = [one.session for one in states.of_user(store, of.user)]
         return failed(f"There is no session {name}. There are: {', '.join(known[:10]) or 'none yet'}.")
     every, most = messages(store, there), arguments.get("limit", DEFAULT_MESSAGES)
     before = arguments.get("before", len(every) + 1)

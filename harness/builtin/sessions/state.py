@@ -1,4 +1,4 @@
-"""state.json: what a session is besides its log, with a version. It is a checkpoint: what the log has behind it counts on top."""
+"""state.json: what a session is besides its log, and which row of the log was the last when it was written."""
 
 from __future__ import annotations
 
@@ -10,38 +10,51 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.base.schema import Whole
 from harness.builtin.loop.turns import STATE as TOOL_STATE
-from harness.builtin.sessions.store import Item, Keys, Store, keys
+from harness.builtin.sessions import keys as of_sessions
+from harness.builtin.sessions._chain import Link
+from harness.builtin.sessions.keys import SessionKeys, keys
 from harness.mission.usage import Usage
+from harness.stores import log as logs
+from harness.stores.store import ABSENT, Store, Value
 
-FORMAT = 1
-LONGEST_LOG = 2**62  # bytes
+FORMAT, UNCHAINED = 2, 1  # UNCHAINED: rows of the log have no digests of their own
+MAX_POSITION = 2**62
 NAMED = ("permissions", "plan", "todo")  # what tools keep that people ask for; the rest is `tools`
-REMEDY = "Nothing was changed. Restore it from a copy, or move the session's folder away: the next call then begins a new one."
+REMEDY = "Nothing was changed. `harness sessions repair` makes it again from the log; or restore it from a copy."
 
 
 class AgentState(Record):
-    """A session. `agent`: who speaks in it; `part`: the byte of the log where the part with its context begins; `length`: how far
-    the log is in this; `calls` and `turns`: how many there were; `compactions`: how often it was summed up; `summary`: what came
-    of that last; `kept`: what tools keep, by their keys; `used`: tokens and cost of all calls; `fence`: the place in the queue of
-    whoever wrote this."""
+    """A session. `agent`: who speaks in it; `part`: the position in the log where the part with its context begins; `rows` and
+    `sum`: number and digest of the last row of the log that was acknowledged (in format 1 the bytes, and none); `calls` and
+    `turns`: how many there were, of which `newest` has `ended`, `outcome` and `words`; `compactions`: how many, and the `summary`
+    of the last; `kept`: what tools keep, by their keys; `used`: tokens and cost of all calls; `fence`: the number of the writer's
+    place at the gate; `format`: as it was read."""
 
     user: str
     session: str
     agent: str
     created: str
     part: int = 0
-    length: int = 0
+    rows: int = 0
+    sum: str = ""
     calls: int = 0
     turns: int = 0
     compactions: int = 0
     summary: str = ""
     kept: dict[str, Any] = {}
     used: dict[str, Any] = {}
+    newest: dict[str, str] = {}
     fence: int = 0
+    format: int = FORMAT
+
+    @property
+    def link(self) -> Link:
+        """The last row that was acknowledged."""
+        return Link(self.rows, self.sum)
 
     def dumped(self) -> bytes:
-        """As JSON, with its format."""
-        row = {name: value for name, value in self.asdict().items() if name != "kept"}
+        """As JSON, in the newest format."""
+        row = {name: value for name, value in self.asdict().items() if name not in ("kept", "format")}
         named = {name: self.kept[name] for name in NAMED if name in self.kept}
         rest = {name: value for name, value in self.kept.items() if name not in NAMED}
         return encoding.dump_json({"format": FORMAT, **row, **named, "tools": rest})
@@ -56,12 +69,14 @@ class _File(Record):
     agent: str
     created: str
     part: Whole
-    length: Whole
+    rows: Whole
+    sum: str
     calls: Whole
     turns: Whole
     compactions: Whole
     summary: str
     used: Usage
+    newest: dict[str, str]
     fence: Whole
     tools: dict[str, Any]
     permissions: dict[str, Any] = {}
@@ -69,32 +84,35 @@ class _File(Record):
     todo: list[Any] = []
 
 
-def load(store: Store, of: Keys) -> tuple[AgentState | None, str]:
-    """The state and its version; (None, "") where there is no session. Raises BrokenFile for anything that is no state of this
-    session: torn, of a newer version, of another session, or gone while its log is there."""
-    item = store.get(of.state)
-    if item is None:
-        if store.length(of.log):
-            raise BrokenFile(store.where(of.state), "it is gone, and the log beside it is not", remedy=REMEDY)
-        return None, ""
-    return parse(item, store.where(of.state), of), item.version
+def load(store: Store, of: SessionKeys) -> tuple[AgentState | None, str]:
+    """The state and its version; (None, ABSENT) if there is no session. Raises BrokenFile for what is no state of this session:
+    torn, of a newer version, of another session, or gone while its log is there."""
+    known = store.get(of.state)
+    if known is None:
+        if logs.exists(store, of.log):
+            raise BrokenFile(store.describe(of.state), "it is gone, and the log beside it is not", remedy=REMEDY)
+        return None, ABSENT
+    return parse(known, store.describe(of.state), of), known.version
 
 
-def parse(item: Item, path: str, of: Keys) -> AgentState:
-    """The state in a file; raises BrokenFile."""
+def parse(known: Value, path: str, of: SessionKeys) -> AgentState:
+    """The state in a value; raises BrokenFile."""
     try:
-        row = json.loads(item.data)
+        row = json.loads(known.data)
     except (ValueError, RecursionError):
         raise BrokenFile(path, "it is torn, or no JSON", remedy=REMEDY) from None
     number = row.get("format") if isinstance(row, dict) else None
     if type(number) is int and number > FORMAT:
         newer = f"it has format {number}, of a newer harness; this one knows {FORMAT}"
         raise BrokenFile(path, newer, remedy="Nothing was changed. Use the newer harness.")
+    if number == UNCHAINED:
+        row = {"rows": row.get("length"), "sum": "", "newest": {}, **row}
+        del row["length"]
     found = schema.faults(row, "the state of a session", _File)
-    if found or number != FORMAT:
+    if found or number not in (FORMAT, UNCHAINED):
         raise BrokenFile(path, "; ".join(found) or "it has no format", remedy=REMEDY)
-    if max(row["part"], row["length"]) > LONGEST_LOG:
-        raise BrokenFile(path, "it names a byte that no log has", remedy=REMEDY)
+    if row["part"] > MAX_POSITION:
+        raise BrokenFile(path, "it names a position that no log has", remedy=REMEDY)
     if (row["user"], row["session"]) != (of.user, of.session):
         raise BrokenFile(path, f"it is of session {row['session']} of {row['user']}", remedy=REMEDY)
     named = {name: row[name] for name in NAMED if name in row}
@@ -104,19 +122,26 @@ def parse(item: Item, path: str, of: Keys) -> AgentState:
     return AgentState(**same, kept={**row["tools"], **named})
 
 
-def named(item: Item) -> Keys | None:
-    """The keys of the session that a state says it is of; None where it cannot be read."""
+def agent_of(store: Store, of: SessionKeys) -> str:
+    """Who speaks in a session; "" if there is none, or it cannot be read: whoever loads it says why."""
+    known = store.get(of.state)
     try:
-        row = json.loads(item.data)
-        return keys(str(row["user"]), str(row["session"]))
-    except (ValueError, RecursionError, KeyError, TypeError, UsageFault):
-        return None
-
-
-def agent_of(item: Item) -> str:
-    """Who speaks in the session of a state; "" where it cannot be read."""
-    try:
-        row = json.loads(item.data)
+        row = json.loads(known.data) if known else None
     except (ValueError, RecursionError):
         return ""
     return str(row.get("agent", "")) if isinstance(row, dict) else ""
+
+
+def of_user(store: Store, user: str = "") -> list[AgentState]:
+    """The states of the sessions of a user, or of all, the newest first; those that cannot be read, or have no call, are left
+    out."""
+    found = [one for key in of_sessions.states(store, user) if (one := _listed(store.get(key))) and one.newest]
+    return sorted(found, key=lambda one: one.newest["ended"], reverse=True)
+
+
+def _listed(known: Value | None) -> AgentState | None:
+    try:
+        row = json.loads(known.data) if known else {}
+        return parse(known, "", keys(str(row["user"]), str(row["session"]))) if known else None
+    except (BrokenFile, UsageFault, ValueError, KeyError, TypeError, RecursionError):
+        return None

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from harness.base.errors import UsageFault
 from harness.builtin import turn_replay
 from harness.builtin.loop.exchange import ModelFault, Request
 from harness.builtin.sessions import log
-from harness.builtin.sessions.store import Keys, Store
+from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.turn_replay import RebuiltRequest, RecordedTurn
+from harness.stores.store import Store
 
 UNUSED = "unused"  # a key for a request that is only rebuilt
 SECONDS = 60.0
 
 
-def turn(store: Store, of: Keys, number: int) -> tuple[RecordedTurn, RebuiltRequest | None]:
+def turn(store: Store, of: SessionKeys, number: int) -> tuple[RecordedTurn, RebuiltRequest | None]:
     """A request, and the same made again; None without the packages for that. Raises UsageFault where there is no such turn."""
-    if not store.length(of.log):
-        raise UsageFault(f"There is no session {of.session} of {of.user}.")
     turns = log.whole(store, of).turns
     seen = turn_replay.seen_in(turns, number, f"The session {of.session}", of.session)
     if not turn_replay.comparable():

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from harness.builtin.sessions import log, state
-from harness.builtin.sessions._disk_store import FileStore
 from harness.builtin.sessions.agent import HarnessAgent, Reply
+from harness.builtin.sessions.keys import keys
 from harness.builtin.sessions.log import LogPart
 from harness.builtin.sessions.state import AgentState
-from harness.builtin.sessions.store import keys
+from harness.stores.disk import DiskStore
 from tests.agents.modelserver import Server
 from tests.agents.wires import Exchange
 from tests.builtin.talking import MODELS, QUICK, address
@@ -43,9 +43,9 @@ def said(
     return asyncio.run(all_of())
 
 
-def store(folder: Path) -> FileStore:
+def store(folder: Path) -> DiskStore:
     """The sessions in a folder."""
-    return FileStore(str(folder / ".harness" / "sessions"))
+    return DiskStore(str(folder / ".harness" / "sessions"))
 
 
 def state_of(folder: Path, session: str = SESSION, user: str = USER) -> AgentState:
@@ -62,7 +62,7 @@ def log_of(folder: Path, session: str = SESSION, user: str = USER) -> LogPart:
 
 def home(folder: Path, session: str = SESSION, user: str = USER) -> Path:
     """The folder of a session."""
-    return Path(store(folder).where(keys(user, session).top))
+    return Path(store(folder).describe(keys(user, session).top))
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:

@@ -16,8 +16,10 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.builtin.sessions import log, turn_replay
-from harness.builtin.sessions._disk_store import FileStore, Lost
-from harness.builtin.sessions.store import keys
+from harness.builtin.sessions.keys import keys
+from harness.stores.disk import DiskStore
+from harness.stores.gate import LostPlace
+from harness.stores.store import Key
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.sessions.talking import (
@@ -161,7 +163,7 @@ def test_a_cancelled_call_leaves_a_conversation_that_goes_on(tmp_path: Path) -> 
 
 
 def test_who_lost_its_place_writes_nothing_more(tmp_path: Path) -> None:
-    """A person removed the file of its place; the log is as it was, and the next call goes on."""
+    """A person removed the gate; the log is as it was, and the next call goes on."""
     hangs, go = threading.Event(), threading.Event()
 
     def brain(exchange: Exchange) -> Reply:
@@ -176,12 +178,10 @@ def test_who_lost_its_place_writes_nothing_more(tmp_path: Path) -> None:
             async with agent(tmp_path, server) as one:
                 work = asyncio.ensure_future(one.call("slow", session_id="s", user_id=USER))
                 await asyncio.to_thread(hangs.wait, 20)
-                for path in (home(tmp_path) / "queue").iterdir():
-                    if path.name != "lock":
-                        path.unlink()
+                (home(tmp_path) / "gate.json").unlink()
                 before = (home(tmp_path) / "log.jsonl").read_bytes()
                 go.set()
-                with pytest.raises(Lost):
+                with pytest.raises(LostPlace):
                     await work
                 assert (home(tmp_path) / "log.jsonl").read_bytes() == before
                 await one.call("next", session_id="s", user_id=USER)
@@ -204,17 +204,21 @@ def test_what_cannot_be_read_is_an_error_and_nothing_is_overwritten(tmp_path: Pa
             path.rename(path.with_suffix(".away"))
         elif fate == "newer":
             path.write_bytes(
-                whole.replace(b'"format":1', b'"format":2') if name == "state.json" else b"\x00\x01\n" + whole
+                whole.replace(b'"format":2', b'"format":3') if name == "state.json" else b"\x00\x01\n" + whole
             )
         else:
             path.write_bytes(
                 whole[: len(whole) // 2] + (b"" if name == "state.json" else b"\n" + whole[len(whole) // 2 :])
             )
-        before = {one: one.read_bytes() for one in home(tmp_path).iterdir() if one.is_file()}
+        before = {
+            one: one.read_bytes() for one in home(tmp_path).iterdir() if one.is_file() and one.name != "gate.json"
+        }
         with pytest.raises(BrokenFile) as fault:
             said(tmp_path, server, "more")
     assert fault.value.code == 65 and str(path) in str(fault.value) and "Nothing was changed" in str(fault.value)
-    assert {one: one.read_bytes() for one in home(tmp_path).iterdir() if one.is_file()} == before
+    assert {
+        one: one.read_bytes() for one in home(tmp_path).iterdir() if one.is_file() and one.name != "gate.json"
+    } == before
 
 
 def test_a_torn_last_line_of_the_log_is_cut_off_and_it_goes_on(tmp_path: Path) -> None:
@@ -263,10 +267,10 @@ def test_what_cannot_be_written_does_not_go_out(tmp_path: Path) -> None:
     """A disk that is full where the request is recorded is an error of the machine, and none of the model; nothing was sent."""
     full = [False]
 
-    class Disk(FileStore):
+    class Disk(DiskStore):
         """Full where that is said."""
 
-        def append(self, key: str, data: bytes, at: int = -1) -> int:
+        def append(self, key: Key, data: bytes, at: int) -> int:
             """As the store, or as a full disk."""
             if full[0] and b'"turn"' in data:
                 raise OSError(errno.ENOSPC, "No space left on device")

@@ -12,7 +12,7 @@ from harness.builtin.loop import turns
 from harness.builtin.loop.turns import Log
 from harness.builtin.sessions import _compaction
 from harness.builtin.sessions._compaction import Compact
-from harness.builtin.sessions.store import keys
+from harness.builtin.sessions.keys import keys
 from tests.agents.modelserver import Reply, Server, serving
 from tests.agents.wires import Call, Exchange
 from tests.builtin.sessions.talking import SESSION, USER, home, log_of, rows, said, state_of, store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.builtin.sessions import _places, folder
-from harness.builtin.sessions.store import keys
+from harness.builtin.sessions.keys import keys
 from harness.builtin.tool_session import ToolSession
 from harness.state.layout import Layout
 
@@ -42,4 +42,4 @@ def test_what_is_kept_is_of_its_user(tmp_path: Path) -> None:
     found = _places.kept(root, "Alice")
     assert found is not None and "tea" in found.text and _places.kept(root, "alice") is None
     assert folder.agent_of(Layout(root), "Alice", "s") == ""
-    assert folder.store(Layout(root)).length(keys("Alice", "s").log) == 0
+    assert folder.store(Layout(root)).get(keys("Alice", "s").state) is None

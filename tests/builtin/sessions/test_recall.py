@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.builtin.sessions import recall
 from harness.builtin.sessions._compaction import Compact
-from harness.builtin.sessions.store import keys
+from harness.builtin.sessions.keys import keys
 from harness.builtin.tools.tool import ToolResult
 from tests.agents.modelserver import Reply, serving
 from tests.builtin.sessions.talking import USER, said, store
@@ -56,4 +56,4 @@ def test_a_model_may_call_them(tmp_path: Path) -> None:
     with serving(steps(calling("session_list", {}), calling("session_search", {"query": "hello"}))) as server:
         said(tmp_path, server, "hello")
         results = [one["content"] for one in bodies(server)[-1]["messages"] if one["role"] == "tool"]
-    assert results[0].startswith("s  1 calls") and results[1] == "s: Person: hello"
+    assert results[0].startswith("s  0 calls") and results[0].endswith("hello") and results[1] == "s: Person: hello"

@@ -8,7 +8,7 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.builtin.sessions import rule_changes
-from harness.builtin.sessions.store import keys
+from harness.builtin.sessions.keys import keys
 from harness.builtin.tools.tool import ALWAYS, NO, YES
 from harness.workspace.rules import ToolRules
 from tests.agents.modelserver import serving

@@ -12,27 +12,24 @@ import pytest
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.builtin.sessions import _calls, _session
-from harness.builtin.sessions.store import keys
+from harness.builtin.sessions.keys import keys
 from tests.agents.modelserver import serving
-from tests.builtin.sessions.talking import SESSION, USER, agent, echo, home, log_of, said, state_of, store, texts
+from tests.builtin.sessions.talking import SESSION, USER, agent, echo, home, log_of, rows, said, state_of, store, texts
 from tests.builtin.talking import calling, steps
 
 OF = keys(USER, SESSION)
 
 
-def test_a_call_appends_and_rewrites_nothing_that_did_not_change(tmp_path: Path) -> None:
-    """After the first call state.json stays, while only words are said; the log grows by what is new."""
+def test_a_call_costs_what_is_new_and_its_end_is_in_the_state(tmp_path: Path) -> None:
+    """The log grows by the call alone; the state names its last row."""
     with serving(echo) as server:
-        said(tmp_path, server, "hello")
-        state = (home(tmp_path) / "state.json").stat()
         sizes = []
-        for number in range(4):
+        for number in range(5):
             said(tmp_path, server, f"message {number}")
             sizes.append((home(tmp_path) / "log.jsonl").stat().st_size)
-        assert (home(tmp_path) / "state.json").stat().st_ino == state.st_ino
-    grown = [after - before for before, after in pairwise(sizes)]
+            assert state_of(tmp_path).rows == len(rows(tmp_path)) and state_of(tmp_path).calls == number + 1
+    grown = [after - before for before, after in pairwise(sizes[1:])]
     assert max(grown) - min(grown) < 100
-    assert _session.load(store(tmp_path), OF, "helper").state.calls == 5
 
 
 def test_what_tools_keep_is_in_the_state_and_goes_on(tmp_path: Path) -> None:

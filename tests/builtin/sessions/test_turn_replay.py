@@ -8,7 +8,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.builtin.sessions import turn_replay
-from harness.builtin.sessions.store import keys
+from harness.builtin.sessions.keys import keys
 from tests.agents.modelserver import serving
 from tests.builtin.sessions.talking import SESSION, USER, echo, home, said, store
 
@@ -28,7 +28,7 @@ def test_a_request_is_shown_with_its_parts_and_what_is_new_in_it(tmp_path: Path)
     ]
     path = home(tmp_path) / "log.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"text":"again"', b'"text":"other"'))
-    with pytest.raises(BrokenFile, match=r"line 11: .* not that of its digest"):
+    with pytest.raises(BrokenFile, match=r"line 11: the row is not what was written there"):
         turn_replay.turn(store(tmp_path), keys(USER, SESSION), 2)
 
 

@@ -6,9 +6,10 @@ import asyncio
 import threading
 from pathlib import Path
 
-from harness.builtin.sessions import _places, interrupts
-from harness.builtin.sessions.store import keys
+from harness.builtin.sessions import _places
+from harness.builtin.sessions.keys import keys
 from harness.state.layout import Layout
+from harness.stores import gate
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.sessions.talking import USER, agent, log_of, rows, said, store, texts, until
@@ -34,8 +35,8 @@ def test_an_interrupt_reaches_the_call_that_runs_and_those_that_wait_and_none_la
             async with agent(tmp_path, server) as one:
                 work = [asyncio.ensure_future(one.call(f"{n}", session_id="s", user_id=USER)) for n in range(3)]
                 await asyncio.to_thread(hangs.wait, 20)
-                await until(lambda: len(store(tmp_path).queue(OF.queue)) == 3)
-                assert in_child(lambda: interrupts.interrupt(store(tmp_path), OF, "hurry up")) == 0
+                await until(lambda: len(gate.waiting(store(tmp_path), OF.gate)) == 3)
+                assert in_child(lambda: gate.stop(store(tmp_path), OF.gate, "hurry up") - 3) == 0
                 found = [(await one_).outcome for one_ in work]
                 go.set()
                 later = await one.call("next", session_id="s", user_id=USER)
@@ -94,16 +95,5 @@ def test_without_a_call_there_is_nothing_to_interrupt(tmp_path: Path) -> None:
     """And nothing is left that could end a later one."""
     with serving(lambda _: Reply("an answer")) as server:
         said(tmp_path, server, "first")
-        assert interrupts.interrupt(store(tmp_path), OF, "stop") == 0
+        assert gate.stop(store(tmp_path), OF.gate, "stop") == 0
         assert said(tmp_path, server, "second")[0].outcome == "ok"
-    assert store(tmp_path).length(OF.interrupts) == 0
-
-
-def test_a_line_that_a_kill_tore_is_passed_over(tmp_path: Path) -> None:
-    """What is behind it counts."""
-    known = store(tmp_path)
-    known.append(OF.interrupts, b'{"at":"","up\n{"at":"","upto":7,"words":"stop"}\n')
-    call = interrupts.Watched(keys=OF, start=0, number=7, tell=lambda _: None)
-    found = interrupts.lines(known, call)
-    assert found is not None and found.words == "stop"
-    assert interrupts.lines(known, call.replace(number=8)) is None

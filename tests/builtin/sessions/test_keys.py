@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
-import time
 from itertools import combinations
 
 import pytest
@@ -14,10 +12,12 @@ from hypothesis import strategies as st
 
 from harness.base.errors import UsageFault
 from harness.builtin.sessions import _session, state
-from harness.builtin.sessions._disk_store import FileStore
+from harness.builtin.sessions.keys import SessionKeys, keys, states
 from harness.builtin.sessions.log import CallRecord
-from harness.builtin.sessions.store import Keys, keys, turn
 from harness.mission.usage import Usage
+from harness.stores import gate
+from harness.stores.disk import DiskStore
+from harness.stores.store import encoded
 from tests.crash import TORTURE
 
 ODD = [
@@ -42,12 +42,12 @@ TEXTS = st.one_of(
 PAIRS = st.tuples(TEXTS, TEXTS)
 
 
-def paths(of: Keys) -> set[str]:
+def paths(of: SessionKeys) -> set[str]:
     """Everything that a session alone has."""
-    return {of.state, of.log, of.interrupts, of.queue, of.results, of.compaction(1)}
+    return {encoded(key) for key in (of.state, of.log, of.gate, of.results, of.tasks, of.compaction(1))}
 
 
-def lowered(of: Keys) -> set[str]:
+def lowered(of: SessionKeys) -> set[str]:
     """The same on a disk that folds case."""
     return {path.casefold() for path in paths(of)}
 
@@ -65,21 +65,22 @@ def test_two_sessions_have_no_path_in_common_and_none_leads_out(one: tuple[str, 
         assert all(len(name.encode()) <= 200 for name in path.split("/"))
     if one != two:
         assert not lowered(first) & lowered(second)
-        assert not any(path.startswith(second.top.casefold() + "/") for path in lowered(first))
+        assert not any(path.startswith(encoded(second.top).casefold() + "/") for path in lowered(first))
 
 
 def test_sessions_of_odd_ids_keep_their_own_states_on_disk() -> None:
     """`..`, `a/b`, `Alice` and `alice`, 300 characters, an emoji: each has its own state, and reads it back."""
     with tempfile.TemporaryDirectory() as folder:
-        store = FileStore(os.path.join(folder, "deep", "sessions"))
+        store = DiskStore(os.path.join(folder, "deep", "sessions"))
         pairs = [(one, two) for one in ODD[:10] for two in ODD[:10]] if TORTURE else list(combinations(ODD[:10], 2))
         for user, name in pairs:
             made = _session.load(store, keys(user, name), "helper")
-            made.ended(CallRecord(call=1, reply=f"{user} {name}"), Usage(), store.enter(keys(user, name).queue))
+            made.ended(CallRecord(call=1, reply=f"{user} {name}"), Usage(), gate.enter(store, keys(user, name).gate))
             made.save()
         for user, name in pairs:
             known = state.load(store, keys(user, name))[0]
             assert known is not None and (known.user, known.session) == (user, name)
+        assert len(states(store)) == len(pairs) and states(store, pairs[0][0])[0] == keys(*pairs[0]).state
         assert os.listdir(folder) == ["deep"] and os.listdir(os.path.join(folder, "deep")) == ["sessions"]
 
 
@@ -88,21 +89,3 @@ def test_an_id_that_is_empty_or_endless_is_refused(pair: tuple[str, str]) -> Non
     """With what to do."""
     with pytest.raises(UsageFault, match="The id of a"):
         keys(*pair)
-
-
-def test_a_turn_comes_soon_after_the_one_before_has_gone() -> None:
-    """Waiting does not keep the event loop from other work."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = FileStore(folder)
-        first, second = store.enter("u/s/queue"), store.enter("u/s/queue")
-
-        async def waits() -> float:
-            work = asyncio.ensure_future(turn(second))
-            await asyncio.sleep(0.1)
-            assert not work.done()
-            first.leave()
-            begun = time.monotonic()
-            await work
-            return time.monotonic() - begun
-
-        assert asyncio.run(waits()) < 1.0

@@ -1,0 +1,57 @@
+"""Looks after the calls of one event loop: whether a person interrupts them, and that their places at the gate stay theirs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from harness.base.errors import LockBusy
+from harness.stores.gate import GatePlace
+
+LOOK_SECONDS = 0.2
+
+Told = Callable[[str], None]
+
+
+class Watch:
+    """Looks at each call a few times a second. A call is told once, with the words of the person."""
+
+    def __init__(self) -> None:
+        self.calls: dict[GatePlace, Told] = {}
+        self.work: asyncio.Task[None] | None = None
+
+    def add(self, place: GatePlace, tell: Told) -> None:
+        """Look after this call, too."""
+        self.calls[place] = tell
+        if self.work is None or self.work.done():
+            self.work = asyncio.get_running_loop().create_task(self._watch())
+
+    def remove(self, place: GatePlace) -> None:
+        """The call has ended."""
+        self.calls.pop(place, None)
+
+    def close(self) -> None:
+        """Look after nobody any more."""
+        self.calls.clear()
+        if self.work is not None:
+            self.work.cancel()
+
+    async def _watch(self) -> None:
+        while self.calls:
+            for place, words in await asyncio.to_thread(_stopped, list(self.calls)):
+                if (tell := self.calls.pop(place, None)) is not None:
+                    tell(words)
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+def _stopped(places: list[GatePlace]) -> list[tuple[GatePlace, str]]:
+    """The places that a person stopped, with the words; the others are renewed."""
+    found = []
+    for place in places:
+        try:
+            if (words := place.stop_words()) is not None:
+                found.append((place, words))
+            place.renew()
+        except LockBusy:  # the place is lost, or the gate is busy: the next write says so
+            continue
+    return found

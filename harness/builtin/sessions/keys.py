@@ -1,0 +1,57 @@
+"""The keys of sessions in a store. Names of ours have a dot or begin with `_`, as no encoded id does."""
+
+from __future__ import annotations
+
+from harness.base import ids
+from harness.base.errors import UsageFault
+from harness.base.record import Record
+from harness.stores.store import Key, Store
+
+MAX_ID_CHARS = 4096
+STATE = "state.json"
+
+
+class SessionKeys(Record):
+    """The keys of one session. `results`, `tasks` and `files` are prefixes; `memory` and `files` are the user's."""
+
+    user: str
+    session: str
+    top: Key
+    state: Key
+    log: Key
+    gate: Key
+    results: Key
+    tasks: Key
+    memory: Key
+    files: Key
+
+    def compaction(self, number: int) -> Key:
+        """The log with the request and the answer of the n-th compaction."""
+        return (*self.top, "compactions", f"{number:06d}.jsonl")
+
+
+def keys(user: str, session: str) -> SessionKeys:
+    """The keys of this session of this user. Raises UsageFault for an id that is empty or too long."""
+    for what, one in (("user", user), ("session", session)):
+        if not one or len(one) > MAX_ID_CHARS:
+            raise UsageFault(f"The id of a {what} has from 1 to {MAX_ID_CHARS} characters; this one has {len(one)}.")
+    owner = ids.encoded(user)
+    top = (owner, ids.encoded(session))
+    return SessionKeys(
+        user=user,
+        session=session,
+        top=top,
+        state=(*top, STATE),
+        log=(*top, "log.jsonl"),
+        gate=(*top, "gate.json"),
+        results=(*top, "results"),
+        tasks=(*top, "tasks"),
+        memory=(owner, "_memory.md"),
+        files=(owner, "_files"),
+    )
+
+
+def states(store: Store, user: str = "") -> list[Key]:
+    """The keys of the states of all sessions, or of one user's."""
+    prefix = (ids.encoded(user),) if user else ()
+    return [key for key in store.list(prefix) if len(key) == 3 and key[-1] == STATE]
