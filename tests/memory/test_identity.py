@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import BrokenFile, LockBusy
+from harness.base.errors import BrokenFile
 from harness.memory import identity
 from harness.memory.curation.growth import Evidence, Graduation
 from harness.state import files
@@ -207,14 +207,6 @@ def test_missions_that_write_at_once_lose_nothing(folder: str) -> None:
     items = identity.parse(identity.text(folder, "worker")).items("")
     assert sorted(item.count for item in items) == [4] * 12
     assert identity.forgotten(folder) == []
-
-
-def test_a_long_wait_for_the_folder_ends_in_busy(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the lock file of the mission that hangs."""
-    monkeypatch.setattr(identity, "LOCK_SECONDS", 0.05)
-    os.makedirs(folder)
-    with files.Lock(os.path.join(folder, ".lock")), pytest.raises(LockBusy, match=r"\.lock"):
-        identity.record(folder, [told(1, "a")], [], TODAY)
 
 
 def test_a_crash_anywhere_is_repaired_by_recording_again(folder: str) -> None:
