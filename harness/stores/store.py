@@ -65,7 +65,8 @@ def _name(name: str) -> str:
 
 def decoded(text: str) -> Key:
     """The key of an encoded form."""
-    return tuple(unquote_to_bytes(one).decode("utf-8", "surrogateescape") for one in text.split("/"))
+    parts = text.encode("utf-8", "surrogateescape").split(b"/")
+    return tuple(unquote_to_bytes(one).decode("utf-8", "surrogateescape") for one in parts)
 
 
 def matches(expect: str, version: str) -> bool:
