@@ -29,11 +29,11 @@ LOCK_FILE = ".folder.lock"
 class DiskStore:
     """See Store, and log.Appending. `root`: the folder, made by the first write; `mode`: of the files.
 
-    Writers wait for each other for LOCK_SECONDS, then raise LockBusy. Links to folders are followed, but not by `list`; a
+    Writers wait for each other for `busy_seconds`, then raise LockBusy. Links to folders are followed, but not by `list`; a
     value that is a link is read, and replaced by a file."""
 
-    def __init__(self, root: str, mode: int = files.PRIVATE) -> None:
-        self.root, self.mode = os.path.abspath(root), mode
+    def __init__(self, root: str, mode: int = files.PRIVATE, busy_seconds: float = LOCK_SECONDS) -> None:
+        self.root, self.mode, self.busy_seconds = os.path.abspath(root), mode, busy_seconds
 
     def path(self, key: Key) -> str:
         """The file of a key."""
@@ -73,7 +73,7 @@ class DiskStore:
         """Remove what killed writers left in a folder."""
         folder = self.describe(prefix)
         if files.abandoned(folder):
-            with _folder_lock(folder):
+            with _folder_lock(folder, self.busy_seconds):
                 for path in files.abandoned(folder):
                     files.remove(path)
 
@@ -86,7 +86,7 @@ class DiskStore:
             try:
                 if make:
                     files.make_folder(folder)
-                held.enter_context(_folder_lock(folder))
+                held.enter_context(_folder_lock(folder, self.busy_seconds))
             except (FileNotFoundError, NotADirectoryError) as fault:
                 if make:
                     broken = isinstance(fault, NotADirectoryError)
@@ -150,9 +150,9 @@ class DiskStore:
 
 
 @contextlib.contextmanager
-def _folder_lock(folder: str) -> Iterator[None]:
-    """Hold the lock of a folder. Raises LockBusy after LOCK_SECONDS."""
-    until = time.monotonic() + LOCK_SECONDS
+def _folder_lock(folder: str, seconds: float) -> Iterator[None]:
+    """Hold the lock of a folder. Raises LockBusy after so many seconds."""
+    until = time.monotonic() + seconds
     while True:
         with contextlib.ExitStack() as held:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -160,29 +160,29 @@ def _folder_lock(folder: str) -> Iterator[None]:
             try:
                 while not files.take_descriptor(descriptor):
                     if time.monotonic() > until:
-                        raise LockBusy(_busy(folder))
+                        raise LockBusy(_busy(folder, seconds))
                     time.sleep(random.uniform(0, PAUSE_SECONDS))
                 held.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # a child that another thread forked has it too
             except OSError as fault:
                 if fault.errno not in UNLOCKABLE:
                     raise
-                held.enter_context(_lock_file(folder))
+                held.enter_context(_lock_file(folder, seconds))
             if _is_at(descriptor, folder):  # else somebody put another folder there meanwhile
                 yield
                 return
 
 
-def _lock_file(folder: str) -> contextlib.AbstractContextManager[object]:
+def _lock_file(folder: str, seconds: float) -> contextlib.AbstractContextManager[object]:
     from filelock import FileLock, Timeout  # 40 ms: only where a folder cannot be locked
 
     try:
-        return FileLock(f"{folder}/{LOCK_FILE}", timeout=LOCK_SECONDS, poll_interval=PAUSE_SECONDS).acquire()
+        return FileLock(f"{folder}/{LOCK_FILE}", timeout=seconds, poll_interval=PAUSE_SECONDS).acquire()
     except Timeout:
-        raise LockBusy(_busy(folder)) from None
+        raise LockBusy(_busy(folder, seconds)) from None
 
 
-def _busy(folder: str) -> str:
-    return f"{folder}: another process has held its lock for {LOCK_SECONDS:.0f} s. Try again later."
+def _busy(folder: str, seconds: float) -> str:
+    return f"{folder}: another process has held its lock for {seconds:.0f} s. Try again later."
 
 
 def _is_at(descriptor: int, folder: str) -> bool:
