@@ -70,7 +70,6 @@ OWN_FILES = {
     "git.repository",
     "git.checkouts.placement",
     "git.settings",
-    "memory.identity",
 }
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
     **dict.fromkeys(
@@ -125,7 +124,8 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ("proof.check_runs", "proof.services", "mission.transcript", "mission.receipts"),
         "what a run appends to as it goes",
     ),
-    **dict.fromkeys(("memory.identity", "run._inputs"), "identities, which missions share"),
+    "stores.disk": "the files of a store",
+    "run._inputs": "identities, which missions share",
     **dict.fromkeys(("mission.mission", "mission.roles"), "SPEC.md and roles, which people write"),
     **dict.fromkeys(
         ("unattended.schedules", "unattended.schedule_log", "unattended.start"),

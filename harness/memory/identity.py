@@ -1,8 +1,11 @@
 """Identities, layer L4: the knowledge of a role across missions, one `<role>.md` each, with sources in `evidence.jsonl`.
 
-All missions of a person share the folder, so writers take `.lock`, and `ledger.json` keeps the digest of each file as
-the harness wrote it, to detect changes by others. A line `- [2026-04-24] text (missions: a, b · 3x)` is an item of the
-harness; every other line is a person's and kept verbatim.
+All missions of a person share the folder. Each change is computed from what is there and put by compare-and-set; on a conflict
+it is computed again. A line `- [2026-04-24] text (missions: a, b · 3x)` is an item of the harness; every other line is a
+person's and kept verbatim.
+
+`written.jsonl` has the items as the harness wrote them: one that is not on its page was deleted by a person. So an item is never
+in it before it is on the page, and leaves it before it leaves the page, whenever a write is cut short.
 """
 
 from __future__ import annotations
@@ -10,27 +13,36 @@ from __future__ import annotations
 import collections
 import functools
 import json
-import os
+import random
 import re
-from contextlib import AbstractContextManager
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from harness.base import encoding, schema
-from harness.base.errors import LockBusy, UsageFault
+from harness.base.errors import LockBusy, UsageFault, VersionConflict
 from harness.memory import pages
 from harness.memory.curation import growth
 from harness.memory.curation.growth import Evidence, Graduation
 from harness.memory.pages import MemoryPage, PageItem
 from harness.state import files, json_lines
-from harness.state.layout import evidence_file, identity_file
+from harness.stores.disk import DiskStore
+from harness.stores.store import ABSENT, ANY, Value
+
+T = TypeVar("T")
+Seen = tuple[list[Evidence], dict[str, str], list[tuple[str, str]]]  # evidence, texts by role, forgotten lines
 
 LINES = pages.IDENTITY_LINES
 MAX_EVIDENCE = 10_000  # occurrences per mission, so that one cannot flood the file of all missions
-LOCK_SECONDS = 10.0
+BUSY_SECONDS = 10.0  # of conflicts with other missions
+PAUSE_SECONDS = 0.02  # between two tries, at most
 README = "README.md"
-TAKEN_BACK = "forgotten.jsonl"
-WRITTEN = "written.jsonl"  # the harness's lines as written: a missing one was deleted by a person
-LEDGER, PENDING = "ledger.json", "ledger.next.json"  # PENDING: the digests of a write in progress
+EVIDENCE, TAKEN_BACK, WRITTEN = "evidence.jsonl", "forgotten.jsonl", "written.jsonl"
+OLD = (
+    "ledger.json",
+    "ledger.next.json",
+    ".lock",
+)  # of earlier versions: digests of files as written, and being written
 
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -40,26 +52,150 @@ def is_role(name: str) -> bool:
     return bool(_ROLE.fullmatch(name)) and name.casefold() + ".md" != README.casefold()
 
 
+def _store(folder: str) -> DiskStore:
+    return DiskStore(folder, mode=files.SHARED)
+
+
+class _Folder:
+    """The folder at one moment. `changed` gets the names of the files that are put. Raises VersionConflict if the folder
+    changes while it is read."""
+
+    def __init__(self, folder: str, changed: dict[str, None] | None = None) -> None:
+        self.store, self.changed = _store(folder), {} if changed is None else changed
+        self.values: dict[str, Value | None] = {}
+        names = _page_names(self.store)
+        for name in (WRITTEN, *OLD[:2], *names, EVIDENCE, TAKEN_BACK):  # TAKEN_BACK is put before WRITTEN
+            self.values[name] = self.store.get((name,))
+        self.roles = [name.removesuffix(".md") for name in names if self.values[name] is not None]
+        if self._version(WRITTEN) != _version(self.store.get((WRITTEN,))):
+            raise VersionConflict(self.where(WRITTEN))
+
+    def where(self, name: str) -> str:
+        """The path of a file."""
+        return self.store.describe((name,))
+
+    def data(self, name: str) -> bytes:
+        """The bytes of a file; empty if it is absent."""
+        value = self.values.get(name)
+        return value.data if value else b""
+
+    def page(self, role: str) -> str:
+        """The text of a page; empty if it is absent. Raises BrokenFile with the line of a bad byte."""
+        return encoding.decode(self.data(f"{role}.md"), self.where(f"{role}.md"))
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file. Raises VersionConflict if somebody else did since it was read."""
+        self.values[name] = Value(data, self.store.put((name,), data, self._version(name)))
+        self.changed[name] = None
+
+    def _version(self, name: str) -> str:
+        return _version(self.values.get(name))
+
+    def seen(self) -> Seen:
+        """See `seen`."""
+        return self.evidence(), {role: self.page(role) for role in self.roles}, self.forgotten()
+
+    def evidence(self) -> list[Evidence]:
+        """See `evidence`."""
+        return parse_evidence(self.data(EVIDENCE), self.where(EVIDENCE))
+
+    def rows(self, name: str) -> list[tuple[str, str]]:
+        """(role, text) of each row. Raises BrokenFile with an invalid one."""
+        found: list[tuple[str, str]] = []
+
+        def take(row: Any) -> None:
+            found.append((str(row["role"]), str(row["text"])))
+
+        json_lines.parse(self.data(name), self.where(name), take, "the line is not a removed item", "Remove that line.")
+        return found
+
+    def forgotten(self) -> list[tuple[str, str]]:
+        """See `forgotten`."""
+        found, written = self.rows(TAKEN_BACK), collections.defaultdict[str, list[str]](list)
+        for role, text in self.rows(WRITTEN):
+            written[role].append(text)
+        missing = [(role, text) for role in sorted(written) for text in self._deleted(role, written[role])]
+        return [*found, *(row for row in missing if row not in found)]
+
+    def _deleted(self, role: str, written: list[str]) -> list[str]:
+        """Those of the harness's lines that a person deleted from an identity. An empty or missing file does not count as
+        deletion, nor does a line that was reworded or made a person's own."""
+        content = self.page(role)
+        shown = [
+            line if isinstance(line, PageItem) else PageItem(date="", text=line.removeprefix("- "))
+            for part in parse(content).sections
+            for line in part.lines
+        ]
+        exact = {item.text for item in shown}
+        missing = [text for text in written if text not in exact] if content.strip() else []
+        if not missing or self.is_as_written(role):
+            return []
+        index = growth.ItemIndex(shown)
+        return [text for text in missing if index.find(text) is None]
+
+    def is_as_written(self, role: str) -> bool:
+        """Whether an earlier version wrote the page, and nobody since: also in a write that was cut short before WRITTEN."""
+        known = [encoding.parse_json(self.data(one), self.where(one)) for one in OLD[:2] if self.data(one)]
+        digest = encoding.digest(self.data(f"{role}.md"))
+        return any(one.get(f"{role}.md") == digest for one in known)
+
+    def put_pages(self, texts: dict[str, str], taken_back: list[tuple[str, str]]) -> None:
+        """Write pages, and WRITTEN in the order that the module describes; first what persons deleted, before its trace goes."""
+        if taken_back != self.rows(TAKEN_BACK):
+            self.put(TAKEN_BACK, _rendered(taken_back))
+        rows, after = self.rows(WRITTEN), {role: _items(text) for role, text in texts.items()}
+        kept = [(role, text) for role, text in rows if role not in after or text in after[role]]
+        if kept != rows or any(set(_items(self.page(role))) - set(after[role]) for role in after):
+            # also if nothing changes: the new version stops a mission that is about to write one of the lines that go
+            self.put(WRITTEN, _rendered(kept))
+        for role, text in texts.items():
+            if text != self.page(role):
+                self.put(f"{role}.md", text.encode())
+        rows = [row for row in kept if row[0] not in after] + [(role, text) for role in after for text in after[role]]
+        if _rendered(rows) != self.data(WRITTEN):
+            self.put(WRITTEN, _rendered(rows))
+
+
+def _page_names(store: DiskStore) -> list[str]:
+    return [key[0] for key in store.list(()) if len(key) == 1 and key[0].endswith(".md") and key[0] != README]
+
+
+def _version(value: Value | None) -> str:
+    return value.version if value else ABSENT
+
+
+def _items(content: str) -> list[str]:
+    return [item.text for item in parse(content).items("")]
+
+
+def _rendered(rows: list[tuple[str, str]]) -> bytes:
+    return b"".join(encoding.dump_json({"role": role, "text": text}) for role, text in rows)
+
+
+def _until_done(folder: str, action: Callable[[], T]) -> T:
+    """Repeat an action until nobody else writes beside it. Raises LockBusy after BUSY_SECONDS."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return action()
+        except VersionConflict:
+            if time.monotonic() > until:
+                message = f"{folder}: other missions have been writing for {BUSY_SECONDS:.0f} s. Try again later."
+                raise LockBusy(message) from None
+        time.sleep(random.uniform(0, PAUSE_SECONDS))
+
+
 # ---- reading
+
+
+def seen(folder: str) -> Seen:
+    """Evidence, texts by role, and forgotten lines, at one moment."""
+    return _until_done(folder, lambda: _Folder(folder).seen())
 
 
 def forgotten(folder: str) -> list[tuple[str, str]]:
     """(role, text) of the lines that a person removed by command or by hand. Raises BrokenFile with an invalid line."""
-    found = _lines(os.path.join(folder, TAKEN_BACK))
-    deleted = [
-        (name[:-3], text) for name in _differing(folder) if name.endswith(".md") for text in _deleted(folder, name)
-    ]
-    return [*found, *(row for row in deleted if row not in found)]
-
-
-def _lines(path: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-
-    def take(row: Any) -> None:
-        found.append((str(row["role"]), str(row["text"])))
-
-    json_lines.parse(files.read(path) or b"", path, take, "the line is not a removed item", "Remove that line.")
-    return found
+    return _until_done(folder, lambda: _Folder(folder).forgotten())
 
 
 def is_forgotten(one: Graduation, taken_back: list[tuple[str, str]]) -> bool:
@@ -68,34 +204,16 @@ def is_forgotten(one: Graduation, taken_back: list[tuple[str, str]]) -> bool:
     return bool(items) and growth.ItemIndex(items).find(growth.shown_text(one.tag, one.text)) is not None
 
 
-def forget(folder: str, role: str, text: str) -> None:
-    """Remove a line permanently: it leaves the identity and never returns. Raises UsageFault if there is none."""
-    with locked(folder):
-        page = parse(files.read_text(identity_file(folder, role)) or "")
-        section = page.sections[0]
-        found = next((item for item in section.items() if item.text == text), None)
-        if found is None:
-            raise UsageFault(f"{role}.md has no line '{text}' of the harness. `harness identity list` shows them.")
-        section.lines = [line for line in section.lines if line is not found]
-        taken_back = _rendered([*forgotten(folder), (role, text)])
-        _write(
-            folder, {os.path.join(folder, TAKEN_BACK): taken_back, identity_file(folder, role): render(page).encode()}
-        )
-
-
-def _rendered(rows: list[tuple[str, str]]) -> bytes:
-    return b"".join(encoding.dump_json({"role": role, "text": text}) for role, text in rows)
-
-
 def text(folder: str, role: str) -> str:
     """The present identity of a role; "" if there is none yet."""
-    return files.read_text(identity_file(folder, role)) or ""
+    key = (f"{role}.md",)
+    value = _store(folder).get(key)
+    return encoding.decode(value.data, _store(folder).describe(key)) if value else ""
 
 
 def texts(folder: str) -> dict[str, str]:
     """Every role's identity, by role."""
-    roles = [name.removesuffix(".md") for name in files.names(folder) if name.endswith(".md") and name != README]
-    return {role: text(folder, role) for role in roles}
+    return {name.removesuffix(".md"): text(folder, name.removesuffix(".md")) for name in _page_names(_store(folder))}
 
 
 def items(folder: str) -> set[tuple[str, str]]:
@@ -106,7 +224,8 @@ def items(folder: str) -> set[tuple[str, str]]:
 
 def evidence(folder: str) -> list[Evidence]:
     """All evidence in file order, without duplicates of (mission, seq, at) and a torn last line. Raises BrokenFile."""
-    return parse_evidence(files.read(evidence_file(folder)) or b"", evidence_file(folder))
+    value = _store(folder).get((EVIDENCE,))
+    return parse_evidence(value.data if value else b"", _store(folder).describe((EVIDENCE,)))
 
 
 def parse_evidence(data: bytes, path: str) -> list[Evidence]:
@@ -114,7 +233,7 @@ def parse_evidence(data: bytes, path: str) -> list[Evidence]:
     return list(_parsed(data, path))
 
 
-@functools.lru_cache(1)  # a writer reads the file again, under the lock
+@functools.lru_cache(1)  # a writer reads the same file again
 def _parsed(data: bytes, path: str) -> tuple[Evidence, ...]:
     import jsonlines  # 30 ms: few runs read evidence
 
@@ -149,29 +268,78 @@ def render(page: MemoryPage) -> str:
 # ---- writing
 
 
-def record(folder: str, occurrences: list[Evidence], graduations: list[Graduation], today: str) -> list[str]:
-    """Add new evidence (MAX_EVIDENCE per mission) and `graduations` to the identities; returns the changed files.
-    Idempotent. Raises LockBusy if another mission holds the folder for LOCK_SECONDS.
+def record(
+    folder: str, occurrences: list[Evidence], graduations: list[Graduation], today: str, known: Seen | None = None
+) -> list[str]:
+    """Add new evidence (MAX_EVIDENCE per mission) and `graduations` to the identities, except forgotten ones; returns the
+    changed files. Idempotent. `known`: what the graduations were computed from; raises VersionConflict, with nothing written, if
+    the folder is not like that any more. Raises LockBusy if other missions write for BUSY_SECONDS.
     """
     if not occurrences and not graduations:
         return []
-    with locked(folder):
-        known = evidence(folder)
-        fresh = _fresh(known, occurrences)
-        contents: dict[str, bytes] = {}
-        if fresh:
-            contents[evidence_file(folder)] = b"".join(encoding.dump_json(one.asdict()) for one in known + fresh)
-        for role in dict.fromkeys(one.role for one in graduations):
-            mine = [one for one in graduations if one.role == role]
-            before = text(folder, role)
-            after = grown(before, role, mine, known + fresh, today)[0]
-            if after != before:
-                contents[identity_file(folder, role)] = after.encode()
-        taken_back = forgotten(folder)
-        if contents and taken_back != _lines(os.path.join(folder, TAKEN_BACK)):
-            contents = {os.path.join(folder, TAKEN_BACK): _rendered(taken_back), **contents}  # before its trace goes
-        _write(folder, contents)
-    return [os.path.basename(path) for path in contents]
+    changed: dict[str, None] = {}
+
+    def attempt() -> bool:
+        now = _for_writing(folder, changed)
+        if known is not None and not changed and now.seen() != known:
+            return False
+        _record(now, occurrences, graduations, today)
+        return True
+
+    if not _until_done(folder, attempt):
+        raise VersionConflict(folder)
+    return [name for name in changed if name != WRITTEN]
+
+
+def _record(now: _Folder, occurrences: list[Evidence], graduations: list[Graduation], today: str) -> None:
+    """One try of `record`."""
+    known, taken_back = now.evidence(), now.forgotten()
+    fresh = _fresh(known, occurrences)
+    if fresh:
+        now.put(EVIDENCE, b"".join(encoding.dump_json(one.asdict()) for one in known + fresh))
+    graduations = [one for one in graduations if not is_forgotten(one, taken_back)]
+    pages = {}
+    for role in dict.fromkeys(one.role for one in graduations):
+        mine = [one for one in graduations if one.role == role]
+        pages[role] = grown(now.page(role), role, mine, known + fresh, today)[0]
+    if fresh or pages:
+        now.put_pages(pages, taken_back)
+
+
+def forget(folder: str, role: str, text: str) -> None:
+    """Remove a line permanently: it leaves the identity and never returns. Raises UsageFault if there is none."""
+
+    def attempt() -> None:
+        now = _for_writing(folder, {})
+        page, taken_back = parse(now.page(role)), now.forgotten()
+        section = page.sections[0]
+        found = next((item for item in section.items() if item.text == text), None)
+        if found is None and (role, text) not in taken_back:
+            raise UsageFault(f"{role}.md has no line '{text}' of the harness. `harness identity list` shows them.")
+        section.lines = [line for line in section.lines if line is not found]
+        now.put_pages({role: render(page)}, list(dict.fromkeys([*taken_back, (role, text)])))
+
+    _until_done(folder, attempt)
+
+
+def clear(folder: str) -> None:
+    """Remove the temporary files of interrupted writes."""
+    _store(folder).clear()
+
+
+def _for_writing(folder: str, changed: dict[str, None]) -> _Folder:
+    """The folder, without the files that only earlier versions had."""
+    known = _Folder(folder, changed)
+    old = [name for name in OLD if known.store.get((name,)) is not None]
+    if not old:
+        return known
+    roles = [role for role in known.roles if known.is_as_written(role)]
+    rows = [row for row in known.rows(WRITTEN) if row[0] not in roles]
+    rows += [(role, text) for role in roles for text in _items(known.page(role))]
+    known.store.put((WRITTEN,), _rendered(rows), _version(known.values[WRITTEN]))
+    for name in old:
+        known.store.delete((name,), ANY)
+    return _Folder(folder, changed)
 
 
 def grown(
@@ -184,11 +352,6 @@ def grown(
     return render(page), crowded, gone
 
 
-def is_as(folder: str, known: list[Evidence], found: dict[str, str], taken_back: list[tuple[str, str]]) -> bool:
-    """Whether the folder still has this evidence, these texts by role, and these removed lines."""
-    return (evidence(folder), texts(folder), forgotten(folder)) == (known, found, taken_back)
-
-
 def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]:
     """The new occurrences, up to MAX_EVIDENCE per mission."""
     seen = {(one.mission, one.seq, one.at) for one in known}
@@ -199,87 +362,3 @@ def _fresh(known: list[Evidence], occurrences: list[Evidence]) -> list[Evidence]
             counts[one.mission] += 1
             found.append(one)
     return found
-
-
-# ---- the ledger: the digests of the files that the harness wrote
-
-
-def _differing(folder: str) -> list[str]:
-    pending, ledger = _digests(folder, PENDING), _digests(folder, LEDGER)
-    found = {name: _digest(os.path.join(folder, name)) for name in sorted(ledger)}
-    return [name for name, digest in found.items() if digest not in (ledger[name], pending.get(name))]
-
-
-def _deleted(folder: str, name: str) -> list[str]:
-    """The harness's lines that a person deleted from an identity. An empty or missing file does not count as deletion,
-    nor does a line that was reworded or made a person's own."""
-    content = files.read_text(os.path.join(folder, name)) or ""
-    shown = [
-        line if isinstance(line, PageItem) else PageItem(date="", text=line.removeprefix("- "))
-        for part in parse(content).sections
-        for line in part.lines
-    ]
-    index, exact = growth.ItemIndex(shown), {item.text for item in shown}
-    texts = [text for role, text in _lines(os.path.join(folder, WRITTEN)) if f"{role}.md" == name]
-    return [text for text in texts if content.strip() and text not in exact and index.find(text) is None]
-
-
-def _write(folder: str, contents: dict[str, bytes]) -> None:
-    """Record the pending digests, write the files, then update the ledger. The caller holds the lock."""
-    if not contents:
-        return
-    _finish_write(folder)
-    texts = {
-        os.path.basename(path)[:-3]: data.decode("utf-8", "replace")
-        for path, data in contents.items()
-        if path.endswith(".md")
-    }
-    if texts:
-        path = os.path.join(folder, WRITTEN)
-        written = [(role, item.text) for role, content in texts.items() for item in parse(content).items("")]
-        contents = {**contents, path: _rendered([row for row in _lines(path) if row[0] not in texts] + written)}
-    pending = {os.path.basename(path): encoding.digest(data) for path, data in contents.items()}
-    files.replace(os.path.join(folder, PENDING), encoding.dump_json(pending))
-    for path, data in contents.items():
-        files.replace(path, data)
-    _finish_write(folder)
-
-
-def clear(folder: str) -> None:
-    """Remove the temporary files of interrupted writes, under the lock that every writer holds."""
-    if not files.abandoned(folder):
-        return  # the lock is slow to import
-    with locked(folder):
-        for path in files.abandoned(folder):
-            files.remove(path)
-
-
-def _finish_write(folder: str) -> None:
-    """Record completed pending files in the ledger, after a write or a crash during one."""
-    pending = _digests(folder, PENDING)
-    done = {name: digest for name, digest in pending.items() if _digest(os.path.join(folder, name)) == digest}
-    if done:
-        files.replace(os.path.join(folder, LEDGER), encoding.dump_json({**_digests(folder, LEDGER), **done}))
-    files.remove(os.path.join(folder, PENDING))
-
-
-def _digest(path: str) -> str:
-    data = files.read(path)
-    return "" if data is None else encoding.digest(data)
-
-
-def _digests(folder: str, name: str) -> dict[str, str]:
-    return dict(files.read_json(os.path.join(folder, name)) or {})
-
-
-def locked(folder: str) -> AbstractContextManager[object]:
-    """The folder's reentrant lock, for one writer of all missions; raises LockBusy after LOCK_SECONDS."""
-    from filelock import FileLock, Timeout  # 40 ms: only a curator writes here
-
-    files.make_folder(folder)
-    path = os.path.join(folder, ".lock")
-    try:
-        return FileLock(path, timeout=LOCK_SECONDS, poll_interval=0.005, is_singleton=True).acquire()
-    except Timeout:
-        message = f"{path}: another mission has held this lock for {LOCK_SECONDS:.0f} s. Try again later."
-        raise LockBusy(message) from None

@@ -109,7 +109,7 @@ def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
     for path in [*found, *(workplace.abandoned(layout) if mission.exists(layout) else [])]:
         if alone or path.split(".")[-2] in pids:
             files.remove(path)
-    if alone and files.abandoned(identity_folder()):
+    if alone:
         identity.clear(identity_folder())
 
 

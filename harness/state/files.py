@@ -6,6 +6,7 @@ last line, writes once and undoes a short write. `journal.py` uses them to chang
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -20,6 +21,7 @@ from harness.base.encoding import decode, digest, dump_json, parse_json
 from harness.base.errors import BrokenFile, LockBusy
 
 __all__ = ("decode", "digest", "dump_json", "parse_json")
+Content = bytes | Iterable[bytes]
 MAX_PID_DIGITS = 10  # digits of a process id
 PRIVATE = 0o600
 MAX_SIGNATURE_BYTES = 4096  # bytes of a lock file
@@ -141,9 +143,9 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def stage(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quickly: bool = False) -> None:
+def stage(path: str, data: Content, mode: int = SHARED, *, quickly: bool = False, stamp: int = 0) -> os.stat_result:
     """Write a new file with this content, or these blocks, durable except for its name (`quickly`: not durable); it
-    overwrites a leftover file."""
+    overwrites a leftover file. `stamp`: its modification time in nanoseconds, unless 0."""
     try:
         descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     except BrokenFile:  # only the harness uses this name, so anything there can move aside
@@ -152,20 +154,24 @@ def stage(path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quick
     with open(descriptor, "wb", buffering=0):
         for block in (data,) if isinstance(data, bytes) else data:
             write_all(descriptor, block)
+        if stamp:
+            os.utime(descriptor, ns=(stamp, stamp))
         if not quickly:
             os.fsync(descriptor)
+        return os.fstat(descriptor)
 
 
 def replace(
-    path: str, data: bytes | Iterable[bytes], mode: int = SHARED, *, quickly: bool = False, beside: str = ""
-) -> None:
-    """Replace the file atomically, also by blocks; durable unless `quickly`. `beside`: the path of the temporary file."""
+    path: str, data: Content, mode: int = SHARED, *, quickly: bool = False, beside: str = "", stamp: int = 0
+) -> os.stat_result:
+    """Replace the file atomically, also by blocks; durable unless `quickly`. `beside`: the path of the temporary file;
+    `stamp`: see `stage`. Returns the new file as it was before anybody else could open it."""
     make_folder(os.path.dirname(path))
     temporary = _temporary(beside or path)
     if mode == READ_ONLY:
         remove(temporary)  # a leftover of a crash could not be opened
     try:
-        stage(temporary, data, mode, quickly=quickly)
+        staged = stage(temporary, data, mode, quickly=quickly, stamp=stamp)
         os.replace(temporary, path)
     except OSError as fault:
         fault.filename = fault.filename or path  # so that the message names the full disk
@@ -173,6 +179,7 @@ def replace(
         raise
     if not quickly:
         sync_folder(os.path.dirname(path))
+    return staged
 
 
 def _temporary(path: str) -> str:
@@ -205,19 +212,15 @@ def _is_abandoned(temporary: str) -> bool:
         return False
     try:
         os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:  # a process of another user
-        return False
+    except OSError as fault:
+        return isinstance(fault, ProcessLookupError)  # else it is a process of another user
     return False
 
 
 def remove(path: str) -> None:
     """Remove the file, if it exists."""
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    except FileNotFoundError:
-        return
 
 
 def link(path: str, target: str) -> None:

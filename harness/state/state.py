@@ -153,10 +153,11 @@ class State:
         """Replace one file durably; raises VersionConflict if it is not as expected. A file that is not in the ledger
         (those of a run) is written without a journal, with the permissions `mode`."""
         if expect is None and name not in names.MANAGED and name not in names.APPEND_ONLY:
-            return files.replace(self.path(name), data, mode)
+            files.replace(self.path(name), data, mode)
+            return
         changes = Changes()
         changes.put(name, data, expect)
-        return self.commit(changes)
+        self.commit(changes)
 
     def append(self, name: str, lines: bytes) -> None:
         """Append whole lines, durably."""

@@ -137,7 +137,10 @@ def _read(store: Store, key: Key) -> tuple[dict[str, Any], str]:
     where = store.describe(key)
     row = encoding.parse_json(known.data, where)
     try:
-        places = [(int(one["number"]), float(one["until"]), dict(one["holder"])) for one in row["places"]]
+        places = [
+            (int(one["number"]), float(one["until"]), int(one["holder"]["pid"]), int(one["holder"]["started"]))
+            for one in row["places"]
+        ]
         stop = row.get("stop", {"upto": 0, "words": ""})
         _ = int(row["last"]) + int(stop["upto"]) + len(places), str(stop["words"])
     except (TypeError, KeyError, ValueError, AttributeError):

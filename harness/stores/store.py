@@ -16,7 +16,9 @@ Key = tuple[str, ...]
 ABSENT = ""  # as the expected version: there is no value yet
 ANY = "*"  # as the expected version: whatever is there, or nothing
 SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=")
-DOTS = re.compile(r"\.\.?")  # the names of a folder and of the one above it
+RESERVED = re.compile(
+    r"\.\.?|\.folder\.lock|.*\.tmp", re.DOTALL
+)  # of folders, and of files that a store on disk makes beside values
 
 
 class Value(NamedTuple):
@@ -29,7 +31,7 @@ class Value(NamedTuple):
 class Store(Protocol):
     """Any place that keeps bytes by key. Methods may be called from several threads.
 
-    Absent, empty and corrupt are three answers: None, a value of no bytes, and BrokenFile."""
+    Absent, empty and corrupt are three answers: None, a value of no bytes, and BrokenFile. No key is the beginning of another."""
 
     def get(self, key: Key) -> Value | None:
         """The value; None if there is none. Raises BrokenFile if what is there cannot be read as a value."""
@@ -57,14 +59,14 @@ def encoded(key: Key) -> str:
 
 
 def _name(name: str) -> str:
-    if DOTS.fullmatch(name):
-        return "%2E" * len(name)
-    return "".join(chr(one) if one in SAFE else f"%{one:02X}" for one in name.encode("utf-8", "surrogateescape"))
+    form = "".join(chr(one) if one in SAFE else f"%{one:02X}" for one in name.encode("utf-8", "surrogateescape"))
+    return form.replace(".", "%2E") if RESERVED.fullmatch(name) else form
 
 
 def decoded(text: str) -> Key:
     """The key of an encoded form."""
-    return tuple(unquote_to_bytes(one).decode("utf-8", "surrogateescape") for one in text.split("/"))
+    parts = text.encode("utf-8", "surrogateescape").split(b"/")
+    return tuple(unquote_to_bytes(one).decode("utf-8", "surrogateescape") for one in parts)
 
 
 def matches(expect: str, version: str) -> bool:

@@ -6,11 +6,12 @@ import functools
 import os
 import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from harness.base.errors import BrokenFile, LockBusy
+from harness.base.errors import BrokenFile
 from harness.memory import identity
 from harness.memory.curation.growth import Evidence, Graduation
 from harness.state import files
@@ -209,14 +210,6 @@ def test_missions_that_write_at_once_lose_nothing(folder: str) -> None:
     assert identity.forgotten(folder) == []
 
 
-def test_a_long_wait_for_the_folder_ends_in_busy(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the lock file of the mission that hangs."""
-    monkeypatch.setattr(identity, "LOCK_SECONDS", 0.05)
-    os.makedirs(folder)
-    with files.Lock(os.path.join(folder, ".lock")), pytest.raises(LockBusy, match=r"\.lock"):
-        identity.record(folder, [told(1, "a")], [], TODAY)
-
-
 def test_a_crash_anywhere_is_repaired_by_recording_again(folder: str) -> None:
     """And no line of ours counts as deleted."""
     texts = ["run setup first", "close the parser behind the last line", "psql reads PGHOST"]
@@ -233,6 +226,60 @@ def test_a_crash_anywhere_is_repaired_by_recording_again(folder: str) -> None:
         for name in files.names(folder):
             os.unlink(os.path.join(folder, name))
         teach(folder, 2, "z-9")
+
+
+def test_a_kill_before_any_step_neither_forgets_a_line_nor_brings_one_back(folder: str, tmp_path: Path) -> None:
+    """Of a record that adds lines and drops others for room, and of a command that forgets one; then a person deletes a line."""
+    texts = [f"step{n} comes before part{n}" for n in range(9)]
+    said = [told(n, texts[n // 2], "b-2") for n in range(18)]  # twice each, so that older lines leave
+    ups = [up(one) for one in texts]
+
+    def grow() -> None:
+        identity.record(folder, said, ups, TODAY)
+
+    def forget() -> None:
+        identity.forget(folder, "worker", "word58 is number 58")
+
+    for work, forgets in ((grow, set[str]()), (forget, {"word58 is number 58"})):
+        shutil.rmtree(folder, ignore_errors=True)
+        teach(folder, 59)
+        shutil.copytree(folder, tmp_path / work.__name__)
+        for _ in crash.stops(work):
+            assert {text for _, text in identity.forgotten(folder)} <= forgets
+            work()
+            assert {text for _, text in identity.forgotten(folder)} == forgets
+            items = {item.text for item in identity.parse(identity.text(folder, "worker")).items("")}
+            assert not items & forgets and len(items) >= 58
+            assert forgets or items > set(texts)
+            path = Path(folder, "worker.md")
+            own = sorted(items)[0]
+            path.write_text("".join(line for line in path.read_text().splitlines(True) if own not in line))
+            identity.record(folder, said, [*ups, up(own)], TODAY)
+            assert own not in identity.text(folder, "worker")
+            assert ("worker", own) in identity.forgotten(folder)
+            shutil.rmtree(folder)
+            shutil.copytree(tmp_path / work.__name__, folder)
+
+
+@pytest.mark.parametrize("cut", ["done", "page written", "page not written", "edited by a person"])
+def test_a_folder_of_an_earlier_version_is_read_and_loses_the_files_that_only_it_had(folder: str, cut: str) -> None:
+    """A write of it that was cut short is no deletion by a person; an edit since is one."""
+    teach(folder, 3)
+    page = Path(folder, "worker.md").read_bytes()
+    lines = page.splitlines(True)
+    short = lines[0] + b"".join(lines[2:])
+    pending = short if cut.startswith("page") else page
+    Path(folder, "ledger.json").write_bytes(files.dump_json({"worker.md": files.digest(page)}))
+    if cut.startswith("page"):
+        Path(folder, "ledger.next.json").write_bytes(files.dump_json({"worker.md": files.digest(pending)}))
+    Path(folder, ".lock").touch()
+    if cut in ("page written", "edited by a person"):
+        Path(folder, "worker.md").write_bytes(short)
+    expected = [("worker", "word0 is number 0")] if cut == "edited by a person" else []
+    assert identity.forgotten(folder) == expected
+    identity.record(folder, [told(1, "something else", "b-2")], [], TODAY)
+    assert identity.forgotten(folder) == expected
+    assert not {"ledger.json", "ledger.next.json", ".lock"} & set(files.names(folder))
 
 
 def test_a_line_that_a_person_deletes_is_forgotten_and_another_mission_brings_none_back(folder: str) -> None:

@@ -6,12 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from harness.stores.disk import DiskStore
-from harness.stores.memory import MemoryStore
 from harness.stores.store import Store
+from tests.stores.places import IMPLEMENTATIONS, OUTLIVING, Place
 
 
-@pytest.fixture(params=["memory", "disk"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+@pytest.fixture(params=list(IMPLEMENTATIONS))
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A place for each implementation, empty."""
+    return Place(request.param, tmp_path)
+
+
+@pytest.fixture
+def store(place: Place) -> Store:
     """Each store, empty."""
-    return MemoryStore() if request.param == "memory" else DiskStore(str(tmp_path / "deep" / "store"))
+    return place.first
+
+
+@pytest.fixture(params=OUTLIVING)
+def outliving(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A place for each implementation whose values outlive a process, empty."""
+    folder = tmp_path / "values"
+    folder.mkdir()
+    return Place(request.param, folder)

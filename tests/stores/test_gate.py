@@ -118,7 +118,10 @@ def test_whoever_stops_a_gate_reaches_all_that_are_in_it_and_none_that_comes_lat
     assert (first.stop_words(), second.stop_words(), later.stop_words()) == ("enough", "enough", None)
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"last": 1}', b'{"last": 0, "places": [{"number": "x"}]}'])
+NO_HOLDER = b'{"last": 1, "places": [{"number": 1, "until": 9e9, "holder": {}}]}'
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"last": 1}', b'{"last": 0, "places": [{"number": "x"}]}', NO_HOLDER])
 def test_a_row_that_is_none_of_a_gate_is_said_so(store: Store, data: bytes) -> None:
     """It is never an empty queue."""
     store.put(KEY, data, ANY)

@@ -1,17 +1,65 @@
-"""The contract of a store: what holds for every implementation."""
+"""The contract of a store: what holds for every implementation in tests/stores/places.py."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
+import shutil
+import signal
+import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from harness.base.errors import UsageFault, VersionConflict
+from harness.stores import log
 from harness.stores.store import ABSENT, ANY, Key, Store, decoded, encoded
+from tests import crash
+from tests.crash import TORTURE
+from tests.kill_sweep import Sweep, sample, why_not
+from tests.missions import Done
+from tests.stores.places import Place
 
-NAMES = ["a", "A", "ä", "a/b", "..", ".", "a b", "%41", "=41", "x.json", "日本", "\x00", "\udc80", "_x"]
-WRITERS, WRITES = 8, 1000
+HOME = str(Path(__file__).resolve().parents[2])
+NAMES = [
+    "a",
+    "A",
+    "ä",
+    "a/b",
+    "..",
+    ".",
+    "a b",
+    "%41",
+    "=41",
+    "x.json",
+    "日本",
+    "\x00",
+    "\udc80",
+    "_x",
+    "a.tmp",
+    ".tmp\n",
+]
+NAMES += [".folder.lock", "%2Etmp", "a" * 80]
+WRITERS, WRITES, SAMPLED_WRITES = 8, 1000, 60
+KILLED_POINTS = 3  # of an action, in the suite
+ACTIONS: dict[str, Callable[[Store], object]] = {
+    "put": lambda store: store.put(("a", "k"), b"new" * 9999, ANY),
+    "first put": lambda store: store.put(("b", "c", "k"), b"new" * 9999, ABSENT),
+    "delete": lambda store: store.delete(("a", "k"), ANY),
+    "append": lambda store: log.append(store, ("a", "log"), b"2\n3\n", log.read(store, ("a", "log")).end),
+    "first append": lambda store: log.append(store, ("b", "c", "log"), b"2\n3\n", 0),
+}
+ACTS = """import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from tests.stores.places import Place
+from tests.stores.test_store import ACTIONS
+ACTIONS[sys.argv[4]](Place(sys.argv[2], Path(sys.argv[3])).open())
+"""
 
 
 def test_two_keys_never_have_one_form_and_each_form_leads_back() -> None:
@@ -77,11 +125,30 @@ def test_a_list_has_the_keys_below_whole_names_in_one_order(store: Store) -> Non
     assert pages == keys and store.list(("nothing",)) == []
 
 
-def test_no_compare_and_set_of_many_writers_is_lost(store: Store) -> None:
-    """Each adds one to a number, again and again."""
-    writes = WRITES if type(store).__name__ == "MemoryStore" else 60
+@pytest.mark.parametrize("name", NAMES)
+def test_a_key_has_any_names_and_is_listed_with_them(store: Store, name: str) -> None:
+    """Also names that mean something to a store."""
+    for key in ((name,), ("under", name), (name + "x", "below")):
+        store.put(key, name.encode("utf-8", "surrogateescape"), ABSENT)
+        assert store.list(key[:-1])[-1 if len(key) > 1 else 0 :] and key in store.list(())
+        known = store.get(key)
+        assert known is not None and known.data == name.encode("utf-8", "surrogateescape")
+
+
+def test_what_is_not_there_can_be_deleted_and_listed(store: Store) -> None:
+    """Below a value, and where nothing ever was."""
+    store.put(("k",), b"", ABSENT)
+    for key in (("k", "below"), ("k", "far", "below"), ("nowhere", "k")):
+        store.delete(key, ANY)
+        assert store.get(key) is None and store.list(key) == []
+
+
+def test_no_compare_and_set_of_many_writers_is_lost(place: Place) -> None:
+    """Each adds one to a number, again and again: processes, where the values outlive one."""
+    writes = WRITES if TORTURE or not place.outlives else SAMPLED_WRITES
 
     def count() -> None:
+        store = place.open()
         for _ in range(writes):
             while True:
                 known = store.get(("n",))
@@ -92,27 +159,100 @@ def test_no_compare_and_set_of_many_writers_is_lost(store: Store) -> None:
                 except VersionConflict:
                     continue
 
-    _together(count)
-    known = store.get(("n",))
+    if place.outlives:
+        children = [crash.start(count) for _ in range(WRITERS)]
+        assert [crash.end(pid) for pid in children] == [0] * WRITERS
+    else:
+        _together(count)
+    known = place.first.get(("n",))
     assert known is not None and int(known.data) == WRITERS * writes
 
 
-def test_a_list_while_others_write_has_every_key_that_was_there_all_the_time(store: Store) -> None:
-    """What comes and goes meanwhile may be in it, or not."""
-    for number in range(50):
-        store.put(("k", f"{number:03d}"), b"", ABSENT)
-    done = threading.Event()
+def test_a_list_while_others_write_has_every_key_that_was_there_all_the_time(place: Place) -> None:
+    """What comes and goes meanwhile may be in it, or not; nothing else is."""
+    store, kept = place.first, {("k", f"{number:03d}") for number in range(50)}
+    for key in kept:
+        store.put(key, b"", ABSENT)
 
-    def churn() -> None:
+    def churn(other: Store) -> None:
+        other.put(("k", "025-new"), b"", ANY)
+        other.put(("k", "010"), b"again", ANY)
+        other.delete(("k", "025-new"), ANY)
+
+    with _meanwhile(place, churn):
+        for _ in range(100):
+            found = store.list(("k",))
+            assert found == sorted(found) and kept <= set(found) <= kept | {("k", "025-new")}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_kill_at_any_step_leaves_the_old_value_or_the_new_one_and_the_next_write_works(
+    outliving: Place, action: str
+) -> None:
+    """Whole; other keys are as they were, and no other one is there. Of some system calls, in `make torture` of all."""
+    if why_not():
+        pytest.skip("a kill at a system call needs strace")
+    before = outliving.folder.with_name("before")
+    store = outliving.first
+    store.put(("a", "k"), b"old", ABSENT)
+    log.append(store, ("a", "log"), b"1\n", 0)
+    old = _state(store)
+    shutil.copytree(outliving.folder, before)
+
+    def prepare() -> None:
+        shutil.rmtree(outliving.folder)
+        shutil.copytree(before, outliving.folder)
+
+    words = [sys.executable, "-c", ACTS, HOME, outliving.name, str(outliving.folder), action]
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    sweep = Sweep(words, prepare, where=outliving.folder, env=env)
+    points = sweep.points()
+    new = _state(outliving.open())
+    assert new != old and len(points) > 1
+
+    def recover(_: Done) -> tuple[list[str], str]:
+        other = outliving.open()
+        found = _state(other)
+        faults = [] if found in (old, new) else [f"half: {found}"]
+        ACTIONS[action if found == old else "put"](other)
+        ACTIONS["append"](other)
+        faults += [] if _state(other)["a/log"].endswith(b"2\n3\n") else ["the next append is lost"]
+        return faults, str(found)
+
+    report = sweep.run(points if TORTURE else sample(points, KILLED_POINTS, action), recover, list)
+    assert report.points and report.faults == [], report
+
+
+def _state(store: Store) -> dict[str, bytes]:
+    """Every value by its encoded key, a log whole."""
+    logs = [("a", "log"), ("b", "c", "log")]
+    values = {key: store.get(key) for key in store.list(()) if key not in logs and key[:-1] not in logs}
+    found = {encoded(key): value.data for key, value in values.items() if value is not None}
+    return found | {encoded(key): log.read(store, key).data for key in logs if log.exists(store, key)}
+
+
+@contextlib.contextmanager
+def _meanwhile(place: Place, action: Callable[[Store], object]) -> Iterator[None]:
+    """Repeat an action beside this: in a process, where the values outlive one, else in a thread."""
+    done, store = threading.Event(), place.open()
+
+    def repeat() -> None:
         while not done.is_set():
-            store.put(("k", "025-new"), b"", ANY)
-            store.delete(("k", "025-new"), ANY)
+            action(store)
 
-    thread = threading.Thread(target=churn)
+    if place.outlives:
+        pid = crash.start(repeat)
+        try:
+            time.sleep(0.01)
+            yield
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            crash.end(pid)
+        return
+    thread = threading.Thread(target=repeat)
     thread.start()
     try:
-        for _ in range(50):
-            assert {("k", f"{number:03d}") for number in range(50)} <= set(store.list(("k",)))
+        yield
     finally:
         done.set()
         thread.join()

@@ -54,6 +54,7 @@ LONG_TESTS = " or ".join(  # rows that the suite samples
         "sessions",
         "test_main",
         "test_homes",
+        "compare_and_set",
     ]
 )
 Sweep = Callable[[Path, bool, float, Callable[[str], object]], list[Row]]

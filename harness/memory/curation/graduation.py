@@ -12,6 +12,7 @@ import errno
 import re
 from typing import Any
 
+from harness.base.errors import VersionConflict
 from harness.memory import gates, identity
 from harness.memory._similarity import SAME
 from harness.memory._words import keys, words
@@ -193,11 +194,11 @@ def record(folder: str, plan: Any) -> bool:
         return True
     before = plan.before
     try:
-        with identity.locked(folder):
-            if not identity.is_as(folder, before.evidence, before.identities, before.forgotten):
-                return False
-            identity.record(folder, evidence, graduations, before.today)
+        known = (before.evidence, before.identities, before.forgotten)
+        identity.record(folder, evidence, graduations, before.today, known)
         plan.known.owed = []
+    except VersionConflict:
+        return False
     except PermissionError as fault:
         _owe(plan, evidence, graduations, fault)
     except OSError as fault:

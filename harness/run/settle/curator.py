@@ -33,6 +33,7 @@ from harness.state.layout import Layout, command, identity_folder
 from harness.state.state import Changes, State
 
 MAX_UNTRACKED_PATHS = 5000  # untracked paths counted as the project's
+PLANS = 10  # tries of a batch, against missions that write identities meanwhile
 ASK_AT = 20  # number of waiting notes from which an agent is asked
 LOOKED_AT = 200  # newest entries of the archive that are checked: 3 ms
 WINDOW_BYTES = raw.WINDOW * raw.MAX_LINE_BYTES
@@ -133,7 +134,7 @@ def gather(place: CurationSite) -> Inputs:
             layout.path(names.ARCHIVE), curated.folded, LOOKED_AT, WINDOW_BYTES
         )  # raises; `doctor` checks all
         known = lessons.parse(files.read(layout.path(names.LESSONS)), curated.folded, curated.generation)
-        evidence = identity.evidence(place.folder)
+        evidence, identities, forgotten = identity.seen(place.folder)
         batch = backlog.batch(layout.path(names.RAW), curated.folded, _start(layout, curated), place.bound)
     return Inputs(
         mission=place.mission,
@@ -151,10 +152,10 @@ def gather(place: CurationSite) -> Inputs:
         memory=memory,
         summary=short,
         evidence=evidence,
-        identities=identity.texts(place.folder),
+        identities=identities,
         project_names=place.project_names,
         symbols=place.symbols,
-        forgotten=identity.forgotten(place.folder),
+        forgotten=forgotten,
         places=(layout.shown(names.MEMORY), layout.shown(names.SUMMARY)),
     )
 
@@ -268,14 +269,11 @@ def compact(
         symbols=symbols,
         bound=bound,
     )
-    made = _planned(place, rows)
-    if apply(layout, folder, made):
-        return made
-    with identity.locked(folder):  # excludes other missions
+    for _ in range(PLANS):
         made = _planned(place, rows)
-        if not apply(layout, folder, made):
-            raise LockBusy(f"{folder} changed while the curator worked, and was left alone. Run the curator again.")
-    return made
+        if apply(layout, folder, made):
+            return made
+    raise LockBusy(f"{folder} changed while the curator worked, and was left alone. Run the curator again.")
 
 
 def _planned(place: CurationSite, rows: list[Any] | None) -> CurationPlan:
