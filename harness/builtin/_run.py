@@ -14,7 +14,7 @@ from harness.builtin.equipment import Equipment
 from harness.builtin.loop import turns
 from harness.builtin.loop.conversation import Conversation
 from harness.builtin.loop.exchange import AUTH, Model, ModelFault
-from harness.builtin.loop.loop import Bill, End, Limits, Loop
+from harness.builtin.loop.loop import Budget, End, Limits, Loop
 from harness.builtin.loop.turns import Log
 from harness.builtin.subagents.runner import Means, SubagentRunner
 from harness.builtin.tool_session import Place, Powers
@@ -78,9 +78,12 @@ async def _looped(order: ChildOrder, wire: ModelClient, system: str, prompt: str
         limits = Limits(
             max_steps=order.max_steps, cost_usd=order.cost_left, tokens=order.tokens_left, prices=order.prices
         )
-        bill = Bill()
+        budget = Budget(limits)
+        threads = None
         if hands.powers.given and hands.powers.given.subagents:
-            _recruit(order, equipment, limits, bill, report)
+            threads = _recruit(order, equipment, budget, report).threads
+        else:
+            _one_thread.keep()
         talk = Conversation(turns.TurnWriter(layout.run(order.run).turns), system, hands.tools, order.parameters)
         talk.state = hands.bench.state
         if (cut := before(layout, order)) is not None:
@@ -88,16 +91,12 @@ async def _looped(order: ChildOrder, wire: ModelClient, system: str, prompt: str
         for fault in equipment.faults:
             report({"type": "lacks", "text": fault})
         _begin(talk, cut, wire, "\n\n".join(filter(None, [prompt, equipment.told()])), report)
-        aside = hands.bench.team is not None
-        if not aside:
-            _one_thread.keep()
-        loop = Loop(talk, wire, hands, limits, report, aside=aside, bill=bill)
-        return await loop.run()
+        return await Loop(talk, wire, hands, budget, report, threads=threads).run()
     finally:
         await equipment.close(last=True)
 
 
-def _recruit(order: ChildOrder, equipment: Equipment, limits: Limits, bill: Bill, report: Report) -> None:
+def _recruit(order: ChildOrder, equipment: Equipment, budget: Budget, report: Report) -> SubagentRunner:
     """Let the run start subagents, which work as it does and are paid with it."""
     from harness.builtin.loop.model_client import ModelClient  # of the extra, and a second
 
@@ -105,14 +104,13 @@ def _recruit(order: ChildOrder, equipment: Equipment, limits: Limits, bill: Bill
     means = Means(
         model=lambda parameters: ModelClient(parameters, key_of(order), order.request_seconds),
         parameters=order.parameters,
-        limits=limits,
-        bill=bill,
+        budget=budget,
         report=report,
         folder=layout.run(order.run).tasks,
         head=_words(),
         instructions=_instructions(layout, order.run),
     )
-    SubagentRunner(means, equipment)
+    return SubagentRunner(means, equipment)
 
 
 def _instructions(layout: Layout, run_id: str) -> str:

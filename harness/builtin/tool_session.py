@@ -104,6 +104,10 @@ class ToolSession:
         """Carry one call out."""
         return registry.call(self.bench, name, arguments)
 
+    def stop(self) -> None:
+        """See loop.ToolRunner."""
+        self.bench.stopping = True
+
     def reminder(self) -> str:
         """See loop.Hands."""
         return self.bench.team.reminder() if self.bench.team else ""

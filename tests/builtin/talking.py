@@ -21,7 +21,7 @@ import pytest
 from harness.builtin import _one_thread
 from harness.builtin.loop import turns
 from harness.builtin.loop.conversation import Conversation
-from harness.builtin.loop.loop import End, Limits, Loop
+from harness.builtin.loop.loop import Budget, End, Limits, Loop
 from harness.builtin.loop.turns import Log
 from harness.builtin.tool_session import Place, ToolSession
 from harness.process import supervise
@@ -114,7 +114,7 @@ class Bench:
             talk.go_on(cut, wire, prompt, run="0-worker-F-001", why="the run was ended")
         else:
             talk.begin(prompt)
-        loop = Loop(talk, wire, hands, self.limits, rows.append)
+        loop = Loop(talk, wire, hands, Budget(self.limits), rows.append)
         try:
             end = await loop.run()
         finally:

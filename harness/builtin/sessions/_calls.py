@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base import encoding
 from harness.base.record import Record
 from harness.builtin.equipment import Equipment
-from harness.builtin.loop.exchange import Answer, Call, ModelFault
-from harness.builtin.loop.loop import Bill, End, Limits, Loop, Report
+from harness.builtin.loop.loop import Budget, End, Limits, Loop, Report
 from harness.builtin.sessions import _compaction, _conversation, _places, _session, index, log, store
 from harness.builtin.sessions._compaction import Compact
 from harness.builtin.sessions._session import Session
@@ -23,7 +22,7 @@ from harness.builtin.sessions.store import Keys, QueuePlace, Store
 from harness.builtin.subagents.runner import Means, SubagentRunner
 from harness.builtin.tool_session import RESULTS, Powers
 from harness.builtin.tool_session import Place as Where
-from harness.builtin.tools.tool import NO, Question, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import NO, Question, Tool, Workbench
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import Filesystem, Shell
 from harness.mission import runs
@@ -120,11 +119,6 @@ class Stop:
         """Whether its tools shall end."""
         return self.bench is not None and self.bench.stopping
 
-    def tools(self) -> None:
-        """End what a tool does now."""
-        if self.bench is not None:
-            self.bench.stopping = True
-
     def tell(self, interrupt: Interrupt) -> None:
         """A person interrupted."""
         self.interrupt = interrupt
@@ -132,55 +126,28 @@ class Stop:
             self.work.cancel()
 
 
-class SessionLoop(Loop):
-    """See Loop: tools in threads that end when the call shall, pieces of answers as they come, and summaries in between."""
+class Compacter:
+    """Compacts the conversation of a session where a request would be, or was, too long."""
 
-    one: Session
-    parts: Parts
-    stop: Stop
+    def __init__(self, parts: Parts, one: Session) -> None:
+        self.parts, self.one = parts, one
 
-    async def _answer(self) -> Answer:
-        rule = self.parts.engine.compact
-        if _compaction.due(self.one.talk, rule, self.one.failed_at):
-            await self._sum_up()
-        try:
-            return await super()._answer()
-        except ModelFault as fault:
-            if not fault.too_long or not await self._sum_up(too_long=True):
-                raise
-        return await super()._answer()
-
-    async def _sum_up(self, *, too_long: bool = False) -> bool:
-        model = self.parts.wire.another(self.talk.parameters)
-        made = await self.one.sum_up(self.parts.engine.compact, model, self.one.aside(), too_long=too_long)
+    async def __call__(self, loop: Loop, too_long: bool) -> bool:
+        """See loop.Prepare."""
+        rule, one = self.parts.engine.compact, self.one
+        if not too_long and not _compaction.due(one.talk, rule, one.failed_at):
+            return False
+        model = self.parts.wire.another(one.talk.parameters)
+        made = await one.sum_up(rule, model, one.aside(), too_long=too_long)
         if made is None:
             return False
         if made.usage is not None:
-            self._count(made.usage)
-        self.report({"type": "summary", "failed": made.fault})
+            loop.count(made.usage)
+        loop.report({"type": "summary", "failed": made.fault})
         if made.text:
-            await self.talk.durable()
-            await asyncio.to_thread(self.one.save)
+            await one.talk.durable()
+            await asyncio.to_thread(one.save)
         return bool(made.text)
-
-    def _alive(self, piece: str) -> None:
-        if piece:
-            self.one.talk.partial.append(piece)
-            self.report({"type": "text", "text": piece})
-
-    async def _result(self, call: Call) -> ToolResult:
-        if call.arguments is None:
-            return await super()._result(call)
-        future = asyncio.get_running_loop().run_in_executor(
-            self.parts.threads, self.hands.call, call.name, call.arguments
-        )
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            self.stop.tools()
-            await asyncio.wait([future])
-            self.talk.ended(call, future.result())
-            raise
 
 
 async def carried_out(parts: Parts, keys: Keys, asked: SessionCall) -> CallRecord:
@@ -273,8 +240,7 @@ def _recruited(parts: Parts, one: Session, words: SystemText, parameters: dict[s
     means = Means(
         model=lambda parameters: parts.wire.another(parameters),
         parameters=parameters,
-        limits=parts.engine.limits,
-        bill=Bill(),
+        budget=Budget(),
         report=lambda row: one.report(row),
         folder=parts.engine.store.where(f"{one.keys.top}/tasks"),
         head=words.page,
@@ -291,13 +257,11 @@ async def _recorded(parts: Parts, one: Session, asked: SessionCall, place: Queue
     row = {"call": number, "at": when, "agent": parts.engine.agent, "place": place.number}
     one.writer.add({**row, "message": message})
     one.talk.say(_with_faults(one, asked.message))
-    limits, bill = asked.limits or parts.engine.limits, Bill()
+    budget = Budget(asked.limits or parts.engine.limits)
     if one.means is not None:
-        one.means.bill, one.means.limits = bill, limits
-    loop = SessionLoop(one.talk, one.model, one.hands, limits, asked.report, bill=bill)  # type: ignore[arg-type]  # both are there, see _prepared
-    loop.one, loop.parts, loop.stop = one, parts, stop
-    end, cancelled = await _looped(one, loop, stop)
-    used = bill.used
+        one.means.budget = budget
+    end, cancelled = await _looped(one, _loop(parts, one, budget, asked.report), stop)
+    used = budget.used
     result = CallRecord(
         call=number,
         agent=parts.engine.agent,
@@ -317,6 +281,19 @@ async def _recorded(parts: Parts, one: Session, asked: SessionCall, place: Queue
     return result
 
 
+def _loop(parts: Parts, one: Session, budget: Budget, report: Report) -> Loop:
+    """The loop of a call: its pieces of answers are kept and reported as they come."""
+
+    def piece(text: str) -> None:
+        if text:
+            one.talk.partial.append(text)
+            report({"type": "text", "text": text})
+
+    prepare, model = Compacter(parts, one), one.model
+    assert model is not None, "a call is prepared before it is carried out"
+    return Loop(one.talk, model, one.hands, budget, report, threads=parts.threads, prepare=prepare, piece=piece)
+
+
 def _with_faults(one: Session, message: str) -> str:
     """The message, and behind it what is not available, where the model does not know that yet."""
     told = one.equipment.told() if one.equipment else ""
@@ -324,7 +301,7 @@ def _with_faults(one: Session, message: str) -> str:
     return message if known else f"{message}\n\n{told}"
 
 
-async def _looped(one: Session, loop: SessionLoop, stop: Stop) -> tuple[End, asyncio.CancelledError | None]:
+async def _looped(one: Session, loop: Loop, stop: Stop) -> tuple[End, asyncio.CancelledError | None]:
     """The loop to its end, and the conversation so that the next call can follow."""
     cancelled = None
     try:
@@ -333,7 +310,7 @@ async def _looped(one: Session, loop: SessionLoop, stop: Stop) -> tuple[End, asy
         stop.work = asyncio.ensure_future(loop.run())
         end = await stop.work
     except asyncio.CancelledError as fault:
-        partial = "".join([loop.begun, *one.talk.partial]).strip()
+        partial = "".join([loop.unfinished, *one.talk.partial]).strip()
         if stop.interrupt is not None:
             words = f" They say: {stop.interrupt.words}" if stop.interrupt.words else ""
             one.talk.close(one.model, _conversation.STOPPED, _conversation.INTERRUPTED.format(words=words))  # type: ignore[arg-type]  # it is there

@@ -14,13 +14,11 @@ from harness.base.record import Record
 from harness.builtin.equipment import SCRATCH, Equipment
 from harness.builtin.loop import turns
 from harness.builtin.loop.conversation import Conversation
-from harness.builtin.loop.exchange import Call
-from harness.builtin.loop.loop import Bill, End, Limits, Loop
+from harness.builtin.loop.loop import Budget, End, Loop
 from harness.builtin.subagents._delegation import Delegation
 from harness.builtin.subagents.pool import MOST_RUNNING, Job, SubagentPool
 from harness.builtin.tool_session import Place, ToolSession
 from harness.builtin.tools import permissions
-from harness.builtin.tools.tool import ToolResult
 from harness.filesystem.local import Mount
 from harness.process.confine import Confinement
 from harness.state import files, names
@@ -58,25 +56,11 @@ class Means(Record):
 
     model: Callable[[dict[str, Any]], ModelClient]
     parameters: dict[str, Any]
-    limits: Limits
-    bill: Bill
+    budget: Budget
     report: Report
     folder: str
     head: str = ""
     instructions: str = ""
-
-
-class SubagentLoop(Loop):
-    """A loop whose calls are carried out in the threads of all subagents: those of the event loop are few, and one that waits for
-    another subagent keeps its thread."""
-
-    threads: ThreadPoolExecutor
-
-    async def _result(self, call: Call) -> ToolResult:
-        if call.arguments is None:
-            return await super()._result(call)
-        own = asyncio.get_running_loop()
-        return await own.run_in_executor(self.threads, self.hands.call, call.name, call.arguments)
 
 
 class At(Record):
@@ -115,9 +99,9 @@ class SubagentRunner:
             at.talk.begin(self._first(job, message))
         else:
             at.talk.say(message)
-        limits = self.means.limits.replace(max_steps=job.agent.steps or self.means.limits.max_steps)
-        loop = SubagentLoop(at.talk, at.wire, at.hands, limits, self._reporter(job), aside=True, bill=self.means.bill)
-        loop.used, loop.threads = job.used, self.threads
+        report, steps = self._reporter(job), job.agent.steps
+        loop = Loop(at.talk, at.wire, at.hands, self.means.budget, report, steps=steps, threads=self.threads)
+        loop.used = job.used
         try:
             return await loop.run()
         finally:
