@@ -9,11 +9,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any
 
 from harness.agents.base import LOOP
 from harness.base.record import Record
-from harness.builtin.loop.conversation import Conversation
 from harness.builtin.loop.exchange import (
     BROKEN,
     CONFIG,
@@ -26,8 +25,10 @@ from harness.builtin.loop.exchange import (
     Model,
     ModelFault,
 )
+from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.message_text import counted, estimate, model_of
-from harness.builtin.tools.tool import READS, Tool, ToolResult
+from harness.builtin.tools import registry
+from harness.builtin.tools.tool import READS, ToolResult, ToolSession
 from harness.mission import usage
 from harness.mission.usage import Usage
 
@@ -96,21 +97,6 @@ class End(Record):
     until: int = 0
 
 
-class ToolRunner(Protocol):
-    """Carries out the calls of the model. `tools`: what is offered."""
-
-    tools: list[Tool]
-
-    def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Carry one call out."""
-
-    def stop(self) -> None:
-        """End the call that is under way."""
-
-    def reminder(self) -> str:
-        """What is still under way when the model gives its last answer, in words for it; "" for nothing, or said already."""
-
-
 class Loop:
     """One conversation at work. `used`: what it has cost so far, without its subagents, which share its `budget`. `unfinished`:
     the text so far of an answer that met the limit of one output.
@@ -121,9 +107,9 @@ class Loop:
 
     def __init__(
         self,
-        talk: Conversation,
+        history: MessageHistory,
         model: Model,
-        hands: ToolRunner,
+        session: ToolSession,
         budget: Budget,
         report: Report,
         *,
@@ -132,12 +118,12 @@ class Loop:
         prepare: Prepare | None = None,
         piece: Callable[[str], None] | None = None,
     ) -> None:
-        self.talk, self.model, self.hands, self.budget, self.report = talk, model, hands, budget, report
+        self.history, self.model, self.session, self.budget, self.report = history, model, session, budget, report
         self.limits, self.steps, self.threads = budget.limits, steps or budget.limits.max_steps, threads
         self.prepare, self.piece = prepare or _nothing, piece or self._alive
         self.used, self.unfinished = Usage(), ""
-        self.before = talk.turn
-        self.effects = {tool.name for tool in hands.tools if tool.effects != READS}
+        self.before = history.turn
+        self.effects = {tool.name for tool in registry.offered(session) if tool.effects != READS}
 
     async def run(self) -> End:
         """To its end; where that comes in the middle of an answer, it has what there is of it."""
@@ -153,7 +139,7 @@ class Loop:
         while True:
             if cap := self.budget.exhausted():
                 return End(outcome="killed", reason=f"ended at its cap: {cap}")
-            if self.talk.turn - self.before >= self.steps:
+            if self.history.turn - self.before >= self.steps:
                 return End(outcome=BROKEN, reason=f"it was not done after max_steps = {self.steps} requests")
             try:
                 answer = await self._prepared_answer()
@@ -172,9 +158,9 @@ class Loop:
             if empty == EMPTY_ANSWERS:
                 return End(outcome=BROKEN, reason=f"the model answered with nothing, {EMPTY_ANSWERS} times in a row")
             if answer.finish in AGAIN and not answer.calls:
-                self.talk.say(AGAIN[answer.finish])
-            elif text.strip() and not answer.calls and (left := self.hands.reminder()):
-                self.talk.say(left)
+                self.history.say(AGAIN[answer.finish])
+            elif text.strip() and not answer.calls and (left := self._reminder()):
+                self.history.say(left)
             elif text.strip() and not answer.calls:
                 return End(outcome="ok", reply=text.strip())
 
@@ -200,7 +186,7 @@ class Loop:
                     raise
                 self.report({"type": "waits", "why": fault.reason})
                 await asyncio.sleep(max(wait, fault.after or 0.0))
-        self.talk.answered(answer, time.monotonic() - begun)
+        self.history.answered(answer, time.monotonic() - begun)
         self.count(answer.usage)
         if text := answer.text.strip():
             self.report({"type": "said", "text": text})
@@ -208,14 +194,14 @@ class Loop:
 
     async def _asked(self) -> Answer:
         """One request. Where its answer is cut off, what there was of both counts, as an estimate."""
-        request, heard = self.talk.request(), list[str]()
+        request, heard = self.history.request(), list[str]()
 
         def alive(piece: str) -> None:
             heard.append(piece)
             self.piece(piece)
 
         try:
-            return counted(request, await self.model.ask(request, self.talk.sent, alive))
+            return counted(request, await self.model.ask(request, self.history.sent, alive))
         except (ModelFault, asyncio.CancelledError) as fault:
             if heard or isinstance(fault, asyncio.CancelledError):
                 self.count(estimate(request, "".join(heard)))
@@ -250,25 +236,31 @@ class Loop:
         shown = {key: str(value)[:SHOWN_CHARS] for key, value in (call.arguments or {}).items()}
         self.report({"type": "call", "name": call.name, "arguments": shown})
         if call.name in self.effects and call.arguments is not None:
-            self.talk.begins(call)
-            await self.talk.durable()
+            self.history.begins(call)
+            await self.history.durable()
         result = await self._result(call)
-        self.talk.ended(call, result)
+        self.history.ended(call, result)
         self.report({"type": "result", "name": call.name, "failed": result.failed, "chars": len(result.text)})
 
     async def _result(self, call: Call) -> ToolResult:
         if call.arguments is None:
             return ToolResult(text=NO_JSON.format(raw=call.raw[:SHOWN_CHARS], name=call.name), failed=True)
         if self.threads is None:
-            return self.hands.call(call.name, call.arguments)
-        work = asyncio.get_running_loop().run_in_executor(self.threads, self.hands.call, call.name, call.arguments)
+            return registry.call(self.session, call.name, call.arguments)
+        work = asyncio.get_running_loop().run_in_executor(
+            self.threads, registry.call, self.session, call.name, call.arguments
+        )
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            self.hands.stop()
+            self.session.stopping = True
             await asyncio.wait([work])
-            self.talk.ended(call, work.result())
+            self.history.ended(call, work.result())
             raise
+
+    def _reminder(self) -> str:
+        """What is still under way when the model gives its last answer, in words for it; "" for nothing, or said already."""
+        return self.session.team.reminder() if self.session.team else ""
 
 
 async def _nothing(loop: Loop, too_long: bool) -> bool:

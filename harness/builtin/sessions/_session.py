@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
 from harness.base.errors import UsageFault
-from harness.builtin.equipment import Equipment
+from harness.builtin.conversation import Conversation
 from harness.builtin.loop.exchange import Model
-from harness.builtin.loop.loop import Report
 from harness.builtin.loop.message_text import estimate
 from harness.builtin.sessions import _compaction, _conversation, log
 from harness.builtin.sessions import state as states
 from harness.builtin.sessions._compaction import Compact
-from harness.builtin.sessions._conversation import SessionConversation
+from harness.builtin.sessions._conversation import SessionHistory
 from harness.builtin.sessions.log import CallRecord, LogPart, LogWriter, Syncs
 from harness.builtin.sessions.state import AgentState
 from harness.builtin.sessions.store import Keys, QueuePlace, Store
-from harness.builtin.subagents.runner import Means
-from harness.builtin.tool_session import ToolSession
-from harness.builtin.tools.tool import Question
 from harness.mission.usage import Usage
 
 SAVED_BYTES, SAVED_CALLS = 256 * 1024, 50  # of the log that the state need not have seen
 
 
 class Session:
-    """See the module. `state` is what state.json will have; `hands` and `model`: of the calls so far in this process. `left`:
+    """See the module. `state` is what state.json will have; `conversation`: of the calls so far in this process. `left`:
     calls that a kill cut off, whose results are not written yet."""
 
     def __init__(self, store: Store, keys: Keys, state: AgentState, version: str, read: LogPart | None) -> None:
         self.store, self.keys, self.state, self.version = store, keys, state, version
         self.writer = LogWriter(store, keys.log, read.length if read else 0)
-        self.talk = SessionConversation(self.writer, {})
-        self.equipment: Equipment | None = None
-        self.means: Means | None = None
-        self.report: Report = lambda row: None
-        self.model: Model | None = None
-        self.given: object = None
-        self.asking: Callable[[Question], str] | None = None
-        self.shapes: list[dict[str, Any]] = []
+        self.talk = SessionHistory(self.writer)
+        self.conversation: Conversation | None = None
         self.parts, self.failed_at = (read.parts if read else 0), 0
         self.left: list[CallRecord] = []
         self.saved = state
@@ -70,7 +59,6 @@ class Session:
 
     def opened(self, model: Model, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
         """What requests have besides messages; then what a kill left open is closed."""
-        self.model = model
         if not self.parts:
             self.talk.system, self.talk.tools, self.talk.parameters = system, tools, parameters
             self._anew([])
@@ -133,23 +121,17 @@ class Session:
         self.version = self.store.put(self.keys.state, self.state.dumped(), self.version)
         self.saved = self.state.replace(kept=_copied(self.state.kept))
 
-    @property
-    def hands(self) -> ToolSession:
-        """What calls are carried out with."""
-        assert self.equipment is not None, "a call is prepared before it is carried out"
-        return self.equipment.hands
-
     async def close(self) -> None:
         """End what its tools still run."""
-        gone, self.equipment, self.means = self.equipment, None, None
+        gone, self.conversation = self.conversation, None
         if gone is not None:
             await gone.close()
 
     async def rest(self) -> None:
         """A call has ended: nothing that it started goes on. Servers stay for the next call."""
-        if self.equipment is not None:
-            self.hands.bench.close()
-            if self.equipment.crew is not None:
+        if self.conversation is not None:
+            self.conversation.session.close()
+            if self.conversation.subagents is not None:
                 await self.close()
 
 

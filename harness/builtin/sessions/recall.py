@@ -10,7 +10,7 @@ from harness.base.record import Record
 from harness.builtin.loop import message_text, turns
 from harness.builtin.sessions import index, log
 from harness.builtin.sessions.store import Keys, Store, keys
-from harness.builtin.tools.tool import READS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed, left_out
 from harness.state import json_lines
 
@@ -81,19 +81,19 @@ def search(store: Store, of: Keys, words: str, most: int) -> list[RecalledMessag
 def tools(store: Store, of: Keys) -> list[Tool]:
     """The tools for a session; they see the sessions of its user alone."""
 
-    def found(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    def found(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         most = arguments.get("limit", DEFAULT_HITS)
         hits = search(store, of, arguments["query"], most)
         rows = [f"{hit.session}: {_cut(hit.text)}" for hit in hits]
         return ToolResult(text="\n".join(rows) or f"Nothing was said of: {arguments['query']}")
 
-    def listed(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    def listed(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         entries, most = index.of_user(store, of.top.partition("/")[0]), arguments.get("limit", DEFAULT_LISTED)
         rows = [f"{one.session}  {one.calls} calls, the last {one.ended}: {one.words}" for one in entries[:most]]
         more = left_out(max(0, len(entries) - most), "sessions", "Give a larger limit.")
         return ToolResult(text=("\n".join(rows) or "This is the first session.") + more)
 
-    def shown(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    def shown(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         return history(store, of, arguments)
 
     return [_tool(name, run) for name, run in zip(SCHEMAS, (found, listed, shown), strict=True)]
@@ -143,7 +143,7 @@ SCHEMAS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 }
 
 
-def _tool(name: str, run: Callable[[Workbench, dict[str, Any]], ToolResult]) -> Tool:
+def _tool(name: str, run: Callable[[ToolSession, dict[str, Any]], ToolResult]) -> Tool:
     words, properties, required = SCHEMAS[name]
     schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
     return Tool(name=name, description=words, parameters=schema, effects=READS, run=run)

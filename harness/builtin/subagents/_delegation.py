@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.base.errors import UsageFault
-from harness.builtin.subagents.pool import DEEPEST, Job, SubagentPool
-from harness.builtin.tools.tool import ToolResult, Workbench
+from harness.builtin.subagents._pool import DEEPEST, Job, SubagentPool
+from harness.builtin.tools.tool import ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.mission import tasks as record
 
@@ -29,10 +29,11 @@ GONE = "{id} ended when the conversation was interrupted, and cannot go on. Star
 
 
 class Delegation:
-    """`bench`: of the conversation; `agents`: which it may start; `parent` and `depth`: its own task, "" and 0 for a run."""
+    """`bench`: what the tools of the conversation share; `agents`: which it may start; `parent` and
+    `depth`: its own task, "" and 0 for a run."""
 
     def __init__(
-        self, crew: SubagentPool, bench: Workbench, agents: list[Subagent], *, parent: str = "", depth: int = 0
+        self, crew: SubagentPool, bench: ToolSession, agents: list[Subagent], *, parent: str = "", depth: int = 0
     ) -> None:
         self.crew, self.bench, self.parent, self.depth = crew, bench, parent, depth
         self.there = {one.id: one for one in agents}

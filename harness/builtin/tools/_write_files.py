@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.base.encoding import digest
 from harness.builtin.tools import _closest_text, _read_digests, read_files, tool_results
-from harness.builtin.tools.tool import WRITES, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import WRITES, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import counted, failed
 from harness.filesystem.protocol import FileFault, Replacement
 
@@ -19,7 +19,7 @@ class _Unfit(ValueError):
     """An edit that cannot be applied, in words."""
 
 
-def write_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def write_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     path, data = arguments["path"], _bytes(arguments["content"])
     there = bench.files.exists(path)
@@ -34,7 +34,7 @@ def write_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text=f"{'Replaced' if there else 'Created'} {path} ({lines}, {tool_results.size(len(data))}).")
 
 
-def edit_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def edit_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     path, edits = arguments["path"], _edits(arguments)
     if isinstance(edits, ToolResult):
@@ -53,7 +53,7 @@ def edit_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text=f"Edited {path}: {counted(made.count, 'replacement')}.\n{_shown(after, at)}")
 
 
-def _before(bench: Workbench, path: str) -> bytes | ToolResult:
+def _before(bench: ToolSession, path: str) -> bytes | ToolResult:
     """The content of a file that may be changed now, as the model saw it last; else why not."""
     found = bench.files.download([path])[path]
     if isinstance(found, FileFault):
@@ -66,7 +66,7 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _refused(bench: Workbench, found: FileFault, path: str) -> ToolResult:
+def _refused(bench: ToolSession, found: FileFault, path: str) -> ToolResult:
     if found.kind == "changed":
         return failed(_read_digests.CHANGED.format(path=path))
     if found.kind == "exists":

@@ -7,9 +7,9 @@ from typing import Any
 from harness.base.encoding import digest
 from harness.base.record import Record
 from harness.builtin.tools import _read_digests, tool_results
-from harness.builtin.tools.tool import READS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import counted, failed
-from harness.filesystem.protocol import FileContent, FileFault
+from harness.filesystem.protocol import FileContent, FileFault, Shell
 
 MOST_LINES, LONGEST_LINE = 2000, 2000
 MOST_SHOWN = 76_000  # characters of one answer: below what the registry puts into a file
@@ -43,7 +43,7 @@ class Page(Record):
     notes: list[str] = []
 
 
-def read_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def read_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     path, first = arguments["path"], max(1, arguments.get("offset", 1))
     column = arguments.get("column", 0)
@@ -86,7 +86,7 @@ def media_type(data: bytes) -> str:
     return "" if found == "image/webp" and data[8:12] != b"WEBP" else found
 
 
-def _described(bench: Workbench, path: str, found: FileContent) -> ToolResult | None:
+def _described(bench: ToolSession, path: str, found: FileContent) -> ToolResult | None:
     """The answer for an image, or another binary file; None for text."""
     begin = found.data if found.first == 1 else b""
     kind = media_type(begin)
@@ -102,11 +102,11 @@ def _described(bench: Workbench, path: str, found: FileContent) -> ToolResult | 
     if kind:
         what = f"{kind}, larger than the {tool_results.size(LARGEST_IMAGE)} that can be shown"
     _remember(bench, path, found)
-    how = " Look into it with execute." if tool_results.has_shell(bench) else ""
+    how = " Look into it with execute." if isinstance(bench.files, Shell) else ""
     return ToolResult(text=f"{path} is no text that can be shown: {what}, {tool_results.size(found.size)}.{how}")
 
 
-def _remember(bench: Workbench, path: str, found: FileContent) -> None:
+def _remember(bench: ToolSession, path: str, found: FileContent) -> None:
     """Keep the digest of what the model saw. Where only a part was read, the whole counts if that part is in it unchanged; then
     its lines are known, too. A part of a large file must not cost a read of the whole: its version is kept, where it has one."""
     known = found.digest

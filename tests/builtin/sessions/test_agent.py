@@ -16,7 +16,7 @@ import harness
 from harness.base.errors import UsageFault
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import _places
-from harness.builtin.sessions.agent import HarnessAgent
+from harness.builtin.sessions.agent import AgentConfig, HarnessAgent
 from harness.state.layout import Layout
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
@@ -189,17 +189,19 @@ def test_wrong_ids_models_and_messages_are_refused(tmp_path: Path) -> None:
             with pytest.raises(UsageFault):
                 said(tmp_path, server, message, session=session)
         said(tmp_path, server, "hello")
-        with pytest.raises(UsageFault, match="is with helper"):
-            other = HarnessAgent("other", "openai:x", base_url=server.url, workspace=str(tmp_path))
+        with (
+            pytest.raises(UsageFault, match="is with helper"),
+            HarnessAgent("other", "openai:x", workspace=str(tmp_path), config=harness.Config(api_key="k")) as other,
+        ):
             other.call_sync("hello", session_id="s", user_id="alice")
     assert texts(tmp_path) == ["hello"]
 
 
 def test_importing_harness_loads_nothing_of_it() -> None:
     """`harness.HarnessAgent` is there, and costs nothing until it is used."""
-    assert harness.HarnessAgent is HarnessAgent
+    assert harness.HarnessAgent is HarnessAgent and harness.Config is AgentConfig
     nothing = "assert not [name for name in sys.modules if name.startswith('harness.')]"
-    program = f"import harness, sys; {nothing}; harness.HarnessAgent"
+    program = f"import harness, sys; {nothing}; harness.Config, harness.HarnessAgent"
     subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, check=True)
     with pytest.raises(AttributeError):
         getattr(harness, "nothing_of_this_name")  # noqa: B009 - that it raises is the test

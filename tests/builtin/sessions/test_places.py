@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from harness.builtin.sessions import _places, folder
 from harness.builtin.sessions.store import keys
-from harness.builtin.tool_session import ToolSession
 from harness.state.layout import Layout
+from tests.builtin.talking import at, use
 
 
 def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path) -> None:
@@ -17,19 +18,19 @@ def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path)
     other.parent.mkdir(parents=True)
     other.write_text("secret\n")
     (tmp_path / ".harness/format").write_text("2\n")
-    hands = ToolSession(_places.of_folder(Layout(str(tmp_path)), "alice", "s"))
+    talk = at(_places.of_folder(Layout(str(tmp_path)), "alice", "s").replace(home=None))
     try:
-        assert "mine" in hands.call("read_file", {"path": "a.txt"}).text
+        assert "mine" in use(talk, "read_file", path="a.txt").text
         for path in (
             ".harness/sessions/bob/s/log.jsonl",
             f"{tmp_path}/.harness/sessions/bob/s/log.jsonl",
             ".harness/format",
         ):
-            assert hands.call("read_file", {"path": path}).failed
-        assert hands.call("grep_files", {"pattern": "secret"}).text.startswith("No line")
-        assert hands.call("execute", {"command": "cat a.txt"}).text.endswith("mine")
+            assert use(talk, "read_file", path=path).failed
+        assert use(talk, "grep_files", pattern="secret").text.startswith("No line")
+        assert use(talk, "execute", command="cat a.txt").text.endswith("mine")
     finally:
-        hands.close()
+        asyncio.run(talk.close())
 
 
 def test_what_is_kept_is_of_its_user(tmp_path: Path) -> None:

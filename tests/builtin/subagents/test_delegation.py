@@ -9,7 +9,7 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.builtin.subagents._delegation import Delegation
-from harness.builtin.subagents.pool import DEEPEST
+from harness.builtin.subagents._pool import DEEPEST
 from harness.mission import tasks
 from tests.builtin.subagents.workers import SCOUT, Answering, crewed
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.builtin.tools import registry
-from harness.builtin.tools.tool import ToolResult, Workbench
+from harness.builtin.tools.tool import ToolResult, ToolSession
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.shell import LocalShell
 
@@ -20,7 +20,7 @@ class Bench:
             made.mkdir(exist_ok=True)
         kind = LocalShell if shell else Local
         also = {"results": Mount(path=str(self.results), mode="write")}
-        self.own = Workbench(kind(str(self.tree), also=also), results="results", **more)
+        self.own = ToolSession(kind(str(self.tree), also=also), results="results", **more)
 
     def write(self, name: str, data: bytes | str) -> Path:
         """A file that is there already."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.builtin.tools import registry
-from harness.builtin.tools.tool import ALWAYS, NO, RUNS, YES, Question, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import ALWAYS, NO, RUNS, YES, Question, Tool, ToolResult, ToolSession
 from harness.filesystem.local import Local
 from harness.workspace.rules import ToolRules
 from tests.builtin.tools.benches import Bench
@@ -55,7 +55,7 @@ def test_a_link_does_not_lead_around_a_rule_in_any_filesystem(tmp_path: Path) ->
     (tmp_path / "docs").mkdir()
     os.symlink("docs", tmp_path / "papers")
     delegating: Any = Delegating(Local(str(tmp_path)))
-    bench = Workbench(delegating, results="results")
+    bench = ToolSession(delegating, results="results")
     bench.rules = ToolRules(deny=["write_file(docs/**)"])
     for path in ("papers/a.md", f"{tmp_path}/papers/new/a.md", "/docs/a.md"):
         found = registry.call(bench, "write_file", {"path": path, "content": "x"})
