@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from harness.builtin import _one_thread
 from harness.builtin._order import ChildOrder
-from harness.builtin.conversation import Conversation, ConversationSpec, ToolEnvironment
+from harness.builtin.conversation import Conversation, ConversationSpec
 from harness.builtin.loop import turns
 from harness.builtin.loop.exchange import AUTH, ModelFault
 from harness.builtin.loop.loop import Budget, End, Limits
 from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
 from harness.builtin.subagents.runner import SubagentRunner
+from harness.builtin.tool_environment import ToolEnvironment
 from harness.mission import runs
 from harness.state import names, objects
 from harness.state.layout import Layout
@@ -87,6 +88,7 @@ def _spec(order: ChildOrder, layout: Layout, model: ModelClient, stable: str, re
         confinement=order.glass(),
     )
     return ConversationSpec(
+        name=f"run {order.run}",
         environment=environment,
         history=MessageHistory(turns.TurnWriter(run.turns)),
         model=model,

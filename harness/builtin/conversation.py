@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.base import encoding
-from harness.base.errors import Unavailable
 from harness.base.record import Record
 from harness.builtin.loop.loop import Budget, Loop, Prepare, Report
 from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
+from harness.builtin.tool_environment import RESULTS, ToolEnvironment, confined, described, files_of
 from harness.builtin.tools import permissions, registry
 from harness.builtin.tools.tool import Question, Tool, ToolSession
-from harness.filesystem.local import Local, Mount
-from harness.filesystem.protocol import Filesystem, Shell
-from harness.filesystem.shell import LocalShell
-from harness.mission import config
-from harness.process.confine import Confinement
+from harness.filesystem.local import Mount
+from harness.filesystem.protocol import Shell
 from harness.process.variables import passing
 from harness.state import files
-from harness.state.layout import Layout
-from harness.workplace import confine
 from harness.workspace import grants
 from harness.workspace.rules import ToolRules
 from harness.workspace.snapshot import WorkspaceSnapshot
@@ -35,8 +30,6 @@ if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.loop.model_client import ModelClient
     from harness.builtin.mcp.exposed_tools import ExposedTools
 
-STATE = ".harness"  # how a prompt names the mission's state
-RESULTS = ".results"
 SCRATCH = ".tasks"  # where a conversation sees the folders of its subagents
 LIBRARY = "mcp"
 NO_LIBRARY = "No MCP server is available: their library is not installed ({package})."
@@ -44,34 +37,10 @@ LEFT_OUT = "Not available now: {faults}"
 KEY_CHARS = 32  # of the key for the prompt's prefix
 
 
-class ToolEnvironment(Record):
-    """Where the tools of a conversation work. `folder`: their root; `shell`: whether commands may run there; `filesystem`: other
-    files in place of those of the folder. `variables`: the environment of commands (None: the passing part of this process's);
-    `confinement`: of commands and servers (None: not confined); `refusal`: why no program may be started, or "".
-
-    `layout` and `run`: the mission and its run, None and "" outside one; `home`: the project whose workspace counts, None for
-    that of the mission. `results`: the folder for results that are too long, or ""; `scratch`: where isolated subagents get
-    their folders, "" for the temporary folder; `memory`: the file that memory_save adds to outside a run; `also`: more mounted
-    folders."""
-
-    folder: str = ""
-    shell: bool = True
-    filesystem: Filesystem | None = None
-    variables: Mapping[str, str] | None = None
-    confinement: Confinement | None = None
-    refusal: str = ""
-    layout: Layout | None = None
-    run: str = ""
-    home: Layout | None = None
-    results: str = ""
-    scratch: str = ""
-    memory: str = ""
-    also: Mapping[str, Mount] = {}
-
-
 class ConversationSpec(Record):
-    """What a conversation is opened with. `system`: the part of the system text that many conversations share; `parameters`: of
-    each request; `history`: the messages so far, and where they are recorded. `model`: closed by whoever made it.
+    """What a conversation is opened with. `name`: how its system text names it; `system`: the part of that which many
+    conversations share; `parameters`: of each request; `history`: the messages so far, and where they are recorded. `model`:
+    closed by whoever made it.
 
     `workspace`: skills, subagents, rules and servers; `rules`: more rules; `ask`: asks a person, in the thread of the call (None:
     nobody is there); `more`: tools besides those of the registry; `threads`: where tool calls run (None: in this thread, unless
@@ -80,6 +49,7 @@ class ConversationSpec(Record):
     `supervisor`: what starts its subagents. `parent`: of a subagent, the conversation that started it, with the id of its `task`;
     `only`: the tools that it may use (None: those of its parent)."""
 
+    name: str
     environment: ToolEnvironment
     history: MessageHistory
     model: ModelClient
@@ -128,8 +98,9 @@ class Conversation:
             self._prepare()
         self._servers = self._started_servers()
         self.session = self._tool_session()
-        parameters = {**spec.parameters, "cache_key": encoding.digest(spec.system.encode())[:KEY_CHARS]}
-        self.model = spec.model.another(parameters)
+        self.stable = spec.system.rstrip("\n")
+        key = encoding.digest(self.stable.encode())[:KEY_CHARS]
+        self.model = spec.model.another({**spec.parameters, "cache_key": key, "stable_chars": len(self.stable)})
         self.subagents: Supervisor | None = spec.parent.subagents if spec.parent else None
         self.tools: list[dict[str, Any]] = []
 
@@ -152,7 +123,7 @@ class Conversation:
         known = self.environment
         if known.home and not known.run:
             grants.check_state(known.home)
-            known = _confined(known, self._starts_programs())
+            known = confined(known, self._starts_programs())
         self.faults += [known.refusal] if known.refusal else []
         self.scratch = self._scratch_folder(known)
         if self.scratch:
@@ -164,9 +135,8 @@ class Conversation:
 
     def _starts_programs(self) -> bool:
         """Whether commands or servers can be started."""
-        given, known = self.spec.workspace, self.environment
-        shell = isinstance(known.filesystem, Shell) if known.filesystem else known.shell
-        return shell or bool(given and given.tools and given.tools.servers)
+        tools = self.spec.workspace.tools if self.spec.workspace else None
+        return self.environment.has_shell or bool(tools and tools.servers)
 
     def _scratch_folder(self, known: ToolEnvironment) -> str:
         """The folder of the folders of isolated subagents; "" where none needs one. It is beside the temporary folder: an agent
@@ -209,7 +179,7 @@ class Conversation:
         if known.results:
             files.make_folder(known.results)
         results = RESULTS if known.results and known.filesystem is None else ""
-        made = ToolSession(known.filesystem or _files(known), layout=known.layout, run_id=known.run, results=results)
+        made = ToolSession(known.filesystem or files_of(known), layout=known.layout, run_id=known.run, results=results)
         made.state, made.given, made.ask, made.memory = self.history.state, spec.workspace, spec.ask, known.memory
         made.home = known.home or known.layout
         if parent is None:
@@ -230,8 +200,10 @@ class Conversation:
 
     @property
     def heads(self) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
-        """What requests have besides messages: system text, tools, parameters."""
-        return self.spec.system, self.tools, self.model.parameters
+        """What requests have besides messages: the system text of today, tools, parameters. The place comes last in the text, so
+        that what is before it is the same in many conversations."""
+        system = f"{self.stable}\n\n{described(self.environment, self.spec.name)}"
+        return system, self.tools, self.model.parameters
 
     def begin(self, prompt: str) -> None:
         """Begin with this prompt."""
@@ -279,42 +251,3 @@ def _rules(spec: ConversationSpec) -> ToolRules:
     """The rules of the workspace, and those of the conversation."""
     own = spec.workspace.tools.rules if spec.workspace and spec.workspace.tools else ToolRules()
     return own.replace(**{name: [*getattr(own, name), *getattr(spec.rules, name)] for name in own.fields})
-
-
-def _confined(known: ToolEnvironment, starts: bool) -> ToolEnvironment:
-    """The environment with what its commands and servers may touch, as config.toml has it; also where `filesystem` has other
-    files than those of its folder."""
-    if known.confinement is not None or not starts or known.home is None:
-        return known
-    other, shell = known.filesystem, known.shell or known.filesystem is not None
-    folder = known.folder or (other.root if isinstance(other, Local) else known.home.folders.project)
-    try:
-        settings, results = config.load(known.home), known.results if shell else ""
-        held, variables = confine.of_conversation(known.home, settings, folder, results, known.variables)
-        made = known.replace(folder=folder, confinement=held, variables=variables)
-    except Unavailable as fault:
-        made = known.replace(folder=folder, refusal=str(fault))
-    if isinstance(other, LocalShell) and other.confine is None:
-        other.confine, other.refusal = made.confinement, made.refusal
-        other.environment = dict(made.variables or other.environment)
-    return made
-
-
-def _files(known: ToolEnvironment) -> Filesystem:
-    """The files of the folder, with what is mounted in it."""
-    also = {**known.also}
-    if known.layout and STATE not in also:
-        also[STATE] = Mount(path=known.layout.state, mode="read")
-    if known.results:
-        also[RESULTS] = Mount(path=known.results, mode="write")
-    if not known.shell:
-        return Local(known.folder, also=also)
-    homes = [known.layout.folders.project] if known.layout else []
-    return LocalShell(
-        known.folder,
-        also=also,
-        homes=homes,
-        environment=known.variables,
-        confine=known.confinement,
-        refusal=known.refusal,
-    )

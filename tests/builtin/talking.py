@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 
 from harness.builtin import _one_thread
-from harness.builtin.conversation import Conversation, ConversationSpec, ToolEnvironment
+from harness.builtin.conversation import Conversation, ConversationSpec
 from harness.builtin.loop import turns
 from harness.builtin.loop.loop import Budget, End, Limits
 from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
+from harness.builtin.tool_environment import ToolEnvironment
 from harness.builtin.tools import registry
 from harness.builtin.tools.tool import Tool, ToolResult
 from harness.process import supervise
@@ -134,7 +135,8 @@ async def opened(environment: ToolEnvironment, url: str = "http://127.0.0.1:1/v1
     layout = environment.layout or Layout(environment.folder)
     parameters = {"model": MODELS[wire], "base_url": url}
     spec = ConversationSpec(
-        environment=environment, history=MessageHistory(turns.TurnWriter(layout.run(environment.run or RUN).turns)),
+        name="run of a test", environment=environment,
+        history=MessageHistory(turns.TurnWriter(layout.run(environment.run or RUN).turns)),
         model=ModelClient(parameters, "key", seconds), parameters=parameters, system="You are a test.",
         budget=Budget(limits), report=report, **more,
     )  # fmt: skip

@@ -11,8 +11,9 @@ import pytest
 
 from harness.agents import builtin
 from harness.agents._answer_state import AnswerState
-from harness.builtin.conversation import Conversation, ToolEnvironment
+from harness.builtin.conversation import Conversation
 from harness.builtin.mcp import server_pool
+from harness.builtin.tool_environment import ToolEnvironment
 from harness.workspace.snapshot import WorkspaceSnapshot
 from harness.workspace.tools import McpServer, ToolsFile
 from tests.builtin.crewed import agent, calls, minds, ran

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from harness.base.record import Record
-from harness.builtin.conversation import Conversation, ConversationSpec, ToolEnvironment
+from harness.builtin.conversation import Conversation, ConversationSpec
 from harness.builtin.loop.loop import Budget, End, Limits, Loop, Report
 from harness.builtin.sessions import _compaction, _conversation, _session, index, log, recall, store
 from harness.builtin.sessions._compaction import Compact
@@ -19,6 +19,7 @@ from harness.builtin.sessions.interrupts import Interrupt, Watch, Watched
 from harness.builtin.sessions.log import CallRecord, Syncs
 from harness.builtin.sessions.store import Keys, QueuePlace, Store
 from harness.builtin.subagents.runner import SubagentRunner
+from harness.builtin.tool_environment import ToolEnvironment
 from harness.builtin.tools.tool import NO, Question
 from harness.mission import runs
 from harness.workspace.rules import ToolRules
@@ -187,6 +188,7 @@ def _spec(parts: SessionPool, one: Session, words: SystemText, asked: SessionCal
     keys, config = one.keys, parts.config
     environment = parts.environment(keys)
     return ConversationSpec(
+        name=f"session {keys.session}",
         environment=environment.replace(home=environment.home or parts.source.layout),
         history=one.talk,
         model=parts.model,

@@ -95,7 +95,7 @@ async def summed_up(
 ) -> Summary:
     """A summary of the messages by the model; its request is kept by `writer`."""
     aside = DurableHistory(writer)
-    aside.given(SYSTEM, [], parameters)
+    aside.given(SYSTEM, [], {name: value for name, value in parameters.items() if name != "stable_chars"})
     aside.begin(TASK.format(text=text_of(messages)))
     try:
         answer = counted(aside.request(), await model.ask(aside.request(), aside.sent, lambda _: None))

@@ -6,8 +6,8 @@ import os
 
 from harness.base import ids
 from harness.base.errors import UsageFault
-from harness.builtin.conversation import STATE, ToolEnvironment
 from harness.builtin.sessions.store import Keys, keys
+from harness.builtin.tool_environment import STATE, ToolEnvironment
 from harness.filesystem.local import Mount
 from harness.filesystem.protocol import Filesystem
 from harness.state import files, names

@@ -11,7 +11,6 @@ from typing import Any
 from harness.agents import builtin
 from harness.base.errors import Unavailable, UsageFault
 from harness.base.record import Record
-from harness.builtin.conversation import ToolEnvironment
 from harness.builtin.loop.exchange import AUTH, ModelFault
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import _calls, _places, interrupts
@@ -21,6 +20,7 @@ from harness.builtin.sessions._disk_store import FileStore
 from harness.builtin.sessions._system_text import SystemTextSource
 from harness.builtin.sessions.log import CallRecord
 from harness.builtin.sessions.store import Keys, Store, keys
+from harness.builtin.tool_environment import ToolEnvironment
 from harness.filesystem.protocol import Filesystem
 from harness.state.layout import Layout
 

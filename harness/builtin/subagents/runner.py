@@ -9,12 +9,13 @@ from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import UsageFault
-from harness.builtin.conversation import SCRATCH, Conversation, ConversationSpec, ToolEnvironment
+from harness.builtin.conversation import SCRATCH, Conversation, ConversationSpec
 from harness.builtin.loop import turns
 from harness.builtin.loop.loop import End, Report
 from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.subagents._delegation import Delegation
 from harness.builtin.subagents._pool import MOST_RUNNING, Job, SubagentPool
+from harness.builtin.tool_environment import ToolEnvironment
 from harness.filesystem.local import Mount
 from harness.process.confine import Confinement
 from harness.state import files, names
@@ -84,6 +85,7 @@ class SubagentRunner:
         given, environment = _given(parent.spec.workspace, agent), self._environment(parent.environment, job)
         task.folder, task.model = environment.folder, self._model(agent)
         return parent.spec.replace(
+            name=f"subagent {task.id} of {self.top.spec.name}",
             environment=environment,
             history=MessageHistory(turns.TurnWriter(os.path.join(self.pool.folder, task.id, names.TURNS))),
             parameters={**self.top.spec.parameters, "model": task.model},
