@@ -5,20 +5,26 @@ from __future__ import annotations
 import ast
 import asyncio
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 from harness.agents import builtin
 from harness.agents._answer_state import AnswerState
+from harness.base.errors import Unavailable
 from harness.builtin.conversation import Conversation
 from harness.builtin.mcp import server_pool
 from harness.builtin.tool_environment import ToolEnvironment
+from harness.builtin.tools import read_files
+from harness.state.layout import Layout
 from harness.workspace.snapshot import WorkspaceSnapshot
 from harness.workspace.tools import McpServer, ToolsFile
 from tests.builtin.crewed import agent, calls, minds, ran
 from tests.builtin.mcp.serving import ours
-from tests.builtin.talking import Bench, at, use
+from tests.builtin.talking import Bench, at, calling, serving, steps, use
 from tests.missions import CHECKOUT
 
 ABSENT = McpServer(name="maps", transport="stdio", command="no-such-program")
@@ -152,3 +158,38 @@ def test_a_conversation_is_put_together_in_one_place() -> None:
     assert len(names) > len(GONE) and [name for name in names if name in GONE] == []
     assert [name for name in names if name.endswith("Loop")] == ["Loop"]
     assert sum(text.count("Conversation.open(") for text in texts) == 3
+
+
+def test_a_call_of_a_tool_passes_few_modules(tmp_path: Path) -> None:
+    """From the loop to the function of the tool."""
+    passed = list[str]()
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        name, function = str(frame.f_globals.get("__name__")), frame.f_code.co_name
+        if function == "_carry_out" and event == "call":
+            passed.append(name)
+        elif passed and passed[-1] != "end" and event == "call" and name.startswith("harness."):
+            passed.append(name)
+            if (name, function) == (read_files.__name__, "read_file"):
+                passed.append("end")
+
+    bench = Bench(tmp_path)
+    (bench.folder / "a.txt").write_text("text")
+    with serving(steps(calling("read_file", {"path": "a.txt"}))) as server:
+        sys.setprofile(watch)
+        try:
+            bench.talk(f"{server.url}/v1")
+        finally:
+            sys.setprofile(None)
+    assert passed[-1] == "end" and len({*passed} - {"end"}) <= 7, passed
+
+
+def test_what_nobody_accepted_is_refused_before_a_session_begins(tmp_path: Path) -> None:
+    """A `.harness` of the repository, wherever the files of the session are."""
+    (tmp_path / ".harness").mkdir()
+    (tmp_path / ".harness/config.toml").write_text('confine = "off"\n')
+    who = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+    for words in (["init", "-q"], ["add", "-f", "-A"], [*who, "commit", "-qm", "theirs"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    with pytest.raises(Unavailable, match=r"has a \.harness of its own"):
+        at(ToolEnvironment(folder=str(tmp_path), home=Layout(str(tmp_path))))

@@ -17,6 +17,7 @@ from harness.base.errors import UsageFault
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import _places
 from harness.builtin.sessions.agent import AgentConfig, HarnessAgent
+from harness.filesystem.local import Local
 from harness.state.layout import Layout
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
@@ -64,6 +65,18 @@ def test_a_filesystem_that_lacks_a_verb_is_refused_with_its_name(tmp_path: Path)
 
         asyncio.run(asked())
         assert server.seen == []
+
+
+def test_skills_of_the_workspace_are_there_whatever_the_files(tmp_path: Path) -> None:
+    """Those of a program, too; they are read from the workspace."""
+    skill = tmp_path / "skills/deploy/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: deploy\ndescription: how to\n---\nPush the button.\n")
+    (tmp_path / "files").mkdir()
+    with serving(steps(calling("load_skill", {"name": "deploy"}))) as server:
+        said(tmp_path, server, "go", filesystem=lambda user, session: Local(str(tmp_path / "files")))
+        [result] = [one["content"] for one in bodies(server)[-1]["messages"] if one["role"] == "tool"]
+    assert "Push the button." in result
 
 
 def test_users_do_not_see_each_other(tmp_path: Path) -> None:
