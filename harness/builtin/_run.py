@@ -79,14 +79,8 @@ def _spec(order: ChildOrder, layout: Layout, model: ModelClient, stable: str, re
     """What the conversation of the run is opened with; its `stable` part of the prompt is in the system text."""
     run, page = layout.run(order.run), _page()
     limits = Limits(max_steps=order.max_steps, cost_usd=order.cost_left, tokens=order.tokens_left, prices=order.prices)
-    environment = ToolEnvironment(
-        folder=order.directory,
-        layout=layout,
-        run=order.run,
-        results=run.results,
-        variables=_variables(order),
-        confinement=order.glass(),
-    )
+    environment = ToolEnvironment(folder=order.directory, layout=layout, run=order.run, results=run.results,
+                                  variables=_variables(order), confinement=order.glass())  # fmt: skip
     return ConversationSpec(
         name=f"run {order.run}",
         environment=environment,

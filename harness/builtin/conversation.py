@@ -18,7 +18,6 @@ from harness.builtin.tool_environment import RESULTS, ToolEnvironment, confined,
 from harness.builtin.tools import permissions, registry
 from harness.builtin.tools.tool import Question, Tool, ToolSession
 from harness.filesystem.local import Mount
-from harness.filesystem.protocol import Shell
 from harness.process.variables import passing
 from harness.state import files
 from harness.workspace import grants
@@ -109,7 +108,10 @@ class Conversation:
         """The conversation, confined, with the permissions of its workspace and of its parent, its servers and its subagents.
         Raises Unavailable where the repository brings a `.harness` that no person has accepted."""
         made = cls(spec) if spec.parent else await asyncio.to_thread(cls, spec)  # servers take time to start
-        if spec.supervisor and spec.parent is None and made.may_delegate:
+        agents = spec.workspace.subagents if spec.workspace else []
+        if (
+            spec.supervisor and spec.parent is None and agents and made.environment.has_shell
+        ):  # else theirs are other files
             made.subagents = spec.supervisor(made)
         if made.subagents:
             made.subagents.enlist(made)
@@ -123,7 +125,8 @@ class Conversation:
         known = self.environment
         if known.home and not known.run:
             grants.check_state(known.home)
-            known = confined(known, self._starts_programs())
+            tools = self.spec.workspace.tools if self.spec.workspace else None
+            known = confined(known, known.has_shell or bool(tools and tools.servers))
         self.faults += [known.refusal] if known.refusal else []
         self.scratch = self._scratch_folder(known)
         if self.scratch:
@@ -133,16 +136,11 @@ class Conversation:
                 known = known.replace(confinement=held.replace(glass=glass))
         self.environment = known
 
-    def _starts_programs(self) -> bool:
-        """Whether commands or servers can be started."""
-        tools = self.spec.workspace.tools if self.spec.workspace else None
-        return self.environment.has_shell or bool(tools and tools.servers)
-
     def _scratch_folder(self, known: ToolEnvironment) -> str:
         """The folder of the folders of isolated subagents; "" where none needs one. It is beside the temporary folder: an agent
         could put a link in place of one that is in it."""
         agents = self.spec.workspace.subagents if self.spec.workspace else []
-        above = known.scratch or (known.variables or os.environ).get("TMPDIR", "")
+        above = (known.variables or os.environ).get("TMPDIR", "")
         if not above or not any(one.mode == "isolated" and not one.folder for one in agents):
             return ""
         made = above.rstrip("/") + SCRATCH if known.confinement else os.path.join(above, SCRATCH.lstrip("."))
@@ -161,13 +159,9 @@ class Conversation:
         from harness.builtin.mcp.server_pool import ServerPlace  # as above
 
         servers = [one for one in given.tools.servers if not (known.refusal and one.transport == STDIO and one.confine)]
-        where = ServerPlace(
-            user=given.user,
-            folder=known.folder,
-            environment=passing(os.environ) if known.variables is None else known.variables,
-            variables=dict(os.environ),
-            confinement=known.confinement,
-        )
+        variables = passing(os.environ) if known.variables is None else known.variables
+        where = ServerPlace(user=given.user, folder=known.folder, environment=variables, variables=dict(os.environ),
+                            confinement=known.confinement)  # fmt: skip
         made = ExposedTools(servers, where)
         self.faults += made.faults
         return made
@@ -178,7 +172,7 @@ class Conversation:
         spec, known, parent = self.spec, self.environment, self.spec.parent
         if known.results:
             files.make_folder(known.results)
-        results = RESULTS if known.results and known.filesystem is None else ""
+        results = RESULTS if known.shows_results else ""
         made = ToolSession(known.filesystem or files_of(known), layout=known.layout, run_id=known.run, results=results)
         made.state, made.given, made.ask, made.memory = self.history.state, spec.workspace, spec.ask, known.memory
         made.home = known.home or known.layout
@@ -191,12 +185,6 @@ class Conversation:
         made.rules = permissions.rules_of(above).narrowed(spec.only)
         made.reads_only = lambda: permissions.planning(above) or above.reads_only()
         return made
-
-    @property
-    def may_delegate(self) -> bool:
-        """Whether it can start subagents: without a shell, theirs would be other files."""
-        given = self.spec.workspace
-        return bool(given and given.subagents) and isinstance(self.session.files, Shell)
 
     @property
     def heads(self) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:

@@ -30,9 +30,8 @@ class ToolEnvironment(Record):
     `confinement`: of commands and servers (None: not confined); `refusal`: why no program may be started, or "".
 
     `layout` and `run`: the mission and its run, None and "" outside one; `home`: the project whose workspace counts, None for
-    that of the mission. `results`: the folder for results that are too long, or ""; `scratch`: where isolated subagents get
-    their folders, "" for the temporary folder; `memory`: the file that memory_save adds to outside a run; `also`: more mounted
-    folders."""
+    that of the mission. `results`: the folder for results that are too long, or ""; `memory`: the file that
+    memory_save adds to outside a run; `also`: more mounted folders."""
 
     folder: str = ""
     shell: bool = True
@@ -44,7 +43,6 @@ class ToolEnvironment(Record):
     run: str = ""
     home: Layout | None = None
     results: str = ""
-    scratch: str = ""
     memory: str = ""
     also: Mapping[str, Mount] = {}
 
@@ -52,6 +50,16 @@ class ToolEnvironment(Record):
     def root(self) -> str:
         """The folder of this machine that holds the files; "" where they are elsewhere."""
         return self.filesystem.root if isinstance(self.filesystem, Local) else "" if self.filesystem else self.folder
+
+    @property
+    def shows_results(self) -> bool:
+        """Whether results that are too long can be kept where the tools read them."""
+        other = self.filesystem
+        return isinstance(other, Local) and RESULTS in other.also if other else bool(self.results)
+
+    def seen(self, path: str) -> str:
+        """The path as commands see it."""
+        return self.confinement.seen(path) if self.confinement else path
 
     @property
     def has_shell(self) -> bool:
@@ -88,14 +96,8 @@ def files_of(known: ToolEnvironment) -> Filesystem:
     if not known.shell:
         return Local(known.folder, also=also)
     homes = [known.layout.folders.project] if known.layout else []
-    return LocalShell(
-        known.folder,
-        also=also,
-        homes=homes,
-        environment=known.variables,
-        confine=known.confinement,
-        refusal=known.refusal,
-    )
+    held, refusal = known.confinement, known.refusal
+    return LocalShell(known.folder, also=also, homes=homes, environment=known.variables, confine=held, refusal=refusal)
 
 
 def described(known: ToolEnvironment, name: str) -> str:
@@ -108,7 +110,7 @@ def described(known: ToolEnvironment, name: str) -> str:
         return file.read().format(
             date=clock.stamp(clock.now())[:10],
             system=f"{machine.sysname} {machine.release} {machine.machine}" if here else UNKNOWN,
-            folder=(held.seen(known.root) if held else known.root) if here else ROOT,
+            folder=known.seen(known.root) if here else ROOT,
             temporary=NONE if not shell else temporary if here else UNKNOWN,
             name=name,
             confinement=(held.tier if held else "not confined") if here else UNKNOWN,

@@ -105,22 +105,12 @@ class Loop:
     where tool calls run (None: in this thread); `prepare`, what happens before a request, and after one that was too long;
     `piece`, how a piece of an answer is reported."""
 
-    def __init__(
-        self,
-        history: MessageHistory,
-        model: Model,
-        session: ToolSession,
-        budget: Budget,
-        report: Report,
-        *,
-        steps: int | None = None,
-        threads: Executor | None = None,
-        prepare: Prepare | None = None,
-        piece: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, history: MessageHistory, model: Model, session: ToolSession, budget: Budget, report: Report, *,
+                 steps: int | None = None, threads: Executor | None = None, prepare: Prepare | None = None,
+                 piece: Callable[[str], None] | None = None) -> None:  # fmt: skip
         self.history, self.model, self.session, self.budget, self.report = history, model, session, budget, report
         self.limits, self.steps, self.threads = budget.limits, steps or budget.limits.max_steps, threads
-        self.prepare, self.piece = prepare or _nothing, piece or self._alive
+        self.prepare, self.piece = prepare, piece or (lambda _: report({"type": "delta", "delta": True}))
         self.used, self.unfinished = Usage(), ""
         self.before = history.turn
         self.effects = {tool.name for tool in registry.offered(session) if tool.effects != READS}
@@ -166,11 +156,12 @@ class Loop:
 
     async def _prepared_answer(self) -> Answer:
         """The next answer, with the preparation of this conversation before it; raises ModelFault."""
-        await self.prepare(self, False)
+        if self.prepare is not None:
+            await self.prepare(self, False)
         try:
             return await self._answer()
         except ModelFault as fault:
-            if not fault.too_long or not await self.prepare(self, True):
+            if not fault.too_long or self.prepare is None or not await self.prepare(self, True):
                 raise
         return await self._answer()
 
@@ -206,9 +197,6 @@ class Loop:
             if heard or isinstance(fault, asyncio.CancelledError):
                 self.count(estimate(request, "".join(heard)))
             raise
-
-    def _alive(self, piece: str) -> None:
-        self.report({"type": "delta", "delta": True})
 
     def count(self, one: Usage) -> None:
         """Add what an answer cost."""
@@ -261,8 +249,3 @@ class Loop:
     def _reminder(self) -> str:
         """What is still under way when the model gives its last answer, in words for it; "" for nothing, or said already."""
         return self.session.team.reminder() if self.session.team else ""
-
-
-async def _nothing(loop: Loop, too_long: bool) -> bool:
-    """No preparation of a request."""
-    return False

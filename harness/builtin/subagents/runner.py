@@ -17,7 +17,6 @@ from harness.builtin.subagents._delegation import Delegation
 from harness.builtin.subagents._pool import MOST_RUNNING, Job, SubagentPool
 from harness.builtin.tool_environment import ToolEnvironment
 from harness.filesystem.local import Mount
-from harness.process.confine import Confinement
 from harness.state import files, names
 from harness.workspace import skills
 from harness.workspace.snapshot import WorkspaceSnapshot
@@ -104,7 +103,7 @@ class SubagentRunner:
         if job.agent.mode != ISOLATED:
             return message
         above = self.conversations[job.task.parent].environment
-        return LOOK.format(message=message, path=_as_seen(above.confinement, above.folder))
+        return LOOK.format(message=message, path=above.seen(above.folder))
 
     def _model(self, agent: Subagent) -> str:
         """Its model; a name without a vendor is of the vendor of whoever started it."""
@@ -128,7 +127,9 @@ class SubagentRunner:
             return made
         folder = self._own_folder(above.folder, job)
         files.make_folder(folder)
-        confinement = above.confinement if job.agent.folder else _narrowed(above.confinement, above.folder, folder)
+        confinement = above.confinement
+        if confinement and not job.agent.folder:
+            confinement = confinement.reading(above.folder).opened(folder)
         also = {PROJECT: Mount(path=above.folder)}
         return made.replace(folder=folder, confinement=confinement, also=also)
 
@@ -174,7 +175,7 @@ class SubagentRunner:
         own = job.agent.mode == ISOLATED and not job.agent.folder and bool(self.top.scratch)
         if not own or not files.names(job.task.folder):
             return ""
-        return f"{SCRATCH}/{job.task.id} (for commands: {_as_seen(self.top.environment.confinement, job.task.folder)})"
+        return f"{SCRATCH}/{job.task.id} (for commands: {self.top.environment.seen(job.task.folder)})"
 
 
 def _given(given: WorkspaceSnapshot | None, agent: Subagent) -> WorkspaceSnapshot | None:
@@ -182,11 +183,3 @@ def _given(given: WorkspaceSnapshot | None, agent: Subagent) -> WorkspaceSnapsho
     if given is None or agent.skills is None:
         return given
     return given.replace(skills=[one for one in given.skills if one.name in agent.skills])
-
-
-def _as_seen(known: Confinement | None, path: str) -> str:
-    return path if known is None else known.seen(path)
-
-
-def _narrowed(known: Confinement | None, above: str, own: str) -> Confinement | None:
-    return None if known is None else known.reading(above).opened(own)

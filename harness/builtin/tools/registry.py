@@ -60,21 +60,21 @@ HAS: dict[str, Callable[[ToolSession], bool]] = {
 }
 
 
-def offered(bench: ToolSession, allows: Callable[[Tool], bool] = lambda tool: True) -> list[Tool]:
-    """The tools for this session that `allows` and its rules let through, always in the same order; last those from outside."""
+def offered(bench: ToolSession) -> list[Tool]:
+    """The tools for this session that its rules let through, always in the same order; last those from outside."""
     there = {tool.name: tool for tool in bench.more} | {tool.name: tool for tool in TOOLS.values()}
     ordered = [*TOOLS.values(), *(tool for name, tool in there.items() if name not in TOOLS)]
-    return [tool for tool in ordered if HAS[tool.needs](bench) and allows(tool) and permissions.offers(bench, tool)]
+    return [tool for tool in ordered if HAS[tool.needs](bench) and permissions.offers(bench, tool)]
 
 
-def call(bench: ToolSession, name: str, given: Any, allows: Callable[[Tool], bool] = lambda tool: True) -> ToolResult:
+def call(bench: ToolSession, name: str, given: Any) -> ToolResult:
     """Carry a call out. `given`: the arguments, an object or its JSON. What the model can mend is a failed Result."""
-    found = _carried_out(bench, name, given, allows)
+    found = _carried_out(bench, name, given)
     return found.replace(text=_bounded(bench, _plain(found.text)))
 
 
-def _carried_out(bench: ToolSession, name: str, given: Any, allows: Callable[[Tool], bool]) -> ToolResult:
-    there = {tool.name: tool for tool in offered(bench, allows)}
+def _carried_out(bench: ToolSession, name: str, given: Any) -> ToolResult:
+    there = {tool.name: tool for tool in offered(bench)}
     if name not in there and name in TOOLS and not permissions.offers(bench, TOOLS[name]):
         return failed(permissions.DENIED.format(tool=name, rule="of tools.json"))
     if name not in there:
