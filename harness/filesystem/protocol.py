@@ -175,7 +175,8 @@ class Filesystem(Protocol):
         applies, hidden and binary files are skipped."""
 
     def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing | FileFault:
-        """Files below a folder whose path matches (`*`, `?`, `[…]`, `{a,b}`, `**`), newest first; .gitignore applies."""
+        """Files below a folder whose path matches (`*`, `?`, `[…]`, `{a,b}`, `**`), newest first; .gitignore applies. A pattern
+        that contains a hidden name finds hidden names; one that ends with `/` finds folders."""
 
     def upload(self, files: Mapping[str, bytes]) -> dict[str, WriteResult | FileFault]:
         """Write many files; each has its own result."""

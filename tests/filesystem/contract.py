@@ -378,6 +378,31 @@ class Contract:
         written(files.edit("f", [change("one\ntwo\n", "1\n1.5\n2\n")]))
         assert content(files.read("f")).data == b"1\r\n1.5\r\n2\r\nthree\r\n"
 
+    @pytest.mark.parametrize(
+        ("data", "old", "new", "wanted"),
+        [
+            (b"a\r\nb\r\nc\r\n", b"\nb", b"\nx", b"a\r\nx\r\nc\r\n"),
+            (b"a\r\nb\r\nc\r\n", b"\nb\n", b"\n", b"a\r\nc\r\n"),
+            (b"a\r\nb\nc\r\nd\r\n", b"a\nb\nc\nd", b"1\n2", b"1\r\n2\r\n"),
+            (b"a\r\nb\r\nc\n", b"c", b"c\nd", b"a\r\nb\r\nc\r\nd\n"),
+            (b"a\nb\nc\r\n", b"a\nb", b"1\n2", b"1\n2\nc\r\n"),
+        ],
+    )
+    def test_a_newline_in_an_edit_is_any_line_end_of_the_file(
+        self, files: Filesystem, data: bytes, old: bytes, new: bytes, wanted: bytes
+    ) -> None:
+        """Also at the edge of a text, and in a file of mixed line ends; a new line ends as most do."""
+        written(files.write("f", data))
+        assert written(files.edit("f", [change(old, new)])).digest == encoding.digest(wanted)
+        assert content(files.read("f")).data == wanted
+
+    def test_lines_that_differ_in_their_line_ends_alone_are_the_same_text(self, files: Filesystem) -> None:
+        """So which of them is meant is not guessed; everywhere takes them all."""
+        written(files.write("f", b"a\r\nb\r\na\nb\r\n"))
+        assert kind(files.edit("f", [change("a\nb", "x")])) == "not_unique"
+        assert written(files.edit("f", [change("a\nb", "x", everywhere=True)])).count == 2
+        assert content(files.read("f")).data == b"x\r\nx\r\n"
+
     def test_an_edit_that_expects_another_content_changes_nothing(self, files: Filesystem) -> None:
         """Even where the text to replace is still there."""
         written(files.write("f", b"one two"))
@@ -506,6 +531,30 @@ class Contract:
         assert found("t\\[1\\].py") == ["t[1].py"]
         assert found("deep") == []
         assert kind(files.glob("{a,b")) == kind(files.glob("[a")) == kind(files.glob("")) == "bad_pattern"
+
+    def test_a_glob_that_names_something_hidden_finds_it_and_a_slash_at_its_end_finds_folders(
+        self, files: Filesystem
+    ) -> None:
+        """The folders of git and the harness stay out, and so does what .gitignore names."""
+        self.put(
+            files,
+            dict.fromkeys((".github/ci.yml", ".github/.a/x", "src/deep/.env.x", "src/.h/y", "src/f", "gone/z"), b"x"),
+        )
+        self.put(files, {".gitignore": b"gone\n"})
+
+        def found(pattern: str, path: str = ".") -> list[tuple[str, str]]:
+            answer = files.glob(pattern, path)
+            assert isinstance(answer, Listing), answer
+            return sorted((one.path, one.kind) for one in answer.entries)
+
+        assert found(".github/**") == [(".github/.a/x", "file"), (".github/ci.yml", "file")]
+        assert found("**/.env.x") == [("src/deep/.env.x", "file")]
+        assert found("src/*/") == [("src/deep", "folder")]
+        assert found("*/") == [("src", "folder")]
+        assert found("*/", "src") == found("**/", "src") == [("src/deep", "folder")]
+        assert found("**/.*/") == [(".github", "folder"), (".github/.a", "folder"), ("src/.h", "folder")]
+        assert found("{src/*/,src/*}") == [("src/deep", "folder"), ("src/f", "file")]
+        assert found("src/f/") == found("src/deep") == []
 
     def test_a_glob_is_newest_first_and_bounded(self, files: Filesystem) -> None:
         """What the limit leaves out is counted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hypothesis import strategies as st
@@ -101,16 +102,16 @@ class Model:
             raise Refusal("is_folder")
         if not old or old == new:
             raise Refusal("invalid")
-        if old not in data and b"\r\n" in data:
-            old = old.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-        if b"\n" in data and data.count(b"\n") == data.count(b"\r\n"):
+        known = old.replace(b"\r\n", b"\n").replace(b"\n", b"\r?\n") if b"\r\n" in data else old
+        if data.count(b"\r\n") > data.count(b"\n") / 2:
             new = new.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-        if old not in data:
+        after, count = re.subn(known, new, data)
+        if not count:
             raise Refusal("not_found")
-        if data.count(old) > 1 and not everywhere:
+        if count > 1 and not everywhere:
             raise Refusal("not_unique")
-        self.tree[where] = data.replace(old, new)
-        return data.count(old)
+        self.tree[where] = after
+        return count
 
     def below(self, where: str) -> list[str]:
         """What is at a place, and below it."""

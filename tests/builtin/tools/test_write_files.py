@@ -258,6 +258,17 @@ def test_other_line_ends_stay_and_new_lines_get_them(bench: Bench) -> None:
     assert path.read_bytes() == b"\xef\xbb\xbfone\r\n1.5\r\n2\r\n2\r\nthree\r\n"
 
 
+def test_a_text_that_begins_with_a_line_end_keeps_that_whole(bench: Bench) -> None:
+    """Whichever it is in the file; and the lines that an ambiguous text is on are named."""
+    path = ready(bench, b"one\r\ntwo\r\nthree\n")
+    bench.said("edit_file", path="a.py", old_string="\ntwo", new_string="\n2")
+    assert path.read_bytes() == b"one\r\n2\r\nthree\n"
+    ready(bench, b"one\r\none\nx\r\n")
+    assert "2 times (lines 1, 2)" in bench.refused("edit_file", path="a.py", old_string="one\n", new_string="1\n")
+    bench.said("edit_file", path="a.py", old_string="one\n", new_string="1\n", replace_all=True)
+    assert path.read_bytes() == b"1\r\n1\r\nx\r\n"
+
+
 def test_a_file_of_mixed_line_ends_keeps_each(bench: Bench) -> None:
     """Only the lines of the edit change; a new one ends as most do."""
     path = ready(bench, b"one\r\ntwo\nthree\nfour\r\n")
