@@ -8,7 +8,6 @@ import posixpath
 import stat
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
 from harness.base import encoding
 from harness.base.record import Record
@@ -18,10 +17,18 @@ from harness.filesystem._protection import ProtectedNames
 from harness.filesystem._replace import LockedFile
 from harness.filesystem._root import LISTED, Root, RootedPath, split
 from harness.filesystem._walk import entry
-from harness.filesystem.protocol import FileContent, FileEntry, FileFault, Listing, Matches, Replacement, WriteResult
+from harness.filesystem.protocol import (
+    MAX_READ_BYTES,
+    FileContent,
+    FileEntry,
+    FileFault,
+    Listing,
+    Matches,
+    Replacement,
+    WriteResult,
+)
+from harness.filesystem.transfer import MAX_WHOLE_BYTES, too_large
 
-MAX_READ_BYTES = 16 * 1024 * 1024  # bytes of one read
-MAX_WHOLE_BYTES = 256 * 1024 * 1024  # bytes of a file that is edited or downloaded
 MAX_NAME_BYTES = 255
 TRIES = 20
 READ, WRITE = "read", "write"
@@ -183,20 +190,34 @@ class Local:
         """Files below a folder whose path matches, newest first."""
         return tried(path, lambda: _search.glob(*self.located(path), pattern, most))
 
-    def upload(self, files: Mapping[str, bytes]) -> dict[str, WriteResult | FileFault]:
-        """Write many files; each has its own result."""
-        return {path: self.write(path, files[path]) for path in files}
+    def folder(self) -> str:
+        """The absolute path of the root, without links."""
+        return self.root
 
-    def download(self, paths: Sequence[str]) -> dict[str, bytes | FileFault]:
-        """Read many files whole; each has its own result."""
-        return {path: tried(path, partial(self._download, path)) for path in paths}
+    def stat(self, path: str) -> FileEntry | FileFault:
+        """The entry of one path, links followed."""
+        return tried(path, lambda: self._stat(path))
 
-    def _download(self, path: str) -> bytes:
-        fd = self._opened(path)
+    def _stat(self, path: str) -> FileEntry:
+        beneath, names, mount = self.located(path)
+        with beneath.place(names) as place:
+            return entry("/".join([mount, *place.names] if mount else place.names) or ".", place.stat())
+
+    def mkdir(self, path: str) -> WriteResult | FileFault:
+        """Create a folder with its parents; a folder that exists is no fault."""
+        return tried(path, lambda: self._mkdir(path))
+
+    def _mkdir(self, path: str) -> WriteResult:
+        if not self._is_folder(path):
+            with self._changeable(path, make=True) as place:
+                _replace.make_folder(place.folder, place.name)
+        return WriteResult(path=path)
+
+    def _is_folder(self, path: str) -> bool:
         try:
-            return _whole(fd, path)
-        finally:
-            os.close(fd)
+            return self._stat(path).kind == "folder"
+        except FileNotFoundError:
+            return False
 
     def delete(self, path: str) -> WriteResult | FileFault:
         """Delete a file, or a folder with its content; links are deleted, never followed."""
@@ -223,17 +244,6 @@ class Local:
         """Rename the entry; errors refer to the target."""
         with self._changeable(target, follow=False, make=True) as into:
             _replace.move(place.folder, place.name, into.folder, into.name)
-
-    def exists(self, path: str) -> bool:
-        """Whether the path exists; False for one that leads out."""
-
-        def look() -> Listing:
-            beneath, names, _ = self.located(path)
-            with beneath.place(names, follow=False) as place:
-                place.stat()
-            return Listing()
-
-        return not isinstance(tried(path, look), FileFault)
 
     def resolve(self, path: str, *, follow: bool = True) -> str | FileFault:
         """The path from the root in its one form; `follow`: with its links resolved."""
@@ -327,9 +337,5 @@ def _whole(fd: int, path: str) -> bytes:
     """All bytes of a file."""
     data = _lines.whole(fd, MAX_WHOLE_BYTES)
     if data is None:
-        raise VerbRefusal(
-            "too_large",
-            path,
-            f"{path} has more than {MAX_WHOLE_BYTES // 1024 // 1024} MB. Read a part, or use a command.",
-        )
+        raise VerbRefusal("too_large", path, too_large(path).text)
     return data

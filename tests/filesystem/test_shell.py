@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import Unavailable
-from harness.filesystem.protocol import CommandResult, Shell
+from harness.filesystem.protocol import CommandResult
 from harness.filesystem.shell import LocalShell
 from harness.process import confine
 from harness.process.confine import Confinement, Glass
@@ -19,7 +19,7 @@ from tests.filesystem.contract import Contract, ShellContract, content, written
 class TestLocalShell(ShellContract):
     """A folder of this machine, with its shell."""
 
-    def made(self, tmp_path: Path) -> Shell:
+    def made(self, tmp_path: Path) -> LocalShell:
         """Not confined."""
         return LocalShell(str(tmp_path), grace_seconds=0.2)
 

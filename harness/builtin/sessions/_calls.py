@@ -24,8 +24,7 @@ from harness.builtin.subagents.runner import Means, SubagentRunner
 from harness.builtin.tool_session import RESULTS, Powers
 from harness.builtin.tool_session import Place as Where
 from harness.builtin.tools.tool import NO, Question, Tool, ToolResult, Workbench
-from harness.filesystem.local import Local
-from harness.filesystem.protocol import Filesystem, Shell
+from harness.filesystem.protocol import FileEntry, Filesystem, Shell
 from harness.mission import runs
 from harness.workspace.rules import ToolRules
 
@@ -261,8 +260,9 @@ def _equipment(parts: Parts, one: Session, words: SystemText) -> Equipment:
         joined = {name: [*getattr(own, name), *getattr(engine.rules, name)] for name in own.fields}
         powers = powers.replace(rules=own.replace(**joined))
     where, elsewhere = engine.files(keys)
-    made = Equipment(_places.confined(engine.source.layout, where, elsewhere, words.given), powers, elsewhere)
-    if isinstance(elsewhere, Local) and RESULTS in elsewhere.also:
+    where, elsewhere = _places.confined(engine.source.layout, where, elsewhere, words.given)
+    made = Equipment(where, powers, elsewhere)
+    if elsewhere is not None and isinstance(elsewhere.stat(RESULTS), FileEntry):
         made.hands.bench.results = RESULTS
     return made
 

@@ -8,9 +8,8 @@ from harness.base import ids
 from harness.base.errors import Unavailable
 from harness.builtin.sessions.store import keys
 from harness.builtin.tool_session import STATE, Place
-from harness.filesystem.local import Local, Mount
-from harness.filesystem.protocol import Filesystem, Shell
-from harness.filesystem.shell import LocalShell
+from harness.filesystem.local import Mount
+from harness.filesystem.protocol import Filesystem, LocalFolder, Shell
 from harness.mission import config
 from harness.state import files, names
 from harness.state.layout import Layout
@@ -60,13 +59,16 @@ def of_folder(layout: Layout, user: str, session: str) -> Place:
     )
 
 
-def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: WorkspaceSnapshot) -> Place:
-    """The place with what its commands and servers may touch, as config.toml has it; also where the files are `elsewhere`, in a
-    folder of this machine."""
+def confined(
+    layout: Layout, where: Place, elsewhere: Filesystem | None, given: WorkspaceSnapshot
+) -> tuple[Place, Filesystem | None]:
+    """The place with what its commands and servers may touch, as config.toml says; and the files `elsewhere`, their commands
+    confined in the same way."""
     starts = elsewhere is None or isinstance(elsewhere, Shell) or (given.tools and given.tools.servers)
     if where.confinement is not None or not starts:
-        return where
-    folder = where.folder or (elsewhere.root if isinstance(elsewhere, Local) else layout.folders.project)
+        return where, elsewhere
+    own = elsewhere.folder() if isinstance(elsewhere, LocalFolder) else ""
+    folder = where.folder or own or layout.folders.project
     try:
         known, environment = confine.of_conversation(
             layout, config.load(layout), folder, where.results, where.environment
@@ -74,7 +76,6 @@ def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: 
         made = where.replace(folder=folder, confinement=known, environment=environment)
     except Unavailable as fault:
         made = where.replace(folder=folder, refusal=str(fault))
-    if isinstance(elsewhere, LocalShell) and elsewhere.confine is None:
-        elsewhere.confine, elsewhere.refusal = made.confinement, made.refusal
-        elsewhere.environment = dict(made.environment or elsewhere.environment)
-    return made
+    if elsewhere is not None and isinstance(elsewhere, Shell):
+        elsewhere = elsewhere.confined(made.confinement, made.environment, made.refusal)
+    return made, elsewhere

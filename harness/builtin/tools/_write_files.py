@@ -9,8 +9,8 @@ from harness.base.encoding import digest
 from harness.builtin.tools import _closest_text, _read_digests, read_files, tool_results
 from harness.builtin.tools.tool import WRITES, Tool, ToolResult, Workbench
 from harness.builtin.tools.tool_results import counted, failed
-from harness.filesystem import line_ends
-from harness.filesystem.protocol import FileFault, Replacement
+from harness.filesystem import line_ends, transfer
+from harness.filesystem.protocol import FileContent, FileFault, Replacement
 
 AROUND, MOST_SHOWN, LONGEST_SHOWN = 2, 40, 200
 ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
@@ -23,16 +23,15 @@ class _Unfit(ValueError):
 def write_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     path, data = arguments["path"], _bytes(arguments["content"])
-    there = bench.files.exists(path)
-    before = _before(bench, path) if there else b""
+    before = _before(bench, path) if transfer.exists(bench.files, path) else None
     if isinstance(before, ToolResult):
         return before
-    made = bench.files.write(path, data, create=not there, expect=digest(before) if there else "")
+    made = bench.files.write(path, data, create=before is None, expect=before.digest if before else "")
     if isinstance(made, FileFault):
         return _refused(bench, made, path)
     _read_digests.remember(bench, path, made.digest or digest(data))
     lines = counted(len(read_files.lines_of(data)), "line") if data else "empty"
-    return ToolResult(text=f"{'Replaced' if there else 'Created'} {path} ({lines}, {tool_results.size(len(data))}).")
+    return ToolResult(text=f"{'Replaced' if before else 'Created'} {path} ({lines}, {tool_results.size(len(data))}).")
 
 
 def edit_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
@@ -44,22 +43,22 @@ def edit_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     if isinstance(before, ToolResult):
         return before
     try:
-        changes, after, at = _applied(path, before, edits)
+        changes, after, at = _applied(path, before.data, edits)
     except _Unfit as unfit:
         return failed(str(unfit))
-    made = bench.files.edit(path, changes, expect=digest(before))
+    made = bench.files.edit(path, changes, expect=before.digest)
     if isinstance(made, FileFault):
         return _refused(bench, made, path)
     _read_digests.remember(bench, path, made.digest or digest(after))
     return ToolResult(text=f"Edited {path}: {counted(made.count, 'replacement')}.\n{_shown(after, at)}")
 
 
-def _before(bench: Workbench, path: str) -> bytes | ToolResult:
+def _before(bench: Workbench, path: str) -> FileContent | ToolResult:
     """The content of a file that may be changed now, as the model saw it last; else why not."""
-    found = bench.files.download([path])[path]
+    found = transfer.whole(bench.files, path)
     if isinstance(found, FileFault):
         return tool_results.fault(bench, found)
-    why = _read_digests.refusal(bench, path, digest(found))
+    why = _read_digests.refusal(bench, path, found.digest)
     return failed(why) if why else found
 
 
