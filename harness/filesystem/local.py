@@ -6,14 +6,13 @@ import errno
 import os
 import posixpath
 import stat
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.base import encoding
 from harness.base.record import Record
 from harness.filesystem import _edit, _lines, _replace, _ripgrep, _search
 from harness.filesystem._faults import VerbRefusal, changed, read_only, tried
-from harness.filesystem._protection import ProtectedNames
+from harness.filesystem._protection import ProtectedNames, check_name
 from harness.filesystem._replace import LockedFile
 from harness.filesystem._root import LISTED, Root, RootedPath, split
 from harness.filesystem._walk import entry
@@ -29,7 +28,6 @@ from harness.filesystem.protocol import (
 )
 from harness.filesystem.transfer import MAX_WHOLE_BYTES, too_large
 
-MAX_NAME_BYTES = 255
 TRIES = 20
 READ, WRITE = "read", "write"
 
@@ -271,7 +269,7 @@ class Local:
                     raise
             self._check(names, path)
             for name in names:
-                _check_name(name, path)
+                check_name(name, path)
             try:
                 beneath.make_folders(names)
             except FileNotFoundError:
@@ -287,7 +285,7 @@ class Local:
             self._check(place.names, path)
             found = place.found()
             if found is None and make:
-                _check_name(place.name, path)
+                check_name(place.name, path)
             if found and self.guarded.file(place.name) and not stat.S_ISDIR(found.st_mode):
                 raise read_only(path, path)
         except BaseException:
@@ -319,18 +317,6 @@ def _put_new(place: RootedPath, path: str, data: bytes) -> None:
     if place.found() is not None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     _replace.put(place.folder, place.name, data)
-
-
-def _check_name(name: str, path: str) -> None:
-    """Raise VerbRefusal for the name of a new file that some systems, or listings, could not show."""
-    if len(os.fsencode(name)) > MAX_NAME_BYTES:
-        raise VerbRefusal("invalid", path, f"{path} has a name of more than {MAX_NAME_BYTES} bytes.")
-    if "\\" in name or not name.isprintable():
-        raise VerbRefusal(
-            "invalid", path, f"{path} has a name with a backslash or control character; separate folders with `/`."
-        )
-    if not unicodedata.is_normalized("NFC", name):
-        raise VerbRefusal("invalid", path, f"{path} has letters with separate combining accents (not NFC).")
 
 
 def _whole(fd: int, path: str) -> bytes:

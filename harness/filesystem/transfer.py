@@ -10,9 +10,9 @@ from harness.filesystem.protocol import FileContent, FileFault, Filesystem, Writ
 MAX_WHOLE_BYTES = 256 * 1024 * 1024  # bytes of a file that is read whole, or edited
 
 
-def whole(files: Filesystem, path: str) -> FileContent | FileFault:
+def whole(filesystem: Filesystem, path: str) -> FileContent | FileFault:
     """All of a file, with its digest; fault `too_large` beyond MAX_WHOLE_BYTES."""
-    found = files.read(path, most=MAX_WHOLE_BYTES)
+    found = filesystem.read(path, most=MAX_WHOLE_BYTES)
     if isinstance(found, FileFault):
         return found
     if not found.ends:
@@ -26,17 +26,17 @@ def too_large(path: str) -> FileFault:
     return FileFault(kind="too_large", path=path, text=text)
 
 
-def upload(files: Filesystem, contents: Mapping[str, bytes]) -> dict[str, WriteResult | FileFault]:
+def upload(filesystem: Filesystem, contents: Mapping[str, bytes]) -> dict[str, WriteResult | FileFault]:
     """Write many files in their order; each has its own result."""
-    return {path: files.write(path, data) for path, data in contents.items()}
+    return {path: filesystem.write(path, data) for path, data in contents.items()}
 
 
-def download(files: Filesystem, paths: Sequence[str]) -> dict[str, bytes | FileFault]:
+def download(filesystem: Filesystem, paths: Sequence[str]) -> dict[str, bytes | FileFault]:
     """Read many files whole; each has its own result."""
-    found = {path: whole(files, path) for path in paths}
+    found = {path: whole(filesystem, path) for path in paths}
     return {path: one if isinstance(one, FileFault) else one.data for path, one in found.items()}
 
 
-def exists(files: Filesystem, path: str) -> bool:
+def exists(filesystem: Filesystem, path: str) -> bool:
     """Whether the path exists, links followed; False for one that leads out."""
-    return not isinstance(files.stat(path), FileFault)
+    return not isinstance(filesystem.stat(path), FileFault)
