@@ -48,7 +48,7 @@ class FileFault(Record):
 
 class FileEntry(Record):
     """A file or folder. `path`: relative to the root, without a leading `/`, "." for the root; `kind`: file, folder, link or
-    other; `size` in bytes (0 for a folder); `changed`: unix seconds."""
+    other; `size` in bytes (0 for a folder); `changed`: unix seconds, 0 if unknown."""
 
     path: str
     kind: str
