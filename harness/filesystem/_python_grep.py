@@ -32,8 +32,8 @@ def main(options: str, pattern: str, paths: list[str]) -> int:
 
 def compiled(pattern: str, *, literal: bool, ignore_case: bool) -> re.Pattern[str]:
     """The pattern; raises re.error, RecursionError or OverflowError."""
-    if "\n" in pattern:
-        raise re.error("a pattern matches within one line and has no line break")
+    if "\n" in pattern or "\0" in pattern:
+        raise re.error("a pattern matches within one line and has neither line break nor NUL")
     return re.compile(re.escape(pattern) if literal else pattern, re.IGNORECASE if ignore_case else 0)
 
 

@@ -17,7 +17,7 @@ from io import BytesIO
 from harness.base import encoding, patterns
 from harness.base.errors import BrokenFile, VersionConflict
 from harness.filesystem import _edit, _lines, _python_grep, _ripgrep, _search
-from harness.filesystem._faults import VerbRefusal, changed, read_only, tried
+from harness.filesystem._faults import VerbRefusal, changed, read_only, tried, verb
 from harness.filesystem._protection import ProtectedNames, check_name
 from harness.filesystem._root import split
 from harness.filesystem._walk import IGNORE, MAX_RULE_BYTES, IgnoreRules, ignores, order, skips
@@ -46,30 +46,25 @@ class KeyValueFiles:
     def __init__(self, store: Store, prefix: Key = (), *, read_only: Sequence[str] = ()) -> None:
         self.store, self.prefix, self.guarded = store, prefix, ProtectedNames(list(read_only))
 
-    def ls(self, path: str = ".", most: int = 1000) -> Listing | FileFault:
+    @verb
+    def ls(self, path: str = ".", most: int = 1000) -> Listing:
         """The entries of one folder."""
-        return tried(path, lambda: self._ls(path, most))
-
-    def _ls(self, path: str, most: int) -> Listing:
         names = self._folder(path)
         found = sorted(self._tree(names).get(names, {}).items())
         entries = [one for name, is_folder in found[:most] if (one := self._entry((*names, name), is_folder))]
         return Listing(entries=entries, more=max(0, len(found) - most))
 
-    def read(
-        self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES
-    ) -> FileContent | FileFault:
+    @verb
+    def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES) -> FileContent:
         """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
-        return tried(path, lambda: self._read(path, max(0, offset), max(0, limit), most))
-
-    def _read(self, path: str, offset: int, limit: int, most: int) -> FileContent:
         data, version, _ = self._opened(self._names(path))
-        return _lines.part_of(data, offset, limit, most).replace(version=version)
+        return _lines.part_of(data, max(0, offset), max(0, limit), most).replace(version=version)
 
-    def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult | FileFault:
+    @verb
+    def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult:
         """Replace or create a file with its folders."""
         if create and expect:
-            return FileFault(kind="invalid", path=path, text=f"{path}: `create` and `expect` exclude each other.")
+            raise VerbRefusal("invalid", path, f"{path}: `create` and `expect` exclude each other.")
 
         def new(old: bytes | None) -> bytes:
             if old is not None and create:
@@ -78,9 +73,10 @@ class KeyValueFiles:
                 raise changed(path)
             return data
 
-        return tried(path, lambda: self._changed(path, new, make=not expect, create=create))
+        return self._changed(path, new, make=not expect, create=create)
 
-    def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult | FileFault:
+    @verb
+    def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult:
         """Replace bytes in a file, all changes or none."""
         count = 0
 
@@ -96,8 +92,7 @@ class KeyValueFiles:
             count = made.count
             return made.data
 
-        made = tried(path, lambda: self._changed(path, new))
-        return made.replace(count=count) if isinstance(made, WriteResult) else made
+        return self._changed(path, new).replace(count=count)
 
     def _changed(
         self, path: str, new: Callable[[bytes | None], bytes], *, make: bool = False, create: bool = False
@@ -116,20 +111,15 @@ class KeyValueFiles:
             return WriteResult(path=path, digest=encoding.digest(data), size=len(data))
         raise changed(path)
 
+    @verb
     def grep(self, pattern: str, path: str = ".", *, glob: str = "", ignore_case: bool = False, literal: bool = False,
-             most: int = 1000, longest: int = 2000, hidden: bool = False) -> Matches | FileFault:  # fmt: skip
+             most: int = 1000, longest: int = 2000, hidden: bool = False) -> Matches:  # fmt: skip
         """Lines that match a regular expression of Python's `re`, in a file or below a folder."""
-
-        def found() -> Matches:
-            try:
-                wanted = _python_grep.compiled(pattern, literal=literal, ignore_case=ignore_case)
-            except (re.error, RecursionError, OverflowError) as fault:
-                raise VerbRefusal("bad_pattern", "", f"The pattern {pattern} is invalid: {fault}.") from None
-            if "\0" in pattern:
-                raise VerbRefusal("bad_pattern", "", "The pattern contains a NUL.")
-            return self._grep(wanted, self._searched(path, glob, hidden), most, max(1, longest))
-
-        return tried(path, found)
+        try:
+            wanted = _python_grep.compiled(pattern, literal=literal, ignore_case=ignore_case)
+        except (re.error, RecursionError, OverflowError) as fault:
+            raise VerbRefusal("bad_pattern", "", f"The pattern {pattern} is invalid: {fault}.") from None
+        return self._grep(wanted, self._searched(path, glob, hidden), most, max(1, longest))
 
     def _searched(self, path: str, glob: str, hidden: bool) -> tuple[list[Key], bool]:
         """(the files that a grep reads, in order; whether the path is that one file)."""
@@ -165,11 +155,9 @@ class KeyValueFiles:
         kept = found[: max(0, most)]
         return Matches(matches=kept, files=files, more=len(found) - len(kept), skipped=skipped)
 
-    def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing | FileFault:
+    @verb
+    def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing:
         """Files and folders below a folder whose path matches, newest first."""
-        return tried(path, lambda: self._glob(pattern, path, most))
-
-    def _glob(self, pattern: str, path: str, most: int) -> Listing:
         wanted, names = _search.compiled_glob(pattern, folders=True), self._folder(path)
         start = len("/".join(names)) + bool(names)
         walked = self._walk(names, hidden=patterns.names_hidden(pattern))
@@ -178,47 +166,37 @@ class KeyValueFiles:
         entries.sort(key=lambda one: (-one.changed, order(one.path)))
         return Listing(entries=entries[:most], more=max(0, len(entries) - most))
 
-    def stat(self, path: str) -> FileEntry | FileFault:
+    @verb
+    def stat(self, path: str) -> FileEntry:
         """The entry of one path."""
+        names = self._names(path)
+        if found := self._entry(names, self._is_folder(names)):
+            return found
+        raise _failed(errno.ENOENT)
 
-        def look() -> FileEntry:
-            names = self._names(path)
-            if found := self._entry(names, self._is_folder(names)):
-                return found
-            raise _failed(errno.ENOENT)
-
-        return tried(path, look)
-
-    def mkdir(self, path: str) -> WriteResult | FileFault:
+    @verb
+    def mkdir(self, path: str) -> WriteResult:
         """Create a folder with its parents; a folder that exists is no fault."""
+        if not self._is_folder(self._names(path, make=True)):
+            names = self._changeable(path, make=True)
+            if self._value(names) is not None:
+                raise _failed(errno.EEXIST)
+            self._keep(names)
+        return WriteResult(path=path)
 
-        def make() -> WriteResult:
-            names = self._names(path, make=True)
-            if not self._is_folder(names):
-                names = self._changeable(path, make=True)
-                if self._value(names) is not None:
-                    raise _failed(errno.EEXIST)
-                self._keep(names)
-            return WriteResult(path=path)
-
-        return tried(path, make)
-
-    def delete(self, path: str) -> WriteResult | FileFault:
+    @verb
+    def delete(self, path: str) -> WriteResult:
         """Delete a file, or a folder with its content."""
-        return tried(path, lambda: self._delete(path))
+        names = self._changeable(path)
+        keys = self._below(names, path)
+        self._keep(names[:-1])
+        for one in keys:
+            self.store.delete(self.prefix + one, ANY)
+        return WriteResult(path=path, count=sum(one[-1] != MARKER for one in keys))
 
-    def _delete(self, path: str) -> WriteResult:
-        keys = self._below(self._changeable(path), path)
-        self._keep(keys[0][:-1] if len(keys) == 1 and keys[0][-1] != MARKER else self._changeable(path)[:-1])
-        for names in keys:
-            self.store.delete(self.prefix + names, ANY)
-        return WriteResult(path=path, count=sum(names[-1] != MARKER for names in keys))
-
+    @verb
     def move(self, path: str, target: str) -> WriteResult | FileFault:
         """Rename, with the folders of the target; `exists` where the target is there."""
-        return tried(path, lambda: self._move(path, target))
-
-    def _move(self, path: str, target: str) -> WriteResult | FileFault:
         names = self._changeable(path)
         keys = self._below(names, path)
         into = tried(target, lambda: self._target(names, target))
@@ -253,9 +231,10 @@ class KeyValueFiles:
             return max(0, len(known.data) - STAMP.size)
         return 0
 
-    def resolve(self, path: str, *, follow: bool = True) -> str | FileFault:
+    @verb
+    def resolve(self, path: str, *, follow: bool = True) -> str:
         """The path from the root in its one form; there are no links to follow."""
-        return tried(path, lambda: "/".join(self._names(path, exact=False)) or ".")
+        return "/".join(self._names(path, exact=False)) or "."
 
     def _names(self, path: str, *, make: bool = False, exact: bool = True) -> Key:
         """The names from the root. `exact`: the folders above are there, or with `make` may be created. Raises OSError."""

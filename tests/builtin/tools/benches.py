@@ -63,13 +63,13 @@ class StoredPath:
         return self.path
 
     def __fspath__(self) -> str:
-        pytest.skip(NO_DISK)
+        pytest.skip(reason=NO_DISK)
 
     def chmod(self, mode: int) -> None:
-        pytest.skip(NO_DISK)
+        pytest.skip(reason=NO_DISK)
 
     def stat(self) -> Any:
-        pytest.skip(NO_DISK)
+        pytest.skip(reason=NO_DISK)
 
     def exists(self) -> bool:
         return transfer.exists(self.files, self.path or "/")
@@ -143,7 +143,7 @@ class Bench:
         """A call by the model; a test that needs commands is skipped where there are none."""
         if name == "execute" and self.kind != SHELL:
             assert not isinstance(self.files, Shell)
-            pytest.skip(NO_SHELL)
+            pytest.skip(reason=NO_SHELL)
         return registry.call(self.own, name, given)
 
     def said(self, name: str, /, **given: Any) -> str:
