@@ -1,11 +1,12 @@
-"""A filesystem of a user's own class: it has the verbs of the interface, and passes each on."""
+"""A filesystem and a shell of a user's own classes: they have the verbs of the interfaces, and pass each on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from harness.filesystem.protocol import (
+    CommandResult,
     FileContent,
     FileEntry,
     FileFault,
@@ -13,8 +14,11 @@ from harness.filesystem.protocol import (
     Listing,
     Matches,
     Replacement,
+    ShellJob,
     WriteResult,
 )
+from harness.filesystem.shell import LocalShell
+from harness.process.confine import Confinement
 
 
 class DelegatingFiles:
@@ -57,3 +61,24 @@ class DelegatingFiles:
 
     def resolve(self, path: str, *, follow: bool = True) -> str | FileFault:
         return self.inner.resolve(path, follow=follow)
+
+
+class DelegatingShell(DelegatingFiles):
+    """The files and the shell of a folder."""
+
+    inner: LocalShell
+
+    def id(self) -> str:
+        return self.inner.id()
+
+    def folder(self) -> str:
+        return self.inner.folder()
+
+    def confined(self, confinement: Confinement | None, environment: Mapping[str, str] | None, refusal: str) -> Self:
+        return type(self)(self.inner.confined(confinement, environment, refusal))
+
+    def execute(self, command: str, **more: Any) -> CommandResult | FileFault:
+        return self.inner.execute(command, **more)
+
+    def start(self, command: str, **more: Any) -> ShellJob | FileFault:
+        return self.inner.start(command, **more)

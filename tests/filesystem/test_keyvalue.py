@@ -122,8 +122,11 @@ def test_a_value_that_is_no_file_is_said_to_be_broken() -> None:
 
 def test_what_is_named_is_read_only_too_and_what_is_around_it_stays() -> None:
     """Keys that are there, also below a folder that goes."""
-    files = KeyValueFiles(MemoryStore(), read_only=["docs/fixed"])
+    store = MemoryStore()
+    files = KeyValueFiles(store, read_only=["docs/fixed"])
+    upload(KeyValueFiles(store), {"docs/fixed/x": b""})
     upload(files, {"docs/other": b"", "k/.env": b"KEY", "x": b"hit\n"})
     assert kind(files.write("docs/fixed/x", b"")) == kind(files.write("k/.env", b"")) == "read_only"
+    assert kind(files.delete("docs")) == kind(files.move("docs", "d")) == "read_only"
     assert kind(files.delete("k")) == kind(files.move("k", "m")) == kind(files.move("x", ".git/x")) == "read_only"
     assert lines(files.grep("hit|KEY", hidden=True)) == [("k/.env", 1, b"KEY"), ("x", 1, b"hit")]

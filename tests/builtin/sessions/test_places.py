@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from harness.builtin.sessions import _places, folder
 from harness.builtin.sessions.store import keys
-from harness.builtin.tool_session import ToolSession
+from harness.builtin.tool_session import Place, ToolSession
+from harness.filesystem.shell import LocalShell
 from harness.state.layout import Layout
+from harness.workspace.snapshot import WorkspaceSnapshot
+from tests.filesystem.delegating import DelegatingFiles, DelegatingShell
 
 
 def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path) -> None:
@@ -30,6 +35,27 @@ def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path)
         assert hands.call("execute", {"command": "cat a.txt"}).text.endswith("mine")
     finally:
         hands.close()
+
+
+@pytest.mark.parametrize("delegates", [False, True])
+def test_the_commands_of_a_shell_elsewhere_are_confined_in_its_own_folder(tmp_path: Path, delegates: bool) -> None:
+    """Whatever class it is of, and without a change of the shell that the caller has."""
+    for name in ("project", "own"):
+        (tmp_path / name).mkdir()
+    shell = LocalShell(str(tmp_path / "own"))
+    given = WorkspaceSnapshot(
+        user="alice", commit="", sections=[], memory=None, told=False, left_out=[], skills=[], subagents=[], tools=None,
+        waiting=[],
+    )  # fmt: skip
+    layout, made = Layout(str(tmp_path / "project")), DelegatingShell(shell) if delegates else shell
+    where, files = _places.confined(layout, Place(folder=""), made, given)
+    assert where.folder == str(tmp_path / "own")
+    found = files.inner if isinstance(files, DelegatingShell) else files
+    assert isinstance(found, LocalShell)
+    assert (shell.confine, shell.refusal) == (None, "")
+    assert (found.confine, found.refusal) == (where.confinement, where.refusal) != (None, "")
+    plain = DelegatingFiles(shell)
+    assert _places.confined(layout, Place(folder="x"), plain, given) == (Place(folder="x"), plain)
 
 
 def test_what_is_kept_is_of_its_user(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import FileContent, FileFault, Filesystem, Listing, Shell
 from harness.filesystem.shell import LocalShell
 from harness.stores.memory import MemoryStore
-from tests.filesystem.delegating import DelegatingFiles
+from tests.filesystem.delegating import DelegatingFiles, DelegatingShell
 
 SHELL, DELEGATING, MEMORY = "shell", "delegating", "memory"
 KINDS = (SHELL, DELEGATING, MEMORY)
-"""A folder with a shell; the same behind a class that only passes the verbs on, without a shell; files in memory."""
+"""A folder with a shell; the same behind a class that only passes the verbs on; files in memory, which have no shell."""
 
 NO_SHELL = "these files have no shell"
 NO_DISK = "links, modes and times are those of a disk, and these files are in memory"
@@ -110,7 +110,7 @@ class Bench:
         self, folder: Path, shell: bool = True, kind: str = SHELL, files: Filesystem | None = None, **more: Any
     ) -> None:
         self.folder, self.kind = folder, kind
-        self.files = files or self._made(folder, shell and kind == SHELL)
+        self.files = files or self._made(folder, shell)
         self.tree, self.results = folder / "tree", folder / "kept"
         if kind == MEMORY:
             self.tree, self.results = StoredPath(self.files, ""), StoredPath(self.files, "/results")
@@ -125,7 +125,9 @@ class Bench:
             (folder / name).mkdir(exist_ok=True)
         also = {"results": Mount(path=str(folder / "kept"), mode="write")}
         found = (LocalShell if shell else Local)(str(folder / "tree"), also=also)
-        return DelegatingFiles(found) if self.kind == DELEGATING else found
+        if self.kind == DELEGATING:
+            return DelegatingShell(found) if isinstance(found, LocalShell) else DelegatingFiles(found)
+        return found
 
     def again(self) -> Self:
         """Another workbench over the same files, as of a later conversation."""
@@ -141,7 +143,7 @@ class Bench:
 
     def call(self, name: str, /, **given: Any) -> ToolResult:
         """A call by the model; a test that needs commands is skipped where there are none."""
-        if name == "execute" and self.kind != SHELL:
+        if name == "execute" and self.kind == MEMORY:
             assert not isinstance(self.files, Shell)
             pytest.skip(reason=NO_SHELL)
         return registry.call(self.own, name, given)
