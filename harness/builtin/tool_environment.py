@@ -9,7 +9,7 @@ from harness.base import clock
 from harness.base.errors import Unavailable
 from harness.base.record import Record
 from harness.filesystem.local import Local, Mount
-from harness.filesystem.protocol import Filesystem, Shell
+from harness.filesystem.protocol import FileEntry, Filesystem, LocalFolder, Shell
 from harness.filesystem.shell import LocalShell
 from harness.mission import config
 from harness.process.confine import BUBBLEWRAP, Confinement
@@ -49,13 +49,15 @@ class ToolEnvironment(Record):
     @property
     def root(self) -> str:
         """The folder of this machine that holds the files; "" where they are elsewhere."""
-        return self.filesystem.root if isinstance(self.filesystem, Local) else "" if self.filesystem else self.folder
+        if self.filesystem is None:
+            return self.folder
+        return self.filesystem.folder() if isinstance(self.filesystem, LocalFolder) else ""
 
     @property
     def shows_results(self) -> bool:
         """Whether results that are too long can be kept where the tools read them."""
         other = self.filesystem
-        return isinstance(other, Local) and RESULTS in other.also if other else bool(self.results)
+        return isinstance(other.stat(RESULTS), FileEntry) if other else bool(self.results)
 
     def seen(self, path: str) -> str:
         """The path as commands see it."""
@@ -80,9 +82,8 @@ def confined(known: ToolEnvironment, starts: bool) -> ToolEnvironment:
         made = known.replace(folder=folder, confinement=held, variables=variables)
     except Unavailable as fault:
         made = known.replace(folder=folder, refusal=str(fault))
-    if isinstance(other, LocalShell) and other.confine is None:
-        other.confine, other.refusal = made.confinement, made.refusal
-        other.environment = dict(made.variables or other.environment)
+    if other is not None and isinstance(other, Shell):
+        made = made.replace(filesystem=other.confined(made.confinement, made.variables, made.refusal))
     return made
 
 

@@ -155,7 +155,7 @@ GLOB_TOOL = Tool(
     about="path",
     description=(
         f"Find files by path pattern (*, ?, [a-z], {{a,b}}, **), such as **/*.py: up to {MOST_GLOBBED}, newest first."
-        " Leaves out what .gitignore names."
+        " A pattern that ends in / finds folders. Leaves out what .gitignore names."
     ),
     parameters={
         "type": "object",

@@ -9,6 +9,7 @@ from harness.base.record import Record
 from harness.builtin.tools import _read_digests, tool_results
 from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import counted, failed
+from harness.filesystem import transfer
 from harness.filesystem.protocol import FileContent, FileFault, Shell
 
 MOST_LINES, LONGEST_LINE = 2000, 2000
@@ -93,11 +94,11 @@ def _described(bench: ToolSession, path: str, found: FileContent) -> ToolResult 
     if not kind and is_text(found.data):
         return None
     if kind and found.size <= LARGEST_IMAGE:
-        data = bench.files.download([path])[path]
-        if isinstance(data, FileFault):
-            return tool_results.fault(bench, data)
-        _read_digests.remember(bench, path, digest(data))
-        return ToolResult(text=f"{path}: {kind}, {tool_results.size(len(data))}.", images=[(kind, data)])
+        image = transfer.whole(bench.files, path)
+        if isinstance(image, FileFault):
+            return tool_results.fault(bench, image)
+        _read_digests.remember(bench, path, image.digest)
+        return ToolResult(text=f"{path}: {kind}, {tool_results.size(image.size)}.", images=[(kind, image.data)])
     what = next((words for start, words in BINARIES.items() if begin.startswith(start)), "binary")
     if kind:
         what = f"{kind}, larger than the {tool_results.size(LARGEST_IMAGE)} that can be shown"
@@ -113,10 +114,10 @@ def _remember(bench: ToolSession, path: str, found: FileContent) -> None:
     if not known and found.version and found.size > LARGE:
         known = _read_digests.VERSION + found.version
     if not known and found.size <= LARGEST_KNOWN:
-        whole = bench.files.download([path])[path]
-        if isinstance(whole, FileFault) or found.data not in whole:
+        whole = transfer.whole(bench.files, path)
+        if isinstance(whole, FileFault) or found.data not in whole.data:
             return  # it is being written: the next change asks for another read
-        known, found.total_lines = digest(whole), whole.count(b"\n") + (not whole.endswith(b"\n"))
+        known, found.total_lines = whole.digest, whole.total_lines
     _read_digests.remember(bench, path, known)
 
 

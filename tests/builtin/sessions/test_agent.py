@@ -99,6 +99,19 @@ def test_users_do_not_see_each_other(tmp_path: Path) -> None:
     assert list((home(tmp_path, user="bob").parent / "_files").iterdir()) == []
 
 
+def test_a_long_result_is_kept_where_its_session_can_read_it(tmp_path: Path) -> None:
+    """Below `.results`, and not among the user's files."""
+    wide = "".join(f"{number} {'x' * 395}\n" for number in range(300))
+    brain = steps(
+        calling("write_file", {"path": "w.txt", "content": wide}), calling("grep_files", {"pattern": "x", "limit": 300})
+    )
+    with serving(brain) as server:
+        said(tmp_path, server, "look", session="s", user="alice")
+    (kept,) = (home(tmp_path).parent / "s" / "results").iterdir()
+    assert kept.read_text().startswith("w.txt:1:0 xxx")
+    assert any(f".results/{kept.name}" in str(body) for body in bodies(server))
+
+
 def test_a_user_cannot_reach_the_files_of_another_by_any_path(tmp_path: Path) -> None:
     """Paths that lead out are refused, whatever they look like."""
     said_by: list[str] = []
