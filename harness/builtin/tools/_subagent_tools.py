@@ -1,4 +1,4 @@
-"""agent_spawn, agent_send, agent_list, task_output, task_list and task_cancel: subagents, which a Team starts and follows."""
+"""agent_spawn, agent_send, agent_list, task_output, task_list, task_cancel: subagents, which a conversation starts and follows."""
 
 from __future__ import annotations
 

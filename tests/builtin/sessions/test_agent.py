@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import subprocess
 import sys
 import threading
@@ -226,6 +227,7 @@ def test_wrong_ids_models_and_messages_are_refused(tmp_path: Path) -> None:
 def test_importing_harness_loads_nothing_of_it() -> None:
     """`harness.HarnessAgent` is there, and costs nothing until it is used."""
     assert harness.HarnessAgent is HarnessAgent and harness.Config is AgentConfig
+    assert len(inspect.signature(HarnessAgent).parameters) <= 8
     nothing = "assert not [name for name in sys.modules if name.startswith('harness.')]"
     program = f"import harness, sys; {nothing}; harness.Config, harness.HarnessAgent"
     subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, check=True)
