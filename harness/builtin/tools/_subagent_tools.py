@@ -1,4 +1,4 @@
-"""agent_spawn, agent_send, agent_list, task_output, task_list, task_cancel: subagents, which a conversation starts and follows."""
+"""agent_spawn, agent_send, agent_list, task_output, task_list, task_cancel: subagents, started and followed by a conversation."""
 
 from __future__ import annotations
 
