@@ -148,7 +148,7 @@ def test_commands_have_the_given_environment_alone(talk: Conversation, monkeypat
     assert "sk-secret" not in said and "of this process" not in said
 
 
-GONE = "Where Place Means Powers Equipment Hands Workbench Bill Parts Engine".split()
+GONE = ["Where", "Place", "Means", "Powers", "Equipment", "Hands", "Workbench", "Bill", "Parts", "Engine"]
 
 
 def test_a_conversation_is_put_together_in_one_place() -> None:
