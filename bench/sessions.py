@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE))
 
 from harness.builtin.sessions import _session as sessions
 from harness.builtin.sessions import log
-from harness.builtin.sessions.agent import HarnessAgent
+from harness.builtin.sessions.agent import AgentConfig, HarnessAgent
 from harness.builtin.sessions.keys import keys
 from harness.stores import log as logs
 
@@ -71,7 +71,7 @@ def long(folder: str, url: str, turns: int) -> None:
     print(
         f"a session of {turns} turns, ms, the median of 20: a call besides its request, and loading it in a new process"
     )
-    agent = HarnessAgent("bench", MODEL, base_url=url, api_key="k", workspace=folder)
+    agent = HarnessAgent("bench", MODEL, workspace=folder, config=AgentConfig(base_url=url, api_key="k"))
     of = keys("long", "s")
     found: list[float] = []
 
@@ -85,14 +85,14 @@ def long(folder: str, url: str, turns: int) -> None:
                     loads = []
                     for _ in range(20):
                         begun = time.monotonic()
-                        sessions.load(agent.engine.store, of, "bench")
+                        sessions.load(agent.store, of, "bench")
                         loads.append(time.monotonic() - begun)
                     call, load = statistics.median(found[-20:]), statistics.median(loads)
-                    size = logs.read(agent.engine.store, of.log).end
+                    size = logs.read(agent.store, of.log).end
                     print(f"turn {number:>5}: call {1000 * call:6.1f}   load {1000 * load:6.1f}   log {size:>9,} bytes")
 
     asyncio.run(all_turns())
-    print(f"parts of the log: {log.whole(agent.engine.store, of).parts}")
+    print(f"parts of the log: {log.whole(agent.store, of).parts}")
 
 
 def main() -> None:

@@ -3,14 +3,17 @@
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # the public name
+if TYPE_CHECKING:  # the public names
+    from harness.builtin.sessions.agent import AgentConfig
     from harness.builtin.sessions.agent import HarnessAgent as HarnessAgent
+
+    Config = AgentConfig
 else:
 
     def __getattr__(name: str) -> object:
-        """`HarnessAgent`, the public Python interface (docs/sessions.md), loaded on first use."""
-        if name != "HarnessAgent":
+        """`HarnessAgent` and its `Config`, the public Python interface (docs/sessions.md), loaded on first use."""
+        if name not in ("HarnessAgent", "Config"):
             raise AttributeError(name)
-        from harness.builtin.sessions.agent import HarnessAgent  # on first use: every command imports this package
+        from harness.builtin.sessions import agent  # on first use: every command imports this package
 
-        return HarnessAgent
+        return agent.HarnessAgent if name == "HarnessAgent" else agent.AgentConfig

@@ -146,13 +146,13 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("replay.search", "commands.curations"), "identities, which missions share"),
     "builtin.tools._memory_tools": "identities, which missions share",
     "builtin.tools._memory_save": "the memory of a user outside missions",
-    **dict.fromkeys(("builtin.loop.turns", "builtin.tool_session"), "what a run appends to as it goes"),
+    **dict.fromkeys(("builtin.loop.turns", "builtin.conversation"), "what a run appends to as it goes"),
     **dict.fromkeys(
-        ("builtin.equipment", "builtin.turn_replay", "builtin.subagents.runner", "mission.tasks"),
+        ("builtin.turn_replay", "builtin.subagents.runner", "mission.tasks"),
         "folders and records of subagents",
     ),
     **dict.fromkeys(
-        ("builtin.sessions._disk_store", "builtin.sessions._places", "builtin.sessions.agent"),
+        ("builtin.sessions._disk_store", "builtin.sessions._places"),
         "conversations, which are no mission's",
     ),
     "workspace.disk_reader": "a workspace without git",

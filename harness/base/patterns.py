@@ -9,30 +9,39 @@ from __future__ import annotations
 import re
 
 MAX_BRACES = 1000
-BELOW = r"(?:(?!\.)[^/]+/)*"  # any folders except hidden ones
 VISIBLE = r"(?!\.)"  # a wildcard at the start of a name does not match a dot
+BELOW = f"(?:{VISIBLE}[^/]+/)*"  # any folders except hidden ones
 
 
 class BadPattern(ValueError):
     """An invalid pattern; the message gives the reason."""
 
 
-def glob(pattern: str, *, hidden: bool = False) -> re.Pattern[str]:
-    """The regular expression of a glob, for a full match of a path. Unless `hidden`, only a pattern that begins with a
-    dot matches a name that does. Raises BadPattern."""
+def glob(pattern: str, *, hidden: bool = False, folders: bool = False) -> re.Pattern[str]:
+    """The regular expression of a glob, for a full match of a path. `hidden`: wildcards match names that begin with a dot,
+    as they always do in a pattern that contains such a name. `folders`: a pattern that ends with `/` matches the path of a
+    folder with a `/` at its end, and nothing else; else that `/` has no meaning. Raises BadPattern."""
     if not pattern or "\0" in pattern:
         raise BadPattern("it is empty")
-    found = "|".join(dict.fromkeys(_glob(one) for one in braces(pattern)))
-    return re.compile(found.replace(VISIBLE, "") if hidden else found, re.DOTALL)
+    found = "|".join(dict.fromkeys(_glob(one, hidden, folders) for one in braces(pattern)))
+    return re.compile(found, re.DOTALL)
 
 
 def names_hidden(pattern: str) -> bool:
     """Whether a glob contains a name that begins with a dot. Raises BadPattern."""
-    names = [name for one in braces(pattern) for name in one.split("/")]
-    return any(name.startswith((".", "\\.")) and name not in (".", "..") for name in names)
+    return any(map(_names_hidden, braces(pattern)))
 
 
-def _glob(pattern: str) -> str:
+def _names_hidden(pattern: str) -> bool:
+    return any(name.startswith((".", "\\.")) and name not in (".", "..") for name in pattern.split("/"))
+
+
+def names_folders(pattern: str) -> bool:
+    """Whether a glob asks for folders, by a `/` at its end. Raises BadPattern."""
+    return any(one.endswith("/") for one in braces(pattern))
+
+
+def _glob(pattern: str, hidden: bool, folders: bool) -> str:
     """The regular expression of a glob without braces."""
     anchored = "/" in pattern
     names = [name for name in pattern.strip("/").split("/") if name not in ("", ".")]
@@ -45,7 +54,8 @@ def _glob(pattern: str) -> str:
         else:
             hides = VISIBLE if name[0] in "*?[" else ""
             parts.append(hides + one_name(name) + ("/" if number < len(names) else ""))
-    return f"(?:{''.join(parts)})\\Z"
+    found = "".join(parts) + (("/" if pattern.endswith("/") else "(?<!/)") if folders else "")
+    return f"(?:{found.replace(VISIBLE, '') if hidden or _names_hidden(pattern) else found})\\Z"
 
 
 def braces(pattern: str) -> list[str]:

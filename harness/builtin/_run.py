@@ -1,4 +1,4 @@
-"""One run of the built-in agent: puts prompt, tools, model and conversation together, and lets the loop work."""
+"""One run of the built-in agent: opens its conversation, and lets the loop work."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from harness.base import encoding
 from harness.builtin import _one_thread
 from harness.builtin._order import ChildOrder
-from harness.builtin.equipment import Equipment
+from harness.builtin.conversation import Conversation, ConversationSpec
 from harness.builtin.loop import turns
-from harness.builtin.loop.conversation import Conversation
-from harness.builtin.loop.exchange import AUTH, Model, ModelFault
-from harness.builtin.loop.loop import Bill, End, Limits, Loop
+from harness.builtin.loop.exchange import AUTH, ModelFault
+from harness.builtin.loop.loop import Budget, End, Limits
+from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
-from harness.builtin.subagents.runner import Means, SubagentRunner
-from harness.builtin.tool_session import Place, Powers
+from harness.builtin.subagents.runner import SubagentRunner
+from harness.builtin.tool_environment import ToolEnvironment
 from harness.mission import runs
 from harness.state import names, objects
 from harness.state.layout import Layout
@@ -29,8 +28,7 @@ if TYPE_CHECKING:  # of the extra: only their types are meant
 
 Report = Callable[[dict[str, Any]], None]
 
-WORDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "system.md")
-CACHE_KEY_CHARS = 32
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "system.md")
 WHY = {
     "limit": "your model's vendor refused further requests",
     "killed": "the run was ended",
@@ -50,69 +48,54 @@ def run(order: ChildOrder, prompt: bytes, report: Report) -> int:
 async def _worked(order: ChildOrder, prompt: bytes, report: Report) -> End:
     from harness.builtin.loop.model_client import ModelClient  # a second: only where a model is asked
 
-    system = _words() + prompt[: order.stable_bytes].decode()
-    order.parameters["cache_key"] = encoding.digest(system.encode())[:CACHE_KEY_CHARS]
     try:
-        wire = ModelClient(order.parameters, key_of(order), order.request_seconds)
+        model = ModelClient(order.parameters, key_of(order), order.request_seconds)
     except ModelFault as fault:
         return End(outcome=fault.outcome, reason=_named(fault, order))
     try:
-        return await _looped(order, wire, system, prompt[order.stable_bytes :].decode(), report)
+        return await _looped(order, model, prompt, report)
     finally:
-        await wire.close()
+        await model.close()
 
 
-async def _looped(order: ChildOrder, wire: ModelClient, system: str, prompt: str, report: Report) -> End:
+async def _looped(order: ChildOrder, model: ModelClient, prompt: bytes, report: Report) -> End:
     """The loop over a new conversation, or over that of the run before this one, where it was cut off."""
     layout = Layout(order.project, order.state)
-    place = Place(
-        folder=order.directory,
-        layout=layout,
-        run=order.run,
-        environment=_environment(order),
-        confinement=order.glass(),
-    )
-    equipment = Equipment(place, Powers(given=snapshot.kept(layout, order.run)))
-    hands = equipment.hands
+    spec = _spec(order, layout, model, prompt[: order.stable_bytes].decode(), report)
+    if not (spec.workspace and spec.workspace.subagents):
+        _one_thread.keep()
+    talk = await Conversation.open(spec)
     try:
-        limits = Limits(
-            max_steps=order.max_steps, cost_usd=order.cost_left, tokens=order.tokens_left, prices=order.prices
-        )
-        bill = Bill()
-        if hands.powers.given and hands.powers.given.subagents:
-            _recruit(order, equipment, limits, bill, report)
-        talk = Conversation(turns.TurnWriter(layout.run(order.run).turns), system, hands.tools, order.parameters)
-        talk.state = hands.bench.state
-        if (cut := before(layout, order)) is not None:
-            hands.take_over(layout.run(cut[0]).results)
-        for fault in equipment.faults:
+        for fault in talk.faults:
             report({"type": "lacks", "text": fault})
-        _begin(talk, cut, wire, "\n\n".join(filter(None, [prompt, equipment.told()])), report)
-        aside = hands.bench.team is not None
-        if not aside:
-            _one_thread.keep()
-        loop = Loop(talk, wire, hands, limits, report, aside=aside, bill=bill)
-        return await loop.run()
+        text = "\n\n".join(filter(None, [prompt[order.stable_bytes :].decode(), talk.note()]))
+        _begin(talk, before(layout, order), layout, text)
+        return await talk.loop().run()
     finally:
-        await equipment.close(last=True)
+        await talk.close(last=True)
 
 
-def _recruit(order: ChildOrder, equipment: Equipment, limits: Limits, bill: Bill, report: Report) -> None:
-    """Let the run start subagents, which work as it does and are paid with it."""
-    from harness.builtin.loop.model_client import ModelClient  # of the extra, and a second
-
-    layout = Layout(order.project, order.state)
-    means = Means(
-        model=lambda parameters: ModelClient(parameters, key_of(order), order.request_seconds),
+def _spec(order: ChildOrder, layout: Layout, model: ModelClient, stable: str, report: Report) -> ConversationSpec:
+    """What the conversation of the run is opened with; its `stable` part of the prompt is in the system text."""
+    run, page = layout.run(order.run), _page()
+    limits = Limits(max_steps=order.max_steps, cost_usd=order.cost_left, tokens=order.tokens_left, prices=order.prices)
+    environment = ToolEnvironment(folder=order.directory, layout=layout, run=order.run, results=run.results,
+                                  variables=_variables(order), confinement=order.glass())  # fmt: skip
+    return ConversationSpec(
+        name=f"run {order.run}",
+        environment=environment,
+        history=MessageHistory(turns.TurnWriter(run.turns)),
+        model=model,
         parameters=order.parameters,
-        limits=limits,
-        bill=bill,
+        system=page + stable,
+        budget=Budget(limits),
         report=report,
-        folder=layout.run(order.run).tasks,
-        head=_words(),
+        workspace=snapshot.kept(layout, order.run),
+        tasks=run.tasks,
+        head=page,
         instructions=_instructions(layout, order.run),
+        supervisor=SubagentRunner,
     )
-    SubagentRunner(means, equipment)
 
 
 def _instructions(layout: Layout, run_id: str) -> str:
@@ -122,13 +105,14 @@ def _instructions(layout: Layout, run_id: str) -> str:
     return "\n".join(objects.get(layout, name).decode("utf-8", "replace") for name in found)
 
 
-def _begin(talk: Conversation, cut: tuple[str, str, Log] | None, model: Model, prompt: str, report: Report) -> None:
+def _begin(talk: Conversation, cut: tuple[str, str, Log] | None, layout: Layout, prompt: str) -> None:
     if cut is None:
         talk.begin(prompt)
         return
     run_id, why, log = cut
-    unknown = talk.go_on(log, model, prompt, run=run_id, why=why)
-    report({"type": "continues", "run": run_id, "messages": len(log.context), "unknown": unknown})
+    unknown = talk.go_on(log, prompt, run=run_id, why=why)
+    talk.take_over(layout.run(run_id).results)
+    talk.report({"type": "continues", "run": run_id, "messages": len(log.context), "unknown": unknown})
 
 
 def before(layout: Layout, order: ChildOrder) -> tuple[str, str, Log] | None:
@@ -150,12 +134,12 @@ def _named(fault: ModelFault, order: ChildOrder) -> str:
     return f"{fault.reason}: {' or '.join(order.key_env)}" if fault.outcome == AUTH else fault.reason
 
 
-def _environment(order: ChildOrder) -> dict[str, str]:
+def _variables(order: ChildOrder) -> dict[str, str]:
     """The variables of a tool: this process's, without keys."""
     gone = {*order.key_env, *order.hidden}
     return {name: value for name, value in os.environ.items() if name not in gone}
 
 
-def _words() -> str:
-    with open(WORDS, encoding="utf-8") as file:
+def _page() -> str:
+    with open(PAGE, encoding="utf-8") as file:
         return file.read() + "\n"

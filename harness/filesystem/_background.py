@@ -20,7 +20,7 @@ from harness.filesystem.protocol import CommandResult, OutputPage
 from harness.process import spawn, supervise
 from harness.process.supervise import Child, ChildEnd
 
-Say = Callable[[ChildEnd, bytes, int], CommandResult]
+Say = Callable[[ChildEnd], CommandResult]
 
 MAX_SHOWN_BYTES = 100_000  # bytes of output in a CommandResult
 KILLED = -9
@@ -125,6 +125,6 @@ def _keep(start: Callable[[], Child], say: Say, spool: Spool, asked: int, parent
             stopped = True
             child.stop()
     if child.ended:
-        words = say(child.ended, b"", 0)
+        words = say(child.ended)
         spool.end({"exit": words.exit, "cause": words.cause, "seconds": words.seconds})
     os._exit(0)

@@ -1,17 +1,17 @@
 """Replaces bytes in a file's content: each old text must occur exactly once, unless `everywhere`, or nothing changes.
 
-All other bytes stay as they are. A model writes `\\n` for any line end: a text that is not found as written is searched
-with `\\r\\n`, and in a file with only such line ends, new text gets them too.
+All other bytes stay as they are; `line_ends` says what a line end in a text stands for.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from harness.base.record import Record
+from harness.filesystem import line_ends
 from harness.filesystem.protocol import FileFault, Replacement
 
-LF, CRLF = b"\n", b"\r\n"
 MAX_SHOWN_LINES = 5  # lines that a fault names
 
 
@@ -45,38 +45,19 @@ def _one(data: bytes, change: Replacement, path: str, which: str) -> EditResult 
         return FileFault(
             kind="invalid", path=path, text=f"The old and the new text are the same{which}: nothing to do."
         )
-    old, new = _as_in(data, change)
-    count = data.count(old)
-    if not count:
+    found = line_ends.found(data, change.old)
+    if not found:
         text = f"The text to replace is not in {path}{which}. Read the file again and copy it exactly, spaces included."
         return FileFault(kind="not_found", path=path, text=text)
-    if count > 1 and not change.everywhere:
-        text = f"The text to replace is {count} times in {path}, on {_lines(data, old)}{which}. "
+    if len(found) > 1 and not change.everywhere:
+        text = f"The text to replace is {len(found)} times in {path}, on {_lines(data, found)}{which}. "
         return FileFault(
             kind="not_unique", path=path, text=text + "Give more of what is around it, or replace everywhere."
         )
-    return EditResult(data=data.replace(old, new), count=count)
+    return EditResult(data=line_ends.replaced(data, found, line_ends.as_most(data, change.new)), count=len(found))
 
 
-def _as_in(data: bytes, change: Replacement) -> tuple[bytes, bytes]:
-    """The old and new text with the line ends of the content."""
-    old, new = change.old, change.new
-    if old not in data and LF in old and CRLF in data:
-        old = _with_crlf(old)
-    lines = data.count(LF)
-    if lines and lines == data.count(CRLF):
-        new = _with_crlf(new)
-    return old, new
-
-
-def _with_crlf(text: bytes) -> bytes:
-    return text.replace(CRLF, LF).replace(LF, CRLF)
-
-
-def _lines(data: bytes, old: bytes) -> str:
-    """The lines of the first occurrences, for a message."""
-    found, at = list[int](), data.find(old)
-    while at >= 0 and len(found) <= MAX_SHOWN_LINES:
-        found.append(data.count(LF, 0, at) + 1)
-        at = data.find(old, at + len(old))
-    return "lines " + ", ".join(map(str, found[:MAX_SHOWN_LINES])) + (" …" if len(found) > MAX_SHOWN_LINES else "")
+def _lines(data: bytes, found: Sequence[re.Match[bytes]]) -> str:
+    """The lines of the first matches, for a message."""
+    lines = [data.count(b"\n", 0, match.start()) + 1 for match in found[:MAX_SHOWN_LINES]]
+    return "lines " + ", ".join(map(str, lines)) + (" …" if len(found) > MAX_SHOWN_LINES else "")

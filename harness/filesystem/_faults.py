@@ -4,12 +4,15 @@ both."""
 from __future__ import annotations
 
 import errno
+import functools
 from collections.abc import Callable
-from typing import TypeVar
+from types import FunctionType
+from typing import ParamSpec, TypeVar, cast
 
 from harness.filesystem._replace import LOCK_SECONDS, FileBusy
 from harness.filesystem.protocol import FileFault
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 WORDS = {  # errno: (kind of fault, sentence with the remedy)
@@ -70,3 +73,15 @@ def tried(path: str, act: Callable[[], T]) -> T | FileFault:
             raise
         kind, text = WORDS[fault.errno]
         return FileFault(kind=kind, path=path, text=text.format(path=path, reason=fault.strerror))
+
+
+def verb(method: Callable[P, T]) -> Callable[P, T | FileFault]:
+    """A method whose refusals, and errors of the system, are a FileFault for its argument `path`."""
+    place = cast(FunctionType, method).__code__.co_varnames.index("path")
+
+    @functools.wraps(method)
+    def made(*args: P.args, **kwargs: P.kwargs) -> T | FileFault:
+        path = args[place] if len(args) > place else kwargs.get("path", ".")
+        return tried(str(path), lambda: method(*args, **kwargs))
+
+    return made

@@ -63,25 +63,48 @@ def part(fd: int, offset: int, limit: int, most: int, marks: Marks | None = None
     if skipped < offset:  # the file has fewer lines
         return FileContent(data=b"", first=offset + 1, total_lines=skipped, size=size, version=version(found))
     data, ends = _taken(fd, start, limit, most)
+    content = _content(data, ends, offset, most)
+    if marks and not content.digest:
+        marks.add(found, offset, start)
+        if not (content.ends or content.cut):
+            marks.add(found, offset + content.lines, start + len(content.data))
+    content.size, content.version = max(size, start + len(content.data)), version(found)
+    return content
+
+
+def part_of(data: bytes, offset: int, limit: int, most: int) -> FileContent:
+    """As `part`, of a content in memory, without a version."""
+    start, skipped = _behind(data, offset, 0)
+    if skipped < offset:
+        return FileContent(data=b"", first=offset + 1, total_lines=skipped, size=len(data))
+    end = _behind(data, limit, start)[0] if limit else len(data)
+    content = _content(data[start:end], end == len(data), offset, most)
+    content.size = len(data)
+    return content
+
+
+def _behind(data: bytes, count: int, at: int) -> tuple[int, int]:
+    """(the position behind so many lines, or the end; how many lines there were)."""
+    for number in range(count):
+        if at == len(data):
+            return at, number
+        at = (data.find(b"\n", at) + 1) or len(data)
+    return at, count
+
+
+def _content(data: bytes, ends: bool, offset: int, most: int) -> FileContent:
+    """Lines from the line `offset` on, cut to `most` bytes; `ends`: the last of them is the file's last."""
     if len(data) > most:
         data, ends = data[: (data.rfind(b"\n", 0, most) + 1) or most], False
-    cut = not ends and not data.endswith(b"\n")
     lines = data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
-    whole = offset == 0 and ends
-    if marks and not whole:
-        marks.add(found, offset, start)
-        if not (ends or cut):
-            marks.add(found, offset + lines, start + len(data))
     return FileContent(
         data=data,
         first=offset + 1,
         lines=lines,
         total_lines=offset + lines if ends else -1,
-        size=max(size, start + len(data)),
-        digest=encoding.digest(data) if whole else "",
-        version=version(found),
+        digest=encoding.digest(data) if offset == 0 and ends else "",
         ends=ends,
-        cut=cut,
+        cut=not ends and not data.endswith(b"\n"),
     )
 
 

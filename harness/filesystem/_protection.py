@@ -7,7 +7,13 @@ the root and covers everything below. A new file with the name of a key may be c
 from __future__ import annotations
 
 import fnmatch
+import os
+import unicodedata
 from collections.abc import Iterable, Sequence
+
+from harness.filesystem._faults import VerbRefusal
+
+MAX_NAME_BYTES = 255
 
 FOLDERS = (".git", ".harness", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker")
 KEYS = (
@@ -45,3 +51,15 @@ def _begins(names: Sequence[str], pattern: Sequence[str]) -> bool:
     return len(names) >= len(pattern) and all(
         fnmatch.fnmatchcase(name, one) for name, one in zip(names, pattern, strict=False)
     )
+
+
+def check_name(name: str, path: str) -> None:
+    """Raise VerbRefusal for the name of a new file that some systems, or listings, could not show."""
+    if len(os.fsencode(name)) > MAX_NAME_BYTES:
+        raise VerbRefusal("invalid", path, f"{path} has a name of more than {MAX_NAME_BYTES} bytes.")
+    if "\\" in name or not name.isprintable():
+        raise VerbRefusal(
+            "invalid", path, f"{path} has a name with a backslash or control character; separate folders with `/`."
+        )
+    if not unicodedata.is_normalized("NFC", name):
+        raise VerbRefusal("invalid", path, f"{path} has letters with separate combining accents (not NFC).")

@@ -17,10 +17,7 @@ LITERAL, IGNORE_CASE = "F", "i"
 def main(options: str, pattern: str, paths: list[str]) -> int:
     """Search these files; returns ripgrep's exit status."""
     try:
-        if "\n" in pattern:
-            raise re.error("a pattern matches within one line and has no line break")
-        body = re.escape(pattern) if LITERAL in options else pattern
-        wanted = re.compile(body, re.IGNORECASE if IGNORE_CASE in options else 0)
+        wanted = compiled(pattern, literal=LITERAL in options, ignore_case=IGNORE_CASE in options)
     except (re.error, RecursionError, OverflowError) as fault:
         os.write(2, f"{fault}\n".encode("utf-8", "surrogateescape"))
         return BAD_PATTERN
@@ -33,6 +30,18 @@ def main(options: str, pattern: str, paths: list[str]) -> int:
     return 0
 
 
+def compiled(pattern: str, *, literal: bool, ignore_case: bool) -> re.Pattern[str]:
+    """The pattern; raises re.error, RecursionError or OverflowError."""
+    if "\n" in pattern or "\0" in pattern:
+        raise re.error("a pattern matches within one line and has neither line break nor NUL")
+    return re.compile(re.escape(pattern) if literal else pattern, re.IGNORECASE if ignore_case else 0)
+
+
+def fits(line: bytes, wanted: re.Pattern[str]) -> bool:
+    """Whether a line, with or without its newline, matches."""
+    return bool(wanted.search(line.removesuffix(b"\n").decode("utf-8", "surrogateescape")))
+
+
 def search(path: str, wanted: re.Pattern[str], out: TextIO) -> None:
     """Write a record for each matching line of a file, and one if the file turns out to be binary."""
     offset = 0
@@ -40,7 +49,7 @@ def search(path: str, wanted: re.Pattern[str], out: TextIO) -> None:
         for number, line in enumerate(file, start=1):
             if b"\0" in line:
                 return _write(out, "end", path, binary_offset=offset + line.index(b"\0"))
-            if wanted.search(line.removesuffix(b"\n").decode("utf-8", "surrogateescape")):
+            if fits(line, wanted):
                 _write(out, "match", path, lines=_bytes(line), line_number=number, absolute_offset=offset)
             offset += len(line)
     return None

@@ -217,6 +217,16 @@ def _sync(folder: int) -> None:
         os.close(fd)
 
 
+def make_folder(folder: int, name: str) -> None:
+    """Create a folder durably, unless it exists; raises FileExistsError if something else has the name."""
+    try:
+        os.mkdir(name, dir_fd=folder)
+    except FileExistsError:
+        if not _is_folder(folder, name):
+            raise
+    _sync(folder)
+
+
 def move(folder: int, name: str, target_folder: int, target: str) -> None:
     """Rename; raises FileExistsError if the target exists."""
     if not _calls:

@@ -39,12 +39,15 @@ class GrepRequest(Record):
 
 
 def glob(beneath: Root, names: Sequence[str], mount: str, pattern: str, most: int) -> Listing:
-    """The files below a folder whose relative path matches, newest first, then by path."""
-    wanted = compiled_glob(pattern)
+    """The files and folders below a folder whose relative path matches, newest first, then by path."""
+    wanted = compiled_glob(pattern, folders=True)
     walk = Walk(beneath, names, hidden=patterns.names_hidden(pattern))
-    start = len(walk.levels[0].path)
+    start, folders = len(walk.levels[0].path), patterns.names_folders(pattern)
     found = list[tuple[float, str, os.stat_result]]()
     for folder, entries in walk.files():
+        if folders and len(folder) > start and wanted.match(folder, start):
+            at = os.fstat(walk.levels[-1].fd)
+            found.append((-at.st_mtime, folder[:-1], at))
         for one in entries:
             if wanted.match(folder + one.name, start):
                 try:
@@ -57,10 +60,10 @@ def glob(beneath: Root, names: Sequence[str], mount: str, pattern: str, most: in
     return Listing(entries=[entry(prefix + path, at) for _, path, at in found[:most]], more=max(0, len(found) - most))
 
 
-def compiled_glob(pattern: str, hidden: bool = False) -> re.Pattern[str]:
+def compiled_glob(pattern: str, *, hidden: bool = False, folders: bool = False) -> re.Pattern[str]:
     """The regular expression of a glob. Raises VerbRefusal."""
     try:
-        return patterns.glob(pattern, hidden=hidden)
+        return patterns.glob(pattern, hidden=hidden, folders=folders)
     except patterns.BadPattern as fault:
         raise VerbRefusal("bad_pattern", "", f"The pattern {pattern} is invalid: {fault}.") from None
 
@@ -95,7 +98,7 @@ def grep(beneath: Root, names: Sequence[str], mount: str, asked: GrepRequest, rg
 
 def _below(beneath: Root, names: Sequence[str], asked: GrepRequest) -> tuple[list[str], dict[str, str]]:
     """(the files to search below a folder, in order; unreadable folders with the reason)."""
-    wanted = compiled_glob(asked.glob, asked.hidden) if asked.glob else None
+    wanted = compiled_glob(asked.glob, hidden=asked.hidden) if asked.glob else None
     walk = Walk(beneath, names, hidden=asked.hidden or bool(asked.glob and patterns.names_hidden(asked.glob)))
     start = len(walk.levels[0].path)
     paths = [folder + one.name for folder, entries in walk.files() for one in entries]

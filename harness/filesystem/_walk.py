@@ -23,11 +23,12 @@ class IgnoreRules:
     """The rules of one .gitignore. `start`: the length of its folder's path with a slash; rules apply to the rest of a
     path."""
 
-    def __init__(self, text: str, start: int) -> None:
+    def __init__(self, data: bytes, start: int) -> None:
         from pathspec import GitIgnoreSpec  # of the extra `agent`, not needed at start
         from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # as above
 
         kept = list[GitIgnoreSpecPattern]()
+        text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
         for line in text.split("\n"):
             with suppress(ValueError, re.error):  # git also ignores an invalid pattern
                 kept.append(GitIgnoreSpecPattern(line.removesuffix("\r")))
@@ -43,6 +44,12 @@ def ignores(chain: Sequence[IgnoreRules], path: str, is_folder: bool) -> bool:
     return False
 
 
+def skips(chain: Sequence[IgnoreRules], path: str, is_folder: bool, *, hidden: bool) -> bool:
+    """Whether a search skips this file or folder. `hidden`: it looks at names that begin with a dot."""
+    name = path.rpartition("/")[2]
+    return (name[0] == "." and (not hidden or name in NEVER)) or (bool(chain) and ignores(chain, path, is_folder))
+
+
 def rules_in(fd: int, start: int) -> IgnoreRules | None:
     """The rules of an open folder; None without a readable .gitignore."""
     try:
@@ -52,8 +59,7 @@ def rules_in(fd: int, start: int) -> IgnoreRules | None:
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             return None
-        text = os.pread(file, MAX_RULE_BYTES, 0).decode("utf-8", "surrogateescape")
-        return IgnoreRules(text.removeprefix("\ufeff"), start)
+        return IgnoreRules(os.pread(file, MAX_RULE_BYTES, 0), start)
     finally:
         os.close(file)
 
@@ -133,10 +139,8 @@ class Walk:
         path, chain = level.path, level.chain
         for entry in listed:
             name = entry.name
-            if name[0] == "." and (not self.hidden or name in NEVER):
-                continue
             is_folder = entry.is_dir(follow_symlinks=False)
-            if chain and ignores(chain, path + name, is_folder):
+            if skips(chain, path + name, is_folder, hidden=self.hidden):
                 continue
             if is_folder:
                 level.folders.append(name)

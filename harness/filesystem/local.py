@@ -6,23 +6,28 @@ import errno
 import os
 import posixpath
 import stat
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
 from harness.base import encoding
 from harness.base.record import Record
 from harness.filesystem import _edit, _lines, _replace, _ripgrep, _search
-from harness.filesystem._faults import VerbRefusal, changed, read_only, tried
-from harness.filesystem._protection import ProtectedNames
+from harness.filesystem._faults import VerbRefusal, changed, read_only, tried, verb
+from harness.filesystem._protection import ProtectedNames, check_name
 from harness.filesystem._replace import LockedFile
 from harness.filesystem._root import LISTED, Root, RootedPath, split
 from harness.filesystem._walk import entry
-from harness.filesystem.protocol import FileContent, FileEntry, FileFault, Listing, Matches, Replacement, WriteResult
+from harness.filesystem.protocol import (
+    MAX_READ_BYTES,
+    FileContent,
+    FileEntry,
+    FileFault,
+    Listing,
+    Matches,
+    Replacement,
+    WriteResult,
+)
+from harness.filesystem.transfer import MAX_WHOLE_BYTES, too_large
 
-MAX_READ_BYTES = 16 * 1024 * 1024  # bytes of one read
-MAX_WHOLE_BYTES = 256 * 1024 * 1024  # bytes of a file that is edited or downloaded
-MAX_NAME_BYTES = 255
 TRIES = 20
 READ, WRITE = "read", "write"
 
@@ -65,11 +70,9 @@ class Local:
             return self._mounted[names[0]], names[1:], names[0]
         return self.beneath, names, ""
 
-    def ls(self, path: str = ".", most: int = 1000) -> Listing | FileFault:
+    @verb
+    def ls(self, path: str = ".", most: int = 1000) -> Listing:
         """The entries of one folder."""
-        return tried(path, lambda: self._ls(path, most))
-
-    def _ls(self, path: str, most: int) -> Listing:
         beneath, names, mount = self.located(path)
         fd, names = beneath.listed(names)
         try:
@@ -91,16 +94,12 @@ class Local:
             return None
         return entry(start + name, found)
 
-    def read(
-        self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES
-    ) -> FileContent | FileFault:
+    @verb
+    def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES) -> FileContent:
         """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
-        return tried(path, lambda: self._read(path, max(0, offset), max(0, limit), most))
-
-    def _read(self, path: str, offset: int, limit: int, most: int) -> FileContent:
         fd = self._opened(path)
         try:
-            return _lines.part(fd, offset, limit, most, self.marks)
+            return _lines.part(fd, max(0, offset), max(0, limit), most, self.marks)
         finally:
             os.close(fd)
 
@@ -115,11 +114,9 @@ class Local:
             raise
         return fd
 
-    def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult | FileFault:
+    @verb
+    def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult:
         """Replace or create a file atomically, with its folders."""
-        return tried(path, lambda: self._write(path, data, create, expect))
-
-    def _write(self, path: str, data: bytes, create: bool, expect: str) -> WriteResult:
         if create and expect:
             raise VerbRefusal("invalid", path, f"{path}: `create` and `expect` exclude each other.")
         with self._changeable(path, follow=not create, make=not expect) as place:
@@ -145,11 +142,9 @@ class Local:
                     return _replace.put(place.folder, place.name, data, held.at_first)
         raise changed(path)
 
+    @verb
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult | FileFault:
         """Replace bytes in a file, all changes or none."""
-        return tried(path, lambda: self._edit(path, changes, expect))
-
-    def _edit(self, path: str, changes: Sequence[Replacement], expect: str) -> WriteResult | FileFault:
         with self._changeable(path) as place:
             for _ in range(TRIES):
                 with LockedFile(place.folder, place.name) as held:
@@ -165,8 +160,9 @@ class Local:
                         return WriteResult(path=path, count=made.count, digest=new, size=len(made.data))
         raise changed(path)
 
+    @verb
     def grep(self, pattern: str, path: str = ".", *, glob: str = "", ignore_case: bool = False, literal: bool = False,
-             most: int = 1000, longest: int = 2000, hidden: bool = False) -> Matches | FileFault:  # fmt: skip
+             most: int = 1000, longest: int = 2000, hidden: bool = False) -> Matches:  # fmt: skip
         """Lines that match a regular expression, in a file or below a folder."""
         asked = _search.GrepRequest(
             pattern=pattern,
@@ -177,41 +173,43 @@ class Local:
             longest=longest,
             hidden=hidden,
         )
-        return tried(path, lambda: _search.grep(*self.located(path), asked, self.program))
+        return _search.grep(*self.located(path), asked, self.program)
 
-    def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing | FileFault:
+    @verb
+    def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing:
         """Files below a folder whose path matches, newest first."""
-        return tried(path, lambda: _search.glob(*self.located(path), pattern, most))
+        return _search.glob(*self.located(path), pattern, most)
 
-    def upload(self, files: Mapping[str, bytes]) -> dict[str, WriteResult | FileFault]:
-        """Write many files; each has its own result."""
-        return {path: self.write(path, files[path]) for path in files}
+    def folder(self) -> str:
+        """The absolute path of the root, without links."""
+        return self.root
 
-    def download(self, paths: Sequence[str]) -> dict[str, bytes | FileFault]:
-        """Read many files whole; each has its own result."""
-        return {path: tried(path, partial(self._download, path)) for path in paths}
+    @verb
+    def stat(self, path: str) -> FileEntry:
+        """The entry of one path, links followed."""
+        beneath, names, mount = self.located(path)
+        with beneath.place(names) as place:
+            return entry("/".join([mount, *place.names] if mount else place.names) or ".", place.stat())
 
-    def _download(self, path: str) -> bytes:
-        fd = self._opened(path)
-        try:
-            return _whole(fd, path)
-        finally:
-            os.close(fd)
+    @verb
+    def mkdir(self, path: str) -> WriteResult:
+        """Create a folder with its parents; a folder that exists is no fault."""
+        found = self.stat(path)
+        if isinstance(found, FileFault) or found.kind != "folder":
+            with self._changeable(path, make=True) as place:
+                _replace.make_folder(place.folder, place.name)
+        return WriteResult(path=path)
 
-    def delete(self, path: str) -> WriteResult | FileFault:
+    @verb
+    def delete(self, path: str) -> WriteResult:
         """Delete a file, or a folder with its content; links are deleted, never followed."""
-        return tried(path, lambda: self._delete(path))
-
-    def _delete(self, path: str) -> WriteResult:
         with self._changeable(path, follow=False) as place:
             self._check_below(place, path)
             return WriteResult(path=path, count=_replace.remove(place.folder, place.name))
 
+    @verb
     def move(self, path: str, target: str) -> WriteResult | FileFault:
         """Rename, with the folders of the target; `exists` where the target is there."""
-        return tried(path, lambda: self._move(path, target))
-
-    def _move(self, path: str, target: str) -> WriteResult | FileFault:
         with self._changeable(path, follow=False) as place:
             found = place.stat()
             self._check_below(place, path)
@@ -224,22 +222,9 @@ class Local:
         with self._changeable(target, follow=False, make=True) as into:
             _replace.move(place.folder, place.name, into.folder, into.name)
 
-    def exists(self, path: str) -> bool:
-        """Whether the path exists; False for one that leads out."""
-
-        def look() -> Listing:
-            beneath, names, _ = self.located(path)
-            with beneath.place(names, follow=False) as place:
-                place.stat()
-            return Listing()
-
-        return not isinstance(tried(path, look), FileFault)
-
-    def resolve(self, path: str, *, follow: bool = True) -> str | FileFault:
+    @verb
+    def resolve(self, path: str, *, follow: bool = True) -> str:
         """The path from the root in its one form; `follow`: with its links resolved."""
-        return tried(path, lambda: self._resolved(path, follow))
-
-    def _resolved(self, path: str, follow: bool) -> str:
         beneath, names, mount = self.located(path)
         whole = beneath.real(names) if follow else names
         plain = posixpath.normpath("/".join([mount, *whole] if mount else whole) or ".")
@@ -261,7 +246,7 @@ class Local:
                     raise
             self._check(names, path)
             for name in names:
-                _check_name(name, path)
+                check_name(name, path)
             try:
                 beneath.make_folders(names)
             except FileNotFoundError:
@@ -277,7 +262,7 @@ class Local:
             self._check(place.names, path)
             found = place.found()
             if found is None and make:
-                _check_name(place.name, path)
+                check_name(place.name, path)
             if found and self.guarded.file(place.name) and not stat.S_ISDIR(found.st_mode):
                 raise read_only(path, path)
         except BaseException:
@@ -311,25 +296,9 @@ def _put_new(place: RootedPath, path: str, data: bytes) -> None:
     _replace.put(place.folder, place.name, data)
 
 
-def _check_name(name: str, path: str) -> None:
-    """Raise VerbRefusal for the name of a new file that some systems, or listings, could not show."""
-    if len(os.fsencode(name)) > MAX_NAME_BYTES:
-        raise VerbRefusal("invalid", path, f"{path} has a name of more than {MAX_NAME_BYTES} bytes.")
-    if "\\" in name or not name.isprintable():
-        raise VerbRefusal(
-            "invalid", path, f"{path} has a name with a backslash or control character; separate folders with `/`."
-        )
-    if not unicodedata.is_normalized("NFC", name):
-        raise VerbRefusal("invalid", path, f"{path} has letters with separate combining accents (not NFC).")
-
-
 def _whole(fd: int, path: str) -> bytes:
     """All bytes of a file."""
     data = _lines.whole(fd, MAX_WHOLE_BYTES)
     if data is None:
-        raise VerbRefusal(
-            "too_large",
-            path,
-            f"{path} has more than {MAX_WHOLE_BYTES // 1024 // 1024} MB. Read a part, or use a command.",
-        )
+        raise VerbRefusal("too_large", path, too_large(path).text)
     return data

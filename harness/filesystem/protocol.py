@@ -1,4 +1,4 @@
-"""The interface of the filesystems that an agent's tools use: twelve verbs, content as bytes, faults as typed results.
+"""The interfaces of the filesystems that an agent's tools use: files, and a shell; content as bytes, faults as typed results.
 
 A path is a string with `/` between its names, relative to the root of the filesystem; a leading `/` also means the
 root, and `.` is the root. A verb returns a FileFault for an error that a model can correct; it raises for a bug or a
@@ -8,9 +8,12 @@ fault of the machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from harness.base.record import Record
+from harness.process.confine import Confinement
+
+MAX_READ_BYTES = 16 * 1024 * 1024  # bytes of one read, unless the caller asks for more
 
 FAULTS = {
     "missing": "there is no such file or folder",
@@ -44,8 +47,8 @@ class FileFault(Record):
 
 
 class FileEntry(Record):
-    """A file or folder of a listing. `path`: relative to the root, without a leading `/`; `kind`: file, folder, link or other;
-    `size` in bytes (0 for a folder); `changed`: unix seconds."""
+    """A file or folder. `path`: relative to the root, without a leading `/`, "." for the root; `kind`: file, folder, link or
+    other; `size` in bytes (0 for a folder); `changed`: unix seconds, 0 if unknown."""
 
     path: str
     kind: str
@@ -79,8 +82,8 @@ class FileContent(Record):
 
 
 class WriteResult(Record):
-    """The result of a write, edit, move or deletion. `count`: replacements of an edit, or deleted files; `digest`: of
-    the new content."""
+    """The result of a write, edit, move, deletion, or new folder. `count`: replacements of an edit, or deleted files;
+    `digest`: of the new content."""
 
     path: str
     count: int = 0
@@ -116,10 +119,13 @@ class Replacement(Record):
 
 
 class CommandResult(Record):
-    """The result of a command. `output`: both streams interleaved, with a note in place of a middle beyond the limit;
-    `exit`: exit status or -signal; `cause`: exit, timeout or cancelled; `seconds`: duration; `lost`: omitted bytes."""
+    """The result of a command. `output`: both streams in the order in which they came; `stdout` and `stderr`: each of them,
+    empty for a command in the background. Each has a note in place of a middle beyond the limit. `exit`: exit status or
+    -signal; `cause`: exit, timeout or cancelled; `seconds`: duration; `lost`: bytes that `output` omits."""
 
     output: bytes
+    stdout: bytes = b""
+    stderr: bytes = b""
     exit: int
     cause: str = "exit"
     seconds: float = 0.0
@@ -153,14 +159,16 @@ class ShellJob(Protocol):
 
 @runtime_checkable
 class Filesystem(Protocol):
-    """Files under one root, in any kind of storage."""
+    """Files under one root, in any kind of storage. Functions over it are in `transfer`."""
 
     def ls(self, path: str = ".", most: int = 1000) -> Listing | FileFault:
         """The entries of one folder."""
 
-    def read(self, path: str, offset: int = 0, limit: int = 0) -> FileContent | FileFault:
-        """Lines of a file from the 0-based line `offset` on; `limit` 0: all. An empty file is empty content, not a
-        fault; an offset at or beyond the end is empty content that `ends`."""
+    def read(
+        self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES
+    ) -> FileContent | FileFault:
+        """Lines of a file from the 0-based line `offset` on; `limit` 0: all; at most `most` bytes, of whole lines if one fits.
+        An empty file is empty content, not a fault; an offset at or beyond the end is empty content that `ends`."""
 
     def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult | FileFault:
         """Replace or create a file atomically, with its folders; an existing file keeps its mode. `create`: fault `exists` if
@@ -175,13 +183,14 @@ class Filesystem(Protocol):
         applies, hidden and binary files are skipped."""
 
     def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing | FileFault:
-        """Files below a folder whose path matches (`*`, `?`, `[…]`, `{a,b}`, `**`), newest first; .gitignore applies."""
+        """Files below a folder whose path matches (`*`, `?`, `[…]`, `{a,b}`, `**`), newest first; .gitignore applies. A pattern
+        that contains a hidden name finds hidden names; one that ends with `/` finds folders."""
 
-    def upload(self, files: Mapping[str, bytes]) -> dict[str, WriteResult | FileFault]:
-        """Write many files; each has its own result."""
+    def stat(self, path: str) -> FileEntry | FileFault:
+        """The entry of one path, links followed, under the path that `resolve` gives."""
 
-    def download(self, paths: Sequence[str]) -> dict[str, bytes | FileFault]:
-        """Read many files whole; each has its own result."""
+    def mkdir(self, path: str) -> WriteResult | FileFault:
+        """Create a folder with its parents; a folder that exists is no fault."""
 
     def delete(self, path: str) -> WriteResult | FileFault:
         """Delete a file, or a folder with its content; links are deleted, never followed."""
@@ -189,20 +198,29 @@ class Filesystem(Protocol):
     def move(self, path: str, target: str) -> WriteResult | FileFault:
         """Rename, creating the folders of the target; fault `exists` if the target exists."""
 
-    def exists(self, path: str) -> bool:
-        """Whether the path exists; False for one that leads out."""
-
     def resolve(self, path: str, *, follow: bool = True) -> str | FileFault:
         """The path from the root in its one form, "." for the root, whether it exists or not. `follow`: with its links resolved
         as far as they exist, so that a rule about a path holds for what a verb reaches."""
 
 
 @runtime_checkable
-class Shell(Filesystem, Protocol):
-    """A filesystem that can also run commands where its files are."""
+class LocalFolder(Protocol):
+    """What a filesystem has in addition if its files are in one folder of this machine."""
+
+    def folder(self) -> str:
+        """The absolute path of the root, without links; "" if the files are not on this machine."""
+
+
+@runtime_checkable
+class Shell(LocalFolder, Protocol):
+    """What a filesystem has in addition if commands can run where its files are."""
 
     def id(self) -> str:
-        """A name of the storage; equal for filesystems with the same files."""
+        """A name of the place; equal for shells with the same files."""
+
+    def confined(self, confinement: Confinement | None, environment: Mapping[str, str] | None, refusal: str) -> Self:
+        """The same with this confinement and environment of its commands (None: as they are), and the reason why commands are
+        not allowed, or "". A shell that is confined already, or whose commands run elsewhere, returns itself."""
 
     def execute(self, command: str, *, seconds: float = 120.0, folder: str = ".", variables: Mapping[str, str] | None = None,
                 most: int = 100_000, stop: Callable[[], bool] | None = None) -> CommandResult | FileFault:  # fmt: skip

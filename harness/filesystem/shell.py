@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Mapping
+from typing import Self
 
 from harness.base import encoding
 from harness.base.errors import Unavailable
@@ -50,6 +52,16 @@ class LocalShell(Local):
         """Equal for every Local of this folder on this machine."""
         return f"local-{encoding.digest(os.fsencode(self.root))[:16]}"
 
+    def confined(self, confinement: Confinement | None, environment: Mapping[str, str] | None, refusal: str) -> Self:
+        """The same files with confined commands; itself if its commands are confined already."""
+        if self.confine is not None:
+            return self
+        made = copy.copy(self)
+        made.confine, made.refusal = confinement, refusal or self.refusal
+        made.environment = dict(self.environment if environment is None else environment)
+        made.homes = [confinement.seen(self.root), *self.homes] if confinement else self.homes
+        return made
+
     def execute(self, command: str, *, seconds: float = 120.0, folder: str = ".", variables: Mapping[str, str] | None = None,
                 most: int = 100_000, stop: Callable[[], bool] | None = None) -> CommandResult | FileFault:  # fmt: skip
         """Run a command with `bash -c` until its end or timeout; none of its descendants survives."""
@@ -58,15 +70,18 @@ class LocalShell(Local):
         where = tried(folder, lambda: self._folder(folder))
         if isinstance(where, FileFault):
             return where
-        ends, cancelled = Ends(most), False
-        with self.child(command, where, seconds, variables) as child:
-            for _, data in child.output():
-                ends.add(data)
+        ends, cancelled = {name: Ends(most) for name in ("output", "stdout", "stderr")}, False
+        with self.child(command, where, seconds, variables, merge=False) as child:
+            for stream, data in child.output():
+                if data:
+                    ends["output"].add(data)
+                    ends[stream].add(data)
                 if not cancelled and stop and stop():
                     cancelled = True
                     child.stop()
         assert child.ended, "output() ends only with the tree"
-        return done(child.ended, ends.text(), ends.lost)
+        texts = {name: one.text() for name, one in ends.items()}
+        return done(child.ended, ends["output"].lost, **texts)
 
     def start(self, command: str, *, seconds: float = 0.0, folder: str = ".",
               variables: Mapping[str, str] | None = None) -> Background | FileFault:  # fmt: skip
@@ -78,7 +93,9 @@ class LocalShell(Local):
             return where
         return Background(lambda: self.child(command, where, seconds or FOREVER_SECONDS, variables), done)
 
-    def child(self, command: str, where: str, seconds: float, variables: Mapping[str, str] | None) -> supervise.Child:
+    def child(
+        self, command: str, where: str, seconds: float, variables: Mapping[str, str] | None, *, merge: bool = True
+    ) -> supervise.Child:
         """The command as a supervised child; raises Unavailable without bash, and if commands are not allowed."""
         if self.refusal:
             raise Unavailable(self.refusal)
@@ -88,7 +105,8 @@ class LocalShell(Local):
             env={**self.environment, **SET, "PWD": where, **(variables or {})},
             wall_seconds=seconds,
             grace_seconds=self.grace_seconds,
-            merge=True,
+            merge=merge,
+            ordered=not merge,
             confine=self.confine,
         )
 
@@ -112,8 +130,8 @@ def _bad(command: str, variables: Mapping[str, str] | None) -> FileFault | None:
     return None
 
 
-def done(ended: ChildEnd, output: bytes, lost: int) -> CommandResult:
+def done(ended: ChildEnd, lost: int = 0, **texts: bytes) -> CommandResult:
     """Convert the end of a command to a CommandResult."""
     cause = {"exit": "exit", "wall": "timeout"}.get(ended.cause, "cancelled")
     status = ended.exit if ended.exit is not None else -ended.signal if ended.signal else TERMINATED
-    return CommandResult(output=output, exit=status, cause=cause, seconds=ended.seconds, lost=lost)
+    return CommandResult(**{"output": b"", **texts}, exit=status, cause=cause, seconds=ended.seconds, lost=lost)

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.base import errors
 from harness.base.record import Record
-from harness.process import spawn, tree
+from harness.process import _write_order, spawn, tree
 from harness.process._guardian import Guardian, GuardianPlan
+from harness.process._write_order import OrderedPoller
 from harness.process.confine import Confinement
 from harness.process.spawn import capture
 from harness.process.timeouts import Timeouts, TimeoutWatch
@@ -104,7 +105,8 @@ class Child:
     """One supervised child, as a context manager: leaving it ends the whole process tree and waits until it is gone.
 
     `stdin` is the path of a regular file, or a descriptor of the caller's (None: /dev/null). The guardian holds the
-    lock descriptors `keep` until all is reaped. `merge` sends stderr to stdout. `confine` confines it; bubblewrap
+    lock descriptors `keep` until all is reaped. `merge` sends stderr to stdout; `ordered` keeps them apart and yields them in
+    the order in which they were written, in pieces of at most 4 KB (on Linux). `confine` confines it; bubblewrap
     reports the end by signal n as exit 128 + n. The caller reports events in the output to `watch`. Raises Unavailable
     when the program or `cwd` is missing, GuardianKilled when an external signal kills the guardian.
     """
@@ -120,6 +122,7 @@ class Child:
         grace_seconds: float = 5.0,
         keep: Sequence[int] = (),
         merge: bool = False,
+        ordered: bool = False,
         term_first: bool = True,
         timeouts: Timeouts | None = None,
         confine: Confinement | None = None,
@@ -133,7 +136,8 @@ class Child:
         self._control, self._report, self._received = -1, -1, b""
         self._ours: list[int] = []
         self._streams: dict[int, str] = {}
-        self._poller = select.poll()
+        self._poller: select.poll | OrderedPoller = select.poll()
+        self._ordered = ordered and _write_order.AVAILABLE
         tree.adopt_orphans()
         self.watch = TimeoutWatch(wall_seconds, timeouts or Timeouts(), time.monotonic())
         plan = GuardianPlan(
@@ -163,6 +167,8 @@ class Child:
                 ends += spawn.pipe()
             orders, self._control, self._report, report, out, out_end = ends[:6]
             err, err_end = ends[6:] or (-1, out_end)
+            if self._ordered:
+                self._poller = OrderedPoller({out: out_end, err: err_end})
             guardian = Guardian(plan, orders, report)
             with _forking[0]:
                 self._guardian = spawn.fork(lambda: guardian.guard(out_end, err_end))
@@ -236,6 +242,7 @@ class Child:
 
     def _release(self) -> None:
         ours, self._ours, self._streams = (*self._ours, *self._streams), [], {}
+        self._poller = select.poll()
         spawn.close(ours)
 
     def _ask(self, cause: str) -> None:
@@ -261,6 +268,8 @@ class Child:
         found = [(self._streams[fd], chunk) for fd in ready if fd in self._streams and (chunk := self._take(fd))]
         if found:
             self.watch.output_received(now)
+            if isinstance(self._poller, OrderedPoller):
+                self._poller.passed(sum(len(chunk) for _, chunk in found))
         if self._report in ready or self._received:
             news = self._received or os.read(self._report, 4096)  # one write, so one line; empty: it was killed
             self._received = next((line for line in news.split(b"\n") if line.count(b" ") == 3), b"")

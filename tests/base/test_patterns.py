@@ -35,7 +35,10 @@ def test_one_name_is_matched_as_by_a_shell(name: str, pattern: str) -> None:
         ("a/**/b", "a/b a/c/b a/c/d/b", "a/cb a/.c/b"),
         ("**", "a a/b", ".a a/.b"),
         ("**/.*", ".a d/.a", "a .d/a"),
-        (".d/**", ".d/a", ".d/.a"),
+        (".d/**", ".d/a .d/.a .d/.e/a", "d/.a"),
+        ("**/.e", ".e d/.e .d/.e", ".d/e"),
+        ("{.d,a}/*", ".d/.a a/b", "a/.b"),
+        ("a/", "a", "a/b"),
         ("{a,b/{c,d}}.x", "a.x b/c.x b/d.x", "b.x c.x"),
         ("{a,b}.x", "a.x d/b.x", "c.x"),
         ("[a-c]x", "bx", "dx -x"),
@@ -48,7 +51,7 @@ def test_one_name_is_matched_as_by_a_shell(name: str, pattern: str) -> None:
     ],
 )  # fmt: skip
 def test_a_glob_matches_these_and_not_those(pattern: str, yes: str, no: str) -> None:
-    """A name at any depth, or with a slash the path."""
+    """A name at any depth, or with a slash the path. A pattern with a hidden name matches other hidden names, too."""
     wanted = glob(pattern)
     assert [path for path in yes.split() if not wanted.match(path)] == []
     assert [path for path in no.split() if wanted.match(path)] == []
@@ -67,6 +70,13 @@ def test_braces_are_all_their_alternatives() -> None:
     assert braces(r"a\{b,c\}") == [r"a\{b,c\}"]
     assert braces("[{,}]") == ["[{,}]"]
     assert [names_hidden(one) for one in (".a", "a/.b/c", "{a,.b}", "a.b", "./a", "../a")] == [True] * 3 + [False] * 3
+
+
+def test_a_slash_at_the_end_asks_for_folders_where_there_are_any() -> None:
+    """A folder is a path with such a slash; each alternative of a brace asks by itself."""
+    wanted = glob("{src/*/,*.md,**/.d/}", folders=True)
+    assert [path for path in ("src/a/", "x.md", ".d/", "a/.d/") if not wanted.match(path)] == []
+    assert [path for path in ("src/a", "src/a/b/", "src/", "x.md/", ".d", "src/.a/") if wanted.match(path)] == []
 
 
 def test_a_name_with_other_signs_is_itself() -> None:

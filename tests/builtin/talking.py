@@ -19,11 +19,14 @@ from typing import Any
 import pytest
 
 from harness.builtin import _one_thread
+from harness.builtin.conversation import Conversation, ConversationSpec
 from harness.builtin.loop import turns
-from harness.builtin.loop.conversation import Conversation
-from harness.builtin.loop.loop import End, Limits, Loop
+from harness.builtin.loop.loop import Budget, End, Limits
+from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
-from harness.builtin.tool_session import Place, ToolSession
+from harness.builtin.tool_environment import ToolEnvironment
+from harness.builtin.tools import registry
+from harness.builtin.tools.tool import Tool, ToolResult
 from harness.process import supervise
 from harness.state import names
 from harness.state.layout import Layout
@@ -81,6 +84,7 @@ class Bench:
     wire: str = "chat"
     seconds: float = 20.0
     limits: Limits = field(default_factory=lambda: QUICK)
+    more: list[Tool] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.folder = self.top / "tree"
@@ -99,28 +103,54 @@ class Bench:
         return asyncio.run(self._talk(url, prompt, run, cut))
 
     async def _talk(self, url: str, prompt: str, run: str, cut: Log | None) -> Talk:
-        from harness.builtin.loop.model_client import ModelClient
-
-        _one_thread.keep()
-        folder, rows = self.run_folder(run), list[dict[str, Any]]()
-        wire = ModelClient({"model": MODELS[self.wire], "base_url": url, "cache_key": "k"}, "key", self.seconds)
-        environment = {"PATH": "/usr/bin:/bin"}
-        hands = ToolSession(Place(folder=str(self.folder), layout=self.layout, run=run, environment=environment))
-        talk = Conversation(
-            turns.TurnWriter(str(folder / "turns.jsonl")), "You are a test.", hands.tools, wire.parameters
-        )
-        talk.state = hands.bench.state
+        rows = list[dict[str, Any]]()
+        talk = await opened(self.environment(run), url, wire=self.wire, seconds=self.seconds, limits=self.limits,
+                            report=rows.append, more=self.more)  # fmt: skip
         if cut:
-            talk.go_on(cut, wire, prompt, run="0-worker-F-001", why="the run was ended")
+            talk.go_on(cut, prompt, run="0-worker-F-001", why="the run was ended")
         else:
             talk.begin(prompt)
-        loop = Loop(talk, wire, hands, self.limits, rows.append)
+        loop = talk.loop()
         try:
             end = await loop.run()
         finally:
-            hands.close()
-            await wire.close()
-        return Talk(end, rows, folder, loop.used)
+            await talk.close()
+            await talk.spec.model.close()
+        return Talk(end, rows, self.run_folder(run), loop.used)
+
+    def environment(self, run: str = RUN) -> ToolEnvironment:
+        """Where the tools of a run work."""
+        self.run_folder(run)
+        return ToolEnvironment(folder=str(self.folder), layout=self.layout, run=run, results=self.layout.run(run).results,
+                               variables={"PATH": "/usr/bin:/bin"})  # fmt: skip
+
+
+async def opened(environment: ToolEnvironment, url: str = "http://127.0.0.1:1/v1", *, wire: str = "chat", seconds: float = 20.0,
+                 limits: Limits = QUICK, report: Callable[[dict[str, Any]], None] = lambda row: None,
+                 **more: Any) -> Conversation:  # fmt: skip
+    """A conversation at its beginning, in this thread."""
+    from harness.builtin.loop.model_client import ModelClient
+
+    _one_thread.keep()
+    layout = environment.layout or Layout(environment.folder)
+    parameters = {"model": MODELS[wire], "base_url": url}
+    spec = ConversationSpec(
+        name="run of a test", environment=environment,
+        history=MessageHistory(turns.TurnWriter(layout.run(environment.run or RUN).turns)),
+        model=ModelClient(parameters, "key", seconds), parameters=parameters, system="You are a test.",
+        budget=Budget(limits), report=report, **more,
+    )  # fmt: skip
+    return await Conversation.open(spec)
+
+
+def at(environment: ToolEnvironment, **more: Any) -> Conversation:
+    """The same, where only its tools are used."""
+    return asyncio.run(opened(environment, **more))
+
+
+def use(talk: Conversation, name: str, /, **given: Any) -> ToolResult:
+    """A call of one of its tools."""
+    return registry.call(talk.session, name, given)
 
 
 class Apart(Server):

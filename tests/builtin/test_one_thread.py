@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.builtin import _one_thread
+from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
 from tests.builtin.talking import WIRES, Bench, address, calling, serving, steps
+
+NOTHING = {"type": "object", "properties": {}}
 
 
 def test_what_libraries_give_to_a_thread_is_done_in_this_one() -> None:
@@ -28,20 +31,16 @@ def test_what_libraries_give_to_a_thread_is_done_in_this_one() -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_command_is_a_fork_of_a_process_with_one_thread(
-    tmp_path: Path, wire: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_is_a_fork_of_a_process_with_one_thread(tmp_path: Path, wire: str) -> None:
     """Whatever the vendor's client does; also where the address is a name."""
-    from harness.builtin.tool_session import ToolSession
+    found, before = list[list[threading.Thread]](), threading.enumerate()
 
-    found, call, before = list[list[threading.Thread]](), ToolSession.call, threading.enumerate()
-
-    def counted(hands: ToolSession, name: str, arguments: dict[str, object]) -> object:
+    def counted(session: ToolSession, arguments: dict[str, object]) -> ToolResult:
         found.append([one for one in threading.enumerate() if one not in before])
-        return call(hands, name, arguments)
+        return ToolResult(text="counted")
 
-    monkeypatch.setattr(ToolSession, "call", counted)
-    bench = Bench(tmp_path, wire=wire)
-    with serving(steps("true", calling("read_file", {"path": "."}))) as server:
+    tool = Tool(name="count", description="Counts.", parameters=NOTHING, effects=READS, run=counted)
+    bench = Bench(tmp_path, wire=wire, more=[tool])
+    with serving(steps("true", calling("count", {}), "true", calling("count", {}))) as server:
         assert bench.talk(address(server, wire).replace("127.0.0.1", "localhost")).end.outcome == "ok"
     assert found == [[], []]

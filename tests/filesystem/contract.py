@@ -10,6 +10,7 @@ commands can be run.
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
@@ -17,16 +18,18 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import given, settings
 
 from harness.base import encoding
+from harness.base.errors import Unavailable
 from harness.filesystem.protocol import (
     FAULTS,
     CommandResult,
     FileContent,
+    FileEntry,
     FileFault,
     Filesystem,
     Listing,
@@ -35,6 +38,7 @@ from harness.filesystem.protocol import (
     Shell,
     WriteResult,
 )
+from harness.filesystem.transfer import download, exists, upload
 from tests import crash
 from tests.filesystem import model
 
@@ -80,6 +84,12 @@ def written(answer: WriteResult | FileFault) -> WriteResult:
     return answer
 
 
+def entry(answer: FileEntry | FileFault) -> FileEntry:
+    """What is at a path."""
+    assert isinstance(answer, FileEntry), answer
+    return answer
+
+
 def names(answer: Listing | FileFault) -> list[str]:
     """The paths of a listing."""
     assert isinstance(answer, Listing), answer
@@ -120,7 +130,7 @@ class Contract:
 
     def put(self, files: Filesystem, contents: dict[str, bytes]) -> None:
         """Files to work with."""
-        assert all(isinstance(answer, WriteResult) for answer in files.upload(contents).values())
+        assert all(isinstance(answer, WriteResult) for answer in upload(files, contents).values())
 
     # paths
 
@@ -139,8 +149,9 @@ class Contract:
         """A leading slash is the root; dots and doubled slashes mean what they mean everywhere."""
         self.put(files, {"a/b.txt": b"here", "a/c/d": b""})
         assert content(files.read(path)).data == b"here"
-        assert files.exists(path)
+        assert exists(files, path)
         assert files.resolve(path) == files.resolve(path, follow=False) == "a/b.txt"
+        assert entry(files.stat(path)).path == "a/b.txt"
 
     @pytest.mark.parametrize("path", [".", "/", "./", "a/.."])
     def test_the_root_is_a_folder_that_stays(self, files: Filesystem, path: str) -> None:
@@ -164,10 +175,10 @@ class Contract:
             files.edit(path, [change("a", "b")]),
         ]
         answers += [files.delete(path), files.move(path, "y"), files.move("a/b/c", path), files.grep("x", path)]
-        answers += [files.glob("*", path), files.upload({path: b""})[path], files.download([path])[path]]
-        answers += [files.resolve(path), files.resolve(path, follow=False)]
+        answers += [files.glob("*", path), upload(files, {path: b""})[path], download(files, [path])[path]]
+        answers += [files.resolve(path), files.resolve(path, follow=False), files.stat(path), files.mkdir(path)]
         assert {kind(answer) for answer in answers} == {"outside"}
-        assert not files.exists(path)
+        assert not exists(files, path)
         assert content(files.read("a/b/c")).data == b"x"
 
     @pytest.mark.parametrize("create", [False, True])
@@ -176,9 +187,9 @@ class Contract:
         """For every verb alike, so what does not exist is not said to be there when it is written; and nothing is made."""
         self.put(files, {"a/b": b"x", "b": b"y"})
         answers: list[object] = [files.write(path, b"z", create=create), files.read(path), files.move("b", path)]
-        answers += [files.edit(path, [change("x", "y")]), files.delete(path), files.upload({path: b""})[path]]
+        answers += [files.edit(path, [change("x", "y")]), files.delete(path), upload(files, {path: b""})[path]]
         assert {kind(answer) for answer in answers} == {"missing"}
-        assert not files.exists(path)
+        assert not exists(files, path)
         assert (names(files.ls()), names(files.ls("a"))) == (["a", "b"], ["a/b"])
 
     @pytest.mark.parametrize("path", ["a/../n/b", "a/c/../n/b", "a/../c"])
@@ -195,7 +206,7 @@ class Contract:
         """An empty one, and one with a NUL."""
         answers = [files.ls(path), files.read(path), files.write(path, b""), files.delete(path), files.move(path, "x")]
         assert {kind(answer) for answer in [*answers, files.grep("x", path), files.glob("*", path)]} == {"invalid"}
-        assert not files.exists(path)
+        assert not exists(files, path)
 
     @pytest.mark.parametrize("name", ["a\\b", "a\nb", "a\tb", "a\x1b[0m", "e\u0301", "n" * 300])
     def test_no_new_file_gets_a_name_that_harms(self, files: Filesystem, name: str) -> None:
@@ -203,7 +214,7 @@ class Contract:
         assert kind(files.write(name, b"")) == "invalid"
         assert kind(files.write(f"{name}/x", b"")) == "invalid"
         written(files.write("ok", b""))
-        assert kind(files.move("ok", name)) == "invalid"
+        assert kind(files.move("ok", name)) == kind(files.mkdir(name)) == kind(files.mkdir(f"{name}/x")) == "invalid"
         assert names(files.ls()) == ["ok"]
 
     def test_an_absent_file_is_missing_and_a_file_is_no_folder(self, files: Filesystem) -> None:
@@ -217,7 +228,8 @@ class Contract:
             assert kind(files.move(path, "y")) == answer
             assert kind(files.grep("x", path)) == answer
             assert kind(files.glob("*", path)) == answer
-            assert not files.exists(path)
+            assert kind(files.stat(path)) == answer
+            assert not exists(files, path)
         assert kind(files.write("file/x", b"")) == "not_folder"
         assert kind(files.ls("file")) == "not_folder"
         assert kind(files.glob("*", "file")) == "not_folder"
@@ -231,7 +243,7 @@ class Contract:
         assert (made.size, made.digest) == (len(data), encoding.digest(data))
         found = content(files.read("d/f"))
         assert (found.data, found.size, found.digest, found.ends) == (data, len(data), made.digest, True)
-        assert files.download(["d/f"]) == {"d/f": data}
+        assert download(files, ["d/f"]) == {"d/f": data}
 
     @pytest.mark.parametrize(
         ("data", "count"),
@@ -284,7 +296,7 @@ class Contract:
     def test_download_answers_for_each_path(self, files: Filesystem) -> None:
         """One that fails does not keep back the others."""
         self.put(files, {"a": b"1", "d/b": b"2"})
-        found = files.download(["a", "absent", "d/b", "d"])
+        found = download(files, ["a", "absent", "d/b", "d"])
         assert (found["a"], found["d/b"]) == (b"1", b"2")
         assert (kind(found["absent"]), kind(found["d"])) == ("missing", "is_folder")
 
@@ -323,11 +335,11 @@ class Contract:
         assert content(files.read("f")).data == b"two"
         written(files.write("f", b"three", expect=made.digest))
         assert kind(files.write("absent", b"", expect=digest)) == "changed"
-        assert not files.exists("absent")
+        assert not exists(files, "absent")
 
     def test_upload_answers_for_each_file(self, files: Filesystem) -> None:
         """Written in their order; one that fails does not keep back the others."""
-        answers = files.upload({"a": b"1", "a/b": b"2", "../c": b"3", "d/e": b"4"})
+        answers = upload(files, {"a": b"1", "a/b": b"2", "../c": b"3", "d/e": b"4"})
         assert list(answers) == ["a", "a/b", "../c", "d/e"]
         assert (written(answers["a"]).size, written(answers["d/e"]).size) == (1, 1)
         assert (kind(answers["a/b"]), kind(answers["../c"])) == ("not_folder", "outside")
@@ -378,6 +390,31 @@ class Contract:
         written(files.edit("f", [change("one\ntwo\n", "1\n1.5\n2\n")]))
         assert content(files.read("f")).data == b"1\r\n1.5\r\n2\r\nthree\r\n"
 
+    @pytest.mark.parametrize(
+        ("data", "old", "new", "wanted"),
+        [
+            (b"a\r\nb\r\nc\r\n", b"\nb", b"\nx", b"a\r\nx\r\nc\r\n"),
+            (b"a\r\nb\r\nc\r\n", b"\nb\n", b"\n", b"a\r\nc\r\n"),
+            (b"a\r\nb\nc\r\nd\r\n", b"a\nb\nc\nd", b"1\n2", b"1\r\n2\r\n"),
+            (b"a\r\nb\r\nc\n", b"c", b"c\nd", b"a\r\nb\r\nc\r\nd\n"),
+            (b"a\nb\nc\r\n", b"a\nb", b"1\n2", b"1\n2\nc\r\n"),
+        ],
+    )
+    def test_a_newline_in_an_edit_is_any_line_end_of_the_file(
+        self, files: Filesystem, data: bytes, old: bytes, new: bytes, wanted: bytes
+    ) -> None:
+        """Also at the edge of a text, and in a file of mixed line ends; a new line ends as most do."""
+        written(files.write("f", data))
+        assert written(files.edit("f", [change(old, new)])).digest == encoding.digest(wanted)
+        assert content(files.read("f")).data == wanted
+
+    def test_lines_that_differ_in_their_line_ends_alone_are_the_same_text(self, files: Filesystem) -> None:
+        """So which of them is meant is not guessed; everywhere takes them all."""
+        written(files.write("f", b"a\r\nb\r\na\nb\r\n"))
+        assert kind(files.edit("f", [change("a\nb", "x")])) == "not_unique"
+        assert written(files.edit("f", [change("a\nb", "x", everywhere=True)])).count == 2
+        assert content(files.read("f")).data == b"x\r\nx\r\n"
+
     def test_an_edit_that_expects_another_content_changes_nothing(self, files: Filesystem) -> None:
         """Even where the text to replace is still there."""
         written(files.write("f", b"one two"))
@@ -417,6 +454,33 @@ class Contract:
 
     # listing, moving, deleting
 
+    def test_one_path_says_what_it_is(self, files: Filesystem) -> None:
+        """The same as its folder's listing says; the root is a folder."""
+        self.put(files, {"d/f": b"123", "d/e/g": b""})
+        listed = files.ls("d")
+        assert isinstance(listed, Listing)
+        assert [files.stat(one.path) for one in listed.entries] == listed.entries
+        found = entry(files.stat("d/f"))
+        assert (found.path, found.kind, found.size, abs(found.changed - time.time()) < 600) == ("d/f", "file", 3, True)
+        assert [(one.path, one.kind) for one in map(entry, map(files.stat, (".", "/", "d")))] == [
+            (".", "folder"), (".", "folder"), ("d", "folder"),
+        ]  # fmt: skip
+
+    def test_a_folder_is_made_with_its_parents_and_stays_when_it_is_empty(self, files: Filesystem) -> None:
+        """One that is there is no fault; a file in its place is one."""
+        for path in ("a/b", "a/b", "a", ".", "a/../c"):
+            written(files.mkdir(path))
+        assert (names(files.ls()), names(files.ls("a")), names(files.ls("a/b"))) == (["a", "c"], ["a/b"], [])
+        written(files.write("a/b/f", b"1"))
+        written(files.delete("a/b/f"))
+        assert entry(files.stat("a/b")).kind == "folder"
+        written(files.write("f", b"1"))
+        assert (kind(files.mkdir("f")), kind(files.mkdir("f/x"))) == ("exists", "not_folder")
+        written(files.move("a", "m/n"))
+        assert names(files.ls("m/n")) == ["m/n/b"]
+        assert written(files.delete("m")).count == 0
+        assert names(files.ls()) == ["c", "f"]
+
     def test_a_listing_is_sorted_and_says_what_each_is(self, files: Filesystem) -> None:
         """One level, hidden names too; what the limit leaves out is counted."""
         self.put(files, {"d/b": b"12", "d/a/x": b"", "d/.h": b"1", "d/C": b"", "e": b""})
@@ -425,7 +489,7 @@ class Contract:
         assert [(one.path, one.kind, one.size) for one in found.entries] == [
             ("d/.h", "file", 1), ("d/C", "file", 0), ("d/a", "folder", 0), ("d/b", "file", 2),
         ]  # fmt: skip
-        assert all(abs(one.changed - time.time()) < 600 for one in found.entries)
+        assert all(abs(one.changed - time.time()) < 600 for one in found.entries if one.kind == "file")
         short = files.ls("d", most=3)
         assert isinstance(short, Listing)
         assert (len(short.entries), short.more) == (3, 1)
@@ -434,14 +498,14 @@ class Contract:
         """The count is of files."""
         self.put(files, {"d/a": b"", "d/e/b": b"", "d/e/f/c": b"", "x": b""})
         assert written(files.delete("d")).count == 3
-        assert (names(files.ls()), files.exists("d/e")) == (["x"], False)
+        assert (names(files.ls()), exists(files, "d/e")) == (["x"], False)
         assert kind(files.delete("d")) == "missing"
 
     def test_a_move_never_replaces(self, files: Filesystem) -> None:
         """Of a file or a folder, with the folders of the target; neither onto a file nor a folder, nor into itself."""
         self.put(files, {"a": b"1", "b": b"2", "d/x": b"3", "e/y": b"4"})
         written(files.move("a", "new/deep/a"))
-        assert (content(files.read("new/deep/a")).data, files.exists("a")) == (b"1", False)
+        assert (content(files.read("new/deep/a")).data, exists(files, "a")) == (b"1", False)
         written(files.move("d", "new/d"))
         assert content(files.read("new/d/x")).data == b"3"
         for target in ("b", "e", "e/y", "new/deep/a"):
@@ -462,9 +526,9 @@ class Contract:
     )
     def test_the_folders_of_git_and_the_harness_are_not_changed(self, files: Filesystem, path: str) -> None:
         """By no verb, wherever they are, in upper or lower case."""
-        answers = [files.write(path, b""), files.write(path, b"", create=True), files.upload({path: b""})[path]]
+        answers = [files.write(path, b""), files.write(path, b"", create=True), upload(files, {path: b""})[path]]
         self.put(files, {"x": b"x"})
-        assert {kind(answer) for answer in [*answers, files.move("x", path)]} == {"read_only"}
+        assert {kind(answer) for answer in [*answers, files.move("x", path), files.mkdir(path)]} == {"read_only"}
         assert names(files.ls()) == ["x"]
 
     def test_random_calls_answer_as_a_model_of_a_tree(self, tmp_path: Path) -> None:
@@ -506,6 +570,30 @@ class Contract:
         assert found("t\\[1\\].py") == ["t[1].py"]
         assert found("deep") == []
         assert kind(files.glob("{a,b")) == kind(files.glob("[a")) == kind(files.glob("")) == "bad_pattern"
+
+    def test_a_glob_that_names_something_hidden_finds_it_and_a_slash_at_its_end_finds_folders(
+        self, files: Filesystem
+    ) -> None:
+        """The folders of git and the harness stay out, and so does what .gitignore names."""
+        self.put(
+            files,
+            dict.fromkeys((".github/ci.yml", ".github/.a/x", "src/deep/.env.x", "src/.h/y", "src/f", "gone/z"), b"x"),
+        )
+        self.put(files, {".gitignore": b"gone\n"})
+
+        def found(pattern: str, path: str = ".") -> list[tuple[str, str]]:
+            answer = files.glob(pattern, path)
+            assert isinstance(answer, Listing), answer
+            return sorted((one.path, one.kind) for one in answer.entries)
+
+        assert found(".github/**") == [(".github/.a/x", "file"), (".github/ci.yml", "file")]
+        assert found("**/.env.x") == [("src/deep/.env.x", "file")]
+        assert found("src/*/") == [("src/deep", "folder")]
+        assert found("*/") == [("src", "folder")]
+        assert found("*/", "src") == found("**/", "src") == [("src/deep", "folder")]
+        assert found("**/.*/") == [(".github", "folder"), (".github/.a", "folder"), ("src/.h", "folder")]
+        assert found("{src/*/,src/*}") == [("src/deep", "folder"), ("src/f", "file")]
+        assert found("src/f/") == found("src/deep") == []
 
     def test_a_glob_is_newest_first_and_bounded(self, files: Filesystem) -> None:
         """What the limit leaves out is counted."""
@@ -609,15 +697,19 @@ class Contract:
         assert (alone.matches, alone.skipped) == ([], {"late": "binary"})
 
 
+class ShelledFiles(Filesystem, Shell, Protocol):
+    """Files with a shell at the same place."""
+
+
 class ShellContract:
     """What holds for every filesystem whose commands can be run."""
 
-    def made(self, tmp_path: Path) -> Shell:
+    def made(self, tmp_path: Path) -> ShelledFiles:
         """An empty filesystem with a shell; it may use this empty folder."""
         raise NotImplementedError
 
     @pytest.fixture
-    def files(self, tmp_path: Path) -> Shell:
+    def files(self, tmp_path: Path) -> ShelledFiles:
         """The one of a test."""
         return self.made(tmp_path)
 
@@ -626,7 +718,7 @@ class ShellContract:
         assert isinstance(answer, CommandResult), answer
         return answer
 
-    def test_a_command_runs_where_the_files_are(self, files: Shell) -> None:
+    def test_a_command_runs_where_the_files_are(self, files: ShelledFiles) -> None:
         """What it writes can be read, and the other way round; in a folder, if one is named."""
         written(files.write("d/in", b"hello\n"))
         assert self.done(files.execute("cat d/in; echo made > d/out")).output == b"hello\n"
@@ -636,14 +728,15 @@ class ShellContract:
         assert kind(files.execute("true", folder="..")) == "outside"
         assert kind(files.execute(" ")) == kind(files.execute("a\0b")) == "invalid"
 
-    def test_a_command_says_how_it_ended(self, files: Shell) -> None:
-        """Both streams as they came, and the exit status."""
+    def test_a_command_says_how_it_ended(self, files: ShelledFiles) -> None:
+        """Both streams as they came, each apart, and the exit status."""
         found = self.done(files.execute("echo out; echo err >&2; exit 3"))
         assert (found.output, found.exit, found.cause, found.lost) == (b"out\nerr\n", 3, "exit", 0)
+        assert (found.stdout, found.stderr) == (b"out\n", b"err\n")
         assert self.done(files.execute("kill -9 $$")).exit == -9
         assert self.done(files.execute("read x; echo got $?")).output == b"got 1\n"
 
-    def test_much_output_neither_hangs_nor_fills_the_memory(self, files: Shell) -> None:
+    def test_much_output_neither_hangs_nor_fills_the_memory(self, files: ShelledFiles) -> None:
         """Its beginning and end are kept; what is left out is counted."""
         found = self.done(
             files.execute("echo first; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo last", most=1000)
@@ -654,7 +747,19 @@ class ShellContract:
         assert found.lost == 30000000 + 12 - 1000
         assert b"%d bytes left out" % found.lost in found.output
 
-    def test_the_timeout_is_exact_and_leaves_nothing(self, files: Shell) -> None:
+    def test_output_is_in_the_order_in_which_it_was_written(self, files: ShelledFiles) -> None:
+        """Also where a command changes between its streams faster than anybody reads, and behind much output each is whole."""
+        said = "i=0; while [ $i -lt 300 ]; do echo a$i; echo b$i; echo c$i >&2; echo d$i >&2; i=$((i+1)); done"
+        found = self.done(files.execute(said))
+        assert found.output == b"".join(b"a%d\nb%d\nc%d\nd%d\n" % (i, i, i, i) for i in range(300))
+        assert found.stdout == b"".join(b"a%d\nb%d\n" % (i, i) for i in range(300))
+        assert found.stderr == b"".join(b"c%d\nd%d\n" % (i, i) for i in range(300))
+        found = self.done(files.execute("seq 100000 >&2; seq 200000; echo end >&2", most=4_000_000))
+        assert found.stdout == b"".join(b"%d\n" % i for i in range(1, 200_001))
+        assert found.stderr == b"".join(b"%d\n" % i for i in range(1, 100_001)) + b"end\n"
+        assert len(found.output) == len(found.stdout) + len(found.stderr)
+
+    def test_the_timeout_is_exact_and_leaves_nothing(self, files: ShelledFiles) -> None:
         """Also for what ignores the signal, runs in the background, or keeps the output open."""
         begun = time.monotonic()
         one, other = lasting(), lasting()
@@ -664,28 +769,36 @@ class ShellContract:
         assert time.monotonic() - begun >= 0.5
         assert not runs(one) | runs(other)
 
-    def test_what_a_command_leaves_running_ends_with_it(self, files: Shell) -> None:
+    def test_what_a_command_leaves_running_ends_with_it(self, files: ShelledFiles) -> None:
         """At once, though the output is still open."""
         left = lasting()
         assert self.done(files.execute(f"{left} & echo done")).output == b"done\n"
         assert not runs(left)
 
-    def test_a_command_can_be_cancelled(self, files: Shell) -> None:
+    def test_a_command_can_be_cancelled(self, files: ShelledFiles) -> None:
         """From outside, while it runs."""
         until = time.monotonic() + 0.3
         found = self.done(files.execute("echo on; sleep 60", stop=lambda: time.monotonic() > until))
         assert (found.cause, found.output) == ("cancelled", b"on\n")
 
-    def test_a_command_has_the_variables_that_it_is_given(self, files: Shell) -> None:
+    def test_a_command_has_the_variables_that_it_is_given(self, files: ShelledFiles) -> None:
         """Besides those of the shell."""
         assert self.done(files.execute("echo $GIVEN", variables={"GIVEN": "a b"})).output == b"a b\n"
         assert kind(files.execute("true", variables={"A=B": "x"})) == "invalid"
 
-    def test_the_place_has_a_name_that_stays(self, files: Shell) -> None:
+    def test_the_place_has_a_name_that_stays(self, files: ShelledFiles) -> None:
         """As long as its files are the same."""
-        assert files.id() == files.id() != ""
+        assert files.id() == files.id() == files.confined(None, {}, "no").id() != ""
 
-    def test_a_command_in_the_background_is_read_page_by_page(self, files: Shell) -> None:
+    def test_a_shell_can_be_given_an_environment_and_be_refused(self, files: ShelledFiles) -> None:
+        """Without a change of the shell itself."""
+        other = files.confined(None, {"PATH": os.environ["PATH"], "GIVEN": "x"}, "")
+        assert self.done(other.execute("echo $GIVEN")).output == b"x\n"
+        with pytest.raises(Unavailable, match="no tier"):
+            files.confined(None, None, "no tier").execute("true")
+        assert self.done(files.execute("echo $GIVEN")).output == b"\n"
+
+    def test_a_command_in_the_background_is_read_page_by_page(self, files: ShelledFiles) -> None:
         """It runs on between two looks, and its end is known later."""
         job = files.start("echo one; until [ -e go ]; do sleep 0.01; done; echo two; exit 4")
         assert not isinstance(job, FileFault)
@@ -700,7 +813,7 @@ class ShellContract:
         found = self.done(job.cancel())
         assert (found.exit, found.cause, found.output) == (4, "exit", b"one\ntwo\n")
 
-    def test_a_command_in_the_background_can_be_cancelled(self, files: Shell) -> None:
+    def test_a_command_in_the_background_can_be_cancelled(self, files: ShelledFiles) -> None:
         """With all that it started, and with more output than is kept."""
         left = lasting()
         job = files.start(f"{left} & yes")
@@ -711,7 +824,7 @@ class ShellContract:
         assert found.lost > 0
         assert not runs(left)
 
-    def test_a_command_in_the_background_has_its_time_and_its_folder(self, files: Shell) -> None:
+    def test_a_command_in_the_background_has_its_time_and_its_folder(self, files: ShelledFiles) -> None:
         """As one in the foreground."""
         job = files.start("sleep 7164.5", seconds=0.2)
         assert not isinstance(job, FileFault)

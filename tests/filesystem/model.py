@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hypothesis import strategies as st
 
-from harness.filesystem.protocol import FileContent, FileFault, Filesystem, Listing, Replacement, WriteResult
+from harness.filesystem.protocol import FileContent, FileEntry, FileFault, Filesystem, Listing, Replacement, WriteResult
 
 NAMES = st.sampled_from(["a", "b", "a..b", ".c", "d e"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join) | st.sampled_from(
@@ -22,7 +23,8 @@ CALLS = st.lists(
         st.tuples(st.just("delete"), PATHS),
         st.tuples(st.just("read"), PATHS, st.integers(0, 3), st.integers(0, 3)),
         st.tuples(st.just("ls"), PATHS),
-        st.tuples(st.just("exists"), PATHS),
+        st.tuples(st.just("stat"), PATHS),
+        st.tuples(st.just("mkdir"), PATHS),
     ),
     max_size=25,
 )
@@ -101,16 +103,16 @@ class Model:
             raise Refusal("is_folder")
         if not old or old == new:
             raise Refusal("invalid")
-        if old not in data and b"\r\n" in data:
-            old = old.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-        if b"\n" in data and data.count(b"\n") == data.count(b"\r\n"):
+        known = old.replace(b"\r\n", b"\n").replace(b"\n", b"\r?\n") if b"\r\n" in data else old
+        if data.count(b"\r\n") > data.count(b"\n") / 2:
             new = new.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-        if old not in data:
+        after, count = re.subn(known, new, data)
+        if not count:
             raise Refusal("not_found")
-        if data.count(old) > 1 and not everywhere:
+        if count > 1 and not everywhere:
             raise Refusal("not_unique")
-        self.tree[where] = data.replace(old, new)
-        return data.count(old)
+        self.tree[where] = after
+        return count
 
     def below(self, where: str) -> list[str]:
         """What is at a place, and below it."""
@@ -152,11 +154,23 @@ class Model:
             raise Refusal("not_folder")
         return sorted(one for one in self.tree if one and one.rpartition("/")[0] == where)
 
-    def exists(self, path: str) -> bool:
+    def stat(self, path: str) -> tuple[str, str]:
+        where = self.find(path)
+        if where not in self.tree:
+            raise Refusal("missing")
+        return where or ".", "folder" if self.tree[where] is None else "file"
+
+    def mkdir(self, path: str) -> int:
         try:
-            return self.find(path) in self.tree
-        except Refusal:
-            return False
+            if self.stat(path)[1] == "folder":
+                return 0
+        except Refusal as refusal:
+            if str(refusal) != "missing":
+                raise
+        where = self.place(path, make=True)
+        if self.tree.setdefault(where, None) is not None:
+            raise Refusal("exists")
+        return 0
 
 
 def asked(files: Filesystem, name: str, *given: Any) -> object:
@@ -171,6 +185,8 @@ def asked(files: Filesystem, name: str, *given: Any) -> object:
         return answer.kind
     if isinstance(answer, Listing):
         return [entry.path for entry in answer.entries]
+    if isinstance(answer, FileEntry):
+        return answer.path, answer.kind
     if isinstance(answer, FileContent):
         return answer.data
     if isinstance(answer, WriteResult):

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from harness.filesystem._faults import WORDS, VerbRefusal, changed, read_only, tried
+from harness.filesystem._faults import WORDS, VerbRefusal, changed, read_only, tried, verb
 from harness.filesystem._replace import FileBusy
 from harness.filesystem.protocol import FAULTS, FileFault
 
@@ -61,3 +61,27 @@ def test_what_succeeds_is_passed_on() -> None:
 def test_every_kind_of_fault_is_explained_in_a_few_words() -> None:
     """For the page and for a tool."""
     assert all(2 < len(words.split()) < 16 for words in FAULTS.values())
+
+
+class Verbs:
+    """A filesystem of two verbs."""
+
+    @verb
+    def ls(self, path: str = ".") -> str:
+        """Refused where the path is."""
+        raise FileNotFoundError(errno.ENOENT, path)
+
+    @verb
+    def glob(self, pattern: str, path: str = ".") -> str:
+        """Refused unless the pattern is the path."""
+        if pattern == path:
+            return path
+        raise VerbRefusal("bad_pattern", "", pattern)
+
+
+def test_a_verb_answers_with_a_fault_of_its_path() -> None:
+    """However the path is given, or by default; the result of one that succeeds is its own."""
+    verbs = Verbs()
+    answers = [verbs.ls(), verbs.ls("a"), verbs.ls(path="b"), verbs.glob("*", "c"), verbs.glob(path="d", pattern="*")]
+    assert [one.path for one in answers if isinstance(one, FileFault)] == [".", "a", "b", "c", "d"]
+    assert verbs.glob("e", "e") == "e"

@@ -26,11 +26,13 @@ def split(data: bytes) -> list[bytes]:
 
 
 def part(data: bytes, offset: int, limit: int, most: int = 10**9) -> FileContent:
-    """A part of a file with this content."""
+    """A part of a file with this content; that of a content in memory is the same."""
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.flush()
-        return _lines.part(file.fileno(), offset, limit, most)
+        found = _lines.part(file.fileno(), offset, limit, most)
+    assert _lines.part_of(data, offset, limit, most) == found.replace(version="")
+    return found
 
 
 @given(data=DATA, offset=st.integers(0, 35), limit=st.integers(0, 35))

@@ -15,6 +15,7 @@ import pytest
 from harness.filesystem import _edit, _replace
 from harness.filesystem.local import WRITE, Local, Mount
 from harness.filesystem.protocol import Filesystem, Listing, WriteResult
+from harness.filesystem.transfer import download, upload
 from tests import crash
 from tests.filesystem.contract import Contract, change, content, kind, lines, names, written
 from tests.helpers import passable
@@ -67,7 +68,7 @@ def test_a_link_leads_anywhere_beneath_the_root_and_nowhere_else(root: Path, by_
     """Relative or absolute, of a file or a folder; what leads out, or round in a circle, is a fault of every verb."""
     files = Local(str(root))
     files.beneath.by_kernel = by_kernel
-    files.upload({"d/deep/f": b"inside\n"})
+    upload(files, {"d/deep/f": b"inside\n"})
     inside = {"l1": "d/deep/f", "d/l2": "../d/deep/f", "d/deep/l3": "../../l1", "l4": str(root / "d/deep/f")}
     outside = {
         "o1": "../outside/secret",
@@ -95,7 +96,7 @@ def test_a_link_leads_anywhere_beneath_the_root_and_nowhere_else(root: Path, by_
             files.edit(path, [change("a", "b")]),
             files.ls(path),
         ]
-        answers += [files.grep("x", path), files.download([path])[path]]
+        answers += [files.grep("x", path), download(files, [path])[path]]
         assert {kind(answer) for answer in answers} == {"outside"}, path
     assert (
         kind(files.delete("od/secret"))
@@ -112,7 +113,7 @@ def test_a_link_leads_anywhere_beneath_the_root_and_nowhere_else(root: Path, by_
 def test_a_write_goes_through_a_link_and_a_deletion_does_not(root: Path) -> None:
     """The link stays a link; deleted or moved is the link itself."""
     files = Local(str(root))
-    files.upload({"d/f": b"1"})
+    upload(files, {"d/f": b"1"})
     (root / "l").symlink_to("d/f")
     (root / "m").symlink_to("d")
     written(files.write("l", b"2"))
@@ -268,7 +269,7 @@ def test_what_is_no_file_blocks_nobody_and_stays(root: Path, how: str) -> None:
     os.mkfifo(root / "x") if how == "fifo" else (root / "x").mkdir()
     files = Local(str(root))
     begun, wanted = time.monotonic(), "not_regular" if how == "fifo" else "is_folder"
-    answers = [files.read("x"), files.write("x", b""), files.edit("x", [change("a", "b")]), files.download(["x"])["x"]]
+    answers = [files.read("x"), files.write("x", b""), files.edit("x", [change("a", "b")]), download(files, ["x"])["x"]]
     assert {kind(answer) for answer in answers} == {wanted}
     if how == "fifo":
         assert kind(files.grep("x", "x")) == "not_regular"

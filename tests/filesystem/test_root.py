@@ -229,7 +229,7 @@ def test_no_descriptor_is_left_open(root: Path) -> None:
         files.beneath.by_kernel = by_kernel
         before = len(os.listdir("/dev/fd"))
         for path in ("d/f", "l/f", "no/f", "out/f", "d", "d/../d/f", "..", "d/f/x", ".git/x"):
-            for act in (files.ls, files.read, files.exists, files.delete):
+            for act in (files.ls, files.read, files.stat, files.resolve, files.delete):
                 act(path)
             files.write(path, b"inside\n")
             files.edit(path, [change("inside", "x")])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.filesystem import _search
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import FileFault, Matches
+from harness.filesystem.transfer import upload
 from tests import crash
 from tests.filesystem.contract import lines, names
 
@@ -39,7 +40,7 @@ def test_both_ways_find_the_same(tmp_path: Path, data: st.DataObject) -> None:
     root.mkdir()
     with_rg, without = Local(str(root)), Local(str(root), with_rg=False)
     tree = data.draw(st.dictionaries(PATHS, BODIES, max_size=8))
-    with_rg.upload(tree)
+    upload(with_rg, tree)
     for folder in ("", "a/"):
         with_rg.write(f"{folder}.gitignore", "\n".join(data.draw(RULES)).encode())
     asked: dict[str, Any] = {
@@ -63,7 +64,7 @@ def test_very_many_lines_are_not_counted_and_the_first_are_shown(
     """The same ones each time."""
     monkeypatch.setattr(_search, "COUNTED", 100)
     files = Local(str(tmp_path), with_rg=with_rg)
-    files.upload({**{f"f{number:02}": b"hit\n" * 10 for number in range(20)}, "a-late": b"hit\n" * 50_000 + b"\0"})
+    upload(files, {**{f"f{number:02}": b"hit\n" * 10 for number in range(20)}, "a-late": b"hit\n" * 50_000 + b"\0"})
     found = files.grep("hit", most=25)
     assert isinstance(found, Matches)
     assert lines(found) == [(f"f{number // 10:02}", number % 10 + 1, b"hit") for number in range(25)]
@@ -74,7 +75,7 @@ def test_very_many_lines_are_not_counted_and_the_first_are_shown(
 def test_a_search_below_a_link_tells_where_the_files_are(tmp_path: Path, with_rg: bool) -> None:
     """By paths that can be used as they are."""
     files = Local(str(tmp_path), with_rg=with_rg)
-    files.upload({"real/deep/f": b"hit\n"})
+    upload(files, {"real/deep/f": b"hit\n"})
     (tmp_path / "l").symlink_to("real")
     assert lines(files.grep("hit", "l")) == [("real/deep/f", 1, b"hit")]
     assert names(files.glob("*", "l")) == ["real/deep/f"]

@@ -9,19 +9,28 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import Unavailable
-from harness.filesystem.protocol import CommandResult, Shell
+from harness.filesystem.protocol import CommandResult
 from harness.filesystem.shell import LocalShell
 from harness.process import confine
 from harness.process.confine import Confinement, Glass
 from tests.filesystem.contract import Contract, ShellContract, content, written
+from tests.filesystem.delegating import DelegatingShell
 
 
 class TestLocalShell(ShellContract):
     """A folder of this machine, with its shell."""
 
-    def made(self, tmp_path: Path) -> Shell:
+    def made(self, tmp_path: Path) -> LocalShell:
         """Not confined."""
         return LocalShell(str(tmp_path), grace_seconds=0.2)
+
+
+class TestDelegatingShell(ShellContract):
+    """The same behind a class of a user's own."""
+
+    def made(self, tmp_path: Path) -> DelegatingShell:
+        """Not confined."""
+        return DelegatingShell(LocalShell(str(tmp_path), grace_seconds=0.2))
 
 
 def output(files: LocalShell, command: str) -> str:

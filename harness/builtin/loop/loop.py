@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
+from typing import Any
 
 from harness.agents.base import LOOP
 from harness.base.record import Record
-from harness.builtin.loop.conversation import Conversation
 from harness.builtin.loop.exchange import (
     BROKEN,
     CONFIG,
@@ -25,12 +25,16 @@ from harness.builtin.loop.exchange import (
     Model,
     ModelFault,
 )
+from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.message_text import counted, estimate, model_of
-from harness.builtin.tools.tool import READS, Tool, ToolResult
+from harness.builtin.tools import registry
+from harness.builtin.tools.tool import READS, ToolResult, ToolSession
 from harness.mission import usage
 from harness.mission.usage import Usage
 
 Report = Callable[[dict[str, Any]], None]
+Prepare = Callable[["Loop", bool], Awaitable[bool]]
+"""Prepares a request; with True: after one that was too long for the model. It says whether to ask again."""
 
 EMPTY_ANSWERS = 2  # in a row; then the model has nothing to say
 GO_ON = (
@@ -61,25 +65,26 @@ class Limits(Record):
     waits: list[float] = [0.5, 1.0, 2.0, 4.0]
     patience: float = 20.0
 
-    def spent(self, used: Usage) -> str:
+
+class Budget:
+    """What a conversation and the subagents that it starts may use together (`limits`), and what they have used so far."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits, self.used = limits or Limits(), Usage()
+
+    def add(self, one: Usage) -> None:
+        """Count the usage of an answer."""
+        self.used = usage.total([self.used, one]) or one
+
+    def exhausted(self) -> str:
         """The cap that is used up, in words; "" for none."""
-        if self.cost_usd is not None and (used.cost_usd or 0.0) >= self.cost_usd:
+        used, limits = self.used, self.limits
+        if limits.cost_usd is not None and (used.cost_usd or 0.0) >= limits.cost_usd:
             return f"{used.cost_usd or 0.0:.4f} USD in this run, all that was left of max_cost_usd"
-        if self.tokens is not None and (used.tokens or 0) >= self.tokens:
+        if limits.tokens is not None and (used.tokens or 0) >= limits.tokens:
             estimated = f" ({used.estimated} of them estimated)" if used.estimated else ""
             return f"{used.tokens or 0} tokens{estimated} in this run, all that was left of max_tokens"
         return ""
-
-
-class Bill:
-    """What a conversation and the subagents that it started have cost together."""
-
-    def __init__(self) -> None:
-        self.used = Usage()
-
-    def add(self, one: Usage) -> None:
-        """An answer was paid for."""
-        self.used = usage.total([self.used, one]) or one
 
 
 class End(Record):
@@ -92,55 +97,42 @@ class End(Record):
     until: int = 0
 
 
-class ToolRunner(Protocol):
-    """Carries out the calls of the model. `tools`: what is offered."""
-
-    tools: list[Tool]
-
-    def call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Carry one call out."""
-
-    def reminder(self) -> str:
-        """What is still under way when the model gives its last answer, in words for it; "" for nothing, or said already."""
-
-
 class Loop:
-    """One conversation at work. `used`: what it has cost so far, and `bill` what those that share it have, over which the limits
-    are looked at; `aside`: tool calls go to a thread, so that other conversations of this process go on meanwhile. `begun`: the
-    text so far of an answer that met the limit of one output."""
+    """One conversation at work. `used`: what it has cost so far, without its subagents, which share its `budget`. `unfinished`:
+    the text so far of an answer that met the limit of one output.
 
-    def __init__(
-        self,
-        talk: Conversation,
-        model: Model,
-        hands: ToolRunner,
-        limits: Limits,
-        report: Report,
-        *,
-        aside: bool = False,
-        bill: Bill | None = None,
-    ) -> None:
-        self.talk, self.model, self.hands, self.limits, self.report = talk, model, hands, limits, report
-        self.aside, self.used, self.bill, self.begun = aside, Usage(), bill or Bill(), ""
-        self.before = talk.turn
-        self.effects = {tool.name for tool in hands.tools if tool.effects != READS}
+    What differs between conversations is given: `steps`, the most requests (None: as the limits of the budget say); `threads`,
+    where tool calls run (None: in this thread); `prepare`, what happens before a request, and after one that was too long;
+    `piece`, how a piece of an answer is reported."""
+
+    def __init__(self, history: MessageHistory, model: Model, session: ToolSession, budget: Budget, report: Report, *,
+                 steps: int | None = None, threads: Executor | None = None, prepare: Prepare | None = None,
+                 piece: Callable[[str], None] | None = None) -> None:  # fmt: skip
+        self.history, self.model, self.session, self.budget, self.report = history, model, session, budget, report
+        self.limits, self.steps, self.threads = budget.limits, steps or budget.limits.max_steps, threads
+        self.prepare, self.piece = prepare, piece or (lambda _: report({"type": "delta", "delta": True}))
+        self.used, self.unfinished = Usage(), ""
+        self.before = history.turn
+        self.effects = {tool.name for tool in registry.offered(session) if tool.effects != READS}
 
     async def run(self) -> End:
         """To its end; where that comes in the middle of an answer, it has what there is of it."""
         end = await self._run()
-        return end.replace(reply=self.begun.strip(), reason=CUT.format(reason=end.reason)) if self.begun else end
+        return (
+            end.replace(reply=self.unfinished.strip(), reason=CUT.format(reason=end.reason)) if self.unfinished else end
+        )
 
     async def _run(self) -> End:
         asked, empty = model_of(self.model.parameters), 0
         if self.limits.cost_usd is not None and self._priced(Usage(model=asked, input=1, output=1)).cost_usd is None:
             return End(outcome=CONFIG, reason=NO_PRICE.format(model=asked))
         while True:
-            if cap := self.limits.spent(self.bill.used):
+            if cap := self.budget.exhausted():
                 return End(outcome="killed", reason=f"ended at its cap: {cap}")
-            if self.talk.turn - self.before >= self.limits.max_steps:
-                return End(outcome=BROKEN, reason=f"it was not done after max_steps = {self.limits.max_steps} requests")
+            if self.history.turn - self.before >= self.steps:
+                return End(outcome=BROKEN, reason=f"it was not done after max_steps = {self.steps} requests")
             try:
-                answer = await self._answer()
+                answer = await self._prepared_answer()
             except ModelFault as fault:
                 until = int(time.time() + fault.after) + 1 if fault.after is not None else 0
                 return End(outcome=fault.outcome, reason=fault.reason, until=until if fault.outcome == LIMIT else 0)
@@ -150,17 +142,28 @@ class Loop:
                 )
             for call in answer.calls:
                 await self._carry_out(call)
-            text = self.begun + answer.text
-            self.begun = text if answer.finish == CUT_OFF and not answer.calls else ""
+            text = self.unfinished + answer.text
+            self.unfinished = text if answer.finish == CUT_OFF and not answer.calls else ""
             empty = 0 if answer.calls or answer.text.strip() else empty + 1
             if empty == EMPTY_ANSWERS:
                 return End(outcome=BROKEN, reason=f"the model answered with nothing, {EMPTY_ANSWERS} times in a row")
             if answer.finish in AGAIN and not answer.calls:
-                self.talk.say(AGAIN[answer.finish])
-            elif text.strip() and not answer.calls and (left := self.hands.reminder()):
-                self.talk.say(left)
+                self.history.say(AGAIN[answer.finish])
+            elif text.strip() and not answer.calls and (left := self._reminder()):
+                self.history.say(left)
             elif text.strip() and not answer.calls:
                 return End(outcome="ok", reply=text.strip())
+
+    async def _prepared_answer(self) -> Answer:
+        """The next answer, with the preparation of this conversation before it; raises ModelFault."""
+        if self.prepare is not None:
+            await self.prepare(self, False)
+        try:
+            return await self._answer()
+        except ModelFault as fault:
+            if not fault.too_long or self.prepare is None or not await self.prepare(self, True):
+                raise
+        return await self._answer()
 
     async def _answer(self) -> Answer:
         """The next answer of the model, kept and counted; tries again what failed for the moment. Raises ModelFault."""
@@ -174,37 +177,34 @@ class Loop:
                     raise
                 self.report({"type": "waits", "why": fault.reason})
                 await asyncio.sleep(max(wait, fault.after or 0.0))
-        self.talk.answered(answer, time.monotonic() - begun)
-        self._count(answer.usage)
+        self.history.answered(answer, time.monotonic() - begun)
+        self.count(answer.usage)
         if text := answer.text.strip():
             self.report({"type": "said", "text": text})
         return answer
 
     async def _asked(self) -> Answer:
         """One request. Where its answer is cut off, what there was of both counts, as an estimate."""
-        request, heard = self.talk.request(), list[str]()
+        request, heard = self.history.request(), list[str]()
 
         def alive(piece: str) -> None:
             heard.append(piece)
-            self._alive(piece)
+            self.piece(piece)
 
         try:
-            return counted(request, await self.model.ask(request, self.talk.sent, alive))
+            return counted(request, await self.model.ask(request, self.history.sent, alive))
         except (ModelFault, asyncio.CancelledError) as fault:
             if heard or isinstance(fault, asyncio.CancelledError):
-                self._count(estimate(request, "".join(heard)))
+                self.count(estimate(request, "".join(heard)))
             raise
 
-    def _alive(self, piece: str) -> None:
-        self.report({"type": "delta", "delta": True})
-
-    def _count(self, one: Usage) -> None:
+    def count(self, one: Usage) -> None:
         """Add what an answer cost."""
         one = self._priced(one)
         self.used = usage.total([self.used, one]) or one
-        self.bill.add(one)
+        self.budget.add(one)
         counts = {
-            name: getattr(self.bill.used, name)
+            name: getattr(self.budget.used, name)
             for name in ("turns", *usage.COUNTS, "estimated", "cost_usd", "cost_source")
         }
         self.report({"type": "usage", "model": one.model, **counts})
@@ -224,15 +224,28 @@ class Loop:
         shown = {key: str(value)[:SHOWN_CHARS] for key, value in (call.arguments or {}).items()}
         self.report({"type": "call", "name": call.name, "arguments": shown})
         if call.name in self.effects and call.arguments is not None:
-            self.talk.begins(call)
-            await self.talk.durable()
+            self.history.begins(call)
+            await self.history.durable()
         result = await self._result(call)
-        self.talk.ended(call, result)
+        self.history.ended(call, result)
         self.report({"type": "result", "name": call.name, "failed": result.failed, "chars": len(result.text)})
 
     async def _result(self, call: Call) -> ToolResult:
         if call.arguments is None:
             return ToolResult(text=NO_JSON.format(raw=call.raw[:SHOWN_CHARS], name=call.name), failed=True)
-        if self.aside:
-            return await asyncio.to_thread(self.hands.call, call.name, call.arguments)
-        return self.hands.call(call.name, call.arguments)
+        if self.threads is None:
+            return registry.call(self.session, call.name, call.arguments)
+        work = asyncio.get_running_loop().run_in_executor(
+            self.threads, registry.call, self.session, call.name, call.arguments
+        )
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            self.session.stopping = True
+            await asyncio.wait([work])
+            self.history.ended(call, work.result())
+            raise
+
+    def _reminder(self) -> str:
+        """What is still under way when the model gives its last answer, in words for it; "" for nothing, or said already."""
+        return self.session.team.reminder() if self.session.team else ""

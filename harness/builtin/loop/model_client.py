@@ -19,6 +19,7 @@ from pydantic_ai import exceptions
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
     BinaryContent,
+    InstructionPart,
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
@@ -68,6 +69,7 @@ UNLIMITED = httpx2.Limits(max_connections=None)  # no conversation waits for the
 NO_JSON = "INVALID_JSON"  # the library's own key for arguments that are none
 NO_KEY = "none"  # sent where an address of one's own needs no key
 REFUSALS = ("refusal", "block_reason_message", "block_reason", "finish_reason")  # where vendors say why, best first
+MARKED = "anthropic:"  # models whose requests mark what is cached
 TOO_LARGE = 413  # the status of a request with more bytes than its vendor takes
 MALFORMED = (ValueError, LookupError, AttributeError, TypeError)  # what a broken answer makes of the library
 # of a failure, the first that fits: its outcome, and whether it is worth another try
@@ -87,8 +89,8 @@ FAULTS = (exceptions.AgentRunError, exceptions.UserError, httpx2.HTTPError, Time
 
 
 class ModelClient:
-    """A model at its vendor. `parameters`: `model` (its vendor, a colon, its name), and perhaps `base_url`, `temperature` and
-    `cache_key`; `key`: "" where none is there; `seconds`: the longest that one request may take."""
+    """A model at its vendor. `parameters`: `model` (its vendor, a colon, its name), and perhaps `base_url`, `temperature`,
+    `cache_key` and `stable_chars`; `key`: "" where none is there; `seconds`: the longest that one request may take."""
 
     def __init__(self, parameters: dict[str, Any], key: str, seconds: float) -> None:
         self.parameters, self.key, self.seconds, self.shares = parameters, key, seconds, False
@@ -251,7 +253,17 @@ def _tools(request: Request) -> ModelRequestParameters:
         )
         for tool in _sanitize.value(request.tools)
     ]
-    return ModelRequestParameters(function_tools=made)
+    return ModelRequestParameters(function_tools=made, instruction_parts=_instructions(request))
+
+
+def _instructions(request: Request) -> list[InstructionPart] | None:
+    """For a vendor that caches up to marks of ours, the system text in parts: what many conversations share, and the rest. Others
+    cache by prefix, and some servers take one system message alone."""
+    stable = request.parameters.get("stable_chars")
+    if stable is None or not request.parameters["model"].startswith(MARKED):
+        return None
+    texts = [_sanitize.value(request.system[:stable]), _sanitize.value(request.system[stable:].lstrip("\n"))]
+    return [InstructionPart(content=text, dynamic=at > 0) for at, text in enumerate(texts) if text]
 
 
 def _history(request: Request) -> list[ModelMessage]:

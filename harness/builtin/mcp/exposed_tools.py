@@ -16,7 +16,7 @@ from harness.base import encoding
 from harness.builtin.mcp import server_pool
 from harness.builtin.mcp.server_pool import McpCallFailed, Server, ServerPlace
 from harness.builtin.tools.read_files import IMAGES, LARGEST_IMAGE
-from harness.builtin.tools.tool import READS, RUNS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import READS, RUNS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.workspace import rules
 from harness.workspace.tools import McpServer
@@ -111,8 +111,8 @@ def _tool(name: str, server: Server, found: Theirs) -> Tool | None:
     )
 
 
-def _runner(name: str, server: Server, tool: str) -> Callable[[Workbench, dict[str, Any]], ToolResult]:
-    def run(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def _runner(name: str, server: Server, tool: str) -> Callable[[ToolSession, dict[str, Any]], ToolResult]:
+    def run(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         try:
             return _result(server.call(tool, arguments, lambda: bench.stopping))
         except McpCallFailed as fault:

@@ -7,26 +7,21 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.base import encoding
 from harness.base.record import Record
-from harness.builtin.equipment import Equipment
-from harness.builtin.loop.exchange import Answer, Call, ModelFault
-from harness.builtin.loop.loop import Bill, End, Limits, Loop, Report
-from harness.builtin.sessions import _compaction, _conversation, _places, _session, log
+from harness.builtin.conversation import Conversation, ConversationSpec
+from harness.builtin.loop.loop import Budget, End, Limits, Loop, Report
+from harness.builtin.sessions import _compaction, _conversation, _session, log, recall
 from harness.builtin.sessions._compaction import Compact
 from harness.builtin.sessions._session import Session
 from harness.builtin.sessions._system_text import SystemText, SystemTextSource
 from harness.builtin.sessions._watch import Watch
 from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.sessions.log import CallRecord
-from harness.builtin.subagents.runner import Means, SubagentRunner
-from harness.builtin.tool_session import RESULTS, Powers
-from harness.builtin.tool_session import Place as Where
-from harness.builtin.tools.tool import NO, Question, Tool, ToolResult, Workbench
-from harness.filesystem.local import Local
-from harness.filesystem.protocol import Filesystem, Shell
+from harness.builtin.subagents.runner import SubagentRunner
+from harness.builtin.tool_environment import ToolEnvironment
+from harness.builtin.tools.tool import NO, Question
 from harness.mission import runs
 from harness.stores import gate
 from harness.stores.gate import GatePlace
@@ -37,7 +32,6 @@ if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.loop.model_client import ModelClient
 
 Ask = Callable[[Question, Callable[[], bool]], str]
-Files = Callable[[SessionKeys], tuple[Where, Filesystem | None]]
 
 MOST_KEPT = 1000  # sessions in memory that nobody uses now
 TOOL_THREADS = 128
@@ -46,47 +40,33 @@ SOONEST, LATEST, SLOWER = 0.002, 0.05, 1.3  # seconds between two looks at a gat
 OUTCOMES = (*runs.OUTCOMES, log.INTERRUPTED, log.CANCELLED)
 
 
-class Engine(Record):
-    """What all calls of an agent share; nothing in it changes. `source`: the system texts; `files`: where the tools of a session
-    work; `parameters`: of each request; `rules`: besides those of the workspace; `more`: tools of a session, by its keys."""
+class AgentConfig(Record, frozen=True):
+    """What a HarnessAgent may be told besides its name, model and places. `base_url`, `api_key_env`, `temperature` and
+    `request_seconds`: as in `[agents.builtin]`; `api_key`: the key itself; `limits`: of each call; `compact`: when a conversation
+    is compacted; `rules`: tool rules besides those of the workspace."""
 
-    agent: str
-    store: Store
-    source: SystemTextSource
-    files: Files
-    parameters: dict[str, Any]
-    limits: Limits
-    compact: Compact
-    rules: ToolRules | None = None
-    more: Callable[[SessionKeys], list[Tool]] = lambda keys: []
+    base_url: str = ""
+    api_key: str = ""
+    api_key_env: str = ""
+    temperature: float | None = None
+    request_seconds: float = 600.0
+    limits: Limits = Limits()
+    compact: Compact = Compact()
+    rules: ToolRules = ToolRules()
 
 
-class Parts:
-    """What the calls of one event loop share, and the sessions that it has in memory."""
+class SessionPool:
+    """What the calls of one event loop share, and the sessions that it has in memory. `source`: of system texts; `environment`:
+    where the tools of a session work; `model`: whose connections all of them use."""
 
-    def __init__(self, engine: Engine, wire: ModelClient) -> None:
-        self.engine, self.wire = engine, wire
+    def __init__(self, agent: str, store: Store, source: SystemTextSource, environment: Callable[[SessionKeys], ToolEnvironment],
+                 config: AgentConfig, model: ModelClient) -> None:  # fmt: skip
+        self.agent, self.store, self.source, self.environment = agent, store, source, environment
+        self.config, self.model = config, model
         self.watch = Watch()
         self.threads = ThreadPoolExecutor(TOOL_THREADS, "tool")
         self.known: dict[Key, Session] = {}
         self.running: dict[Key, int] = {}
-        self._shapes: dict[bytes, list[dict[str, Any]]] = {}
-        self._keyed: dict[str, dict[str, Any]] = {}
-
-    def shapes(self, tools: list[Tool]) -> list[dict[str, Any]]:
-        """The tools as requests have them, one list for all conversations that have the same."""
-        rows = [{name: getattr(tool, name) for name in ("name", "description", "parameters")} for tool in tools]
-        if len(self._shapes) > MOST_KEPT:
-            self._shapes.clear()
-        return self._shapes.setdefault(encoding.dump_json(rows), rows)
-
-    def parameters(self, words: SystemText) -> dict[str, Any]:
-        """The parameters of requests with this system text."""
-        if words.key not in self._keyed:
-            if len(self._keyed) > MOST_KEPT:
-                self._keyed.clear()
-            self._keyed[words.key] = {**self.engine.parameters, "cache_key": words.key}
-        return self._keyed[words.key]
 
     async def spare(self) -> None:
         """Let go of sessions that were not used for the longest time."""
@@ -100,7 +80,7 @@ class Parts:
         self.known.clear()
         self.watch.close()
         self.threads.shutdown(wait=False)
-        await self.wire.close()
+        await self.model.close()
 
 
 class SessionCall(Record):
@@ -118,17 +98,6 @@ class Stop:
     def __init__(self) -> None:
         self.words: str | None = None  # of the person who interrupted
         self.work: asyncio.Task[End] | None = None
-        self.bench: Workbench | None = None
-
-    @property
-    def now(self) -> bool:
-        """Whether its tools shall end."""
-        return self.bench is not None and self.bench.stopping
-
-    def tools(self) -> None:
-        """End what a tool does now."""
-        if self.bench is not None:
-            self.bench.stopping = True
 
     def tell(self, words: str) -> None:
         """A person interrupted, with these words."""
@@ -137,60 +106,32 @@ class Stop:
             self.work.cancel()
 
 
-class SessionLoop(Loop):
-    """See Loop: tools in threads that end when the call shall, pieces of answers as they come, and summaries in between."""
+class Compacter:
+    """Compacts the conversation of a session where a request would be, or was, too long."""
 
-    one: Session
-    parts: Parts
-    stop: Stop
+    def __init__(self, rule: Compact, one: Session) -> None:
+        self.rule, self.one = rule, one
 
-    async def _answer(self) -> Answer:
-        rule = self.parts.engine.compact
-        if _compaction.due(self.one.talk, rule, self.one.failed_at):
-            await self._sum_up()
-        try:
-            return await super()._answer()
-        except ModelFault as fault:
-            if not fault.too_long or not await self._sum_up(too_long=True):
-                raise
-        return await super()._answer()
-
-    async def _sum_up(self, *, too_long: bool = False) -> bool:
-        model = self.parts.wire.another(self.talk.parameters)
-        made = await self.one.sum_up(self.parts.engine.compact, model, self.one.aside(), too_long=too_long)
+    async def __call__(self, loop: Loop, too_long: bool) -> bool:
+        """See loop.Prepare."""
+        rule, one = self.rule, self.one
+        if not too_long and not _compaction.due(one.talk, rule, one.failed_at):
+            return False
+        made = await one.sum_up(rule, loop.model, one.aside(), too_long=too_long)
         if made is None:
             return False
         if made.usage is not None:
-            self._count(made.usage)
-        self.report({"type": "summary", "failed": made.fault})
+            loop.count(made.usage)
+        loop.report({"type": "summary", "failed": made.fault})
         if made.text:
-            await asyncio.to_thread(self.one.save)
+            await asyncio.to_thread(one.save)
         return bool(made.text)
 
-    def _alive(self, piece: str) -> None:
-        if piece:
-            self.one.talk.partial.append(piece)
-            self.report({"type": "text", "text": piece})
 
-    async def _result(self, call: Call) -> ToolResult:
-        if call.arguments is None:
-            return await super()._result(call)
-        future = asyncio.get_running_loop().run_in_executor(
-            self.parts.threads, self.hands.call, call.name, call.arguments
-        )
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            self.stop.tools()
-            await asyncio.wait([future])
-            self.talk.ended(call, future.result())
-            raise
-
-
-async def carried_out(parts: Parts, keys: SessionKeys, asked: SessionCall) -> CallRecord:
+async def carried_out(parts: SessionPool, keys: SessionKeys, asked: SessionCall) -> CallRecord:
     """Carry a call out. Raises what keeps it from being recorded: BrokenFile, Lost, Changed, OSError; and CancelledError, with
     all of it recorded, where its caller was cancelled."""
-    stop, place = Stop(), gate.enter(parts.engine.store, keys.gate)  # at once: so the order is that of the calls
+    stop, place = Stop(), gate.enter(parts.store, keys.gate)  # at once: so the order is that of the calls
     parts.watch.add(place, stop.tell)
     parts.running[keys.top] = parts.running.get(keys.top, 0) + 1
     try:
@@ -214,17 +155,18 @@ async def _turn(place: GatePlace) -> None:
         pause = min(LATEST, pause * SLOWER)
 
 
-async def _in_turn(parts: Parts, keys: SessionKeys, asked: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:
+async def _in_turn(
+    parts: SessionPool, keys: SessionKeys, asked: SessionCall, place: GatePlace, stop: Stop
+) -> CallRecord:
     """The call, once it is its turn."""
     one = parts.known.pop(keys.top, None)
     if one is None or not one.is_current():
         if one is not None:
             await one.close()
-        one = await asyncio.to_thread(_session.load, parts.engine.store, keys, parts.engine.agent)
+        one = await asyncio.to_thread(_session.load, parts.store, keys, parts.agent)
     whole = False
     try:
         one.begin(place)
-        await _prepared(parts, one, asked, stop)
         result = await _recorded(parts, one, asked, place, stop)
         whole = True
     finally:
@@ -235,86 +177,65 @@ async def _in_turn(parts: Parts, keys: SessionKeys, asked: SessionCall, place: G
     return result
 
 
-async def _prepared(parts: Parts, one: Session, asked: SessionCall, stop: Stop) -> None:
-    """The session has its words, tools and model."""
-    source, user = parts.engine.source, one.keys.user
+async def _prepared(parts: SessionPool, one: Session, asked: SessionCall) -> Conversation:
+    """The conversation of the session, with the system text and the workspace of now, for this call."""
+    source, user = parts.source, one.keys.user
     known = source.known(user)
     words = known if known is not None else await asyncio.to_thread(source.of, user)
-    parameters, one.report = parts.parameters(words), asked.report
-    if one.equipment is None or one.given is not words.given:
+    talk = one.conversation
+    if talk is None or talk.spec.workspace is not words.given:
         await one.close()
-        one.equipment = await asyncio.to_thread(_equipment, parts, one, words)
-        for fault in one.equipment.faults:
+        talk = one.conversation = await Conversation.open(_spec(parts, one, words, asked))
+        for fault in talk.faults:
             asked.report({"type": "lacks", "text": fault})
-        if words.given.subagents and isinstance(one.hands.bench.files, Shell):  # else theirs would be other files
-            one.means = _recruited(parts, one, words, parameters)
-        one.given, one.shapes = words.given, parts.shapes(one.hands.tools)
-    bench = one.hands.bench
-    bench.state, bench.stopping, stop.bench = one.talk.state, False, bench
-    ask = asked.ask
-    one.asking = None if ask is None else lambda question: NO if stop.now else ask(question, lambda: stop.now)
-    bench.ask = one.asking
-    model = one.model if one.model is not None and one.talk.parameters is parameters else None
-    one.opened(model or parts.wire.another(parameters), words.system, one.shapes, parameters)
+    session, ask = talk.session, asked.ask
+    talk.report, talk.budget, session.stopping = asked.report, Budget(asked.limits or parts.config.limits), False
+    session.ask = ask and (lambda question: NO if session.stopping else ask(question, lambda: session.stopping))
+    one.opened(talk.model, *talk.heads)
+    return talk
 
 
-def _equipment(parts: Parts, one: Session, words: SystemText) -> Equipment:
-    """What the session works with: files, tools, servers. It may wait for servers to start."""
-    engine, keys = parts.engine, one.keys
-
-    def ask(question: Question) -> str:
-        return NO if one.asking is None else one.asking(question)
-
-    powers = Powers(given=words.given, more=engine.more(keys), ask=ask)
-    if engine.rules is not None:
-        own = powers.obeyed
-        joined = {name: [*getattr(own, name), *getattr(engine.rules, name)] for name in own.fields}
-        powers = powers.replace(rules=own.replace(**joined))
-    where, elsewhere = engine.files(keys)
-    made = Equipment(_places.confined(engine.source.layout, where, elsewhere, words.given), powers, elsewhere)
-    if isinstance(elsewhere, Local) and RESULTS in elsewhere.also:
-        made.hands.bench.results = RESULTS
-    return made
-
-
-def _recruited(parts: Parts, one: Session, words: SystemText, parameters: dict[str, Any]) -> Means:
-    """Let the session start subagents; what they work with."""
-    assert one.equipment is not None, "it was made just now"
-    means = Means(
-        model=lambda parameters: parts.wire.another(parameters),
-        parameters=parameters,
-        limits=parts.engine.limits,
-        bill=Bill(),
-        report=lambda row: one.report(row),
-        folder=os.path.dirname(parts.engine.store.describe(one.keys.log)) + "/tasks",
+def _spec(parts: SessionPool, one: Session, words: SystemText, asked: SessionCall) -> ConversationSpec:
+    """What the conversation of a session is opened with."""
+    keys, config = one.keys, parts.config
+    environment = parts.environment(keys)
+    return ConversationSpec(
+        name=f"session {keys.session}",
+        environment=environment.replace(home=environment.home or parts.source.layout),
+        history=one.talk,
+        model=parts.model,
+        parameters=parts.model.parameters,
+        system=words.system,
+        budget=Budget(config.limits),
+        report=asked.report,
+        workspace=words.given,
+        rules=config.rules,
+        more=recall.tools(parts.store, keys),
+        threads=parts.threads,
+        tasks=os.path.dirname(parts.store.describe(keys.log)) + "/tasks",
         head=words.page,
         instructions=words.instructions,
+        supervisor=SubagentRunner,
     )
-    SubagentRunner(means, one.equipment)
-    return means
 
 
-async def _recorded(parts: Parts, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:
+async def _recorded(parts: SessionPool, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:
     """The call with its message, its loop and its result, durable."""
+    talk = await _prepared(parts, one, asked)
     begun, number, first = time.monotonic(), one.state.calls + 1, one.talk.turn + 1
     when, message = log.now(), asked.message[:MESSAGE_CHARS]
-    row = {"call": number, "at": when, "agent": parts.engine.agent, "place": place.number}
+    row = {"call": number, "at": when, "agent": parts.agent, "place": place.number}
     one.writer.add({**row, "message": message})
-    one.talk.say(_with_faults(one, asked.message))
+    one.talk.say(_with_faults(talk, asked.message))
     one.noted(message, when, log.KILLED, place)
     await asyncio.shield(asyncio.to_thread(one.save))  # from now on, who had the place before cannot save
-    limits, bill = asked.limits or parts.engine.limits, Bill()
-    if one.means is not None:
-        one.means.bill, one.means.limits = bill, limits
-    loop = SessionLoop(one.talk, one.model, one.hands, limits, asked.report, bill=bill)  # type: ignore[arg-type]  # both are there, see _prepared
-    loop.one, loop.parts, loop.stop = one, parts, stop
     if (words := place.stop_words()) is not None:  # the watch may not have looked yet
         stop.tell(words)
-    end, cancelled = await _looped(one, loop, stop)
-    used = bill.used
+    end, cancelled = await _looped(one, _loop(parts, one, talk), stop)
+    used = talk.budget.used
     result = CallRecord(
         call=number,
-        agent=parts.engine.agent,
+        agent=parts.agent,
         begun=when,
         message=message,
         outcome=end.outcome,
@@ -331,14 +252,25 @@ async def _recorded(parts: Parts, one: Session, asked: SessionCall, place: GateP
     return result
 
 
-def _with_faults(one: Session, message: str) -> str:
+def _loop(parts: SessionPool, one: Session, talk: Conversation) -> Loop:
+    """The loop of a call: its pieces of answers are kept and reported as they come."""
+
+    def piece(text: str) -> None:
+        if text:
+            one.talk.partial.append(text)
+            talk.report({"type": "text", "text": text})
+
+    return talk.loop(prepare=Compacter(parts.config.compact, one), piece=piece)
+
+
+def _with_faults(talk: Conversation, message: str) -> str:
     """The message, and behind it what is not available, where the model does not know that yet."""
-    told = one.equipment.told() if one.equipment else ""
-    known = not told or any(told in row.get("text", "") for row in one.talk.messages)
-    return message if known else f"{message}\n\n{told}"
+    note = talk.note()
+    known = not note or any(note in row.get("text", "") for row in talk.history.messages)
+    return message if known else f"{message}\n\n{note}"
 
 
-async def _looped(one: Session, loop: SessionLoop, stop: Stop) -> tuple[End, asyncio.CancelledError | None]:
+async def _looped(one: Session, loop: Loop, stop: Stop) -> tuple[End, asyncio.CancelledError | None]:
     """The loop to its end, and the conversation so that the next call can follow."""
     cancelled = None
     try:
@@ -347,13 +279,13 @@ async def _looped(one: Session, loop: SessionLoop, stop: Stop) -> tuple[End, asy
         stop.work = asyncio.ensure_future(loop.run())
         end = await stop.work
     except asyncio.CancelledError as fault:
-        partial = "".join([loop.begun, *one.talk.partial]).strip()
+        partial = "".join([loop.unfinished, *one.talk.partial]).strip()
         if stop.words is not None:
             words = f" They say: {stop.words}" if stop.words else ""
-            one.talk.close(one.model, _conversation.STOPPED, _conversation.INTERRUPTED.format(words=words))  # type: ignore[arg-type]  # it is there
+            one.talk.close(loop.model, _conversation.STOPPED, _conversation.INTERRUPTED.format(words=words))
             end = End(outcome=log.INTERRUPTED, reply=partial, reason=stop.words)
         else:
-            one.talk.close(one.model, _conversation.STOPPED, _conversation.CANCELLED)  # type: ignore[arg-type]  # as above
+            one.talk.close(loop.model, _conversation.STOPPED, _conversation.CANCELLED)
             end, cancelled = End(outcome=log.CANCELLED, reply=partial), fault
     else:
         one.talk.partial.clear()

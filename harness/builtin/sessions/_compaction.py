@@ -11,7 +11,7 @@ from typing import Any
 from harness.base.record import Record
 from harness.builtin.loop.exchange import REFUSED, Message, Model, ModelFault
 from harness.builtin.loop.message_text import counted, shown, tokens
-from harness.builtin.sessions._conversation import DurableConversation, SessionConversation
+from harness.builtin.sessions._conversation import DurableHistory, SessionHistory
 from harness.builtin.sessions.log import LogWriter
 from harness.mission.usage import Usage
 
@@ -39,12 +39,12 @@ class Compact(Record):
     keep_tokens: int = 8_000
 
 
-def weight(talk: SessionConversation) -> int:
+def weight(talk: SessionHistory) -> int:
     """Tokens of the next request: as the vendor counted the last one, and an estimate of what came since."""
     return talk.tokens + sum(map(tokens, talk.messages[talk.counted :]))
 
 
-def due(talk: SessionConversation, rule: Compact, failed_at: int) -> bool:
+def due(talk: SessionHistory, rule: Compact, failed_at: int) -> bool:
     """Whether it is time; `failed_at`: its weight when the last summary failed, 0 for none."""
     heavy = weight(talk)
     if not rule.tokens or heavy < failed_at + AGAIN * rule.tokens * bool(failed_at):
@@ -94,7 +94,8 @@ async def summed_up(
     messages: Sequence[Message], model: Model, writer: LogWriter, parameters: dict[str, Any]
 ) -> Summary:
     """A summary of the messages by the model; its request is kept by `writer`."""
-    aside = DurableConversation(writer, SYSTEM, [], parameters)
+    aside = DurableHistory(writer)
+    aside.given(SYSTEM, [], {name: value for name, value in parameters.items() if name != "stable_chars"})
     aside.begin(TASK.format(text=text_of(messages)))
     try:
         answer = counted(aside.request(), await model.ask(aside.request(), aside.sent, lambda _: None))

@@ -6,8 +6,8 @@ from collections.abc import Awaitable
 from typing import Any
 
 from harness.builtin.loop import turns
-from harness.builtin.loop.conversation import HEADS, Conversation, interrupted, open_calls
 from harness.builtin.loop.exchange import Call, Message, Model, Sent
+from harness.builtin.loop.message_history import HEADS, MessageHistory, interrupted, open_calls
 from harness.builtin.sessions.log import LogPart, LogWriter
 
 INTERRUPTED = "[A person interrupted here.{words}]"
@@ -16,27 +16,27 @@ KILLED = "the process ended"
 STOPPED = "a person interrupted"
 
 
-class DurableConversation(Conversation):
-    """A conversation whose rows are made durable together with those of others."""
+class DurableHistory(MessageHistory):
+    """Messages whose rows are made durable together with those of others."""
 
     writer: LogWriter
 
     def sent(self, what: Sent) -> Awaitable[None]:
-        """See Conversation."""
+        """See MessageHistory."""
         super().sent(what)
         return self.writer.durable()
 
     async def durable(self) -> None:
-        """See Conversation."""
+        """See MessageHistory."""
         await self.writer.durable()
 
 
-class SessionConversation(DurableConversation):
-    """See Kept. `partial`: what the model has said of an answer that is not there yet; `begun`: {call id: name} of calls that may
-    have had effects."""
+class SessionHistory(DurableHistory):
+    """The messages of a session. `partial`: what the model has said of an answer that is not there yet; `begun`: {call id: name}
+    of calls that may have had effects."""
 
-    def __init__(self, writer: LogWriter, parameters: dict[str, Any]) -> None:
-        super().__init__(writer, "", [], parameters)
+    def __init__(self, writer: LogWriter) -> None:
+        super().__init__(writer)
         self.begun: dict[str, str] = {}
         self.partial: list[str] = []
         self.tokens = 0  # of the newest request and its answer, as the vendor counts them
@@ -57,8 +57,8 @@ class SessionConversation(DurableConversation):
         self.tokens, self.counted = sum(usage.get(name) or 0 for name in names), messages
 
     def given(self, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
-        """The system text, the tools and the parameters of the next requests."""
-        if system is self.system and tools is self.tools and parameters is self.parameters:
+        """See MessageHistory; in the log where it is new."""
+        if (system, tools, parameters) == (self.system, self.tools, self.parameters):
             return
         self.system, self.tools, self.parameters = system, tools, parameters
         rows = self.head_rows()
@@ -72,18 +72,18 @@ class SessionConversation(DurableConversation):
         return [turns.put({name: getattr(self, name)}) for name in HEADS]
 
     def request(self) -> Any:
-        """See Conversation."""
+        """See MessageHistory."""
         self.partial.clear()
         return super().request()
 
     def answered(self, answer: Any, seconds: float) -> None:
-        """See Conversation."""
+        """See MessageHistory."""
         super().answered(answer, seconds)
         self.partial.clear()
         self._weighed(answer.usage.asdict(), len(self.messages))
 
     def begins(self, call: Call) -> None:
-        """See Conversation."""
+        """See MessageHistory."""
         super().begins(call)
         self.begun[call.id] = call.name
 

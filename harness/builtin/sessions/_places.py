@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 
 from harness.base import ids
-from harness.base.errors import Unavailable
-from harness.builtin.sessions.keys import keys
-from harness.builtin.tool_session import STATE, Place
-from harness.filesystem.local import Local, Mount
-from harness.filesystem.protocol import Filesystem, Shell
-from harness.filesystem.shell import LocalShell
-from harness.mission import config
+from harness.base.errors import UsageFault
+from harness.builtin.sessions.keys import SessionKeys, keys
+from harness.builtin.tool_environment import STATE, ToolEnvironment
+from harness.filesystem.local import Mount
+from harness.filesystem.protocol import Filesystem
 from harness.state import files, names
 from harness.state.layout import Layout
-from harness.workplace import confine
 from harness.workspace import budget
 from harness.workspace.budget import WorkspaceSection
 from harness.workspace.places import OF_USER
-from harness.workspace.snapshot import WorkspaceSnapshot
 
 MEMORY = "_memory.md"
+SHARED = ("knowledge",)  # folders of the workspace that a user's own files show, to be read
 TITLE = "## What you kept for later\n\nLines that you saved in earlier conversations with this person."
 REST = "session_search finds what was said"
 
@@ -45,12 +42,12 @@ def root(layout: Layout) -> str:
     return layout.path(names.SESSIONS)
 
 
-def of_folder(layout: Layout, user: str, session: str) -> Place:
+def of_folder(layout: Layout, user: str, session: str) -> ToolEnvironment:
     """The folder itself, with a shell; of the harness's own files in it those of this session alone are seen."""
     of = keys(user, session)
     results = os.path.join(root(layout), *of.results)
     mission = os.path.exists(layout.path(names.FORMAT))
-    return Place(
+    return ToolEnvironment(
         folder=layout.folders.project,
         layout=layout if mission else None,
         home=layout,
@@ -60,21 +57,27 @@ def of_folder(layout: Layout, user: str, session: str) -> Place:
     )
 
 
-def confined(layout: Layout, where: Place, elsewhere: Filesystem | None, given: WorkspaceSnapshot) -> Place:
-    """The place with what its commands and servers may touch, as config.toml has it; also where the files are `elsewhere`, in a
-    folder of this machine."""
-    starts = elsewhere is None or isinstance(elsewhere, Shell) or (given.tools and given.tools.servers)
-    if where.confinement is not None or not starts:
-        return where
-    folder = where.folder or (elsewhere.root if isinstance(elsewhere, Local) else layout.folders.project)
-    try:
-        known, environment = confine.of_conversation(
-            layout, config.load(layout), folder, where.results, where.environment
-        )
-        made = where.replace(folder=folder, confinement=known, environment=environment)
-    except Unavailable as fault:
-        made = where.replace(folder=folder, refusal=str(fault))
-    if isinstance(elsewhere, LocalShell) and elsewhere.confine is None:
-        elsewhere.confine, elsewhere.refusal = made.confinement, made.refusal
-        elsewhere.environment = dict(made.environment or elsewhere.environment)
-    return made
+def of_user(layout: Layout, of: SessionKeys) -> ToolEnvironment:
+    """A user's own folder, without a shell; beside it the workspace's knowledge, to be read."""
+    folder, results = os.path.join(root(layout), *of.files), os.path.join(root(layout), *of.results)
+    for one in (folder, results):
+        files.make_folder(one)
+    shared = {name: os.path.join(layout.folders.project, name) for name in SHARED}
+    also = {name: Mount(path=path) for name, path in shared.items() if os.path.isdir(path)}
+    return ToolEnvironment(
+        folder=folder,
+        shell=False,
+        home=layout,
+        results=results,
+        memory=memory(root(layout), of.user),
+        also={STATE: Mount(path=results), **also},
+    )
+
+
+def of_program(made: Filesystem | ToolEnvironment) -> ToolEnvironment:
+    """Where the tools work as a program says; raises UsageFault for a filesystem that lacks something."""
+    if isinstance(made, ToolEnvironment):
+        return made
+    if lacking := [name for name in dir(Filesystem) if name[0] != "_" and not hasattr(made, name)]:
+        raise UsageFault(f"The filesystem {type(made).__name__} lacks {', '.join(lacking)}: see docs/filesystem.md.")
+    return ToolEnvironment(filesystem=made)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from harness.base.errors import BrokenFile, UsageFault
-from harness.builtin.equipment import Equipment
+from harness.builtin.conversation import Conversation
 from harness.builtin.loop.exchange import Model
-from harness.builtin.loop.loop import Report
 from harness.builtin.loop.message_text import estimate
 from harness.builtin.sessions import _chain, _compaction, _conversation, log
 from harness.builtin.sessions import state as states
 from harness.builtin.sessions._chain import REMEDY, START
 from harness.builtin.sessions._compaction import Compact
-from harness.builtin.sessions._conversation import SessionConversation
+from harness.builtin.sessions._conversation import SessionHistory
 from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.sessions.log import CallRecord, LogPart, LogWriter
 from harness.builtin.sessions.state import AgentState
-from harness.builtin.subagents.runner import Means
-from harness.builtin.tool_session import ToolSession
-from harness.builtin.tools.tool import Question
 from harness.mission.usage import Usage
 from harness.stores import log as logs
 from harness.stores.gate import GatePlace
@@ -30,20 +25,14 @@ WORDS_CHARS = 120  # of a message, in a list of sessions
 
 
 class Session:
-    """See the module. `state` is what state.json will have; `hands` and `model`: of the calls so far in this process. `left`:
+    """See the module. `state` is what state.json will have; `conversation`: of the calls so far in this process. `left`:
     calls that a kill cut off, whose results are not written yet."""
 
     def __init__(self, store: Store, keys: SessionKeys, state: AgentState, version: str, read: LogPart | None) -> None:
         self.store, self.keys, self.state, self.version = store, keys, state, version
         self.writer = LogWriter(store, keys.log, read.end if read else 0, read.link if read else START)
-        self.talk = SessionConversation(self.writer, {})
-        self.equipment: Equipment | None = None
-        self.means: Means | None = None
-        self.report: Report = lambda row: None
-        self.model: Model | None = None
-        self.given: object = None
-        self.asking: Callable[[Question], str] | None = None
-        self.shapes: list[dict[str, Any]] = []
+        self.talk = SessionHistory(self.writer)
+        self.conversation: Conversation | None = None
         self.parts, self.failed_at = (read.parts if read else 0), 0
         self.left: list[CallRecord] = []
         if read is not None:
@@ -72,7 +61,6 @@ class Session:
 
     def opened(self, model: Model, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
         """What requests have besides messages; then what a kill left open is closed."""
-        self.model = model
         if not self.parts:
             self.talk.system, self.talk.tools, self.talk.parameters = system, tools, parameters
             self._anew([])
@@ -132,23 +120,17 @@ class Session:
         self.state = self.state.replace(rows=link.number, sum=link.digest, kept=dict(self.talk.state))
         self.version = self.store.put(self.keys.state, self.state.dumped(), self.version)
 
-    @property
-    def hands(self) -> ToolSession:
-        """What calls are carried out with."""
-        assert self.equipment is not None, "a call is prepared before it is carried out"
-        return self.equipment.hands
-
     async def close(self) -> None:
         """End what its tools still run."""
-        gone, self.equipment, self.means = self.equipment, None, None
+        gone, self.conversation = self.conversation, None
         if gone is not None:
             await gone.close()
 
     async def rest(self) -> None:
         """A call has ended: nothing that it started goes on. Servers stay for the next call."""
-        if self.equipment is not None:
-            self.hands.bench.close()
-            if self.equipment.crew is not None:
+        if self.conversation is not None:
+            self.conversation.session.close()
+            if self.conversation.subagents is not None:
                 await self.close()
 
 

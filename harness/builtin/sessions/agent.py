@@ -13,27 +13,22 @@ from harness.base.errors import Unavailable, UsageFault
 from harness.base.record import Record
 from harness.builtin.loop.exchange import AUTH, ModelFault
 from harness.builtin.loop.loop import Limits
-from harness.builtin.sessions import _calls, _places, _system_text, recall
-from harness.builtin.sessions._calls import Ask, Engine, Parts, SessionCall
-from harness.builtin.sessions._compaction import Compact
+from harness.builtin.sessions import _calls, _places
+from harness.builtin.sessions._calls import AgentConfig as AgentConfig
+from harness.builtin.sessions._calls import Ask, SessionCall, SessionPool
+from harness.builtin.sessions._system_text import SystemTextSource
 from harness.builtin.sessions.keys import SessionKeys, keys
 from harness.builtin.sessions.log import CallRecord
-from harness.builtin.tool_session import RESULTS, STATE
-from harness.builtin.tool_session import Place as Where
-from harness.filesystem.local import Local, Mount
+from harness.builtin.tool_environment import ToolEnvironment
 from harness.filesystem.protocol import Filesystem
-from harness.state import files
 from harness.state.layout import Layout
 from harness.stores import gate
 from harness.stores.disk import DiskStore
 from harness.stores.store import Store
-from harness.workspace import grants
-from harness.workspace.rules import ToolRules
 
-Elsewhere = Callable[[str, str], Filesystem | Where]
+Elsewhere = Callable[[str, str], Filesystem | ToolEnvironment]
 
 USER = "default"  # who talks, where nobody says it
-SHARED = ("knowledge",)  # folders of the workspace that a user's own files show, to be read
 
 
 class Reply(Record):
@@ -61,9 +56,10 @@ class HarnessAgent:
 
     `name`: of the role whose words it has (`roles/NAME.md`, else ours), and of the sessions that are its own; `model`: its
     vendor, a colon, its name. `workspace`: the folder with AGENTS.md, knowledge and skills, and, in `.harness/sessions`, the
-    sessions. `filesystem`: given (user, session), the files that tools work with, or the Place of them; by default each user
-    has a folder, without a shell. `store`: where sessions are kept instead. `ask`: asks a person about a call, from a thread,
-    until the second argument says that it is over; without it such calls are denied."""
+    sessions; `store`: where sessions are kept instead. `filesystem`: given (user, session), the files that tools work with, or
+    the ToolEnvironment of them; by default each user has a folder, without a shell. `instructions`: a text in place of the
+    role's. `ask`: asks a person about a call, from a thread, until the second argument says that it is over; without it such
+    calls are denied. `config`: the rest."""
 
     def __init__(
         self,
@@ -71,41 +67,28 @@ class HarnessAgent:
         model: str,
         *,
         workspace: str = ".",
-        filesystem: Elsewhere | None = None,
         store: Store | None = None,
+        filesystem: Elsewhere | None = None,
         instructions: str = "",
-        base_url: str = "",
-        api_key: str = "",
-        api_key_env: str = "",
-        temperature: float | None = None,
-        request_seconds: float = 600.0,
-        limits: Limits | None = None,
-        compact: Compact | None = None,
-        rules: ToolRules | None = None,
         ask: Ask | None = None,
+        config: AgentConfig = AgentConfig(),  # noqa: B008 - it is frozen
     ) -> None:
         if not builtin.is_model(model):
             raise UsageFault(builtin.unknown(model))
         layout = Layout(workspace)
-        grants.check_state(layout)
         root = _places.root(layout)
-        self.name, self.ask, self.seconds = name, ask, request_seconds
-        self.key, self.key_names = api_key, builtin.keys_of(model, {"api_key_env": api_key_env})
-        self.model, self.layout, self.root = model, layout, root
-        given = {"base_url": base_url, "temperature": temperature}
-        known: Store = store or DiskStore(root)
-        self.engine = Engine(
-            agent=name,
-            store=known,
-            source=_system_text.SystemTextSource(layout, name, root, instructions),
-            files=self._own_files if filesystem is None else _elsewhere(filesystem),
-            parameters={"model": model, **{key: value for key, value in given.items() if value not in (None, "")}},
-            limits=limits or Limits(),
-            compact=compact or Compact(),
-            rules=rules,
-            more=lambda of: recall.tools(known, of),
-        )
-        self._parts: dict[asyncio.AbstractEventLoop, Parts] = {}
+        self.name, self.ask, self.config = name, ask, config
+        self.key_names = builtin.keys_of(model, {"api_key_env": config.api_key_env})
+        self.store: Store = store or DiskStore(root)
+        given = {"model": model, "base_url": config.base_url, "temperature": config.temperature}
+        self.parameters = {key: value for key, value in given.items() if value not in (None, "")}
+        self.source = SystemTextSource(layout, name, root, instructions)
+
+        def environment(of: SessionKeys) -> ToolEnvironment:
+            return _places.of_program(filesystem(of.user, of.session)) if filesystem else _places.of_user(layout, of)
+
+        self.environment = environment
+        self._pools: dict[asyncio.AbstractEventLoop, SessionPool] = {}
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._turn = threading.Lock()
 
@@ -152,11 +135,11 @@ class HarnessAgent:
 
     def interrupt(self, session_id: str, user_id: str = USER, words: str = "") -> int:
         """End all calls of a session that run or wait, in any process, with these words for the agent; how many there are."""
-        return gate.stop(self.engine.store, keys(user_id, session_id).gate, words)
+        return gate.stop(self.store, keys(user_id, session_id).gate, words)
 
     async def close(self) -> None:
         """Close the connections of this event loop. Sessions need no closing."""
-        if parts := self._parts.pop(asyncio.get_running_loop(), None):
+        if parts := self._pools.pop(asyncio.get_running_loop(), None):
             await parts.close()
 
     def close_sync(self) -> None:
@@ -187,50 +170,28 @@ class HarnessAgent:
                 threading.Thread(target=self._own_loop.run_forever, name="harness", daemon=True).start()
             return self._own_loop
 
-    def _here(self) -> Parts:
+    def _here(self) -> SessionPool:
         """What the calls of this event loop share."""
         loop = asyncio.get_running_loop()
-        if loop not in self._parts:
-            for gone in [one for one in self._parts if one.is_closed()]:
-                del self._parts[gone]
-            self._parts[loop] = Parts(self.engine, self._wire())
-        return self._parts[loop]
+        if loop not in self._pools:
+            for gone in [one for one in self._pools if one.is_closed()]:
+                del self._pools[gone]
+            self._pools[loop] = SessionPool(
+                self.name, self.store, self.source, self.environment, self.config, self._model()
+            )
+        return self._pools[loop]
 
-    def _wire(self) -> Any:
+    def _model(self) -> Any:
         if not builtin.installed():
             raise Unavailable(builtin.NO_EXTRA.format(python="python", extra=builtin.EXTRA))
         from harness.builtin.loop.model_client import ModelClient  # a second: only where a model is asked
 
-        key = self.key or next((value for name in self.key_names if (value := os.environ.get(name))), "")
+        key = self.config.api_key or next((value for name in self.key_names if (value := os.environ.get(name))), "")
         try:
-            return ModelClient(self.engine.parameters, key, self.seconds)
+            return ModelClient(self.parameters, key, self.config.request_seconds)
         except ModelFault as fault:
             words_ = f"{fault.reason}: {' or '.join(self.key_names)}" if fault.outcome == AUTH else fault.reason
             raise Unavailable(words_) from None
-
-    def _own_files(self, of: SessionKeys) -> tuple[Where, Filesystem | None]:
-        """A user's own folder, without a shell; beside it the workspace's knowledge, to be read."""
-        folder, results = os.path.join(self.root, *of.files), os.path.join(self.root, *of.results)
-        for one in (folder, results):
-            files.make_folder(one)
-        also = {RESULTS: Mount(path=results, mode="write"), STATE: Mount(path=results)}
-        shared = {name: os.path.join(self.layout.folders.project, name) for name in SHARED}
-        also |= {name: Mount(path=path) for name, path in shared.items() if os.path.isdir(path)}
-        where = Where(folder=folder, home=self.layout, memory=_places.memory(self.root, of.user))
-        return where, Local(folder, also=also)
-
-
-def _elsewhere(filesystem: Elsewhere) -> Callable[[SessionKeys], tuple[Where, Filesystem | None]]:
-    def found(of: SessionKeys) -> tuple[Where, Filesystem | None]:
-        made = filesystem(of.user, of.session)
-        lacking = [name for name in dir(Filesystem) if name[0] != "_" and not hasattr(made, name)]
-        if lacking and not isinstance(made, Where):
-            raise UsageFault(
-                f"The filesystem {type(made).__name__} lacks {', '.join(lacking)}: see docs/filesystem.md."
-            )
-        return (made, None) if isinstance(made, Where) else (Where(folder=""), made)
-
-    return found
 
 
 def _reply(of: SessionKeys, result: CallRecord) -> Reply:

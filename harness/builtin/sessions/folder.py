@@ -10,7 +10,7 @@ from harness.agents.base import LOOP
 from harness.base.errors import UsageFault
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import _places, state
-from harness.builtin.sessions._calls import Ask
+from harness.builtin.sessions._calls import AgentConfig, Ask
 from harness.builtin.sessions._system_text import ROLE, SystemTextSource
 from harness.builtin.sessions.agent import USER, HarnessAgent
 from harness.builtin.sessions.keys import keys
@@ -50,12 +50,14 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
         found.model,
         workspace=layout.folders.project,
         filesystem=lambda user, session: _places.of_folder(layout, user, session),
-        base_url=table.get("base_url", ""),
-        api_key_env=table.get("api_key_env", ""),
-        temperature=table.get("temperature"),
-        request_seconds=table.get("request_seconds", 600.0),
-        rules=ToolRules(ask=list(ASKED)),
         ask=ask,
+        config=AgentConfig(
+            base_url=table.get("base_url", ""),
+            api_key_env=table.get("api_key_env", ""),
+            temperature=table.get("temperature"),
+            request_seconds=table.get("request_seconds", 600.0),
+            rules=ToolRules(ask=list(ASKED)),
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from harness.builtin.loop import message_text, turns
 from harness.builtin.sessions import log
 from harness.builtin.sessions import state as states
 from harness.builtin.sessions.keys import SessionKeys, keys
-from harness.builtin.tools.tool import READS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed, left_out
 from harness.state import json_lines
 from harness.stores import log as logs
@@ -79,13 +79,13 @@ def search(store: Store, user: str, words: str, most: int) -> list[RecalledMessa
 def tools(store: Store, of: SessionKeys) -> list[Tool]:
     """The tools for a session; they see the sessions of its user alone."""
 
-    def found(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    def found(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         most = arguments.get("limit", DEFAULT_HITS)
         hits = search(store, of.user, arguments["query"], most)
         rows = [f"{hit.session}: {_cut(hit.text)}" for hit in hits]
         return ToolResult(text="\n".join(rows) or f"Nothing was said of: {arguments['query']}")
 
-    def listed(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    def listed(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         entries, most = states.of_user(store, of.user), arguments.get("limit", DEFAULT_LISTED)
         rows = [
             f"{one.session}  {one.calls} calls, the last {one.newest['ended']}: {one.newest['words']}"
@@ -94,7 +94,7 @@ def tools(store: Store, of: SessionKeys) -> list[Tool]:
         more = left_out(max(0, len(entries) - most), "sessions", "Give a larger limit.")
         return ToolResult(text=("\n".join(rows) or "This is the first session.") + more)
 
-    def shown(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+    def shown(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         return history(store, of, arguments)
 
     return [_tool(name, run) for name, run in zip(SCHEMAS, (found, listed, shown), strict=True)]
@@ -144,7 +144,7 @@ SCHEMAS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 }
 
 
-def _tool(name: str, run: Callable[[Workbench, dict[str, Any]], ToolResult]) -> Tool:
+def _tool(name: str, run: Callable[[ToolSession, dict[str, Any]], ToolResult]) -> Tool:
     words, properties, required = SCHEMAS[name]
     schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
     return Tool(name=name, description=words, parameters=schema, effects=READS, run=run)

@@ -1,15 +1,15 @@
-"""The subagents that one conversation may start, as its tools see them; see tools.tool.Team."""
+"""The subagents that one conversation may start, as its tools see them; see tools.tool.Subagents."""
 
 from __future__ import annotations
 
 from harness.base.errors import UsageFault
-from harness.builtin.subagents.pool import DEEPEST, Job, SubagentPool
-from harness.builtin.tools.tool import ToolResult, Workbench
+from harness.builtin.subagents._pool import DEEPEST, Job, SubagentPool
+from harness.builtin.tools.tool import ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.mission import tasks as record
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # its type alone: a squad is made of those from outside
+if TYPE_CHECKING:  # its type alone: a delegation is made of those from outside
     from harness.workspace.subagents import Subagent
 
 KEY = "tasks"  # in the state of the conversation: {id: {agent, status}}
@@ -29,12 +29,13 @@ GONE = "{id} ended when the conversation was interrupted, and cannot go on. Star
 
 
 class Delegation:
-    """`bench`: of the conversation; `agents`: which it may start; `parent` and `depth`: its own task, "" and 0 for a run."""
+    """`bench`: what the tools of the conversation share; `agents`: which it may start; `parent` and
+    `depth`: its own task, "" and 0 for a run."""
 
     def __init__(
-        self, crew: SubagentPool, bench: Workbench, agents: list[Subagent], *, parent: str = "", depth: int = 0
+        self, pool: SubagentPool, bench: ToolSession, agents: list[Subagent], *, parent: str = "", depth: int = 0
     ) -> None:
-        self.crew, self.bench, self.parent, self.depth = crew, bench, parent, depth
+        self.pool, self.bench, self.parent, self.depth = pool, bench, parent, depth
         self.there = {one.id: one for one in agents}
         self._said: list[str] = []
 
@@ -44,26 +45,26 @@ class Delegation:
         return bool(self.there) and self.depth < DEEPEST
 
     def spawn(self, agent: str, task: str, *, background: bool, seconds: float) -> ToolResult:
-        """See Team."""
+        """See Subagents."""
         if agent not in self.there:
             raise UsageFault(f"There is no subagent '{agent[:60]}'. There are: {', '.join(self.there) or 'none'}.")
         if not task.strip():
             raise UsageFault("The task is empty. Say what the subagent shall do, with all that it must know.")
         known = list(self.bench.state.get(KEY, {}))
         declared = self.there[agent]
-        job = self.crew.begin(declared, task, self.bench, parent=self.parent, depth=self.depth + 1, known=known)
+        job = self.pool.begin(declared, task, self.bench, parent=self.parent, depth=self.depth + 1, known=known)
         job.task.background = background
         return self._followed(job, background, seconds)
 
     def send(self, name: str, message: str, *, background: bool, seconds: float) -> ToolResult:
-        """See Team."""
+        """See Subagents."""
         job = self._job(name)
         if job is None:
             return failed(GONE.format(id=name))
         busy = job.runs
         if not busy and job.task.status != record.OK:
             return failed(OVER.format(id=name, status=job.task.status))
-        self.crew.send(job, message)
+        self.pool.send(job, message)
         return ToolResult(text=QUEUED.format(id=name)) if busy else self._followed(job, background, seconds)
 
     def _followed(self, job: Job, background: bool, seconds: float) -> ToolResult:
@@ -71,9 +72,9 @@ class Delegation:
         self._note(job)
         if background:
             return ToolResult(text=BEGUN.format(id=job.task.id))
-        if not self.crew.wait(job, seconds, self._stops):
+        if not self.pool.wait(job, seconds, self._stops):
             if self._stops():
-                self.crew.cancel(job, record.ENDED)
+                self.pool.cancel(job, record.ENDED)
                 return failed(STOPPED.format(id=job.task.id))
             job.task.background = True
             return ToolResult(text=PROMOTED.format(id=job.task.id, seconds=seconds))
@@ -83,18 +84,18 @@ class Delegation:
         self._note(job)
         task = job.task
         if task.status == record.OK:
-            seen = self.crew.worker.seen(job)
+            seen = self.pool.worker.seen(job)
             more = f"\n\n[Its files are in {seen}, until you end.]" if seen else ""
             return ToolResult(text=f"{task.id} answered:\n\n{task.reply}{more}")
         return failed(f"{task.id} ended without an answer ({task.status}): {task.reason or 'no reason is known'}.")
 
     def agents(self) -> str:
-        """See Team."""
+        """See Subagents."""
         rows = [f"{one.id}: {one.description} (works {_where(one)})" for one in self.there.values()]
         return "\n".join(rows) or "There is no subagent."
 
     def tasks(self) -> str:
-        """See Team."""
+        """See Subagents."""
         for job in self._own().values():
             self._note(job)
         rows = self.bench.state.get(KEY, {})
@@ -102,28 +103,28 @@ class Delegation:
         return "\n".join(f"{name}: {_status(row['status'], name in own)}" for name, row in rows.items()) or "None yet."
 
     def output(self, name: str, *, seconds: float) -> ToolResult:
-        """See Team."""
+        """See Subagents."""
         job = self._job(name)
         if job is None:
             return failed(GONE.format(id=name))
-        if not self.crew.wait(job, seconds, self._stops):
+        if not self.pool.wait(job, seconds, self._stops):
             return ToolResult(text=f"{name} is still at work, after {job.task.turns} requests.")
         return self._ended(job)
 
     def cancel(self, name: str) -> ToolResult:
-        """See Team."""
+        """See Subagents."""
         job = self._job(name)
         if job is None:
             return failed(GONE.format(id=name))
         if not job.runs:
             return ToolResult(text=f"{name} had ended already ({job.task.status}).")
-        self.crew.cancel(job)
-        self.crew.wait(job, 30.0)
+        self.pool.cancel(job)
+        self.pool.wait(job, 30.0)
         self._note(job)
         return ToolResult(text=f"{name} was ended.")
 
     def reminder(self) -> str:
-        """See Team."""
+        """See Subagents."""
         left = [name for name, job in self._own().items() if job.runs and name not in self._said]
         self._said += left
         return LEFT.format(ids=", ".join(left)) if left else ""
@@ -133,7 +134,7 @@ class Delegation:
         return self.bench.stopping
 
     def _own(self) -> dict[str, Job]:
-        return {name: job for name, job in self.crew.jobs.items() if job.task.parent == self.parent}
+        return {name: job for name, job in self.pool.jobs.items() if job.task.parent == self.parent}
 
     def _job(self, name: str) -> Job | None:
         """A task of this conversation; None for one of before it was interrupted."""

@@ -1,37 +1,26 @@
-"""Carries out the work of subagents: each has a conversation, a loop and hands of its own, and pays into the bill of all."""
+"""Carries out the work of subagents: each has a conversation of its own, and all share one budget."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import UsageFault
-from harness.base.record import Record
-from harness.builtin.equipment import SCRATCH, Equipment
+from harness.builtin.conversation import SCRATCH, Conversation, ConversationSpec
 from harness.builtin.loop import turns
-from harness.builtin.loop.conversation import Conversation
-from harness.builtin.loop.exchange import Call
-from harness.builtin.loop.loop import Bill, End, Limits, Loop
+from harness.builtin.loop.loop import End, Report
+from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.subagents._delegation import Delegation
-from harness.builtin.subagents.pool import MOST_RUNNING, Job, SubagentPool
-from harness.builtin.tool_session import Place, ToolSession
-from harness.builtin.tools import permissions
-from harness.builtin.tools.tool import ToolResult
+from harness.builtin.subagents._pool import MOST_RUNNING, Job, SubagentPool
+from harness.builtin.tool_environment import ToolEnvironment
 from harness.filesystem.local import Mount
-from harness.process.confine import Confinement
 from harness.state import files, names
 from harness.workspace import skills
 from harness.workspace.snapshot import WorkspaceSnapshot
 from harness.workspace.subagents import Subagent
-
-if TYPE_CHECKING:  # of the extra: only their types are meant
-    from harness.builtin.loop.model_client import ModelClient
-
-Report = Callable[[dict[str, Any]], None]
 
 PROJECT = "project"  # how an isolated subagent sees the folder of whoever started it
 ISOLATED = "isolated"
@@ -49,110 +38,76 @@ LOOK = (
     "{message}\n\n[The folder of whoever started you is `project` for your tools, and {path} for commands; both are to be read"
     " only.]"
 )
-CACHE_KEY_CHARS = 32
-
-
-class Means(Record):
-    """What the conversations of subagents are made with. `model`: makes the model for these parameters; `head`: the first part of
-    each system text, `instructions` those of the project; `folder`: where tasks are recorded."""
-
-    model: Callable[[dict[str, Any]], ModelClient]
-    parameters: dict[str, Any]
-    limits: Limits
-    bill: Bill
-    report: Report
-    folder: str
-    head: str = ""
-    instructions: str = ""
-
-
-class SubagentLoop(Loop):
-    """A loop whose calls are carried out in the threads of all subagents: those of the event loop are few, and one that waits for
-    another subagent keeps its thread."""
-
-    threads: ThreadPoolExecutor
-
-    async def _result(self, call: Call) -> ToolResult:
-        if call.arguments is None:
-            return await super()._result(call)
-        own = asyncio.get_running_loop()
-        return await own.run_in_executor(self.threads, self.hands.call, call.name, call.arguments)
-
-
-class At(Record):
-    """A subagent at work."""
-
-    talk: Conversation
-    wire: ModelClient
-    hands: ToolSession
 
 
 class SubagentRunner:
-    """See tasks.crew.Worker. `equipment`: of the conversation that all of them belong to."""
+    """See _pool.TaskRunner and conversation.Supervisor. `top`: the conversation that they belong to; they share its budget. Tool
+    calls have threads of their own: the event loop has few, and a call that waits for a subagent keeps its thread."""
 
-    def __init__(self, means: Means, equipment: Equipment) -> None:
-        self.means, self.equipment = means, equipment
-        self.at: dict[str, At] = {}
+    def __init__(self, top: Conversation) -> None:
+        self.top = top
+        self.conversations = {"": top}
         self.threads = ThreadPoolExecutor(2 * MOST_RUNNING, "subagents")  # one each; the rest for calls of ended ones
-        self.hands = {"": equipment.hands}
-        self.crew = equipment.crew = SubagentPool(means.folder, self, asyncio.get_running_loop())
-        self._enlist(equipment.hands, "", 0)
+        self.pool = SubagentPool(top.spec.tasks, self, asyncio.get_running_loop())
 
-    def _enlist(self, hands: ToolSession, task: str, depth: int) -> None:
-        """Let a conversation start subagents."""
-        given = hands.powers.given
-        squad = Delegation(self.crew, hands.bench, given.subagents if given else [], parent=task, depth=depth)
-        if squad.offered:
-            hands.bench.team = squad
-            hands.offer()
+    async def close(self) -> None:
+        """See conversation.Supervisor."""
+        await self.pool.close()
+        self.threads.shutdown(wait=False)
+
+    def enlist(self, one: Conversation) -> None:
+        """See conversation.Supervisor."""
+        depth = self.pool.jobs[one.spec.task].task.depth if one.spec.task else 0
+        given = one.spec.workspace
+        team = Delegation(self.pool, one.session, given.subagents if given else [], parent=one.spec.task, depth=depth)
+        if team.offered:
+            one.session.team = team
 
     async def work(self, job: Job, message: str) -> End:
-        """See tasks.crew.Worker."""
-        at = self.at.get(job.task.id)
-        if at is None:
-            own = asyncio.get_running_loop()
-            at = self.at[job.task.id] = await own.run_in_executor(self.threads, self._made, job)
-            at.talk.begin(self._first(job, message))
+        """See _pool.TaskRunner."""
+        one = self.conversations.get(job.task.id)
+        if one is None:
+            one = self.conversations[job.task.id] = await Conversation.open(self._spec(job))
+            one.begin(self._first(job, message))
         else:
-            at.talk.say(message)
-        limits = self.means.limits.replace(max_steps=job.agent.steps or self.means.limits.max_steps)
-        loop = SubagentLoop(at.talk, at.wire, at.hands, limits, self._reporter(job), aside=True, bill=self.means.bill)
-        loop.used, loop.threads = job.used, self.threads
+            one.history.say(message)
+        loop = one.loop(steps=job.agent.steps)
+        loop.used = job.used
         try:
             return await loop.run()
         finally:
-            job.used, job.task.turns = loop.used, at.talk.turn
+            job.used, job.task.turns = loop.used, one.history.turn
 
-    def _made(self, job: Job) -> At:
-        """Its conversation, before the first word."""
-        parent, agent, task = self.hands[job.task.parent], job.agent, job.task
-        given = _given(parent.powers.given, agent)
-        place = self._place(parent.place, job)
-        task.folder = place.folder
-        rules = permissions.rules_of(parent.bench).narrowed(agent.tools)
-        powers = parent.powers.replace(given=given, rules=rules)
-        hands = self.hands[task.id] = ToolSession(place, powers)
-        hands.bench.reads_only = lambda: permissions.planning(parent.bench) or parent.bench.reads_only()
-        self._enlist(hands, task.id, task.depth)
-        system = "\n".join(filter(None, [self.means.head, *self._words(job, given)]))
-        parameters = {**self.means.parameters, "model": self._model(agent)}
-        parameters["cache_key"] = encoding.digest(system.encode())[:CACHE_KEY_CHARS]
-        task.model = parameters["model"]
-        writer = turns.TurnWriter(os.path.join(self.means.folder, task.id, names.TURNS))
-        talk = Conversation(writer, system, hands.tools, parameters)
-        talk.state = hands.bench.state
-        return At(talk=talk, wire=self.means.model(parameters), hands=hands)
+    def _spec(self, job: Job) -> ConversationSpec:
+        """What its conversation is opened with: the skills, the files and the tools that it may have of its parent's."""
+        parent, agent, task = self.conversations[job.task.parent], job.agent, job.task
+        given, environment = _given(parent.spec.workspace, agent), self._environment(parent.environment, job)
+        task.folder, task.model = environment.folder, self._model(agent)
+        return parent.spec.replace(
+            name=f"subagent {task.id} of {self.top.spec.name}",
+            environment=environment,
+            history=MessageHistory(turns.TurnWriter(os.path.join(self.pool.folder, task.id, names.TURNS))),
+            parameters={**self.top.spec.parameters, "model": task.model},
+            system="\n".join(filter(None, [self.top.spec.head, *self._words(job, given)])),
+            budget=self.top.budget,
+            report=self._reporter(job),
+            workspace=given,
+            threads=self.threads,
+            parent=parent,
+            task=task.id,
+            only=agent.tools,
+        )
 
     def _first(self, job: Job, message: str) -> str:
         """The first message: the task, and where the folder of its parent is, if it works in another."""
         if job.agent.mode != ISOLATED:
             return message
-        above = self.hands[job.task.parent].place
-        return LOOK.format(message=message, path=_as_seen(above.confinement, above.folder))
+        above = self.conversations[job.task.parent].environment
+        return LOOK.format(message=message, path=above.seen(above.folder))
 
     def _model(self, agent: Subagent) -> str:
         """Its model; a name without a vendor is of the vendor of whoever started it."""
-        ours = str(self.means.parameters["model"])
+        ours = str(self.top.spec.parameters["model"])
         vendor = ours.partition(":")[0]
         return ours if not agent.model else agent.model if ":" in agent.model else f"{vendor}:{agent.model}"
 
@@ -162,25 +117,27 @@ class SubagentRunner:
         index = skills.index(given.skills) if given else ""
         about = WORDS.format(id=agent.id, description=agent.description, where=WHERES[agent.mode])
         told = f"# Skills\n\nEach is a way of working. Load one with load_skill before the work that it describes.\n\n{index}"
-        return [self.means.instructions, told if index else "", about, agent.prompt]
+        return [self.top.spec.instructions, told if index else "", about, agent.prompt]
 
-    def _place(self, above: Place, job: Job) -> Place:
+    def _environment(self, above: ToolEnvironment, job: Job) -> ToolEnvironment:
         """Where it works: in its parent's folder; or in one of its own, with its parent's to be read. The run has the verbs."""
-        results = os.path.join(self.means.folder, job.task.id, names.RESULTS)
-        place = above.replace(run="", home=above.home or above.layout, results=results, memory="")
+        results = os.path.join(self.pool.folder, job.task.id, names.RESULTS)
+        made = above.replace(run="", home=above.home or above.layout, results=results, memory="", filesystem=None)
         if job.agent.mode != ISOLATED:
-            return place
+            return made
         folder = self._own_folder(above.folder, job)
         files.make_folder(folder)
-        confinement = above.confinement if job.agent.folder else _narrowed(above.confinement, above.folder, folder)
+        confinement = above.confinement
+        if confinement and not job.agent.folder:
+            confinement = confinement.reading(above.folder).opened(folder)
         also = {PROJECT: Mount(path=above.folder)}
-        return place.replace(folder=folder, confinement=confinement, also=also)
+        return made.replace(folder=folder, confinement=confinement, also=also)
 
     def _own_folder(self, above: str, job: Job) -> str:
         if not job.agent.folder:
-            scratch = self.equipment.scratch
+            scratch = self.top.scratch
             return os.path.realpath(
-                os.path.join(scratch, job.task.id) if scratch else os.path.join(self.means.folder, job.task.id, "files")
+                os.path.join(scratch, job.task.id) if scratch else os.path.join(self.pool.folder, job.task.id, "files")
             )
         folder = os.path.realpath(os.path.join(above, job.agent.folder))
         if not folder.startswith(os.path.realpath(above) + "/"):
@@ -192,35 +149,33 @@ class SubagentRunner:
 
         def report(row: dict[str, Any]) -> None:
             if row["type"] in ("delta", "usage"):
-                self.means.report({name: value for name, value in row.items() if name != "model"})
+                self.top.report({name: value for name, value in row.items() if name != "model"})
             else:
-                self.means.report({**row, "type": "task", "what": row["type"], "task": job.task.id})
+                self.top.report({**row, "type": "task", "what": row["type"], "task": job.task.id})
 
         return report
 
     def stop(self, job: Job) -> None:
-        """See tasks.crew.Worker."""
-        if (hands := self.hands.get(job.task.id)) is not None:
-            hands.bench.stopping = True
+        """See _pool.TaskRunner."""
+        if (one := self.conversations.get(job.task.id)) is not None:
+            one.session.stopping = True
 
-    async def close(self, job: Job) -> None:
-        """See tasks.crew.Worker."""
-        if (at := self.at.pop(job.task.id, None)) is not None:
-            await at.wire.close()
-        if (hands := self.hands.pop(job.task.id, None)) is not None:
-            hands.close()
+    async def leave(self, job: Job) -> None:
+        """See _pool.TaskRunner."""
+        if (one := self.conversations.pop(job.task.id, None)) is not None:
+            await one.close()
 
     def log_of(self, job: Job) -> str:
-        """See tasks.crew.Worker."""
-        data = files.read(os.path.join(self.means.folder, job.task.id, names.TURNS))
+        """See _pool.TaskRunner."""
+        data = files.read(os.path.join(self.pool.folder, job.task.id, names.TURNS))
         return "" if data is None else encoding.digest(data)
 
     def seen(self, job: Job) -> str:
         """How its parent sees the files that it left in a folder of its own; "" for none."""
-        own = job.agent.mode == ISOLATED and not job.agent.folder and bool(self.equipment.scratch)
+        own = job.agent.mode == ISOLATED and not job.agent.folder and bool(self.top.scratch)
         if not own or not files.names(job.task.folder):
             return ""
-        return f"{SCRATCH}/{job.task.id} (for commands: {_as_seen(self.equipment.hands.place.confinement, job.task.folder)})"
+        return f"{SCRATCH}/{job.task.id} (for commands: {self.top.environment.seen(job.task.folder)})"
 
 
 def _given(given: WorkspaceSnapshot | None, agent: Subagent) -> WorkspaceSnapshot | None:
@@ -228,11 +183,3 @@ def _given(given: WorkspaceSnapshot | None, agent: Subagent) -> WorkspaceSnapsho
     if given is None or agent.skills is None:
         return given
     return given.replace(skills=[one for one in given.skills if one.name in agent.skills])
-
-
-def _as_seen(known: Confinement | None, path: str) -> str:
-    return path if known is None else known.seen(path)
-
-
-def _narrowed(known: Confinement | None, above: str, own: str) -> Confinement | None:
-    return None if known is None else known.reading(above).opened(own)

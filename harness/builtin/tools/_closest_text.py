@@ -42,15 +42,6 @@ def without_numbers(text: str) -> str:
     return NUMBERED.sub("", text) if lines and all(map(NUMBERED.match, lines)) else text
 
 
-def places(text: str, wanted: str) -> list[int]:
-    """The line numbers where a text begins."""
-    found, at = [], text.find(wanted)
-    while at >= 0:
-        found.append(text.count("\n", 0, at) + 1)
-        at = text.find(wanted, at + len(wanted))
-    return found
-
-
 def _same_but_blanks(lines: list[str], wanted: list[str]) -> int:
     """Where the lines stand with other blanks; -1 for nowhere."""
     bare, sought = ["".join(line.split()) for line in lines], ["".join(line.split()) for line in wanted]

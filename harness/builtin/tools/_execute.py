@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.builtin.tools import _jobs, tool_results
 from harness.builtin.tools._jobs import Running
-from harness.builtin.tools.tool import RUNS, SHELL, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import RUNS, SHELL, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.filesystem.protocol import FileFault, Shell
 
@@ -18,7 +18,7 @@ FIRST_LOOK_SECONDS = 0.3  # a command that fails at once is told at once
 KEY = "jobs"
 
 
-def execute(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def execute(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     handle, command = arguments.get("handle", ""), arguments.get("command", "")
     if bool(handle) == bool(command.strip()):
@@ -33,7 +33,7 @@ def execute(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     return _foreground(bench, command, arguments.get("working_directory", "."), seconds)
 
 
-def _foreground(bench: Workbench, command: str, folder: str, seconds: float) -> ToolResult:
+def _foreground(bench: ToolSession, command: str, folder: str, seconds: float) -> ToolResult:
     shell = _shell(bench)
     found = shell.execute(command, seconds=seconds, folder=folder, most=MOST_BYTES, stop=lambda: bench.stopping)
     if isinstance(found, FileFault):
@@ -49,7 +49,7 @@ def _foreground(bench: Workbench, command: str, folder: str, seconds: float) -> 
     return ToolResult(text=f"{_jobs.ended(found)}\n{output}", failed=found.cause != "exit")
 
 
-def _begin(bench: Workbench, command: str, folder: str, seconds: float) -> ToolResult:
+def _begin(bench: ToolSession, command: str, folder: str, seconds: float) -> ToolResult:
     running = [name for name, job in list(bench.live.items()) if isinstance(job, Running) and not job.ended]
     if len(running) >= MOST_JOBS:
         return failed(
@@ -65,7 +65,7 @@ def _begin(bench: Workbench, command: str, folder: str, seconds: float) -> ToolR
     return ToolResult(text=f"{handle}: {job.status()}. {how}")
 
 
-def _handle(bench: Workbench, command: str) -> str:
+def _handle(bench: ToolSession, command: str) -> str:
     """A new handle, also where another call takes one at the same moment."""
     known, row = bench.state.setdefault(KEY, {}), {"command": command, "read": 0}
     number = len(known) + 1
@@ -74,7 +74,7 @@ def _handle(bench: Workbench, command: str) -> str:
     return f"job-{number}"
 
 
-def _follow(bench: Workbench, handle: str, arguments: dict[str, Any]) -> ToolResult:
+def _follow(bench: ToolSession, handle: str, arguments: dict[str, Any]) -> ToolResult:
     """The next page of a command's output."""
     known = bench.state.get(KEY, {})
     if handle not in known:
@@ -96,7 +96,7 @@ def _follow(bench: Workbench, handle: str, arguments: dict[str, Any]) -> ToolRes
     return ToolResult(text=f"{handle}: {job.status()}\n{lost}{page.text or '(no new output)'}{more}")
 
 
-def _shell(bench: Workbench) -> Shell:
+def _shell(bench: ToolSession) -> Shell:
     assert isinstance(bench.files, Shell), "execute is offered where commands can be run only"
     return bench.files
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.base import clock, redaction
 from harness.builtin.tools import _mission_tools
-from harness.builtin.tools.tool import NOTES, WRITES, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import NOTES, WRITES, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.memory import gates
 from harness.state import files, raw
@@ -16,7 +16,7 @@ from harness.state.folder_lock import FolderLock
 HEAD = "# Memory\n\n"
 
 
-def memory_save(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def memory_save(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out. Outside a run the gates of memory stand before the file, since nobody compacts it later."""
     if bench.layout is not None and bench.run_id:
         return _mission_tools.note(bench, arguments)

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from harness.base.errors import UsageFault
-from harness.builtin.tools.tool import MISSION, READS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import MISSION, READS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed, left_out
 from harness.replay import query, search
 from harness.state import files, json_lines, names, raw
@@ -20,7 +20,7 @@ IDENTITY = "identity/"
 OF_MISSION = (names.MEMORY, names.SUMMARY, names.RAW, names.ARCHIVE)
 
 
-def memory_search(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def memory_search(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     words, most = arguments["query"].split(), arguments.get("limit", DEFAULT_HITS)
     found = search.search(_mission(bench), query.query(words, False), search.REMEMBERED, search.Filter(), most)
@@ -31,7 +31,7 @@ def memory_search(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(rows) + more)
 
 
-def memory_get(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def memory_get(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     name, first = arguments["file"], max(1, arguments.get("offset", 1))
     layout = _mission(bench)
@@ -81,7 +81,7 @@ def _cut(text: str) -> str:
     return f"{text[:LONGEST_HIT]}…" if len(text) > LONGEST_HIT else text
 
 
-def _mission(bench: Workbench) -> Layout:
+def _mission(bench: ToolSession) -> Layout:
     if bench.layout is None:
         raise UsageFault("There is no mission here, so nothing is remembered.")
     return bench.layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.builtin.tools.tool import RUN, RUNS, WRITES, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import RUN, RUNS, WRITES, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.commands import agent_requests
 from harness.mission import issues
@@ -15,23 +15,23 @@ from harness.state.layout import Layout
 LONGEST_OUTPUT = 4000  # characters of a check's output that are shown: its end
 
 
-def note(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def note(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     agent_requests.note(_mission(bench), bench.run_id, arguments.get("tag", "-"), arguments["text"])
     return ToolResult(text="Noted.")
 
 
-def reply(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def reply(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     return ToolResult(text=agent_requests.reply(_mission(bench), arguments["text"], bench.run_id))
 
 
-def issue(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def issue(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     return ToolResult(text=agent_requests.issue(_mission(bench), {"severity": "minor", **arguments}, bench.run_id))
 
 
-def check(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def check(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     layout, name = _mission(bench), arguments.get("name", "")
     receipts = list(agent_requests.check(layout, name, bench.run_id))
@@ -52,7 +52,7 @@ def _shown(receipt: Receipt) -> str:
     return f"{head}\n{cut or '(no output)'}"
 
 
-def _mission(bench: Workbench) -> Layout:
+def _mission(bench: ToolSession) -> Layout:
     assert bench.layout is not None, "a tool that needs a run is offered in a run only"
     return bench.layout
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.builtin.tools import permissions
-from harness.builtin.tools.tool import ALWAYS, READS, YES, Question, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import ALWAYS, READS, YES, Question, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 
 LONGEST = 20_000  # characters of a plan
@@ -13,7 +13,7 @@ OUTSIDE = "This is not plan mode. plan_enter begins it."
 KEPT = "A person was asked, and did not accept the plan. Plan mode goes on: change the plan, or ask what is missing."
 
 
-def plan_enter(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def plan_enter(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     if permissions.planning(bench):
         return failed("This is plan mode already. plan_write keeps a plan, plan_exit ends it.")
@@ -23,7 +23,7 @@ def plan_enter(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     )
 
 
-def plan_write(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def plan_write(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     text = arguments["content"].strip()
     if not permissions.planning(bench):
@@ -36,7 +36,7 @@ def plan_write(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="The plan is kept. plan_exit ends plan mode.")
 
 
-def plan_exit(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def plan_exit(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out; where a person is there, the person decides."""
     if not permissions.planning(bench):
         return failed(OUTSIDE)
@@ -50,7 +50,7 @@ def plan_exit(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text=f"Plan mode is over: carry the plan out.\n\n{plan}")
 
 
-def _state(bench: Workbench) -> dict[str, Any]:
+def _state(bench: ToolSession) -> dict[str, Any]:
     """What is kept: `active`, and the plan's `text`."""
     found: dict[str, Any] = bench.state.setdefault(permissions.PLAN, {})
     return found

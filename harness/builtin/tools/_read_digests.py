@@ -1,13 +1,13 @@
 """Which files a conversation has seen, and with which content: what it did not see, it must not overwrite.
 
-Kept in the state of the workbench, so a conversation that is continued in another process knows it, too.
+Kept in the state of the session, so a conversation that is continued in another process knows it, too.
 """
 
 from __future__ import annotations
 
 import posixpath
 
-from harness.builtin.tools.tool import Workbench
+from harness.builtin.tools.tool import ToolSession
 from harness.filesystem.protocol import FileFault
 
 KEY = "seen"
@@ -22,7 +22,7 @@ def key(path: str) -> str:
     return posixpath.normpath("/" + path).lstrip("/") or "."
 
 
-def remember(bench: Workbench, path: str, digest: str) -> None:
+def remember(bench: ToolSession, path: str, digest: str) -> None:
     """The model has seen this file, or wrote it. `digest`: of its whole content, or VERSION and the file's; "" where the file is
     too large to know."""
     seen = bench.state.setdefault(KEY, {})
@@ -32,7 +32,7 @@ def remember(bench: Workbench, path: str, digest: str) -> None:
         del seen[next(iter(seen))]
 
 
-def refusal(bench: Workbench, path: str, digest: str) -> str:
+def refusal(bench: ToolSession, path: str, digest: str) -> str:
     """Why a file with this content must not be changed now: it changed since the model saw it, or the model never did; "" where
     it may. Content that was seen under any name was seen: a file that was moved, or has two names, need not be read again."""
     seen = bench.state.get(KEY, {})
@@ -44,7 +44,7 @@ def refusal(bench: Workbench, path: str, digest: str) -> str:
     return (CHANGED if key(path) in seen else UNREAD).format(path=path)
 
 
-def _version(bench: Workbench, path: str) -> str:
+def _version(bench: ToolSession, path: str) -> str:
     """The version of the file now: where it is still that which was seen, so was the content that was read meanwhile."""
     found = bench.files.read(path, 0, 1)
     return "" if isinstance(found, FileFault) else found.version

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from harness.builtin.tools import read_files, tool_results
-from harness.builtin.tools.tool import READS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import counted
 from harness.filesystem.protocol import FileFault, Match, Matches
 
@@ -17,7 +17,7 @@ MOST_CONTEXT = 10
 MOST_SKIPPED = 5
 
 
-def list_files(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def list_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     path = arguments.get("path", ".")
     found = bench.files.ls(path, MOST_LISTED)
@@ -29,7 +29,7 @@ def list_files(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(map(tool_results.row, found.entries)) + more)
 
 
-def glob_files(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def glob_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     pattern, path = arguments["pattern"], arguments.get("path", ".")
     found = bench.files.glob(pattern, path, MOST_GLOBBED)
@@ -43,7 +43,7 @@ def glob_files(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(map(tool_results.row, found.entries)) + more)
 
 
-def grep_files(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def grep_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     mode = arguments.get("mode", "content")
     most = arguments.get("limit", MOST_MATCHES) if mode == "content" else MOST_COUNTED
@@ -96,7 +96,7 @@ def _skipped(found: Matches) -> str:
     return f"\n\n[{counted(len(found.skipped), 'file')} not searched: {named}.]"
 
 
-def _with_context(bench: Workbench, found: Matches, around: int) -> list[str]:
+def _with_context(bench: ToolSession, found: Matches, around: int) -> list[str]:
     """`path:line:text` of each match, as grep prints it; with context `path-line-text`, and `--` between parts."""
     if not around:
         return [_row(match.path, match.line, match.text, ":") for match in found.matches]
@@ -119,7 +119,7 @@ def _parts(matches: list[Match], around: int) -> list[list[Match]]:
     return parts
 
 
-def _of_file(bench: Workbench, path: str, parts: list[list[Match]], around: int) -> list[list[str]]:
+def _of_file(bench: ToolSession, path: str, parts: list[list[Match]], around: int) -> list[list[str]]:
     """The rows of each part of a file, which is read once, from the first of them to the last."""
     first, last = max(1, parts[0][0].line - around), parts[-1][-1].line + around
     found = bench.files.read(path, first - 1, last - first + 1)
@@ -155,7 +155,7 @@ GLOB_TOOL = Tool(
     about="path",
     description=(
         f"Find files by path pattern (*, ?, [a-z], {{a,b}}, **), such as **/*.py: up to {MOST_GLOBBED}, newest first."
-        " Leaves out what .gitignore names."
+        " A pattern that ends in / finds folders. Leaves out what .gitignore names."
     ),
     parameters={
         "type": "object",

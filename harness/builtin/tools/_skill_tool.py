@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.builtin.tools.tool import READS, SKILLS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import READS, SKILLS, Tool, ToolResult, ToolSession
 from harness.workspace import snapshot
 
 
-def load_skill(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def load_skill(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     assert bench.given is not None and bench.home is not None, "it is offered where there are skills only"
     name, file = arguments["name"], arguments.get("file", "")

@@ -1,41 +1,41 @@
-"""agent_spawn, agent_send, agent_list, task_output, task_list and task_cancel: subagents, which a Team starts and follows."""
+"""agent_spawn, agent_send, agent_list, task_output, task_list, task_cancel: subagents, started and followed by a conversation."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from harness.builtin.tools.tool import READS, RUNS, TEAM, Subagents, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import READS, RUNS, TEAM, Subagents, Tool, ToolResult, ToolSession
 
 DEFAULT_SECONDS, MOST_SECONDS = 600.0, 3600.0  # that a call waits for a subagent; then it goes on in the background
 OUTPUT_SECONDS = 30.0
 
 
-def agent_spawn(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def agent_spawn(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     return _team(bench).spawn(arguments["agent"], arguments["task"], **_how(arguments))
 
 
-def agent_send(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def agent_send(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     return _team(bench).send(arguments["id"], arguments["message"], **_how(arguments))
 
 
-def agent_list(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def agent_list(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     return ToolResult(text=_team(bench).agents())
 
 
-def task_output(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def task_output(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     return _team(bench).output(arguments["id"], seconds=arguments.get("timeout", OUTPUT_SECONDS))
 
 
-def task_list(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def task_list(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     return ToolResult(text=_team(bench).tasks())
 
 
-def task_cancel(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def task_cancel(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     return _team(bench).cancel(arguments["id"])
 
@@ -47,7 +47,7 @@ def _how(arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _team(bench: Workbench) -> Subagents:
+def _team(bench: ToolSession) -> Subagents:
     assert bench.team is not None, "it is offered where there are subagents only"
     return bench.team
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.builtin.tools.tool import READS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 
 KEY = "todo"
@@ -12,7 +12,7 @@ MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 MOST, LONGEST = 100, 500
 
 
-def todo_write(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def todo_write(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     todos = [{"content": one["content"].strip(), "status": one["status"]} for one in arguments["todos"]]
     wrong = _fault(todos)
@@ -22,7 +22,7 @@ def todo_write(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text=shown(bench) or "The todo list is empty.")
 
 
-def shown(bench: Workbench) -> str:
+def shown(bench: ToolSession) -> str:
     """The list as the model sees it, "" for none; for a prompt, too."""
     return "\n".join(f"{MARKS[one['status']]} {one['content']}" for one in bench.state.get(KEY, []))
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from harness.base.encoding import digest
 from harness.builtin.tools import _closest_text, _read_digests, read_files, tool_results
-from harness.builtin.tools.tool import WRITES, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import WRITES, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import counted, failed
-from harness.filesystem.protocol import FileFault, Replacement
+from harness.filesystem import line_ends, transfer
+from harness.filesystem.protocol import FileContent, FileFault, Replacement
 
 AROUND, MOST_SHOWN, LONGEST_SHOWN = 2, 40, 200
 ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
@@ -19,22 +20,21 @@ class _Unfit(ValueError):
     """An edit that cannot be applied, in words."""
 
 
-def write_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def write_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     path, data = arguments["path"], _bytes(arguments["content"])
-    there = bench.files.exists(path)
-    before = _before(bench, path) if there else b""
+    before = _before(bench, path) if transfer.exists(bench.files, path) else None
     if isinstance(before, ToolResult):
         return before
-    made = bench.files.write(path, data, create=not there, expect=digest(before) if there else "")
+    made = bench.files.write(path, data, create=before is None, expect=before.digest if before else "")
     if isinstance(made, FileFault):
         return _refused(bench, made, path)
     _read_digests.remember(bench, path, made.digest or digest(data))
     lines = counted(len(read_files.lines_of(data)), "line") if data else "empty"
-    return ToolResult(text=f"{'Replaced' if there else 'Created'} {path} ({lines}, {tool_results.size(len(data))}).")
+    return ToolResult(text=f"{'Replaced' if before else 'Created'} {path} ({lines}, {tool_results.size(len(data))}).")
 
 
-def edit_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def edit_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     path, edits = arguments["path"], _edits(arguments)
     if isinstance(edits, ToolResult):
@@ -43,22 +43,22 @@ def edit_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
     if isinstance(before, ToolResult):
         return before
     try:
-        changes, after, at = _applied(path, before, edits)
+        changes, after, at = _applied(path, before.data, edits)
     except _Unfit as unfit:
         return failed(str(unfit))
-    made = bench.files.edit(path, changes, expect=digest(before))
+    made = bench.files.edit(path, changes, expect=before.digest)
     if isinstance(made, FileFault):
         return _refused(bench, made, path)
     _read_digests.remember(bench, path, made.digest or digest(after))
     return ToolResult(text=f"Edited {path}: {counted(made.count, 'replacement')}.\n{_shown(after, at)}")
 
 
-def _before(bench: Workbench, path: str) -> bytes | ToolResult:
+def _before(bench: ToolSession, path: str) -> FileContent | ToolResult:
     """The content of a file that may be changed now, as the model saw it last; else why not."""
-    found = bench.files.download([path])[path]
+    found = transfer.whole(bench.files, path)
     if isinstance(found, FileFault):
         return tool_results.fault(bench, found)
-    why = _read_digests.refusal(bench, path, digest(found))
+    why = _read_digests.refusal(bench, path, found.digest)
     return failed(why) if why else found
 
 
@@ -66,7 +66,7 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _refused(bench: Workbench, found: FileFault, path: str) -> ToolResult:
+def _refused(bench: ToolSession, found: FileFault, path: str) -> ToolResult:
     if found.kind == "changed":
         return failed(_read_digests.CHANGED.format(path=path))
     if found.kind == "exists":
@@ -91,8 +91,8 @@ def _applied(path: str, before: bytes, edits: list[dict[str, Any]]) -> tuple[lis
     for number, edit in enumerate(edits, start=1):
         which = f"Edit {number} of {len(edits)} (nothing was written): " if len(edits) > 1 else ""
         change = _change(path, data, edit, which)
-        at = data.find(change.old)
-        data = data.replace(change.old, change.new)
+        places = line_ends.found(data, change.old)
+        at, data = places[0].start(), line_ends.replaced(data, places, change.new)
         moved = len(change.new) - len(change.old)
         spans = [(start + moved if start > at else start, size) for start, size in spans]
         spans.append((at, len(change.new)))
@@ -108,44 +108,36 @@ def _change(path: str, data: bytes, edit: dict[str, Any], which: str) -> Replace
     if edit["old_string"] == edit["new_string"]:
         raise _Unfit(f"{which}old_string and new_string are the same: there is nothing to change.")
     for old, new in _spellings(data, edit["old_string"], edit["new_string"]):
-        count = data.count(old)
-        if count > 1 and not edit.get("replace_all"):
-            raise _Unfit(f"{which}{_several(path, data, old)}")
-        if count:
-            return Replacement(old=old, new=new, everywhere=bool(edit.get("replace_all")))
+        found = line_ends.found(data, old)
+        if len(found) > 1 and not edit.get("replace_all"):
+            raise _Unfit(f"{which}{_several(path, data, found)}")
+        if found:
+            there = {match[0] for match in found}
+            return Replacement(
+                old=there.pop() if len(there) == 1 else old,
+                new=line_ends.as_most(data, new),
+                everywhere=bool(edit.get("replace_all")),
+            )
     text = read_files.decoded(data.removeprefix(read_files.BOM)).replace("\r\n", "\n")
     raise _Unfit(which + _closest_text.unfound(path, edit["old_string"].replace("\r\n", "\n"), text))
 
 
 def _spellings(data: bytes, old: str, new: str) -> list[tuple[bytes, bytes]]:
-    """The bytes that the two texts may stand for: as given; in the line ends of the file; where it is not UTF-8, with the byte
-    for a \\xNN, as read_file shows it."""
-    found = [(_bytes(old), _bytes(new))]
-    if not read_files.is_utf8(data):
-        found.append((_unescaped(found[0][0]), _unescaped(found[0][1])))
-    if b"\r\n" not in data:
-        return found
-    most = b"\r\n" if 2 * data.count(b"\r\n") > data.count(b"\n") else b"\n"
-    return [pair for one, other in found for pair in _in_line_ends(data, one, other, most)]
-
-
-def _in_line_ends(data: bytes, old: bytes, new: bytes, most: bytes) -> list[tuple[bytes, bytes]]:
-    """The old text in the line ends that it has in the file, each line its own; the new one as most lines of the file end."""
-    lines = [re.escape(line) for line in old.replace(b"\r\n", b"\n").split(b"\n")]
-    there = set(re.findall(b"\r?\n".join(lines), data)) if len(lines) > 1 else set()
-    wanted = new.replace(b"\r\n", b"\n").replace(b"\n", most)
-    return [(old, wanted)] if old in data or len(there) != 1 else [(there.pop(), wanted)]
+    """The bytes that the two texts may stand for: as given; in a file that is not UTF-8, with the byte for a \\xNN, as read_file
+    shows it."""
+    given = (_bytes(old), _bytes(new))
+    return [given] if read_files.is_utf8(data) else [given, (_unescaped(given[0]), _unescaped(given[1]))]
 
 
 def _unescaped(text: bytes) -> bytes:
     return ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text)
 
 
-def _several(path: str, data: bytes, old: bytes) -> str:
-    lines = _closest_text.places(data.decode("latin-1"), old.decode("latin-1"))
-    named = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
+def _several(path: str, data: bytes, found: list[re.Match[bytes]]) -> str:
+    lines = ", ".join(str(data.count(b"\n", 0, match.start()) + 1) for match in found[:8])
+    more = ", …" if len(found) > 8 else ""
     return (
-        f"old_string is in {path} {len(lines)} times (lines {named}). Add lines around it until it is unique,"
+        f"old_string is in {path} {len(found)} times (lines {lines}{more}). Add lines around it until it is unique,"
         " or set replace_all."
     )
 

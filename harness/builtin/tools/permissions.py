@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.base import encoding
 from harness.builtin.tools import _command_parts
-from harness.builtin.tools.tool import ALWAYS, READS, TEAM, YES, Question, Tool, Workbench
+from harness.builtin.tools.tool import ALWAYS, READS, TEAM, YES, Question, Tool, ToolSession
 from harness.workspace import rules
 from harness.workspace.rules import DENY, PATH, TEXT, ToolRules
 
@@ -29,7 +29,7 @@ PLANNING = (
 ABOVE = "{tool} may change something, and whoever started you is in plan mode: only reading is possible."
 
 
-def rules_of(bench: Workbench) -> ToolRules:
+def rules_of(bench: ToolSession) -> ToolRules:
     """The rules of a conversation: those that it was given, and those of its state."""
     more, given = bench.state.get(KEY, {}), bench.rules
     if not more:
@@ -38,17 +38,17 @@ def rules_of(bench: Workbench) -> ToolRules:
     return given.replace(deny=deny, ask=ask, granted=[*given.granted, *more.get("allow", [])])
 
 
-def offers(bench: Workbench, tool: Tool) -> bool:
+def offers(bench: ToolSession, tool: Tool) -> bool:
     """Whether any call of the tool could be permitted."""
     return rules_of(bench).offers(tool.name)
 
 
-def planning(bench: Workbench) -> bool:
+def planning(bench: ToolSession) -> bool:
     """Whether this conversation is in plan mode."""
     return bool(bench.state.get(PLAN, {}).get("active"))
 
 
-def refusal(bench: Workbench, tool: Tool, arguments: dict[str, Any]) -> str:
+def refusal(bench: ToolSession, tool: Tool, arguments: dict[str, Any]) -> str:
     """Why a call is not carried out, in words for the model; "" for one that is. A person may be asked."""
     if tool.effects != READS and tool.needs != TEAM and (planning(bench) or bench.reads_only()):
         return (PLANNING if planning(bench) else ABOVE).format(tool=tool.name)
@@ -69,7 +69,7 @@ def refusal(bench: Workbench, tool: Tool, arguments: dict[str, Any]) -> str:
     return "" if answer in (YES, ALWAYS) else REFUSED.format(tool=tool.name, rule=rule)
 
 
-def subjects(bench: Workbench, tool: Tool, arguments: dict[str, Any]) -> tuple[Sequence[str], str]:
+def subjects(bench: ToolSession, tool: Tool, arguments: dict[str, Any]) -> tuple[Sequence[str], str]:
     """(the texts that patterns of rules are about, how patterns are read), the first as a person sees it."""
     if tool.about == PATH:
         return _paths(bench, str(arguments.get(PATH, "."))), PATH
@@ -80,13 +80,13 @@ def subjects(bench: Workbench, tool: Tool, arguments: dict[str, Any]) -> tuple[S
     return [encoding.compact(arguments)], TEXT
 
 
-def _command(bench: Workbench, arguments: dict[str, Any]) -> str:
+def _command(bench: ToolSession, arguments: dict[str, Any]) -> str:
     """The command of a call; of one that follows a command in the background, that."""
     known = bench.state.get("jobs", {}).get(arguments.get("handle", ""), {})
     return str(arguments.get("command") or known.get("command", ""))
 
 
-def _paths(bench: Workbench, path: str) -> list[str]:
+def _paths(bench: ToolSession, path: str) -> list[str]:
     """A path from the root as it is written, and, where links lead elsewhere, as it is."""
     found = [bench.files.resolve(path, follow=follow) for follow in (False, True)]
     return list(dict.fromkeys(one for one in found if isinstance(one, str))) or [path]

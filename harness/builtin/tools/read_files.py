@@ -7,9 +7,10 @@ from typing import Any
 from harness.base.encoding import digest
 from harness.base.record import Record
 from harness.builtin.tools import _read_digests, tool_results
-from harness.builtin.tools.tool import READS, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import counted, failed
-from harness.filesystem.protocol import FileContent, FileFault
+from harness.filesystem import transfer
+from harness.filesystem.protocol import FileContent, FileFault, Shell
 
 MOST_LINES, LONGEST_LINE = 2000, 2000
 MOST_SHOWN = 76_000  # characters of one answer: below what the registry puts into a file
@@ -43,7 +44,7 @@ class Page(Record):
     notes: list[str] = []
 
 
-def read_file(bench: Workbench, arguments: dict[str, Any]) -> ToolResult:
+def read_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     path, first = arguments["path"], max(1, arguments.get("offset", 1))
     column = arguments.get("column", 0)
@@ -86,37 +87,37 @@ def media_type(data: bytes) -> str:
     return "" if found == "image/webp" and data[8:12] != b"WEBP" else found
 
 
-def _described(bench: Workbench, path: str, found: FileContent) -> ToolResult | None:
+def _described(bench: ToolSession, path: str, found: FileContent) -> ToolResult | None:
     """The answer for an image, or another binary file; None for text."""
     begin = found.data if found.first == 1 else b""
     kind = media_type(begin)
     if not kind and is_text(found.data):
         return None
     if kind and found.size <= LARGEST_IMAGE:
-        data = bench.files.download([path])[path]
-        if isinstance(data, FileFault):
-            return tool_results.fault(bench, data)
-        _read_digests.remember(bench, path, digest(data))
-        return ToolResult(text=f"{path}: {kind}, {tool_results.size(len(data))}.", images=[(kind, data)])
+        image = transfer.whole(bench.files, path)
+        if isinstance(image, FileFault):
+            return tool_results.fault(bench, image)
+        _read_digests.remember(bench, path, image.digest)
+        return ToolResult(text=f"{path}: {kind}, {tool_results.size(image.size)}.", images=[(kind, image.data)])
     what = next((words for start, words in BINARIES.items() if begin.startswith(start)), "binary")
     if kind:
         what = f"{kind}, larger than the {tool_results.size(LARGEST_IMAGE)} that can be shown"
     _remember(bench, path, found)
-    how = " Look into it with execute." if tool_results.has_shell(bench) else ""
+    how = " Look into it with execute." if isinstance(bench.files, Shell) else ""
     return ToolResult(text=f"{path} is no text that can be shown: {what}, {tool_results.size(found.size)}.{how}")
 
 
-def _remember(bench: Workbench, path: str, found: FileContent) -> None:
+def _remember(bench: ToolSession, path: str, found: FileContent) -> None:
     """Keep the digest of what the model saw. Where only a part was read, the whole counts if that part is in it unchanged; then
     its lines are known, too. A part of a large file must not cost a read of the whole: its version is kept, where it has one."""
     known = found.digest
     if not known and found.version and found.size > LARGE:
         known = _read_digests.VERSION + found.version
     if not known and found.size <= LARGEST_KNOWN:
-        whole = bench.files.download([path])[path]
-        if isinstance(whole, FileFault) or found.data not in whole:
+        whole = transfer.whole(bench.files, path)
+        if isinstance(whole, FileFault) or found.data not in whole.data:
             return  # it is being written: the next change asks for another read
-        known, found.total_lines = digest(whole), whole.count(b"\n") + (not whole.endswith(b"\n"))
+        known, found.total_lines = whole.digest, whole.total_lines
     _read_digests.remember(bench, path, known)
 
 

@@ -1,4 +1,4 @@
-"""The one registry: which tools there are, which a workbench offers, and how a call is carried out and bounded."""
+"""The one registry: which tools there are, which a session offers, and how a call is carried out and bounded."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ from harness.builtin.tools import (
     _write_files,
     permissions,
     read_files,
-    tool_results,
 )
-from harness.builtin.tools.tool import FILES, MISSION, NOTES, RUN, SHELL, SKILLS, TEAM, Tool, ToolResult, Workbench
+from harness.builtin.tools.tool import FILES, MISSION, NOTES, RUN, SHELL, SKILLS, TEAM, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
-from harness.filesystem.protocol import FileFault
+from harness.filesystem.protocol import FileFault, Shell
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
@@ -50,9 +49,9 @@ TOOLS: dict[str, Tool] = {
 }
 LONGEST_RESULT = 80_000  # characters; a longer one goes to a file
 HEAD, TAIL = 4000, 4000  # characters of it that are shown
-HAS: dict[str, Callable[[Workbench], bool]] = {
+HAS: dict[str, Callable[[ToolSession], bool]] = {
     FILES: lambda bench: True,
-    SHELL: tool_results.has_shell,
+    SHELL: lambda bench: isinstance(bench.files, Shell),
     MISSION: lambda bench: bench.layout is not None,
     RUN: lambda bench: bench.layout is not None and bench.run_id != "",
     SKILLS: lambda bench: bench.given is not None and bool(bench.given.skills),
@@ -61,21 +60,21 @@ HAS: dict[str, Callable[[Workbench], bool]] = {
 }
 
 
-def offered(bench: Workbench, allows: Callable[[Tool], bool] = lambda tool: True) -> list[Tool]:
-    """The tools for this workbench that `allows` and its rules let through, always in the same order; last those from outside."""
+def offered(bench: ToolSession) -> list[Tool]:
+    """The tools for this session that its rules let through, always in the same order; last those from outside."""
     there = {tool.name: tool for tool in bench.more} | {tool.name: tool for tool in TOOLS.values()}
     ordered = [*TOOLS.values(), *(tool for name, tool in there.items() if name not in TOOLS)]
-    return [tool for tool in ordered if HAS[tool.needs](bench) and allows(tool) and permissions.offers(bench, tool)]
+    return [tool for tool in ordered if HAS[tool.needs](bench) and permissions.offers(bench, tool)]
 
 
-def call(bench: Workbench, name: str, given: Any, allows: Callable[[Tool], bool] = lambda tool: True) -> ToolResult:
+def call(bench: ToolSession, name: str, given: Any) -> ToolResult:
     """Carry a call out. `given`: the arguments, an object or its JSON. What the model can mend is a failed Result."""
-    found = _carried_out(bench, name, given, allows)
+    found = _carried_out(bench, name, given)
     return found.replace(text=_bounded(bench, _plain(found.text)))
 
 
-def _carried_out(bench: Workbench, name: str, given: Any, allows: Callable[[Tool], bool]) -> ToolResult:
-    there = {tool.name: tool for tool in offered(bench, allows)}
+def _carried_out(bench: ToolSession, name: str, given: Any) -> ToolResult:
+    there = {tool.name: tool for tool in offered(bench)}
     if name not in there and name in TOOLS and not permissions.offers(bench, TOOLS[name]):
         return failed(permissions.DENIED.format(tool=name, rule="of tools.json"))
     if name not in there:
@@ -100,7 +99,7 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
-def _bounded(bench: Workbench, text: str) -> str:
+def _bounded(bench: ToolSession, text: str) -> str:
     """The text, or its head and tail with the file that has all of it."""
     if len(text) <= LONGEST_RESULT:
         return text
@@ -111,7 +110,7 @@ def _bounded(bench: Workbench, text: str) -> str:
     )
 
 
-def _kept(bench: Workbench, data: bytes) -> str:
+def _kept(bench: ToolSession, data: bytes) -> str:
     """The path of the file with a result, named by its digest; "" where it cannot be kept."""
     if not bench.results:
         return ""

@@ -1,4 +1,4 @@
-"""A tool, the workbench that it works at, and its result."""
+"""A tool, what the tools of one conversation share, and the result of a call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READS, WRITES, RUNS = "reads", "writes", "runs"
 
 FILES, SHELL, MISSION, RUN = "files", "shell", "mission", "run"
 SKILLS, NOTES, TEAM = "skills", "notes", "subagents"
-"""What a tool needs of its workbench: files; files where commands run; a mission; a run of it that is under way; skills; a run,
+"""What a tool needs of its session: files; files where commands run; a mission; a run of it that is under way; skills; a run,
 or a file of memory; subagents."""
 
 
@@ -32,14 +32,14 @@ class ToolResult(Record):
 class Tool(Record):
     """A tool as models know it. `parameters`: a JSON schema (object); `effects`: READS, WRITES or RUNS; `run`: carries a call
     out, with arguments that the schema allows. It returns failures, and raises only for faults of ours. `needs`: one of those
-    above; a workbench without it does not offer the tool. `about`: the argument that the patterns of rules are about, "": all of
+    above; a session without it does not offer the tool. `about`: the argument that the patterns of rules are about, "": all of
     them as JSON; `foreign`: whoever offers it knows its schema, and looks at the arguments."""
 
     name: str
     description: str
     parameters: dict[str, Any]
     effects: str
-    run: Callable[[Workbench, dict[str, Any]], ToolResult]
+    run: Callable[[ToolSession, dict[str, Any]], ToolResult]
     needs: str = FILES
     about: str = ""
     foreign: bool = False
@@ -58,8 +58,8 @@ YES, NO, ALWAYS = "yes", "no", "always"
 """What a person may answer; ALWAYS: and not to be asked about the same again in this conversation."""
 
 
-class Workbench:
-    """What the calls of one conversation share. `files`: its filesystem; `layout` and `run_id`: the mission and the run whose
+class ToolSession:
+    """What the tools of one conversation share. `files`: its filesystem; `layout` and `run_id`: the mission and the run whose
     verbs it may use, None and "" outside a mission; `results`: the folder, below the root of `files` or mounted in it, where
     results that are too long are kept; `state`: what tools keep between calls (todo, …) as JSON, saved with the conversation;
     `live`: what they keep that ends with this process (commands in the background). `close` ends those.
@@ -84,7 +84,7 @@ class Workbench:
         self.stopping = False
 
     def close(self) -> None:
-        """End what still runs in the background; the workbench can be used on."""
+        """End what still runs in the background; the session can be used on."""
         for one in list(self.live.values()):
             one.close()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 
 from harness.builtin.tools._arguments import nearest
-from harness.builtin.tools.tool import ToolResult, Workbench
-from harness.filesystem.protocol import FileEntry, FileFault, Listing, Shell
+from harness.builtin.tools.tool import ToolResult, ToolSession
+from harness.filesystem.protocol import FileEntry, FileFault, Listing
 
 REMEDIES = {
     "is_folder": "list_files shows what is in it.",
@@ -21,7 +21,7 @@ def failed(text: str) -> ToolResult:
     return ToolResult(text=text, failed=True)
 
 
-def fault(bench: Workbench, found: FileFault) -> ToolResult:
+def fault(bench: ToolSession, found: FileFault) -> ToolResult:
     """A fault of the filesystem, with the nearest path that there is, or the tool that helps."""
     text = found.text if found.text.endswith((".", "?", "!")) else found.text + "."
     if found.kind == "missing":
@@ -30,7 +30,7 @@ def fault(bench: Workbench, found: FileFault) -> ToolResult:
     return failed(f"{text} {REMEDIES.get(found.kind, '')}".strip())
 
 
-def _near(bench: Workbench, path: str) -> str:
+def _near(bench: ToolSession, path: str) -> str:
     """A path beside this one whose name is most like it."""
     folder, name = posixpath.split(path.rstrip("/"))
     listed = bench.files.ls(folder or ".")
@@ -38,11 +38,6 @@ def _near(bench: Workbench, path: str) -> str:
         return ""
     names = {posixpath.basename(entry.path): entry.path for entry in listed.entries}
     return names.get(nearest(name, names), "")
-
-
-def has_shell(bench: Workbench) -> bool:
-    """Whether commands can be run where the files are."""
-    return isinstance(bench.files, Shell)
 
 
 def counted(number: int, noun: str, several: str = "") -> str:

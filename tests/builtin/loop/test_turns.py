@@ -76,10 +76,12 @@ def test_vendors_are_told_what_to_cache(tmp_path: Path) -> None:
             bench.talk(address(server, wire), run=f"{wire}-1")
             body = json.loads(server.seen[-1].body)
         if wire == "messages":
-            assert "cache_control" in body["tools"][-1] and "cache_control" in body["system"][-1]
+            assert "cache_control" in body["tools"][-1]
+            assert ["cache_control" in one for one in body["system"]] == [True, False]
+            assert body["system"][0]["text"] == "You are a test." and "Where you work" in body["system"][1]["text"]
             assert body["cache_control"]["type"] == "ephemeral"
         else:
-            assert body["prompt_cache_key"] == "k"
+            assert body["prompt_cache_key"] == digest(b"You are a test.")[:32]
 
 
 def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:

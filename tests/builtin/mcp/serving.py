@@ -9,12 +9,12 @@ from typing import Any
 
 from harness.builtin.mcp.exposed_tools import ExposedTools
 from harness.builtin.mcp.server_pool import ServerPlace
-from harness.builtin.tools.tool import ToolResult, Workbench
+from harness.builtin.tools.tool import ToolResult, ToolSession
 from harness.filesystem.local import Local
 from harness.process.confine import Confinement
 from harness.workspace.tools import McpServer
 
-BENCH = Workbench(Local("/"))
+BENCH = ToolSession(Local("/"))
 SERVED = str(Path(__file__).with_name("program.py"))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.builtin.sessions import log, state
+from harness.builtin.sessions._calls import AgentConfig
 from harness.builtin.sessions.agent import HarnessAgent, Reply
 from harness.builtin.sessions.keys import keys
 from harness.builtin.sessions.log import LogPart
@@ -27,8 +28,9 @@ SESSION, USER = "s", "alice"
 
 def agent(folder: Path, server: Server, **more: Any) -> HarnessAgent:
     """An agent of this folder, with the model of the server."""
-    given = {"limits": QUICK, "model": MODELS["chat"], "base_url": address(server, "chat"), **more}
-    return HarnessAgent("helper", workspace=str(folder), api_key="k", **given)
+    given = {"limits": QUICK, "base_url": address(server, "chat"), "api_key": "k", **more}
+    config = AgentConfig(**{name: given.pop(name) for name in AgentConfig.fields if name in given})
+    return HarnessAgent("helper", given.pop("model", MODELS["chat"]), workspace=str(folder), config=config, **given)
 
 
 def said(

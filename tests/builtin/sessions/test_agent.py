@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import subprocess
 import sys
 import threading
@@ -16,7 +17,8 @@ import harness
 from harness.base.errors import UsageFault
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import _places
-from harness.builtin.sessions.agent import HarnessAgent
+from harness.builtin.sessions.agent import AgentConfig, HarnessAgent
+from harness.filesystem.local import Local
 from harness.state.layout import Layout
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
@@ -66,6 +68,18 @@ def test_a_filesystem_that_lacks_a_verb_is_refused_with_its_name(tmp_path: Path)
         assert server.seen == []
 
 
+def test_skills_of_the_workspace_are_there_whatever_the_files(tmp_path: Path) -> None:
+    """Those of a program, too; they are read from the workspace."""
+    skill = tmp_path / "skills/deploy/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: deploy\ndescription: how to\n---\nPush the button.\n")
+    (tmp_path / "files").mkdir()
+    with serving(steps(calling("load_skill", {"name": "deploy"}))) as server:
+        said(tmp_path, server, "go", filesystem=lambda user, session: Local(str(tmp_path / "files")))
+        [result] = [one["content"] for one in bodies(server)[-1]["messages"] if one["role"] == "tool"]
+    assert "Push the button." in result
+
+
 def test_users_do_not_see_each_other(tmp_path: Path) -> None:
     """Neither what another said, nor another's files, nor the same session id of another user."""
     brain = steps(calling("write_file", {"path": "mine.txt", "content": "xyzzy of alice"}))
@@ -84,6 +98,19 @@ def test_users_do_not_see_each_other(tmp_path: Path) -> None:
         asyncio.run(both())
     assert (home(tmp_path).parent / "_files" / "mine.txt").read_text() == "xyzzy of alice"
     assert list((home(tmp_path, user="bob").parent / "_files").iterdir()) == []
+
+
+def test_a_long_result_is_kept_where_its_session_can_read_it(tmp_path: Path) -> None:
+    """Below `.results`, and not among the user's files."""
+    wide = "".join(f"{number} {'x' * 395}\n" for number in range(300))
+    brain = steps(
+        calling("write_file", {"path": "w.txt", "content": wide}), calling("grep_files", {"pattern": "x", "limit": 300})
+    )
+    with serving(brain) as server:
+        said(tmp_path, server, "look", session="s", user="alice")
+    (kept,) = (home(tmp_path).parent / "s" / "results").iterdir()
+    assert kept.read_text().startswith("w.txt:1:0 xxx")
+    assert any(f".results/{kept.name}" in str(body) for body in bodies(server))
 
 
 def test_a_user_cannot_reach_the_files_of_another_by_any_path(tmp_path: Path) -> None:
@@ -189,17 +216,20 @@ def test_wrong_ids_models_and_messages_are_refused(tmp_path: Path) -> None:
             with pytest.raises(UsageFault):
                 said(tmp_path, server, message, session=session)
         said(tmp_path, server, "hello")
-        with pytest.raises(UsageFault, match="is with helper"):
-            other = HarnessAgent("other", "openai:x", base_url=server.url, workspace=str(tmp_path))
+        with (
+            pytest.raises(UsageFault, match="is with helper"),
+            HarnessAgent("other", "openai:x", workspace=str(tmp_path), config=harness.Config(api_key="k")) as other,
+        ):
             other.call_sync("hello", session_id="s", user_id="alice")
     assert texts(tmp_path) == ["hello"]
 
 
 def test_importing_harness_loads_nothing_of_it() -> None:
     """`harness.HarnessAgent` is there, and costs nothing until it is used."""
-    assert harness.HarnessAgent is HarnessAgent
+    assert harness.HarnessAgent is HarnessAgent and harness.Config is AgentConfig
+    assert len(inspect.signature(HarnessAgent).parameters) <= 8
     nothing = "assert not [name for name in sys.modules if name.startswith('harness.')]"
-    program = f"import harness, sys; {nothing}; harness.HarnessAgent"
+    program = f"import harness, sys; {nothing}; harness.Config, harness.HarnessAgent"
     subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, check=True)
     with pytest.raises(AttributeError):
         getattr(harness, "nothing_of_this_name")  # noqa: B009 - that it raises is the test

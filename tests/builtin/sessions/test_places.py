@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+
+import pytest
 
 from harness.builtin.sessions import _places, folder
 from harness.builtin.sessions.keys import keys
-from harness.builtin.tool_session import ToolSession
+from harness.builtin.tool_environment import ToolEnvironment, confined
+from harness.filesystem.shell import LocalShell
 from harness.state.layout import Layout
+from tests.builtin.talking import at, use
+from tests.filesystem.delegating import DelegatingFiles, DelegatingShell
 
 
 def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path) -> None:
@@ -17,19 +23,38 @@ def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path)
     other.parent.mkdir(parents=True)
     other.write_text("secret\n")
     (tmp_path / ".harness/format").write_text("2\n")
-    hands = ToolSession(_places.of_folder(Layout(str(tmp_path)), "alice", "s"))
+    talk = at(_places.of_folder(Layout(str(tmp_path)), "alice", "s").replace(home=None))
     try:
-        assert "mine" in hands.call("read_file", {"path": "a.txt"}).text
+        assert "mine" in use(talk, "read_file", path="a.txt").text
         for path in (
             ".harness/sessions/bob/s/log.jsonl",
             f"{tmp_path}/.harness/sessions/bob/s/log.jsonl",
             ".harness/format",
         ):
-            assert hands.call("read_file", {"path": path}).failed
-        assert hands.call("grep_files", {"pattern": "secret"}).text.startswith("No line")
-        assert hands.call("execute", {"command": "cat a.txt"}).text.endswith("mine")
+            assert use(talk, "read_file", path=path).failed
+        assert use(talk, "grep_files", pattern="secret").text.startswith("No line")
+        assert use(talk, "execute", command="cat a.txt").text.endswith("mine")
     finally:
-        hands.close()
+        asyncio.run(talk.close())
+
+
+@pytest.mark.parametrize("delegates", [False, True])
+def test_the_commands_of_a_shell_elsewhere_are_confined_in_its_own_folder(tmp_path: Path, delegates: bool) -> None:
+    """Whatever class it is of, and without a change of the shell that the caller has."""
+    for name in ("project", "own"):
+        (tmp_path / name).mkdir()
+    shell = LocalShell(str(tmp_path / "own"))
+    layout, made = Layout(str(tmp_path / "project")), DelegatingShell(shell) if delegates else shell
+    where = confined(ToolEnvironment(filesystem=made, home=layout), True)
+    files = where.filesystem
+    assert where.folder == str(tmp_path / "own")
+    found = files.inner if isinstance(files, DelegatingShell) else files
+    assert isinstance(found, LocalShell)
+    assert (shell.confine, shell.refusal) == (None, "")
+    assert (found.confine, found.refusal) == (where.confinement, where.refusal) != (None, "")
+    plain = DelegatingFiles(shell)
+    known = ToolEnvironment(filesystem=plain, home=layout)
+    assert confined(known, known.has_shell) is known
 
 
 def test_what_is_kept_is_of_its_user(tmp_path: Path) -> None:

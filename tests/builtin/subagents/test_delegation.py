@@ -9,7 +9,7 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.builtin.subagents._delegation import Delegation
-from harness.builtin.subagents.pool import DEEPEST
+from harness.builtin.subagents._pool import DEEPEST
 from harness.mission import tasks
 from tests.builtin.subagents.workers import SCOUT, Answering, crewed
 
@@ -31,12 +31,12 @@ def test_a_conversation_sees_its_own_tasks_alone(tmp_path: Path) -> None:
     """Not those of one below it."""
     with crewed(tmp_path) as squad:
         squad.spawn("scout", "x", background=False, seconds=9)
-        below = Delegation(squad.crew, squad.bench, [SCOUT], parent="scout-1", depth=1)
+        below = Delegation(squad.pool, squad.bench, [SCOUT], parent="scout-1", depth=1)
         below.bench = type(squad.bench)(squad.bench.files)
         assert "scout-2 answered" in below.spawn("scout", "y", background=False, seconds=9).text
         assert squad.tasks() == "scout-1: ok"
         assert below.tasks() == "scout-2: ok"
-        assert not Delegation(squad.crew, squad.bench, [SCOUT], depth=DEEPEST).offered
+        assert not Delegation(squad.pool, squad.bench, [SCOUT], depth=DEEPEST).offered
 
 
 def test_after_an_interruption_the_tasks_of_before_are_over(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import UsageFault
-from harness.builtin.subagents.pool import MOST_RUNNING
+from harness.builtin.subagents._pool import MOST_RUNNING
 from harness.mission import tasks
 from tests.builtin.subagents.workers import Answering, crewed
 

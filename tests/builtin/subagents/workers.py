@@ -10,8 +10,8 @@ from pathlib import Path
 
 from harness.builtin.loop.loop import End
 from harness.builtin.subagents._delegation import Delegation
-from harness.builtin.subagents.pool import Job, SubagentPool
-from harness.builtin.tools.tool import Workbench
+from harness.builtin.subagents._pool import Job, SubagentPool
+from harness.builtin.tools.tool import ToolSession
 from harness.filesystem.local import Local
 from harness.workspace.subagents import Subagent
 
@@ -33,7 +33,7 @@ class Answering:
     def stop(self, job: Job) -> None:
         """Nothing runs in a thread."""
 
-    async def close(self, job: Job) -> None:
+    async def leave(self, job: Job) -> None:
         """Keep that it was closed."""
         self.closed.append(job.task.id)
 
@@ -54,7 +54,7 @@ def crewed(folder: Path, worker: Answering | None = None) -> Iterator[Delegation
     thread.start()
     crew = SubagentPool(str(folder / "tasks"), worker or Answering(), loop)
     try:
-        yield Delegation(crew, Workbench(Local(str(folder))), [SCOUT])
+        yield Delegation(crew, ToolSession(Local(str(folder))), [SCOUT])
     finally:
         asyncio.run_coroutine_threadsafe(crew.close(), loop).result(20)
         loop.call_soon_threadsafe(loop.stop)

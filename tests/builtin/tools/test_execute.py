@@ -141,7 +141,7 @@ def test_closing_the_workbench_ends_what_runs(bench: Bench) -> None:
 def test_a_command_of_a_process_that_is_gone_is_told_to_be_over(bench: Bench, tmp_path: Path) -> None:
     """It is not run again without the model's word."""
     bench.said("execute", command="echo x >> ran", background=True)
-    later = Bench(tmp_path)
+    later = bench.again()
     later.own.state = json.loads(json.dumps(bench.own.state))
     said = later.refused("execute", handle="job-1")
     assert "interrupted" in said and said.endswith("echo x >> ran")

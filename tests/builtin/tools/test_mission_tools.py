@@ -18,9 +18,9 @@ sys.path.insert(0, {checkout!r})
 from harness.filesystem.local import Local
 from harness.state.layout import Layout
 from harness.builtin.tools import registry
-from harness.builtin.tools.tool import Workbench
+from harness.builtin.tools.tool import ToolSession
 
-bench = Workbench(Local(os.getcwd()), layout=Layout({project!r}), run_id=os.environ.pop("HARNESS_INSIDE"))
+bench = ToolSession(Local(os.getcwd()), layout=Layout({project!r}), run_id=os.environ.pop("HARNESS_INSIDE"))
 for name, given in json.load(open({calls!r})):
     found = registry.call(bench, name, given)
     with open({said!r}, "a") as file:

@@ -24,7 +24,7 @@ def test_it_goes_on_where_the_conversation_does(bench: Bench) -> None:
     """It is in the state that is saved with it."""
     bench.said("plan_enter")
     bench.said("plan_write", content="Mine.")
-    later = Bench(bench.tree.parent)
+    later = bench.again()
     later.own.state = bench.own.state
     assert "plan mode" in later.refused("write_file", path="a", content="")
     assert "Mine." in later.said("plan_exit")

@@ -56,6 +56,16 @@ def test_files_are_found_newest_first(bench: Bench) -> None:
     assert bench.said("glob_files", pattern="**/*.py").split("\n")[0].startswith("src/util.py")
 
 
+def test_a_glob_finds_folders_and_what_is_hidden_when_asked(bench: Bench) -> None:
+    """Folders by a slash at the end, marked as in a listing."""
+    filled(bench)
+    bench.write(".github/workflows/ci.yml", "on: push\n")
+    assert bench.said("glob_files", pattern=".github/**") == ".github/workflows/ci.yml  (9 bytes)"
+    assert bench.said("glob_files", pattern=".github/*/") == ".github/workflows/"
+    assert bench.said("glob_files", pattern="s*/") == "src/"
+    assert bench.said("glob_files", pattern="s*").startswith("No file below . matches s*.")
+
+
 def test_a_glob_is_bounded_and_nothing_found_is_no_fault(bench: Bench) -> None:
     """What is missing is said."""
     for number in range(_search_files.MOST_GLOBBED + 7):

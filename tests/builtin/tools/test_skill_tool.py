@@ -11,7 +11,7 @@ from tests.workspace.workspaces import skill
 
 def test_a_skill_and_its_files_are_read(bench: Bench) -> None:
     """As the command does, also where the skill is outside the project."""
-    folder = bench.tree.parent / "home/deploy"
+    folder = bench.folder / "home/deploy"
     folder.mkdir(parents=True)
     (folder / "more.md").write_text("Beside it.\n")
     made = Skill(name="deploy", description="d", layer="home", path="SKILL.md", folder=str(folder), files=["more.md"],
@@ -20,7 +20,7 @@ def test_a_skill_and_its_files_are_read(bench: Bench) -> None:
         user="", commit="", sections=[], memory=None, told=False, left_out=[], skills=[made], subagents=[], tools=None,
         waiting=[],
     )  # fmt: skip
-    bench.own.home = Layout(str(bench.tree))
+    bench.own.home = Layout(str(bench.folder / "tree"))
     assert "Push it." in bench.said("load_skill", name="deploy")
     assert bench.said("load_skill", name="deploy", file="more.md") == "Beside it.\n"
     assert "There are: deploy" in bench.refused("load_skill", name="other")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from harness.builtin.tools import registry
-from harness.builtin.tools.tool import READS, RUNS, WRITES, Live, Workbench
+from harness.builtin.tools.tool import READS, RUNS, WRITES, Live, ToolSession
 from harness.filesystem.local import Local
 
 
@@ -20,7 +20,7 @@ def test_each_tool_says_what_it_may_leave_behind_and_what_it_needs() -> None:
         assert tool.description.endswith(".")
 
 
-def test_workbenches_share_nothing(tmp_path: Path) -> None:
+def test_sessions_of_tools_share_nothing(tmp_path: Path) -> None:
     """Two conversations at once in one process see nothing of each other; closing ends what is alive at its own only."""
     ended = []
 
@@ -28,7 +28,7 @@ def test_workbenches_share_nothing(tmp_path: Path) -> None:
         def close(self) -> None:
             ended.append(self)
 
-    one, two = (Workbench(Local(str(tmp_path))) for _ in range(2))
+    one, two = (ToolSession(Local(str(tmp_path))) for _ in range(2))
     registry.call(one, "todo_write", {"todos": [{"content": "mine", "status": "pending"}]})
     one.live["x"] = Alive()
     assert (two.state, two.live) == ({}, {})

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from harness.builtin.tools import _read_digests
 from harness.builtin.tools.tool import ToolResult
 from harness.filesystem import _lines
-from harness.filesystem.local import Local
 from harness.filesystem.protocol import FileFault, Replacement, WriteResult
-from tests.builtin.tools.benches import Bench
+from tests.builtin.tools.benches import MEMORY, Bench, TreePath
+from tests.filesystem.delegating import DelegatingFiles
 
 CODE = "def one():\n    return 1\n\n\ndef two():\n\treturn 2\n"
 
 
-def ready(bench: Bench, data: bytes | str = CODE, name: str = "a.py") -> Path:
+def ready(bench: Bench, data: bytes | str = CODE, name: str = "a.py") -> TreePath:
     """A file that the model has read."""
     path = bench.write(name, data)
     bench.said("read_file", path=name)
@@ -40,6 +40,7 @@ def test_a_part_of_a_large_file_is_known_without_reading_the_whole(
     """Where nobody writes to it just now, the system says whether it changed: then only the part was read. Either way it can be
     edited, and what changed anywhere since, also to bytes of the same length, is not overwritten."""
     monkeypatch.setattr(_lines, "SETTLED_SECONDS", -60.0 if settled else 60.0)
+    settled = settled or bench.kind == MEMORY  # a store gives each write its version at once
     whole = "".join(f"line {number:08d} of a file\n" for number in range(60_000))
     path = bench.write("big.log", whole)
     bench.said("read_file", path="big.log", offset=50_000, limit=3)
@@ -104,12 +105,12 @@ def test_a_part_that_was_read_is_enough_and_a_change_elsewhere_is_noticed(bench:
 def test_what_was_seen_is_known_when_the_conversation_goes_on_in_another_process(bench: Bench, tmp_path: Path) -> None:
     """Its state is JSON that is saved with the conversation."""
     path = ready(bench)
-    later = Bench(tmp_path)
+    later = bench.again()
     later.own.state = json.loads(json.dumps(bench.own.state))
     later.said("edit_file", path="a.py", old_string="return 1", new_string="return 3")
     assert "return 3" in path.read_text()
     path.write_text("other\n")
-    again = Bench(tmp_path)
+    again = bench.again()
     again.own.state = json.loads(json.dumps(later.own.state))
     assert "changed since" in again.refused("write_file", path="a.py", content="x")
 
@@ -120,7 +121,7 @@ def test_of_many_who_edit_one_file_nobody_undoes_the_others(bench: Bench, tmp_pa
     told = list[str]()
 
     def edit(number: int) -> None:
-        own = Bench(tmp_path)
+        own = bench.again()
         while True:
             own.said("read_file", path="count.txt")
             found = own.call("edit_file", path="count.txt", old_string=f"{number}: no", new_string=f"{number}: yes")
@@ -146,24 +147,24 @@ def test_content_that_was_seen_under_another_name_was_seen(bench: Bench) -> None
     bench.said("edit_file", path="b.py", old_string="return 3", new_string="return 4")
 
 
-class Meddled(Local):
+class Meddled(DelegatingFiles):
     """Files that somebody else changes in the moment before each change."""
 
     def write(self, path: str, data: bytes, **more: Any) -> WriteResult | FileFault:
         """Theirs, then ours."""
-        super().write(path, b"theirs\n")
+        self.inner.write(path, b"theirs\n")
         return super().write(path, data, **more)
 
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult | FileFault:
         """Theirs, then ours."""
-        super().write(path, b"return 1, theirs\n")
+        self.inner.write(path, b"return 1, theirs\n")
         return super().edit(path, changes, expect)
 
 
 def test_a_change_in_the_very_moment_is_noticed_too(bench: Bench) -> None:
     """Between the look at a file and its change, or where a new one appears."""
     path = ready(bench)
-    bench.own.files = Meddled(str(bench.tree))
+    bench.own.files = Meddled(bench.files)
     assert "changed since" in bench.refused("write_file", path="a.py", content="mine\n")
     assert path.read_text() == "theirs\n"
     path.write_text(CODE)
@@ -179,7 +180,7 @@ def test_of_many_who_create_one_file_one_does(bench: Bench, tmp_path: Path) -> N
     found: dict[tuple[int, str], ToolResult] = {}
 
     def create(number: int, who: str) -> None:
-        found[number, who] = Bench(tmp_path).call("write_file", path=f"{number}.txt", content=who)
+        found[number, who] = bench.again().call("write_file", path=f"{number}.txt", content=who)
 
     threads = [threading.Thread(target=create, args=(number, who)) for number in range(5) for who in "abcdefgh"]
     for thread in threads:
@@ -256,6 +257,17 @@ def test_other_line_ends_stay_and_new_lines_get_them(bench: Bench) -> None:
     assert path.read_bytes() == b"\xef\xbb\xbfone\r\n1.5\r\ntwo\r\nthree\r\n"
     bench.said("edit_file", path="a.py", old_string="two", new_string="2\n2")
     assert path.read_bytes() == b"\xef\xbb\xbfone\r\n1.5\r\n2\r\n2\r\nthree\r\n"
+
+
+def test_a_text_that_begins_with_a_line_end_keeps_that_whole(bench: Bench) -> None:
+    """Whichever it is in the file; and the lines that an ambiguous text is on are named."""
+    path = ready(bench, b"one\r\ntwo\r\nthree\n")
+    bench.said("edit_file", path="a.py", old_string="\ntwo", new_string="\n2")
+    assert path.read_bytes() == b"one\r\n2\r\nthree\n"
+    ready(bench, b"one\r\none\nx\r\n")
+    assert "2 times (lines 1, 2)" in bench.refused("edit_file", path="a.py", old_string="one\n", new_string="1\n")
+    bench.said("edit_file", path="a.py", old_string="one\n", new_string="1\n", replace_all=True)
+    assert path.read_bytes() == b"1\r\n1\r\nx\r\n"
 
 
 def test_a_file_of_mixed_line_ends_keeps_each(bench: Bench) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from harness.base import clock
 from harness.base.errors import UsageFault
-from harness.builtin.tools.tool import Workbench
+from harness.builtin.tools.tool import ToolSession
 from harness.mission import tasks as record
 from harness.mission.tasks import CANCELLED, ENDED, RUNNING, Task
 from harness.mission.usage import Usage
@@ -41,7 +41,7 @@ class TaskAnswer(Protocol):
 class Job:
     """One subagent: its declaration, its record, and the conversation that its worker keeps. `bench`: of whoever started it."""
 
-    def __init__(self, agent: Subagent, task: Task, bench: Workbench) -> None:
+    def __init__(self, agent: Subagent, task: Task, bench: ToolSession) -> None:
         self.agent, self.task, self.bench = agent, task, bench
         self.used = Usage()
         self.waiting: list[str] = []
@@ -66,7 +66,7 @@ class TaskRunner(Protocol):
     def stop(self, job: Job) -> None:
         """It shall end now: the call that is under way, too."""
 
-    async def close(self, job: Job) -> None:
+    async def leave(self, job: Job) -> None:
         """No more is said to it."""
 
     def seen(self, job: Job) -> str:
@@ -84,7 +84,9 @@ class SubagentPool:
         self.jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
 
-    def begin(self, agent: Subagent, text: str, bench: Workbench, *, parent: str, depth: int, known: list[str]) -> Job:
+    def begin(
+        self, agent: Subagent, text: str, bench: ToolSession, *, parent: str, depth: int, known: list[str]
+    ) -> Job:
         """Start one; raises UsageFault where there are too many. `known`: ids that are taken."""
         with self._lock:
             busy = [name for name, job in self.jobs.items() if job.runs]
@@ -179,7 +181,7 @@ class SubagentPool:
         while any(job.runs for job in self.jobs.values()):
             await asyncio.sleep(LOOK_SECONDS)
         for job in self.jobs.values():
-            await self.worker.close(job)
+            await self.worker.leave(job)
 
 
 def _end_of(job: Job, doing: asyncio.Future[Any]) -> tuple[str, str, str]:

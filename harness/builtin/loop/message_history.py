@@ -1,4 +1,4 @@
-"""A conversation with a model: its messages, and each step of it on disk before anything goes out or has effects."""
+"""The messages of a conversation with a model, and each step of it on disk before anything goes out or has effects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.base import encoding
 from harness.builtin.loop import turns
 from harness.builtin.loop.exchange import Answer, Call, Message, Model, Request, Sent
 from harness.builtin.loop.turns import Log, Row, TurnWriter
-from harness.builtin.tools.tool import Tool, ToolResult
+from harness.builtin.tools.tool import ToolResult
 
 HEADS = turns.NAMED  # what comes before the messages of a request
 NOT_BEGUN = "It was not carried out: {why} before it began."
@@ -24,18 +24,23 @@ WENT_ON = (
 )
 
 
-class Conversation:
-    """The messages of one run, in memory and in its turns.jsonl. `state`: what its tools keep between calls, saved with each
-    result."""
+class MessageHistory:
+    """The messages of one conversation, in memory and in its turns.jsonl; and what requests have before them: system text, tools
+    and parameters. `state`: what its tools keep between calls, saved with each result."""
 
-    def __init__(self, writer: TurnWriter, system: str, tools: list[Tool], parameters: dict[str, Any]) -> None:
-        self.writer, self.system, self.parameters = writer, system, parameters
-        self.tools = [{name: getattr(tool, name) for name in ("name", "description", "parameters")} for tool in tools]
+    def __init__(self, writer: TurnWriter) -> None:
+        self.writer, self.system = writer, ""
+        self.tools: list[dict[str, Any]] = []
+        self.parameters: dict[str, Any] = {}
         self.messages: list[Message] = []
         self.context: list[str] = []
         self.state: dict[str, Any] = {}
         self.turn = 0
         self._saved = encoding.dump_json({})
+
+    def given(self, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
+        """The system text, the tools and the parameters of the next requests."""
+        self.system, self.tools, self.parameters = system, tools, parameters
 
     def begin(self, prompt: str) -> None:
         """A new conversation with this prompt."""

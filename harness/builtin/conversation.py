@@ -1,0 +1,241 @@
+"""One conversation of a run, a subagent or a session: opened, at work, and closed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+
+from harness.base import encoding
+from harness.base.record import Record
+from harness.builtin.loop.loop import Budget, Loop, Prepare, Report
+from harness.builtin.loop.message_history import MessageHistory
+from harness.builtin.loop.turns import Log
+from harness.builtin.tool_environment import RESULTS, ToolEnvironment, confined, described, files_of
+from harness.builtin.tools import permissions, registry
+from harness.builtin.tools.tool import Question, Tool, ToolSession
+from harness.filesystem.local import Mount
+from harness.process.variables import passing
+from harness.state import files
+from harness.workspace import grants
+from harness.workspace.rules import ToolRules
+from harness.workspace.snapshot import WorkspaceSnapshot
+from harness.workspace.tools import STDIO
+
+if TYPE_CHECKING:  # of the extra: only their types are meant
+    from harness.builtin.loop.model_client import ModelClient
+    from harness.builtin.mcp.exposed_tools import ExposedTools
+
+SCRATCH = ".tasks"  # where a conversation sees the folders of its subagents
+LIBRARY = "mcp"
+NO_LIBRARY = "No MCP server is available: their library is not installed ({package})."
+LEFT_OUT = "Not available now: {faults}"
+KEY_CHARS = 32  # of the key for the prompt's prefix
+
+
+class ConversationSpec(Record):
+    """What a conversation is opened with. `name`: how its system text names it; `system`: the part of that which many
+    conversations share; `parameters`: of each request; `history`: the messages so far, and where they are recorded. `model`:
+    closed by whoever made it.
+
+    `workspace`: skills, subagents, rules and servers; `rules`: more rules; `ask`: asks a person, in the thread of the call (None:
+    nobody is there); `more`: tools besides those of the registry; `threads`: where tool calls run (None: in this thread, unless
+    there are subagents). Its subagents have their records in `tasks`, and `head` and `instructions` in their system texts.
+
+    `supervisor`: what starts its subagents. `parent`: of a subagent, the conversation that started it, with the id of its `task`;
+    `only`: the tools that it may use (None: those of its parent)."""
+
+    name: str
+    environment: ToolEnvironment
+    history: MessageHistory
+    model: ModelClient
+    parameters: dict[str, Any]
+    system: str
+    budget: Budget
+    report: Report
+    workspace: WorkspaceSnapshot | None = None
+    rules: ToolRules = ToolRules()
+    ask: Callable[[Question], str] | None = None
+    more: list[Tool] = []
+    threads: Executor | None = None
+    tasks: str = ""
+    head: str = ""
+    instructions: str = ""
+    supervisor: Callable[[Conversation], Supervisor] | None = None
+    parent: Conversation | None = None
+    task: str = ""
+    only: Sequence[str] | None = None
+
+
+class Supervisor(Protocol):
+    """Starts the subagents of a conversation, and of those."""
+
+    @property
+    def threads(self) -> Executor:
+        """Where tool calls run: those of the subagents, and its own."""
+
+    def enlist(self, one: Conversation) -> None:
+        """Let a conversation start subagents, where it may."""
+
+    async def close(self) -> None:
+        """End all of them."""
+
+
+class Conversation:
+    """All that a conversation works with. `session`: what its tools share; `tools`: as requests have them; `faults`: what is not
+    available, in sentences for the model and for people; `budget` and `report`: of the call that is under way; `subagents`: None
+    where it can start none."""
+
+    def __init__(self, spec: ConversationSpec) -> None:
+        self.spec, self.history, self.budget, self.report = spec, spec.history, spec.budget, spec.report
+        self.faults = list(spec.workspace.faults) if spec.workspace else []
+        self.environment, self.scratch = spec.environment, ""
+        if spec.parent is None:
+            self._prepare()
+        self._servers = self._started_servers()
+        self.session = self._tool_session()
+        self.stable = spec.system.rstrip("\n")
+        key = encoding.digest(self.stable.encode())[:KEY_CHARS]
+        self.model = spec.model.another({**spec.parameters, "cache_key": key, "stable_chars": len(self.stable)})
+        self.subagents: Supervisor | None = spec.parent.subagents if spec.parent else None
+        self.tools: list[dict[str, Any]] = []
+
+    @classmethod
+    async def open(cls, spec: ConversationSpec) -> Conversation:
+        """The conversation, confined, with the permissions of its workspace and of its parent, its servers and its subagents.
+        Raises Unavailable where the repository brings a `.harness` that no person has accepted."""
+        made = cls(spec) if spec.parent else await asyncio.to_thread(cls, spec)  # servers take time to start
+        agents = spec.workspace.subagents if spec.workspace else []
+        if (
+            spec.supervisor and spec.parent is None and agents and made.environment.has_shell
+        ):  # else theirs are other files
+            made.subagents = spec.supervisor(made)
+        if made.subagents:
+            made.subagents.enlist(made)
+        offered = registry.offered(made.session)
+        made.tools = [{name: getattr(one, name) for name in ("name", "description", "parameters")} for one in offered]
+        return made
+
+    def _prepare(self) -> None:
+        """Confine a conversation outside a run as the config.toml of its workspace says, as far as a person has accepted that; a
+        run is confined already."""
+        known = self.environment
+        if known.home and not known.run:
+            grants.check_state(known.home)
+            tools = self.spec.workspace.tools if self.spec.workspace else None
+            known = confined(known, known.has_shell or bool(tools and tools.servers))
+        self.faults += [known.refusal] if known.refusal else []
+        self.scratch = self._scratch_folder(known)
+        if self.scratch:
+            known = known.replace(also={**known.also, SCRATCH: Mount(path=self.scratch)})
+            if held := known.confinement:
+                glass = held.glass.replace(readable=[*held.glass.readable, self.scratch])
+                known = known.replace(confinement=held.replace(glass=glass))
+        self.environment = known
+
+    def _scratch_folder(self, known: ToolEnvironment) -> str:
+        """The folder of the folders of isolated subagents; "" where none needs one. It is beside the temporary folder: an agent
+        could put a link in place of one that is in it."""
+        agents = self.spec.workspace.subagents if self.spec.workspace else []
+        above = (known.variables or os.environ).get("TMPDIR", "")
+        if not above or not any(one.mode == "isolated" and not one.folder for one in agents):
+            return ""
+        made = above.rstrip("/") + SCRATCH if known.confinement else os.path.join(above, SCRATCH.lstrip("."))
+        files.make_folder(made)
+        return made
+
+    def _started_servers(self) -> ExposedTools | None:
+        """The MCP servers of the workspace; a subagent uses those of its parent."""
+        given, known = self.spec.workspace, self.environment
+        if self.spec.parent or given is None or given.tools is None or not given.tools.servers:
+            return None
+        if find_spec(LIBRARY) is None:
+            self.faults.append(NO_LIBRARY.format(package=LIBRARY))
+            return None
+        from harness.builtin.mcp.exposed_tools import ExposedTools  # of the extra
+        from harness.builtin.mcp.server_pool import ServerPlace  # as above
+
+        servers = [one for one in given.tools.servers if not (known.refusal and one.transport == STDIO and one.confine)]
+        variables = passing(os.environ) if known.variables is None else known.variables
+        where = ServerPlace(user=given.user, folder=known.folder, environment=variables, variables=dict(os.environ),
+                            confinement=known.confinement)  # fmt: skip
+        made = ExposedTools(servers, where)
+        self.faults += made.faults
+        return made
+
+    def _tool_session(self) -> ToolSession:
+        """What the tools share: files, permissions, skills. A mission's state is mounted as `.harness`, to be read; results that
+        are too long are in `.results`."""
+        spec, known, parent = self.spec, self.environment, self.spec.parent
+        if known.results:
+            files.make_folder(known.results)
+        results = RESULTS if known.shows_results else ""
+        made = ToolSession(known.filesystem or files_of(known), layout=known.layout, run_id=known.run, results=results)
+        made.state, made.given, made.ask, made.memory = self.history.state, spec.workspace, spec.ask, known.memory
+        made.home = known.home or known.layout
+        if parent is None:
+            made.more = [*spec.more, *(self._servers.tools if self._servers else ())]
+            made.rules = _rules(spec)
+            return made
+        above = parent.session
+        made.more, made.ask = above.more, above.ask
+        made.rules = permissions.rules_of(above).narrowed(spec.only)
+        made.reads_only = lambda: permissions.planning(above) or above.reads_only()
+        return made
+
+    @property
+    def heads(self) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
+        """What requests have besides messages: the system text of today, tools, parameters. The place comes last in the text, so
+        that what is before it is the same in many conversations."""
+        system = f"{self.stable}\n\n{described(self.environment, self.spec.name)}"
+        return system, self.tools, self.model.parameters
+
+    def begin(self, prompt: str) -> None:
+        """Begin with this prompt."""
+        self.history.given(*self.heads)
+        self.history.begin(prompt)
+
+    def go_on(self, log: Log, prompt: str, *, run: str, why: str) -> list[str]:
+        """Go on with the conversation of a run that was cut off; see MessageHistory."""
+        self.history.given(*self.heads)
+        return self.history.go_on(log, self.model, prompt, run=run, why=why)
+
+    def loop(
+        self, *, steps: int | None = None, prepare: Prepare | None = None, piece: Callable[[str], None] | None = None
+    ) -> Loop:
+        """The loop that goes on with it; see Loop."""
+        threads = self.spec.threads or (self.subagents.threads if self.subagents else None)
+        known = (self.history, self.model, self.session, self.budget, self.report)
+        return Loop(*known, steps=steps, threads=threads, prepare=prepare, piece=piece)
+
+    def note(self) -> str:
+        """What the model reads of `faults`; "" for nothing."""
+        return LEFT_OUT.format(faults=" ".join(self.faults)) if self.faults else ""
+
+    def take_over(self, results: str) -> None:
+        """Copy the results of an earlier part of the conversation from their folder, since its messages refer to them."""
+        for name in files.names(results):
+            data = files.read(os.path.join(results, name)) or b""
+            files.replace(os.path.join(self.environment.results, name), data)
+
+    async def close(self, *, last: bool = False) -> None:
+        """End what runs: subagents first, then commands; servers are given back, and ended where this was the `last` conversation
+        of the process. A folder without results goes, unless the next process of a session may have it open."""
+        if self.subagents and self.spec.parent is None:
+            await self.subagents.close()
+        self.session.close()
+        results, alone = self.environment.results, self.environment.run or self.spec.parent
+        if results and alone and not files.names(results):
+            os.rmdir(results)
+        if self._servers is not None:
+            self._servers.close(servers=last)
+        await self.model.close()
+
+
+def _rules(spec: ConversationSpec) -> ToolRules:
+    """The rules of the workspace, and those of the conversation."""
+    own = spec.workspace.tools.rules if spec.workspace and spec.workspace.tools else ToolRules()
+    return own.replace(**{name: [*getattr(own, name), *getattr(spec.rules, name)] for name in own.fields})
