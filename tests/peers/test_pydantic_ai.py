@@ -1,0 +1,49 @@
+"""pydantic-ai's suite for workspace backends, over a local shell."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
+
+from pydantic_ai.workspaces import WorkspaceBackend, WorkspaceRef
+from pydantic_ai.workspaces.conformance import WorkspaceBackendSuite
+
+from tests.peers.workspace import ShellWorkspace
+
+
+class TestWorkspace(WorkspaceBackendSuite):
+    """The rules that hold for LocalShell."""
+
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        """What plays the cases."""
+        return "asyncio"
+
+    @pytest.fixture
+    def backend(self, tmp_path: Path) -> ShellWorkspace:
+        """A workspace that makes its folder at its first operation."""
+        return ShellWorkspace(tmp_path)
+
+    @pytest.fixture
+    def fresh_backend(self, tmp_path: Path) -> Callable[[], ShellWorkspace]:
+        """More of them."""
+        return lambda: ShellWorkspace(tmp_path)
+
+    @pytest.fixture
+    def attach_backend(self, tmp_path: Path) -> Callable[[WorkspaceRef], ShellWorkspace]:
+        """One of a folder that is there."""
+        return lambda ref: ShellWorkspace(tmp_path, ref)
+
+    @pytest.fixture
+    def destroy_environment(self) -> Callable[[WorkspaceBackend], Awaitable[None]]:
+        """Removes the folder."""
+
+        async def remove(backend: WorkspaceBackend) -> None:
+            shutil.rmtree(backend.ref.id if backend.ref else "")
+
+        return remove
