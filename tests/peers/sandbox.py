@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import base64
-import os
 
 from deepagents.backends import protocol as theirs
 
-from harness.filesystem.protocol import FileEntry, FileFault, Replacement
+from harness.filesystem.protocol import FileContent, FileFault, Listing, Replacement
 from harness.filesystem.shell import LocalShell
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 MAX_PREVIEW_BYTES = 512_000  # of a file that is no text
-PHRASES = {"missing": "not found", "exists": "already exists", "not_found": "not found", "not_unique": "multiple matches"}
+PHRASES = {"missing": "not found", "not_found": "not found", "exists": "already exists", "not_unique": "multiple"}
 CODES = {"missing": "file_not_found", "is_folder": "is_directory", "denied": "permission_denied"}
 
 
@@ -20,19 +19,18 @@ class Sandbox(theirs.SandboxBackendProtocol):
     """See SandboxBackendProtocol, whose asynchronous methods run these in threads."""
 
     def __init__(self, shell: LocalShell) -> None:
-        self.shell = shell
-
-    @property
-    def id(self) -> str:
-        """Equal for sandboxes of one folder."""
-        return self.shell.id()
+        self.shell, self.root = shell, f"{shell.root}/"
 
     def ls(self, path: str) -> theirs.LsResult:
         """The entries of a folder."""
         found = self.shell.ls(path)
-        if isinstance(found, FileFault):
-            return theirs.LsResult(error=_text(found))
-        return theirs.LsResult(entries=[_info(one, f"{self.shell.root}/{one.path}") for one in found.entries])
+        return theirs.LsResult(_text(found), self._infos(found, ""))
+
+    def _infos(self, found: Listing | FileFault, start: str) -> list[theirs.FileInfo]:
+        """The entries by their absolute paths, or by those from the folder `start`."""
+        entries = [] if isinstance(found, FileFault) else found.entries
+        paths = [((self.root + one.path).removeprefix(start), one.kind == "folder") for one in entries]
+        return [theirs.FileInfo(path=path, is_dir=is_dir) for path, is_dir in paths]
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> theirs.ReadResult:
         """Lines of a text, or a whole small file as base64."""
@@ -40,89 +38,63 @@ class Sandbox(theirs.SandboxBackendProtocol):
         if isinstance(found, FileFault):
             return theirs.ReadResult(error=_text(found))
         try:
-            text = found.data.decode() if limit > 0 else ""
+            content, encoding = found.data.decode() if limit > 0 else "", "utf-8"
         except UnicodeDecodeError:
-            return self._preview(file_path, found.size)
-        return _read(text if found.ends else text.removesuffix("\n"), "utf-8")
-
-    def _preview(self, path: str, size: int) -> theirs.ReadResult:
-        if size > MAX_PREVIEW_BYTES:
-            text = f"File '{path}': Binary file exceeds maximum preview size of {MAX_PREVIEW_BYTES} bytes"
-            return theirs.ReadResult(error=text)
-        found = self._download(path)
-        return _read(base64.b64encode(found.content or b"").decode(), "base64")
+            if found.size > MAX_PREVIEW_BYTES:
+                text = f"Binary file exceeds maximum preview size of {MAX_PREVIEW_BYTES} bytes"
+                return theirs.ReadResult(error=f"File '{file_path}': {text}")
+            whole = self.download_files([file_path])[0].content or b""
+            content, encoding = base64.b64encode(whole).decode(), "base64"
+        content = content if found.ends else content.removesuffix("\n")
+        return theirs.ReadResult(file_data=theirs.FileData(content=content, encoding=encoding))
 
     def write(self, file_path: str, content: str) -> theirs.WriteResult:
         """A new file."""
-        done = self.shell.write(file_path, content.encode(), create=True)
-        return theirs.WriteResult(error=_text(done)) if isinstance(done, FileFault) else theirs.WriteResult(path=file_path)
+        return theirs.WriteResult(_text(self.shell.write(file_path, content.encode(), create=True)), file_path)
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> theirs.EditResult:
         """Replace a text."""
         change = Replacement(old=old_string.encode(), new=new_string.encode(), everywhere=replace_all)
         done = self.shell.edit(file_path, [change])
-        if isinstance(done, FileFault):
-            return theirs.EditResult(error=_text(done))
-        return theirs.EditResult(path=file_path, occurrences=done.count)
+        return theirs.EditResult(_text(done), file_path, None if isinstance(done, FileFault) else done.count)
 
     def glob(self, pattern: str, path: str | None = None) -> theirs.GlobResult:
         """Files and folders that match, by their paths from the folder of the search."""
-        start, entries = path or self.shell.root, dict[str, FileEntry]()
-        for kind in (pattern, f"{pattern}/"):
-            found = self.shell.glob(kind, start)
-            if isinstance(found, FileFault):
-                return theirs.GlobResult(error=_text(found))
-            entries |= {os.path.relpath(f"{self.shell.root}/{one.path}", start): one for one in found.entries}
-        return theirs.GlobResult(matches=[_info(entries[name], name) for name in entries])
+        found = self.shell.glob(f"{{{pattern},{pattern}/}}", path or ".")
+        return theirs.GlobResult(_text(found), self._infos(found, f"{path}/" if path else self.root))
 
-    def grep(self, pattern: str, path: str | None = None, glob: str | None = None, *,
-             max_count: int | None = None) -> theirs.GrepResult:  # fmt: skip
+    def grep(self, pattern: str, path: str | None = None, glob: str | None = None) -> theirs.GrepResult:
         """Lines that contain a text."""
-        found = self.shell.grep(pattern, path or ".", glob=glob or "", literal=True, hidden=True, most=max_count or 10_000)
-        if isinstance(found, FileFault):
-            return theirs.GrepResult(error=_text(found))
-        lines = [
-            {"path": f"{self.shell.root}/{one.path}", "line": one.line, "text": one.text.decode(errors="replace")}
-            for one in found.matches
-        ]
-        return theirs.GrepResult(matches=lines, truncated=found.more != 0)
+        found = self.shell.grep(pattern, path or ".", glob=glob or "", literal=True, hidden=True)
+        lines = [] if isinstance(found, FileFault) else found.matches
+        matches = [theirs.GrepMatch(path=self.root + one.path, line=one.line, text=one.text.decode()) for one in lines]
+        return theirs.GrepResult(_text(found), matches)
 
     def execute(self, command: str, *, timeout: int | None = None) -> theirs.ExecuteResponse:
         """Run a command."""
         done = self.shell.execute(command, seconds=timeout or 120, most=MAX_OUTPUT_BYTES)
         if isinstance(done, FileFault):
-            return theirs.ExecuteResponse(output=_text(done), exit_code=1)
+            return theirs.ExecuteResponse(done.text, exit_code=1)
         return theirs.ExecuteResponse(done.output.decode(errors="replace"), done.exit, done.lost > 0)
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[theirs.FileUploadResponse]:
         """Write many files, over those that are there."""
-        return [theirs.FileUploadResponse(path=path, error=self._upload(path, data)) for path, data in files]
-
-    def _upload(self, path: str, data: bytes) -> str | None:
-        if not path.startswith("/"):
-            return "invalid_path"
-        done = self.shell.write(path, data)
-        return CODES.get(done.kind, "invalid_path") if isinstance(done, FileFault) else None
+        done = {path: self.shell.write(path, data) for path, data in files if path.startswith("/")}
+        return [theirs.FileUploadResponse(path, _code(done.get(path))) for path, _ in files]
 
     def download_files(self, paths: list[str]) -> list[theirs.FileDownloadResponse]:
         """Read many files."""
-        return [self._download(path) for path in paths]
-
-    def _download(self, path: str) -> theirs.FileDownloadResponse:
-        found = self.shell.read(path)
-        if isinstance(found, FileFault) or not path.startswith("/"):
-            code = CODES.get(found.kind, "invalid_path") if path.startswith("/") else "invalid_path"
-            return theirs.FileDownloadResponse(path=path, error=code)
-        return theirs.FileDownloadResponse(path=path, content=found.data)
+        found = {path: self.shell.read(path) for path in paths if path.startswith("/")}
+        data = {path: one.data for path, one in found.items() if isinstance(one, FileContent)}
+        return [theirs.FileDownloadResponse(path, data.get(path), _code(found.get(path))) for path in paths]
 
 
-def _read(content: str, encoding: str) -> theirs.ReadResult:
-    return theirs.ReadResult(file_data=theirs.FileData(content=content, encoding=encoding))
+def _text(result: object) -> str | None:
+    return f"{PHRASES.get(result.kind, result.kind)}: {result.text}" if isinstance(result, FileFault) else None
 
 
-def _info(found: FileEntry, path: str) -> theirs.FileInfo:
-    return theirs.FileInfo(path=path, is_dir=found.kind == "folder", size=found.size)
-
-
-def _text(fault: FileFault) -> str:
-    return f"{PHRASES.get(fault.kind, fault.kind)}: {fault.text}"
+def _code(result: object) -> str | None:
+    """Their word for a fault, and for a path that is not absolute, which has no result."""
+    if isinstance(result, FileFault):
+        return CODES.get(result.kind, "invalid_path")
+    return None if result else "invalid_path"

@@ -17,22 +17,25 @@ from tests.peers.sandbox import Sandbox
 
 
 @pytest.mark.anyio
+@pytest.mark.filterwarnings("ignore:Class-scoped fixtures")  # the suite has one
 class TestSandbox(SandboxIntegrationTests):
     """Every case of the suite holds for LocalShell."""
 
     root = ""
 
     @pytest.fixture(scope="class")
-    def anyio_backend(self) -> str:
+    @classmethod
+    def anyio_backend(cls) -> str:
         """What plays the asynchronous cases."""
         return "asyncio"
 
     @pytest.fixture(scope="class", autouse=True)
-    def sandbox(self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
-        """A sandbox in an empty folder."""
-        request.cls.root = str(tmp_path_factory.mktemp("sandbox"))
-        variables = {**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
-        return Sandbox(LocalShell(self.root or request.cls.root, environment=variables))
+    @classmethod
+    def sandbox(cls, tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+        """A sandbox in an empty folder, with this Python as `python`."""
+        cls.root = str(tmp_path_factory.mktemp("sandbox"))
+        path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+        return Sandbox(LocalShell(cls.root, environment={**os.environ, "PATH": path}))
 
     @property
     def sandbox_root_dir(self) -> str:

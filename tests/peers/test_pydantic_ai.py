@@ -15,9 +15,19 @@ from pydantic_ai.workspaces.conformance import WorkspaceBackendSuite
 
 from tests.peers.workspace import ShellWorkspace
 
+OTHERWISE = {
+    "test_a_backend_attached_by_ref_reaches_a_detached_process": "none of a command's descendants outlives it",
+}
+
 
 class TestWorkspace(WorkspaceBackendSuite):
-    """The rules that hold for LocalShell."""
+    """Every rule of the suite, except OTHERWISE, holds for LocalShell."""
+
+    @pytest.fixture(autouse=True)
+    def applies(self, request: pytest.FixtureRequest) -> None:
+        """Skips the rules that LocalShell does not follow."""
+        if request.node.name in OTHERWISE:
+            pytest.skip(OTHERWISE[request.node.name])
 
     @pytest.fixture
     def anyio_backend(self) -> str:

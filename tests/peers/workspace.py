@@ -66,7 +66,9 @@ class ShellWorkspace:
         errors = Path(tempfile.mkstemp(dir=self.parent)[1])
         text = f"exec 2> {errors}\n{text}"
         stop, seconds = threading.Event(), timeout or FOREVER_SECONDS
-        call = partial(self.shell().execute, text, seconds=seconds, variables=env, most=MAX_OUTPUT_BYTES, stop=stop.is_set)
+        call = partial(
+            self.shell().execute, text, seconds=seconds, variables=env, most=MAX_OUTPUT_BYTES, stop=stop.is_set
+        )
         try:
             done = checked(await to_thread.run_sync(call, abandon_on_cancel=True))
         finally:
@@ -75,7 +77,9 @@ class ShellWorkspace:
         if done.cause == "timeout":
             raise theirs.WorkspaceTimeoutError(f"the command took more than {seconds} seconds")
         streams = [one.decode(errors="replace") for one in (done.output, errors.read_bytes())]
-        return theirs.CommandResult(exit_code=done.exit if done.exit >= 0 else 128 - done.exit, stdout=streams[0], stderr=streams[1])
+        return theirs.CommandResult(
+            exit_code=done.exit if done.exit >= 0 else 128 - done.exit, stdout=streams[0], stderr=streams[1]
+        )
 
     async def read_bytes(self, path: str) -> bytes:
         """All bytes of a file."""
@@ -95,7 +99,9 @@ class ShellWorkspace:
         for one in found.entries:
             if one.path == real:
                 is_dir = one.kind == "folder"
-                return theirs.FileEntry(name=posixpath.basename(path), path=path, is_dir=is_dir, size=None if is_dir else one.size)
+                return theirs.FileEntry(
+                    name=posixpath.basename(path), path=path, is_dir=is_dir, size=None if is_dir else one.size
+                )
         raise FileNotFoundError(path)
 
     async def list_dir(self, path: str) -> Sequence[theirs.FileEntry]:
