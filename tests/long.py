@@ -69,5 +69,4 @@ ONLY_IN_TORTURE = {
     "test_whatever_ends_the_loop_nothing_lives_on_and_the_next_start_goes_on[SIGINT-0]",
     "test_sixteen_append_while_a_curator_compacts_and_nothing_is_lost",
     "test_without_one_lesson_no_page_has_its_line",
-    "test_background_child_does_not_hold_up_completed_command",
 }
