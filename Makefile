@@ -3,10 +3,11 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
+EXTRAS := dev agent
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 
-.PHONY: help setup demo test test-versions test-bash32 test-agents check fix bench torture clean
+.PHONY: help setup demo test test-versions test-bash32 test-agents test-peers check fix bench torture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,7 +17,7 @@ setup: $(READY) ## make .venv with everything the project needs
 $(READY): pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "harness needs Python >= 3.11; say which: make setup PYTHON=python3.12"; exit 69; }
 	$(PYTHON) -m venv $(VENV)
-	@$(PY) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print("\n".join(p["dependencies"] + p["optional-dependencies"]["dev"] + p["optional-dependencies"]["agent"]))' > $(VENV)/requirements.txt
+	@$(PY) -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print("\n".join(sum((p["optional-dependencies"][name] for name in sys.argv[1:]), p["dependencies"])))' $(EXTRAS) > $(VENV)/requirements.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $(VENV)/requirements.txt
 	@env -u PYTHONDONTWRITEBYTECODE $(PY) -m compileall -q harness roles $(VENV)/lib || true
 	@touch $(READY)
@@ -57,9 +58,13 @@ bench: setup ## measure against a baseline run beside it
 test-agents: setup ## install real agent CLIs in a throw-away place, and take a mission to DONE with each (npm, PyPI)
 	@place=$$(mktemp -d -p "$(CURDIR)" .agents.XXXXXX); trap 'rm -rf "$$place"' EXIT; HARNESS_REAL_AGENTS="$$place" $(PY) -m pytest -v tests/agents/test_real.py tests/builtin
 
+test-peers: ## run the test suites of langgraph, langchain and pydantic-ai over our interfaces, in .venv-peers (PyPI)
+	@$(MAKE) --no-print-directory setup VENV=.venv-peers EXTRAS="$(EXTRAS) peers"
+	@HARNESS_TORTURE=1 .venv-peers/bin/python -m pytest -rs -p no:asyncio tests/peers
+
 torture: setup ## kills, failing calls, power cuts, rivals, planted bugs: one table, in 15 minutes (FULL=1: every point, no bound)
 	@$(PY) -m tests.torture $(if $(FULL),--full)
 
 clean: ## remove what setup and tests made
-	rm -rf $(VENV) .venv-3.* .bash-3.2 .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-3.* .venv-peers .bash-3.2 .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -35,7 +35,7 @@ import pytest
 
 PROCESSES = min(os.cpu_count() or 1, 8) + 1  # beside the one for THREADED
 THREADED = (
-    "tests/builtin",
+    *("tests/builtin", "tests/peers"),
     *("tests/cli/test_ask.py", "tests/cli/test_turn_view.py"),
 )
 NEW_MOUNTS = 0x20000  # CLONE_NEWNS of unshare(2)

@@ -1,0 +1,1 @@
+"""The test suites of other frameworks, over our interfaces."""
