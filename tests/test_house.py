@@ -44,7 +44,6 @@ PACKAGES = (  # lowest first: an import goes down this list only
     "workplace",
     "proof",
     "decision",
-    "notice",
     "run",
     "replay",
     "commands",
@@ -58,7 +57,6 @@ WRITERS = {"state.files", "state.journal"}
 OWN_FILES = {
     "filesystem._root",  # a tree that is no state: everything by descriptors beneath its root
     "filesystem._replace",
-    "builtin.sessions._disk_store",  # the folder of a queue, which nothing is lost with
     "filesystem._python_grep",  # a program that reads the files it is given
     "builtin.mcp._stdio",  # the standard input of a server
     "filesystem._spool",  # the output of a command, in a file without a name
@@ -152,7 +150,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         "folders and records of subagents",
     ),
     **dict.fromkeys(
-        ("builtin.sessions._disk_store", "builtin.sessions._places"),
+        ("builtin.sessions._places",),
         "conversations, which are no mission's",
     ),
     "workspace.disk_reader": "a workspace without git",
@@ -165,7 +163,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     "report.page_file": "a page where a person wants it",
     "cli._log": "streams that grow",
     "workplace.workplace": "trees",
-    "notice.hooks": "the standard input of a person's program",
+    "run.notice.hooks": "the standard input of a person's program",
     "run._archiving": "the whole state of a mission, moved",
     "run.starting": "a folder that is no mission yet",
 }

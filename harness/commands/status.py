@@ -14,11 +14,11 @@ from harness.git.landing import HELD
 from harness.git.repository import BRANCHES
 from harness.mission import contract_log, features, issues, lease, mission, runs
 from harness.mission.features import TRIES, TRIES_REPLANNED, Feature
-from harness.notice import hooks
 from harness.process.confine import LANDLOCK
 from harness.proof import index
 from harness.proof.index import ClaimStatus, Proofs
 from harness.run import workspace_inputs
+from harness.run.notice import hooks
 from harness.state import names
 from harness.state.layout import Layout, command
 from harness.state.state import State

@@ -23,10 +23,10 @@ from harness.mission.lease import Lease, Terms
 from harness.mission.open_run import LandingResult, OpenRun, Outcome
 from harness.mission.roles import Role
 from harness.mission.runs import RunContext
-from harness.notice import hooks
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
 from harness.run import reconcile, recover, reservations, starting, workspace_inputs
+from harness.run.notice import hooks
 from harness.run.requests import orders
 from harness.state import journal, names, objects
 from harness.state.files import PRIVATE

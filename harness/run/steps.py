@@ -15,10 +15,10 @@ from harness.decision import checkpoints, gaps
 from harness.mission import contract, order_log, replies, runs
 from harness.mission.open_run import OpenRun, Outcome, add_notes
 from harness.mission.runs import RunResult
-from harness.notice import hooks
 from harness.process import supervise
 from harness.proof import check_runs
 from harness.run import _inputs, closing, opening, prompt, reconcile, thinking, workspace_inputs
+from harness.run.notice import hooks
 from harness.run.opening import AgentChoice
 from harness.run.requests import orders
 from harness.run.settle import worker

@@ -20,7 +20,7 @@ from harness.base.record import Record
 from harness.commands import status
 from harness.decision import rules, views
 from harness.mission import lease, order_log, runs
-from harness.notice import hooks
+from harness.run.notice import hooks
 from harness.state import files, names
 from harness.state.layout import Layout
 from harness.unattended import _preflight, _times, schedules

@@ -15,7 +15,7 @@ from harness.base import clock
 from harness.decision import checkpoints
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
-from harness.notice import _events
+from harness.run.notice import _events
 from harness.state import names
 from tests.missions import CHECKOUT, House, until
 from tests.planned import accept_all, lay

@@ -15,10 +15,10 @@ from harness.base import clock, console, encoding, errors, redaction
 from harness.mission import config, mission, runs
 from harness.mission.config import Config
 from harness.mission.runs import RunResult
-from harness.notice import _events, _notices
-from harness.notice._events import NoticeEvent
-from harness.notice._notices import BEGUN, DONE, FAILED, SEEN, NoticeRow
 from harness.process import supervise, temporary
+from harness.run.notice import _events, _notices
+from harness.run.notice._events import NoticeEvent
+from harness.run.notice._notices import BEGUN, DONE, FAILED, SEEN, NoticeRow
 from harness.state import files
 from harness.state.layout import Layout, command
 from harness.state.state import State

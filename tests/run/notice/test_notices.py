@@ -9,8 +9,8 @@ import pytest
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
-from harness.notice import _notices
-from harness.notice._notices import NoticeCache, NoticeRow
+from harness.run.notice import _notices
+from harness.run.notice._notices import NoticeCache, NoticeRow
 from harness.state import files, names
 from harness.state.layout import Layout
 from tests.missions import House

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.notice import _notices, hooks
+from harness.run.notice import _notices, hooks
 from harness.state import names
 from tests.missions import CHECKOUT, House, until
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.base import clock
 from harness.mission import runs
-from harness.notice import _events
+from harness.run.notice import _events
 from tests.missions import House
 
 
