@@ -4,16 +4,22 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the public names
-    from harness.builtin.sessions.agent import AgentConfig
-    from harness.builtin.sessions.agent import HarnessAgent as HarnessAgent
+    from harness.builtin.sessions.agent import AgentConfig as Config
+    from harness.builtin.sessions.agent import HarnessAgent
+    from harness.stores.disk import DiskStore
+    from harness.stores.memory import MemoryStore
 
-    Config = AgentConfig
+    __all__ = ["Config", "DiskStore", "HarnessAgent", "MemoryStore"]
 else:
 
     def __getattr__(name: str) -> object:
-        """`HarnessAgent` and its `Config`, the public Python interface (docs/sessions.md), loaded on first use."""
-        if name not in ("HarnessAgent", "Config"):
-            raise AttributeError(name)
-        from harness.builtin.sessions import agent  # on first use: every command imports this package
+        """The public Python interface (docs/sessions.md)."""
+        if name in ("HarnessAgent", "Config"):
+            from harness.builtin.sessions import agent  # on first use: every command imports this package
 
-        return agent.HarnessAgent if name == "HarnessAgent" else agent.AgentConfig
+            return agent.HarnessAgent if name == "HarnessAgent" else agent.AgentConfig
+        if name in ("DiskStore", "MemoryStore"):
+            from harness.stores import disk, memory  # as above
+
+            return disk.DiskStore if name == "DiskStore" else memory.MemoryStore
+        raise AttributeError(name)

@@ -143,7 +143,6 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("replay._replica", "replay.playback"), "a mission made again, which is thrown away"),
     **dict.fromkeys(("replay.search", "commands.curations"), "identities, which missions share"),
     "builtin.tools._memory_tools": "identities, which missions share",
-    "builtin.tools._memory_save": "the memory of a user outside missions",
     **dict.fromkeys(("builtin.loop.turns", "builtin.conversation"), "what a run appends to as it goes"),
     **dict.fromkeys(
         ("builtin.turn_replay", "builtin.subagents.runner", "mission.tasks"),

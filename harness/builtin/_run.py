@@ -21,6 +21,8 @@ from harness.mission import runs
 from harness.state import names, objects
 from harness.state.layout import Layout
 from harness.state.state import State
+from harness.stores.disk import DiskStore
+from harness.stores.store import StoreKey
 from harness.workspace import places, snapshot
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
@@ -91,7 +93,7 @@ def _spec(order: ChildOrder, layout: Layout, model: ModelClient, stable: str, re
         budget=Budget(limits),
         report=report,
         workspace=snapshot.kept(layout, order.run),
-        tasks=run.tasks,
+        tasks=StoreKey(DiskStore(run.tasks), ()),
         head=page,
         instructions=_instructions(layout, order.run),
         supervisor=SubagentRunner,

@@ -20,6 +20,7 @@ from harness.builtin.tools.tool import Question, Tool, ToolSession
 from harness.filesystem.local import Mount
 from harness.process.variables import passing
 from harness.state import files
+from harness.stores.store import StoreKey
 from harness.workspace import grants
 from harness.workspace.rules import ToolRules
 from harness.workspace.snapshot import WorkspaceSnapshot
@@ -43,7 +44,8 @@ class ConversationSpec(Record):
 
     `workspace`: skills, subagents, rules and servers; `rules`: more rules; `ask`: asks a person, in the thread of the call (None:
     nobody is there); `more`: tools besides those of the registry; `threads`: where tool calls run (None: in this thread, unless
-    there are subagents). Its subagents have their records in `tasks`, and `head` and `instructions` in their system texts.
+    there are subagents). Its subagents have their records below `tasks` (None: it starts none), and `head` and `instructions` in
+    their system texts.
 
     `supervisor`: what starts its subagents. `parent`: of a subagent, the conversation that started it, with the id of its `task`;
     `only`: the tools that it may use (None: those of its parent)."""
@@ -61,7 +63,7 @@ class ConversationSpec(Record):
     ask: Callable[[Question], str] | None = None
     more: list[Tool] = []
     threads: Executor | None = None
-    tasks: str = ""
+    tasks: StoreKey | None = None
     head: str = ""
     instructions: str = ""
     supervisor: Callable[[Conversation], Supervisor] | None = None
@@ -109,9 +111,8 @@ class Conversation:
         Raises Unavailable where the repository brings a `.harness` that no person has accepted."""
         made = cls(spec) if spec.parent else await asyncio.to_thread(cls, spec)  # servers take time to start
         agents = spec.workspace.subagents if spec.workspace else []
-        if (
-            spec.supervisor and spec.parent is None and agents and made.environment.has_shell
-        ):  # else theirs are other files
+        starts = spec.supervisor and spec.tasks and spec.parent is None and agents
+        if spec.supervisor and starts and made.environment.has_shell:  # else theirs are other files
             made.subagents = spec.supervisor(made)
         if made.subagents:
             made.subagents.enlist(made)

@@ -14,6 +14,7 @@ from harness.filesystem.shell import LocalShell
 from harness.mission import config
 from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.state.layout import Layout
+from harness.stores.store import StoreKey
 from harness.workplace import confine
 
 STATE = ".harness"  # how a prompt names the mission's state
@@ -30,8 +31,8 @@ class ToolEnvironment(Record):
     `confinement`: of commands and servers (None: not confined); `refusal`: why no program may be started, or "".
 
     `layout` and `run`: the mission and its run, None and "" outside one; `home`: the project whose workspace counts, None for
-    that of the mission. `results`: the folder for results that are too long, or ""; `memory`: the file that
-    memory_save adds to outside a run; `also`: more mounted folders."""
+    that of the mission. `results`: the folder for results that are too long, or ""; `memory`: the text that
+    memory_save adds to outside a run, None for none; `also`: more mounted folders."""
 
     folder: str = ""
     shell: bool = True
@@ -43,7 +44,7 @@ class ToolEnvironment(Record):
     run: str = ""
     home: Layout | None = None
     results: str = ""
-    memory: str = ""
+    memory: StoreKey | None = None
     also: Mapping[str, Mount] = {}
 
     @property

@@ -11,7 +11,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 
 from harness.base import encoding, patterns
@@ -41,10 +41,13 @@ TRIES = 100
 
 class KeyValueFiles:
     """Files under the keys of `store` that begin with `prefix`. `read_only`: patterns of read-only paths, besides
-    ProtectedNames."""
+    ProtectedNames; `also`: {name in the root: the prefix of the files below it}, which only who names them sees."""
 
-    def __init__(self, store: Store, prefix: Key = (), *, read_only: Sequence[str] = ()) -> None:
+    def __init__(
+        self, store: Store, prefix: Key = (), *, read_only: Sequence[str] = (), also: Mapping[str, Key] | None = None
+    ) -> None:
         self.store, self.prefix, self.guarded = store, prefix, ProtectedNames(list(read_only))
+        self.also = also or {}
 
     @verb
     def ls(self, path: str = ".", most: int = 1000) -> Listing:
@@ -105,7 +108,7 @@ class KeyValueFiles:
             known = self._value(names)
             data = new(known[0] if known else None)
             try:
-                self.store.put(self.prefix + names, STAMP.pack(time.time()) + data, known[1] if known else ABSENT)
+                self.store.put(self._key(names), STAMP.pack(time.time()) + data, known[1] if known else ABSENT)
             except VersionConflict:
                 continue
             return WriteResult(path=path, digest=encoding.digest(data), size=len(data))
@@ -191,7 +194,7 @@ class KeyValueFiles:
         keys = self._below(names, path)
         self._keep(names[:-1])
         for one in keys:
-            self.store.delete(self.prefix + one, ANY)
+            self.store.delete(self._key(one), ANY)
         return WriteResult(path=path, count=sum(one[-1] != MARKER for one in keys))
 
     @verb
@@ -219,13 +222,13 @@ class KeyValueFiles:
     def _moved(self, names: Key, into: Key) -> int:
         """Move one value with all that is written to it meanwhile; returns the size of its content."""
         version = ABSENT
-        while known := self.store.get(self.prefix + names):
+        while known := self.store.get(self._key(names)):
             try:
-                version = self.store.put(self.prefix + into, known.data, version)
+                version = self.store.put(self._key(into), known.data, version)
             except VersionConflict:
                 raise _failed(errno.EEXIST) from None
             try:
-                self.store.delete(self.prefix + names, known.version)
+                self.store.delete(self._key(names), known.version)
             except VersionConflict:
                 continue
             return max(0, len(known.data) - STAMP.size)
@@ -300,15 +303,23 @@ class KeyValueFiles:
     def _keep(self, names: Key) -> None:
         """Let a folder exist though nothing may be in it."""
         if names:
-            self.store.put((*self.prefix, *names, MARKER), b"", ANY)
+            self.store.put(self._key((*names, MARKER)), b"", ANY)
+
+    def _key(self, names: Key) -> Key:
+        """The key of a path, or the beginning of those below it."""
+        also = self.also.get(names[0]) if names else None
+        return self.prefix + names if also is None else also + names[1:]
+
+    def _is_mount(self, names: Key) -> bool:
+        return len(names) == 1 and names[0] in self.also
 
     def _value(self, names: Key) -> tuple[bytes, str, float] | None:
         """(content, version, unix seconds of the write) of a file; None if there is none."""
-        found = self.store.get(self.prefix + names) if names else None
+        found = None if self._is_mount(names) or not names else self.store.get(self._key(names))
         if found is None:
             return None
         if len(found.data) < STAMP.size:
-            raise BrokenFile(self.store.describe(self.prefix + names), "it is no value of a file")
+            raise BrokenFile(self.store.describe(self._key(names)), "it is no value of a file")
         return found.data[STAMP.size :], found.version, STAMP.unpack_from(found.data)[0]
 
     def _opened(self, names: Key) -> tuple[bytes, str, float]:
@@ -319,7 +330,7 @@ class KeyValueFiles:
         return found
 
     def _is_folder(self, names: Key) -> bool:
-        return not names or bool(self.store.list(self.prefix + names, limit=1))
+        return not names or self._is_mount(names) or bool(self.store.list(self._key(names), limit=1))
 
     def _entry(self, names: Key, is_folder: bool) -> FileEntry | None:
         """The entry of a file or folder; None if it was removed meanwhile."""
@@ -331,7 +342,8 @@ class KeyValueFiles:
 
     def _keys(self, names: Key) -> list[Key]:
         """The keys below a folder, from the root on."""
-        return [key[len(self.prefix) :] for key in self.store.list(self.prefix + names)]
+        begins = self._key(names)
+        return [names + key[len(begins) :] for key in self.store.list(begins)]
 
     def _tree(self, names: Key) -> dict[Key, dict[str, bool]]:
         """{folder: {name in it: whether that is a folder}} of all that is below a folder."""

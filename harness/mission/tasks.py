@@ -45,12 +45,10 @@ def path_of(folder: str, task: str) -> str:
     return os.path.join(folder, task, names.TASK)
 
 
-def keep(folder: str, task: Task) -> None:
-    """Write the record, atomically and durably."""
+def dumped(task: Task) -> bytes:
+    """The record as JSON, without secrets."""
     row = {**task.asdict(), "asked": [text[:MAX_TEXT_CHARS] for text in task.asked]}
-    data = encoding.dump_json(redaction.received_value(row))
-    files.make_folder(os.path.join(folder, task.id))
-    files.replace(path_of(folder, task.id), data, files.PRIVATE)
+    return encoding.dump_json(redaction.received_value(row))
 
 
 def of_run(folder: str) -> list[Task]:
@@ -75,7 +73,8 @@ def end_all(folder: str) -> None:
         except BrokenFile:
             continue
         if found is not None and found.status == RUNNING:
-            keep(folder, found.replace(status=ENDED, reason="its run was cut off", ended=clock.stamp(clock.now())))
+            ended = found.replace(status=ENDED, reason="its run was cut off", ended=clock.stamp(clock.now()))
+            files.replace(path_of(folder, name), dumped(ended), files.PRIVATE)
 
 
 def number_of(task: str) -> int:

@@ -372,12 +372,11 @@ def healed_length(descriptor: int) -> int:
     return size
 
 
-def add_line(path: str, data: bytes, *, quickly: bool = False) -> None:
-    """Append whole lines to a file with one writer, as `add_lines`; durable on return (`quickly`: once a later append is)."""
+def add_line(path: str, data: bytes) -> None:
+    """Append whole lines to a file with one writer, as `add_lines`; durable on return."""
     with open(open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "rb+", buffering=0) as file:
         add_lines(file.fileno(), data)
-        if not quickly:
-            os.fsync(file.fileno())
+        os.fsync(file.fileno())
 
 
 class TranscriptFile:

@@ -18,7 +18,7 @@ from harness.base.errors import BrokenFile, LockBusy, VersionConflict
 from harness.state import files
 from harness.state.folder_lock import UNLOCKABLE
 from harness.stores import store
-from harness.stores.store import ABSENT, Key, Value
+from harness.stores.store import ABSENT, Key, StoreKey, Value
 
 BLOCK_BYTES = 1 << 20  # of one read of a value that grows
 LOCK_SECONDS = 10.0  # that a writer waits for another, which may be stopped or hang in a broken disk
@@ -170,6 +170,11 @@ def _folder_lock(folder: str, seconds: float) -> Iterator[None]:
             if _is_at(descriptor, folder):  # else somebody put another folder there meanwhile
                 yield
                 return
+
+
+def folder_of(at: StoreKey) -> str:
+    """The folder of the keys that begin so; "" if the store is not on this disk."""
+    return at.store.describe(at.key) if isinstance(at.store, DiskStore) else ""
 
 
 def _lock_file(folder: str, seconds: float) -> contextlib.AbstractContextManager[object]:

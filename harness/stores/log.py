@@ -68,18 +68,19 @@ def exists(store: Store, key: Key) -> bool:
     return store.size(key) > 0 if isinstance(store, Appending) else _has(store, key, 0)
 
 
-def replace(store: Store, key: Key, rows: bytes) -> None:
-    """Put these rows in the place of the whole log: for repairs and migrations, under a gate."""
+def replace(store: Store, key: Key, rows: bytes) -> int:
+    """Put these rows in the place of the whole log, for who is its only writer; returns the position behind them."""
     if isinstance(store, Appending):
         known = store.get(key)
         store.put(key, rows, known.version if known else ABSENT)
-        return
+        return len(rows)
     segments = store.list(key)
     first = store.get(_segment(key, 0))
     store.put(_segment(key, 0), rows, first.version if first else ABSENT)
     for one in reversed(segments[1:]):
         if (known := store.get(one)) is not None:
             store.delete(one, known.version)
+    return 1
 
 
 def _has(store: Store, key: Key, number: int) -> bool:

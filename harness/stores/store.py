@@ -28,6 +28,17 @@ class Value(NamedTuple):
     version: str
 
 
+class StoreKey(NamedTuple):
+    """A key in its store; or the names with which several keys begin."""
+
+    store: Store
+    key: Key
+
+    def below(self, *names: str) -> StoreKey:
+        """The key with more names behind it."""
+        return StoreKey(self.store, (*self.key, *names))
+
+
 class Store(Protocol):
     """Any place that keeps bytes by key. Methods may be called from several threads.
 

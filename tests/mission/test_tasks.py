@@ -18,26 +18,32 @@ MADE = Task(
 )  # fmt: skip
 
 
+def _keep(folder: str, task: Task) -> None:
+    path = Path(tasks.path_of(folder, task.id))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(tasks.dumped(task))
+
+
 def test_records_come_back_in_the_order_of_their_beginning(tmp_path: Path) -> None:
     """Ten after nine."""
     folder = str(tmp_path / "tasks")
     assert tasks.of_run(folder) == []
     made = [MADE.replace(id=f"scout-{number}") for number in (10, 9, 1)]
     for one in made:
-        tasks.keep(folder, one)
+        _keep(folder, one)
     assert tasks.of_run(folder) == made[::-1]
 
 
 def test_a_text_of_any_length_is_kept_cut(tmp_path: Path) -> None:
     """The whole is in the turns."""
-    tasks.keep(str(tmp_path), MADE.replace(asked=["x" * 2 * tasks.MAX_TEXT_CHARS]))
+    _keep(str(tmp_path), MADE.replace(asked=["x" * 2 * tasks.MAX_TEXT_CHARS]))
     assert len(tasks.of_run(str(tmp_path))[0].asked[0]) == tasks.MAX_TEXT_CHARS
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"id": 5}', "{"])
 def test_a_record_that_is_none_is_named(tmp_path: Path, text: str) -> None:
     """Never is it taken for no task."""
-    tasks.keep(str(tmp_path), MADE)
+    _keep(str(tmp_path), MADE)
     Path(tasks.path_of(str(tmp_path), MADE.id)).write_text(text)
     with pytest.raises(BrokenFile, match=r"task\.json"):
         tasks.of_run(str(tmp_path))
@@ -50,21 +56,21 @@ def test_the_run_digest_covers_the_records_and_not_the_turns(tmp_path: Path) -> 
     before = runs.seal(run)
     Path(run.tasks).mkdir()
     assert runs.seal(run) == before
-    tasks.keep(run.tasks, MADE)
+    _keep(run.tasks, MADE)
     sealed = runs.seal(run)
     assert sealed != before
     (Path(run.tasks) / MADE.id / "turns.jsonl").write_text("{}\n")
     assert runs.seal(run) == sealed
-    tasks.keep(run.tasks, MADE.replace(reply="Mine."))
+    _keep(run.tasks, MADE.replace(reply="Mine."))
     assert runs.seal(run) != sealed
 
 
 def test_what_a_kill_left_at_work_has_ended_with_its_run(tmp_path: Path) -> None:
     """Nothing else changes; a file that is no record does not stop the run's end."""
     folder = str(tmp_path)
-    tasks.keep(folder, MADE)
-    tasks.keep(folder, MADE.replace(id="scout-2", status="ok", reply="Mine."))
-    tasks.keep(folder, MADE.replace(id="scout-3"))
+    _keep(folder, MADE)
+    _keep(folder, MADE.replace(id="scout-2", status="ok", reply="Mine."))
+    _keep(folder, MADE.replace(id="scout-3"))
     Path(tasks.path_of(folder, "scout-3")).write_text("{")
     tasks.end_all(folder)
     assert Path(tasks.path_of(folder, "scout-3")).read_text() == "{"

@@ -83,7 +83,7 @@ class MessageHistory:
         digest = turns.digest_of(answer.message)
         counts = {name: value for name, value in answer.usage.asdict().items() if value}
         used = {"usage": counts, "finish": answer.finish, "seconds": round(seconds, 3)}
-        self.writer.answer(self.turn, digest, answer.message, quickly=bool(answer.calls), **used)
+        self.writer.answer(self.turn, digest, answer.message, **used)
         self._keep(answer.message, digest)
 
     def say(self, text: str) -> None:
@@ -103,7 +103,7 @@ class MessageHistory:
         row = turns.put(message)
         if (state := encoding.dump_json(self.state)) != self._saved:
             row["state"], self._saved = self.state, state
-        self.writer.add(row, quickly=True)
+        self.writer.add(row)
         self._keep(message, row["put"])
 
     def _keep(self, message: Message, digest: str) -> None:

@@ -18,6 +18,8 @@ from harness.base.record import Record
 from harness.builtin.loop.exchange import Message, Request, Sent
 from harness.mission.usage import Usage
 from harness.state import files, json_lines
+from harness.stores import log as logs
+from harness.stores.store import StoreKey
 from harness.workspace.tools import Tools_
 
 Row = dict[str, Any]
@@ -131,12 +133,12 @@ class TurnWriter:
     def begin(self, rows: Iterable[Row]) -> None:
         """The first rows, in a new file."""
         rows = list(rows)
-        files.replace(self.path, b"".join(encoding.dump_json(row) for row in rows), files.PRIVATE)
+        files.replace(self.path, _lines(rows), files.PRIVATE)
         self._put(rows)
 
-    def add(self, *rows: Row, quickly: bool = False) -> None:
-        """More rows, durable on return (`quickly`: once later ones are)."""
-        files.add_line(self.path, b"".join(encoding.dump_json(row) for row in rows), quickly=quickly)
+    def add(self, *rows: Row) -> None:
+        """More rows, durable on return."""
+        files.add_line(self.path, _lines(rows))
         self._put(rows)
 
     def _put(self, rows: Iterable[Row]) -> None:
@@ -155,9 +157,33 @@ class TurnWriter:
         self.add({"turn": number, "at": clock.stamp(clock.now()), **new, "keeps": keeps})
         self.last, self.since, self._row = list(context), [], whole
 
-    def answer(self, number: int, digest: str, message: Message, *, quickly: bool, **more: Any) -> None:
+    def answer(self, number: int, digest: str, message: Message, **more: Any) -> None:
         """The answer of a turn, whole."""
-        self.add({"answer": number, "put": digest, "value": message, **more}, quickly=quickly)
+        self.add({"answer": number, "put": digest, "value": message, **more})
+
+
+class StoredTurnWriter(TurnWriter):
+    """The same as a log in a store. `end`: its position. (The folder of a run has no store: the run's lease holds its lock.)"""
+
+    def __init__(self, at: StoreKey) -> None:
+        super().__init__(at.store.describe(at.key))
+        self.store, self.key = at
+        self.end = 0
+
+    def begin(self, rows: Iterable[Row]) -> None:
+        """See TurnWriter."""
+        rows = list(rows)
+        self.end = logs.replace(self.store, self.key, _lines(rows))
+        self._put(rows)
+
+    def add(self, *rows: Row) -> None:
+        """See TurnWriter."""
+        self.end = logs.append(self.store, self.key, _lines(rows), self.end)
+        self._put(rows)
+
+
+def _lines(rows: Iterable[Row]) -> bytes:
+    return b"".join(encoding.dump_json(row) for row in rows)
 
 
 def _shared(one: list[str], two: list[str]) -> int:

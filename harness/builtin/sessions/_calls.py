@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,7 @@ from harness.builtin.tools.tool import NO, Question
 from harness.mission import runs
 from harness.stores import gate
 from harness.stores.gate import GatePlace
-from harness.stores.store import Key, Store
+from harness.stores.store import Key, Store, StoreKey
 from harness.workspace.rules import ToolRules
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
@@ -212,7 +211,7 @@ def _spec(parts: SessionPool, one: Session, words: SystemText, asked: SessionCal
         rules=config.rules,
         more=recall.tools(parts.store, keys),
         threads=parts.threads,
-        tasks=os.path.dirname(parts.store.describe(keys.log)) + "/tasks",
+        tasks=StoreKey(parts.store, keys.tasks),
         head=words.page,
         instructions=words.instructions,
         supervisor=SubagentRunner,

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import os
 
-from harness.base import ids
 from harness.base.errors import UsageFault
 from harness.builtin.sessions.keys import SessionKeys, keys
-from harness.builtin.tool_environment import STATE, ToolEnvironment
+from harness.builtin.tool_environment import RESULTS, STATE, ToolEnvironment
+from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.local import Mount
 from harness.filesystem.protocol import Filesystem
 from harness.state import files, names
 from harness.state.layout import Layout
+from harness.stores.disk import DiskStore
+from harness.stores.store import Store, StoreKey, Value
 from harness.workspace import budget
 from harness.workspace.budget import WorkspaceSection
 from harness.workspace.places import OF_USER
 
-MEMORY = "_memory.md"
 SHARED = ("knowledge",)  # folders of the workspace that a user's own files show, to be read
 TITLE = "## What you kept for later\n\nLines that you saved in earlier conversations with this person."
 REST = "session_search finds what was said"
 
 
-def memory(top: str, user: str) -> str:
-    """The file with what was kept for a user."""
-    return os.path.join(top, ids.encoded(user), MEMORY)
-
-
-def kept(top: str, user: str) -> WorkspaceSection | None:
+def section(kept: Value | None, where: str) -> WorkspaceSection | None:
     """What was kept for a user, as a part of the system text; None for nothing."""
-    text = files.read_text(memory(top, user))
-    if not text:
+    if kept is None or not kept.data:
         return None
+    text = kept.data.decode("utf-8", "replace")
     return WorkspaceSection(
-        kind="kept", title=TITLE, text=text, source=MEMORY, layer=OF_USER, keep=budget.NEWEST, rest=REST
+        kind="kept", title=TITLE, text=text, source=where, layer=OF_USER, keep=budget.NEWEST, rest=REST
     )
 
 
@@ -44,40 +40,37 @@ def root(layout: Layout) -> str:
 
 def of_folder(layout: Layout, user: str, session: str) -> ToolEnvironment:
     """The folder itself, with a shell; of the harness's own files in it those of this session alone are seen."""
-    of = keys(user, session)
-    results = os.path.join(root(layout), *of.results)
+    of, store = keys(user, session), DiskStore(root(layout))
+    results = store.path(of.results)
     mission = os.path.exists(layout.path(names.FORMAT))
     return ToolEnvironment(
         folder=layout.folders.project,
         layout=layout if mission else None,
         home=layout,
         results=results,
-        memory=memory(root(layout), user),
+        memory=StoreKey(store, of.memory),
         also={STATE: Mount(path=results)},
     )
 
 
-def of_user(layout: Layout, of: SessionKeys) -> ToolEnvironment:
-    """A user's own folder, without a shell; beside it the workspace's knowledge, to be read."""
-    folder, results = os.path.join(root(layout), *of.files), os.path.join(root(layout), *of.results)
+def of_user(store: Store, layout: Layout, of: SessionKeys) -> ToolEnvironment:
+    """A user's own files, without a shell. On this disk they are a folder, and beside it is the workspace's knowledge, to be
+    read."""
+    made = ToolEnvironment(shell=False, home=layout, memory=StoreKey(store, of.memory))
+    if not isinstance(store, DiskStore):
+        return made.replace(filesystem=KeyValueFiles(store, of.files, also={RESULTS: of.results}))
+    folder, results = store.path(of.files), store.path(of.results)
     for one in (folder, results):
         files.make_folder(one)
     shared = {name: os.path.join(layout.folders.project, name) for name in SHARED}
     also = {name: Mount(path=path) for name, path in shared.items() if os.path.isdir(path)}
-    return ToolEnvironment(
-        folder=folder,
-        shell=False,
-        home=layout,
-        results=results,
-        memory=memory(root(layout), of.user),
-        also={STATE: Mount(path=results), **also},
-    )
+    return made.replace(folder=folder, results=results, also={STATE: Mount(path=results), **also})
 
 
-def of_program(made: Filesystem | ToolEnvironment) -> ToolEnvironment:
+def of_program(store: Store, of: SessionKeys, made: Filesystem | ToolEnvironment) -> ToolEnvironment:
     """Where the tools work as a program says; raises UsageFault for a filesystem that lacks something."""
     if isinstance(made, ToolEnvironment):
-        return made
+        return made.replace(memory=made.memory or StoreKey(store, of.memory))
     if lacking := [name for name in dir(Filesystem) if name[0] != "_" and not hasattr(made, name)]:
         raise UsageFault(f"The filesystem {type(made).__name__} lacks {', '.join(lacking)}: see docs/filesystem.md.")
-    return ToolEnvironment(filesystem=made)
+    return ToolEnvironment(filesystem=made, memory=StoreKey(store, of.memory))

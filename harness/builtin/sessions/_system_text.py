@@ -10,12 +10,14 @@ from typing import Any
 from harness.base import encoding
 from harness.base.record import Record
 from harness.builtin.sessions import _places as of_sessions
+from harness.builtin.sessions.keys import memory_of
 from harness.git import contents
 from harness.mission import config, roles
 from harness.run import prompt
 from harness.run.workspace_inputs import commit_of
 from harness.state import names
 from harness.state.layout import Layout, home
+from harness.stores.store import ABSENT, Store, Value
 from harness.workspace import disk_reader, grants, places, snapshot
 from harness.workspace.snapshot import WorkspaceSnapshot
 
@@ -39,10 +41,10 @@ class SystemText(Record):
 
 class SystemTextSource:
     """The words of conversations in a folder, made again when a file of theirs has changed. `own`: a text in the place of the
-    role's words, "" for those; `memory_of`: where what a user wanted to be kept is."""
+    role's words, "" for those; `store`: has what a user wanted to be kept."""
 
-    def __init__(self, layout: Layout, agent: str, memories_at: str, own: str = "") -> None:
-        self.layout, self.agent, self.own, self.memories_at = layout, agent, own, memories_at
+    def __init__(self, layout: Layout, agent: str, store: Store, own: str = "") -> None:
+        self.layout, self.agent, self.own, self.store = layout, agent, own, store
         self._known: dict[
             str, tuple[float, Any, SystemText]
         ] = {}  # by user: when it was looked at, the stamp, the words
@@ -60,30 +62,29 @@ class SystemTextSource:
         if words := self.known(user):
             return words
         with self._turn:
-            commit = commit_of(self.layout)
-            stamp = (commit, disk_reader.stamp(self._watched(user, commit)))
+            commit, kept = commit_of(self.layout), self.store.get(memory_of(user))
+            stamp = (commit, disk_reader.stamp(self._watched(user, commit)), kept.version if kept else ABSENT)
             known = self._known.get(user)
-            words = known[2] if known and known[1] == stamp else self._fresh(user, commit, stamp)
+            words = known[2] if known and known[1] == stamp else self._fresh(user, commit, kept, stamp)
             while len(self._known) >= KNOWN:
                 self._known.pop(next(iter(self._known)))
             self._known[user] = (time.monotonic(), stamp, words)
         return words
 
-    def _fresh(self, user: str, commit: str, stamp: Any) -> SystemText:
+    def _fresh(self, user: str, commit: str, kept: Value | None, stamp: Any) -> SystemText:
         """The words of a user; whoever has nothing of the own has those of everybody, which are made once."""
-        if self._has_own(user, commit):
-            return self._made(user, commit)
+        if kept is not None or self._has_layer(user, commit):
+            return self._made(user, commit, kept)
         if self._shared is None or self._shared[0] != stamp:
-            self._shared = (stamp, self._made("", commit))
+            self._shared = (stamp, self._made("", commit, None))
         words = self._shared[1]
         return words.replace(given=words.given.replace(user=user))
 
-    def _has_own(self, user: str, commit: str) -> bool:
-        """Whether a user has a layer in the workspace, or something kept."""
+    def _has_layer(self, user: str, commit: str) -> bool:
+        """Whether a user has a layer in the workspace."""
         layout, folder = self.layout, places.folder_of_user(user)
-        kept = of_sessions.memory(self.memories_at, user)
-        if os.path.exists(kept) or os.path.exists(layout.path(names.WORKSPACE_LOG)) or not commit:
-            return bool(commit) or os.path.exists(kept) or os.path.isdir(os.path.join(layout.folders.project, folder))
+        if os.path.exists(layout.path(names.WORKSPACE_LOG)) or not commit:
+            return bool(commit) or os.path.isdir(os.path.join(layout.folders.project, folder))
         if self._layers is None or self._layers[0] != commit:
             begins = f"{layout.folders.prefix}{places.USERS}"
             found = contents.entries(layout.folders.top, commit, [begins])
@@ -100,15 +101,14 @@ class SystemTextSource:
             layout.path(names.CONFIG),
             layout.path(names.WORKSPACE_LOG),
             layout.path(names.MEMORY),
-            of_sessions.memory(self.memories_at, user),
         ]
         own.append(grants.path(layout))
         words = [os.path.join(folder, f"{self.agent}.md") for folder in roles.folders(layout)]
         return [*own, *words, *outer, *(os.path.join(layout.folders.project, name) for name in inside)]
 
-    def _made(self, user: str, commit: str) -> SystemText:
+    def _made(self, user: str, commit: str, kept: Value | None) -> SystemText:
         settings = config.load(self.layout)
-        own = of_sessions.kept(self.memories_at, user) if user else None
+        own = of_sessions.section(kept, memory_of(user)[-1]) if user else None
         found = snapshot.gather(
             self.layout, commit, settings, READS, more=[own] if own else [], user=user, load="load_skill"
         )

@@ -76,16 +76,17 @@ class HarnessAgent:
         if not builtin.is_model(model):
             raise UsageFault(builtin.unknown(model))
         layout = Layout(workspace)
-        root = _places.root(layout)
         self.name, self.ask, self.config = name, ask, config
         self.key_names = builtin.keys_of(model, {"api_key_env": config.api_key_env})
-        self.store: Store = store or DiskStore(root)
+        self.store: Store = store or DiskStore(_places.root(layout))
         given = {"model": model, "base_url": config.base_url, "temperature": config.temperature}
         self.parameters = {key: value for key, value in given.items() if value not in (None, "")}
-        self.source = SystemTextSource(layout, name, root, instructions)
+        self.source = SystemTextSource(layout, name, self.store, instructions)
 
         def environment(of: SessionKeys) -> ToolEnvironment:
-            return _places.of_program(filesystem(of.user, of.session)) if filesystem else _places.of_user(layout, of)
+            if filesystem is None:
+                return _places.of_user(self.store, layout, of)
+            return _places.of_program(self.store, of, filesystem(of.user, of.session))
 
         self.environment = environment
         self._pools: dict[asyncio.AbstractEventLoop, SessionPool] = {}

@@ -63,7 +63,7 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
 
 def offer(layout: Layout, named: str, accepts: Callable[[Sequence[str]], bool]) -> None:
     """Ask a person to accept what the repository brings, where they have not accepted it: all of it, in one question."""
-    given = SystemTextSource(layout, ROLE, _places.root(layout)).of(user(layout, named)).given
+    given = SystemTextSource(layout, ROLE, store(layout)).of(user(layout, named)).given
     found = (grants.of_state(layout), given.grants)
     waiting = [one for one in found if not one.is_accepted(layout)]
     if waiting and accepts([row for one in waiting for row in one.rows]):

@@ -46,9 +46,14 @@ def keys(user: str, session: str) -> SessionKeys:
         gate=(*top, "gate.json"),
         results=(*top, "results"),
         tasks=(*top, "tasks"),
-        memory=(owner, "_memory.md"),
+        memory=memory_of(user),
         files=(owner, "_files"),
     )
+
+
+def memory_of(user: str) -> Key:
+    """The key of what was kept for a user."""
+    return (ids.encoded(user), "_memory.md")
 
 
 def states(store: Store, user: str = "") -> list[Key]:

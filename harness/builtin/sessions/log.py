@@ -15,7 +15,7 @@ from harness.base import clock, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.builtin.loop import turns
-from harness.builtin.loop.turns import Log, Row, TurnWriter
+from harness.builtin.loop.turns import Log, Row, StoredTurnWriter
 from harness.builtin.sessions import _chain
 from harness.builtin.sessions import state as states
 from harness.builtin.sessions._chain import REMEDY, START, Link
@@ -24,7 +24,7 @@ from harness.builtin.sessions.state import AgentState
 from harness.mission.usage import Usage
 from harness.stores import log as logs
 from harness.stores.gate import GatePlace
-from harness.stores.store import Key, Store
+from harness.stores.store import Key, Store, StoreKey
 
 KILLED, INTERRUPTED, CANCELLED = "killed", "interrupted", "cancelled"
 TURNS = schema.listed(schema.WHOLE).part("the first and the last", lambda found: len(found) in (0, 2))
@@ -62,13 +62,13 @@ class LogPart(Record):
     asked: int = 0
 
 
-class LogWriter(TurnWriter):
+class LogWriter(StoredTurnWriter):
     """Adds to the log of a session while its place at the gate holds. `end` and `link`: where the log ends, and its last row.
     Rows wait until `durable` or `write`."""
 
     def __init__(self, store: Store, key: Key, end: int, link: Link) -> None:
-        super().__init__(store.describe(key))
-        self.store, self.key, self.end, self.link = store, key, end, link
+        super().__init__(StoreKey(store, key))
+        self.end, self.link = end, link
         self.place: GatePlace | None = None
         self.waiting: list[bytes] = []  # lines that are not written yet
         self.heads: set[str] = set()  # digests of system texts, tools and parameters that this part has
@@ -86,7 +86,7 @@ class LogWriter(TurnWriter):
         """The first rows of a conversation; see TurnWriter."""
         self.add(*rows)
 
-    def add(self, *rows: Row, quickly: bool = False) -> None:
+    def add(self, *rows: Row) -> None:
         """More rows; they are durable once `durable` was waited for."""
         for row in rows:
             line, self.link = _chain.linked(row, self.link)

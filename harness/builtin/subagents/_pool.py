@@ -17,6 +17,8 @@ from harness.builtin.tools.tool import ToolSession
 from harness.mission import tasks as record
 from harness.mission.tasks import CANCELLED, ENDED, RUNNING, Task
 from harness.mission.usage import Usage
+from harness.state import names
+from harness.stores.store import ANY, StoreKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # its type alone: a job is begun with one from outside
@@ -77,10 +79,10 @@ class TaskRunner(Protocol):
 
 
 class SubagentPool:
-    """See above. `folder`: where the records are; `loop`: where the work is done."""
+    """See above. `at`: below which the records are; `loop`: where the work is done."""
 
-    def __init__(self, folder: str, worker: TaskRunner, loop: asyncio.AbstractEventLoop) -> None:
-        self.folder, self.worker, self.loop = folder, worker, loop
+    def __init__(self, at: StoreKey, worker: TaskRunner, loop: asyncio.AbstractEventLoop) -> None:
+        self.at, self.worker, self.loop = at, worker, loop
         self.jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
 
@@ -110,7 +112,7 @@ class SubagentPool:
                 at=clock.stamp(clock.now()),
             )
             job = self.jobs[task.id] = Job(agent, task, bench)
-        record.keep(self.folder, task)
+        self._keep(task)
         self._start(job, text)
         return job
 
@@ -122,7 +124,7 @@ class SubagentPool:
                 job.waiting.append(text)
                 return
             job.task.status, job.cancelled = RUNNING, ""
-        record.keep(self.folder, job.task)
+        self._keep(job.task)
         self._start(job, text)
 
     def _start(self, job: Job, text: str) -> None:
@@ -145,7 +147,7 @@ class SubagentPool:
                     text = job.waiting.pop(0)
                 else:
                     self._note_end(job, status, reply, reason)
-        record.keep(self.folder, job.task)
+        self._keep(job.task)
         job.done.set()
 
     def _note_end(self, job: Job, status: str, reply: str, reason: str) -> None:
@@ -155,6 +157,10 @@ class SubagentPool:
         task.seconds = round(task.seconds + time.monotonic() - job.begun, 3)
         task.usage = {name: value for name, value in job.used.asdict().items() if value}
         task.log = self.worker.log_of(job)
+
+    def _keep(self, task: Task) -> None:
+        """Write the record, durably."""
+        self.at.store.put(self.at.below(task.id, names.TASK).key, record.dumped(task), ANY)
 
     def wait(self, job: Job, seconds: float, stop: Callable[[], bool] = lambda: False) -> bool:
         """Whether it has ended, at most so many seconds from now, or until `stop` says so. Not on the loop of the work."""

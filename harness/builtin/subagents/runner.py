@@ -18,6 +18,8 @@ from harness.builtin.subagents._pool import MOST_RUNNING, Job, SubagentPool
 from harness.builtin.tool_environment import ToolEnvironment
 from harness.filesystem.local import Mount
 from harness.state import files, names
+from harness.stores import log as logs
+from harness.stores.disk import folder_of
 from harness.workspace import skills
 from harness.workspace.snapshot import WorkspaceSnapshot
 from harness.workspace.subagents import Subagent
@@ -48,6 +50,7 @@ class SubagentRunner:
         self.top = top
         self.conversations = {"": top}
         self.threads = ThreadPoolExecutor(2 * MOST_RUNNING, "subagents")  # one each; the rest for calls of ended ones
+        assert top.spec.tasks is not None, "else the conversation starts none"
         self.pool = SubagentPool(top.spec.tasks, self, asyncio.get_running_loop())
 
     async def close(self) -> None:
@@ -86,7 +89,7 @@ class SubagentRunner:
         return parent.spec.replace(
             name=f"subagent {task.id} of {self.top.spec.name}",
             environment=environment,
-            history=MessageHistory(turns.TurnWriter(os.path.join(self.pool.folder, task.id, names.TURNS))),
+            history=MessageHistory(turns.StoredTurnWriter(self.pool.at.below(task.id, names.TURNS))),
             parameters={**self.top.spec.parameters, "model": task.model},
             system="\n".join(filter(None, [self.top.spec.head, *self._words(job, given)])),
             budget=self.top.budget,
@@ -121,8 +124,8 @@ class SubagentRunner:
 
     def _environment(self, above: ToolEnvironment, job: Job) -> ToolEnvironment:
         """Where it works: in its parent's folder; or in one of its own, with its parent's to be read. The run has the verbs."""
-        results = os.path.join(self.pool.folder, job.task.id, names.RESULTS)
-        made = above.replace(run="", home=above.home or above.layout, results=results, memory="", filesystem=None)
+        results = folder_of(self.pool.at.below(job.task.id, names.RESULTS))
+        made = above.replace(run="", home=above.home or above.layout, results=results, memory=None, filesystem=None)
         if job.agent.mode != ISOLATED:
             return made
         folder = self._own_folder(above.folder, job)
@@ -135,10 +138,10 @@ class SubagentRunner:
 
     def _own_folder(self, above: str, job: Job) -> str:
         if not job.agent.folder:
-            scratch = self.top.scratch
-            return os.path.realpath(
-                os.path.join(scratch, job.task.id) if scratch else os.path.join(self.pool.folder, job.task.id, "files")
-            )
+            own = folder_of(self.pool.at.below(job.task.id, "files"))
+            if not (made := os.path.join(self.top.scratch, job.task.id) if self.top.scratch else own):
+                raise UsageFault(f"The subagent {job.agent.id} works in a folder of its own: set TMPDIR.")
+            return os.path.realpath(made)
         folder = os.path.realpath(os.path.join(above, job.agent.folder))
         if not folder.startswith(os.path.realpath(above) + "/"):
             raise UsageFault(f"The folder of the subagent {job.agent.id} leads out of the project: {job.agent.folder}.")
@@ -167,8 +170,8 @@ class SubagentRunner:
 
     def log_of(self, job: Job) -> str:
         """See _pool.TaskRunner."""
-        data = files.read(os.path.join(self.pool.folder, job.task.id, names.TURNS))
-        return "" if data is None else encoding.digest(data)
+        data = logs.read(*self.pool.at.below(job.task.id, names.TURNS)).data
+        return encoding.digest(data) if data else ""
 
     def seen(self, job: Job) -> str:
         """How its parent sees the files that it left in a folder of its own; "" for none."""

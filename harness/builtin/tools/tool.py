@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from harness.base.record import Record
 from harness.filesystem.protocol import Filesystem
 from harness.state.layout import Layout
+from harness.stores.store import StoreKey
 from harness.workspace.rules import ToolRules
 from harness.workspace.snapshot import WorkspaceSnapshot
 
@@ -65,9 +66,9 @@ class ToolSession:
     `live`: what they keep that ends with this process (commands in the background). `close` ends those.
 
     `given`: its skills, read from the project at `home`; `rules`: what may be called; `ask`: asks a person, in the thread of the
-    call, None where nobody is there; `more`: tools from outside the registry; `memory`: the file that memory_save adds to outside
-    a run; `team`: who starts subagents; `reads_only`: whether a conversation above this one is in plan mode; `stopping`: a
-    command in the foreground, and a wait for one in the background, shall end."""
+    call, None where nobody is there; `more`: tools from outside the registry; `memory`: the text that memory_save adds to outside
+    a run, None for none; `team`: who starts subagents; `reads_only`: whether a conversation above this one is in plan mode;
+    `stopping`: a command in the foreground, and a wait for one in the background, shall end."""
 
     def __init__(self, files: Filesystem, *, layout: Layout | None = None, run_id: str = "", results: str = "") -> None:
         self.files, self.layout, self.run_id, self.results = files, layout, run_id, results
@@ -78,7 +79,7 @@ class ToolSession:
         self.rules = ToolRules()
         self.ask: Callable[[Question], str] | None = None
         self.more: list[Tool] = []
-        self.memory = ""
+        self.memory: StoreKey | None = None
         self.team: Subagents | None = None
         self.reads_only: Callable[[], bool] = lambda: False
         self.stopping = False

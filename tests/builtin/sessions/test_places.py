@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from harness.builtin.sessions import _places, folder
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import keys, memory_of
 from harness.builtin.tool_environment import ToolEnvironment, confined
 from harness.filesystem.shell import LocalShell
 from harness.state.layout import Layout
+from harness.stores.disk import DiskStore
 from tests.builtin.talking import at, use
 from tests.filesystem.delegating import DelegatingFiles, DelegatingShell
 
@@ -58,13 +59,15 @@ def test_the_commands_of_a_shell_elsewhere_are_confined_in_its_own_folder(tmp_pa
 
 
 def test_what_is_kept_is_of_its_user(tmp_path: Path) -> None:
-    """A part of the system text; without a file there is none."""
-    root = str(tmp_path)
-    assert _places.kept(root, "Alice") is None
-    path = Path(_places.memory(root, "Alice"))
-    path.parent.mkdir()
+    """A part of the system text; without a value there is none. On this disk it is a file."""
+    store = DiskStore(str(tmp_path / ".harness/sessions"))
+    assert _places.section(store.get(memory_of("Alice")), "x") is None
+    path = tmp_path / ".harness/sessions/=41lice/_memory.md"
+    path.parent.mkdir(parents=True)
     path.write_text("- [2026-01-01] tea\n")
-    found = _places.kept(root, "Alice")
-    assert found is not None and "tea" in found.text and _places.kept(root, "alice") is None
-    assert folder.agent_of(Layout(root), "Alice", "s") == ""
-    assert folder.store(Layout(root)).get(keys("Alice", "s").state) is None
+    found = _places.section(store.get(memory_of("Alice")), "x")
+    assert found is not None and "tea" in found.text
+    assert _places.section(store.get(memory_of("alice")), "x") is None
+    layout = Layout(str(tmp_path))
+    assert folder.agent_of(layout, "Alice", "s") == ""
+    assert folder.store(layout).get(keys("Alice", "s").state) is None

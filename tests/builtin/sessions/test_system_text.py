@@ -11,6 +11,7 @@ from harness.base.errors import BrokenFile
 from harness.builtin.sessions import _system_text
 from harness.builtin.sessions._system_text import SystemTextSource
 from harness.state.layout import Layout
+from harness.stores.disk import DiskStore
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,7 @@ def nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def source(folder: Path, agent: str = "assistant") -> SystemTextSource:
     """The texts of a folder."""
-    return SystemTextSource(Layout(str(folder)), agent, str(folder / ".harness/sessions"))
+    return SystemTextSource(Layout(str(folder)), agent, DiskStore(str(folder / ".harness/sessions")))
 
 
 def commit_all(folder: Path) -> None:

@@ -13,6 +13,8 @@ from harness.builtin.subagents._delegation import Delegation
 from harness.builtin.subagents._pool import Job, SubagentPool
 from harness.builtin.tools.tool import ToolSession
 from harness.filesystem.local import Local
+from harness.stores.disk import DiskStore
+from harness.stores.store import StoreKey
 from harness.workspace.subagents import Subagent
 
 SCOUT = Subagent(id="scout", description="Finds.", prompt="Find.", mode="shared")
@@ -52,7 +54,7 @@ def crewed(folder: Path, worker: Answering | None = None) -> Iterator[Delegation
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    crew = SubagentPool(str(folder / "tasks"), worker or Answering(), loop)
+    crew = SubagentPool(StoreKey(DiskStore(str(folder / "tasks")), ()), worker or Answering(), loop)
     try:
         yield Delegation(crew, ToolSession(Local(str(folder))), [SCOUT])
     finally:
