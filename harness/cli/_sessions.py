@@ -1,4 +1,4 @@
-"""The commands about conversations: `sessions list`, `show`, `search`, `interrupt` and `rules`."""
+"""The commands about conversations: `sessions list`, `show`, `search`, `interrupt`, `repair` and `rules`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from harness.base import console
 from harness.base.errors import UsageFault
-from harness.builtin.sessions import folder, log, recall, rule_changes, state, turn_replay
+from harness.builtin.sessions import folder, log, recall, repair, rule_changes, state, turn_replay
 from harness.builtin.sessions.agent import USER
 from harness.builtin.sessions.keys import SessionKeys, keys
 from harness.cli import _turn_view, _values, help
@@ -26,7 +26,7 @@ of_user = click.option("--user", default="", metavar="U", help="The user; defaul
 
 @click.group(cls=help.CommandGroups)
 def sessions() -> None:
-    """Conversations with the built-in agent: list, show, search, interrupt, rules."""
+    """Conversations with the built-in agent: list, show, search, interrupt, repair, rules."""
 
 
 def _one(session: str, user: str) -> tuple[Store, SessionKeys]:
@@ -125,6 +125,28 @@ def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json:
         _echo({"interrupted": count})
     else:
         console.print_line(f"{count} interrupted." if count else "No call is running or waiting there.")
+
+
+@sessions.command(name="repair")
+@click.argument("session", metavar="S")
+@of_user
+@as_json
+def sessions_repair(session: str, user: str, as_json: bool) -> None:
+    """Repair a session whose log or state is damaged; what cannot be kept in it is kept beside it."""
+    run_detection.refuse(here(), "sessions repair")
+    done = repair.repair(*_one(session, user))
+    if as_json:
+        _echo(done.asdict())
+        return
+    if not done.fault:
+        console.print_line("Nothing is damaged.")
+        return
+    console.print_line(done.fault)
+    console.print_line(f"{done.rows} rows of the log stay, and the state was made again from them.")
+    if done.lost:
+        console.print_line(f"{done.lost} bytes do not: they are in {done.aside}.")
+    if done.missing:
+        console.print_line(f"{done.missing} rows that the state had seen are lost.")
 
 
 @sessions.command(name="rules")

@@ -6,12 +6,13 @@ its deadline, or at once if its process is gone and was one of this machine. All
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import platform
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from harness.base import encoding
@@ -24,6 +25,7 @@ T = TypeVar("T")
 LEASE_SECONDS = 30.0  # from a renewal to the deadline
 TRIES = 2000  # of one change of the row, against other writers
 PAUSE_SECONDS = 0.002  # between two of them, at most
+LOOK_SECONDS = 0.02  # between two looks of who waits
 REMEDY = "Remove it: whoever waits then asks again."
 
 
@@ -96,6 +98,19 @@ def enter(store: Store, key: Key) -> GatePlace:
         return int(row["last"])
 
     return GatePlace(store, key, _change(store, key, with_another))
+
+
+@contextlib.contextmanager
+def held(store: Store, key: Key) -> Iterator[GatePlace]:
+    """A place at the gate, once it is the first. Raises LostPlace."""
+    place = enter(store, key)
+    try:
+        while not place.is_first():
+            place.renew()
+            time.sleep(LOOK_SECONDS)
+        yield place
+    finally:
+        place.leave()
 
 
 def stop(store: Store, key: Key, words: str) -> int:

@@ -45,7 +45,25 @@ def test_the_keys_are_those_of_the_contract_page(house: House) -> None:
             found = json.loads(done.out)
             found = found[0] if isinstance(found, list) else found
             assert sorted(found) == sorted(re.findall(r"`(\w+)`", keys.split(":")[0])), words
-    assert len(rows) == 6
+    assert len(rows) == 7
+
+
+def test_a_damaged_session_is_named_and_repaired(house: House) -> None:
+    """The message of the fault names the command, which says what it did and where the rest is."""
+    with serving(brain) as server:
+        configure(house.project, server)
+        house.harness("ask", "where are the herons")
+        house.harness("ask", "and the pelicans")
+        assert house.harness("sessions", "repair", "default").out == "Nothing is damaged.\n"
+        log = house.project / ".harness/sessions/default/default/log.jsonl"
+        log.write_bytes(log.read_bytes().replace(b"pelicans", b"pelicanz", 1))
+        done = house.harness("ask", "hello")
+        assert done.code == 65 and "harness sessions repair" in done.err
+        done = house.harness("sessions", "repair", "default")
+        assert done.code == 0 and "rows of the log stay" in done.out and "damaged/000001.jsonl" in done.out
+        assert house.harness("ask", "hello").code == 0
+        shown = house.harness("sessions", "show", "default", "--messages").out
+        assert "where are the herons" in shown and "pelican" not in shown
 
 
 def test_what_there_is_not_is_refused(house: House) -> None:

@@ -27,6 +27,7 @@ class Link(NamedTuple):
 
 
 START = Link()
+PART = b'{"part":'  # with which a row begins a part
 
 
 def linked(row: dict[str, Any], before: Link) -> tuple[bytes, Link]:
@@ -75,28 +76,36 @@ def last(data: bytes) -> Link:
     return _link(line, None) or START
 
 
-def intact(data: bytes) -> int:
-    """How many bytes of the data, from its beginning, are rows of one chain."""
-    before, size = START, 0
+def sound(data: bytes) -> tuple[bytes, bytes]:
+    """(the rows that are what was written there, as a chain again; the others). Rows behind a damage stay from the next one on
+    that begins a part, which can be read alone."""
+    kept, lost = list[bytes](), list[bytes]()
+    before, whole = START, True
     for line in data.split(b"\n")[:-1]:
-        link = _link(line, before)
-        if link is None:
-            break
-        before, size = link, size + len(line) + 1
-    return size
+        link = _link(line, before) if whole else _link(line, None) if line.startswith(PART) else None
+        whole = link is not None
+        (kept if whole else lost).append(line)
+        before = link or START
+    if not lost:
+        return data, b""
+    return _chain([line[: line.rfind(b',"row":')] for line in kept]), b"".join(line + b"\n" for line in lost)
 
 
 def is_chained(data: bytes) -> bool:
-    """Whether the rows are links; False for those of format 1."""
-    line, _, _ = data.partition(b"\n")
-    return not line or _END.search(line) is not None
+    """Whether any row is a link, or there is none; False for those of format 1."""
+    return not data or _END.search(data) is not None
 
 
 def chained(data: bytes) -> bytes:
     """The whole lines of format 1 as a chain; blank lines and zeros of a power cut go."""
+    stripped = (line.strip(b"\0 \r") for line in data.split(b"\n")[:-1])
+    return _chain([line[:-1] for line in stripped if line])
+
+
+def _chain(begun: list[bytes]) -> bytes:
+    """The lines of rows without their ends."""
     before, lines = START, []
-    for line in data.split(b"\n")[:-1]:
-        if line.strip(b"\0 \r"):
-            made, before = _line(line.strip(b"\0 \r")[:-1], before)
-            lines.append(made)
+    for one in begun:
+        line, before = _line(one, before)
+        lines.append(line)
     return b"".join(lines)

@@ -21,8 +21,6 @@ from harness.stores import log as logs
 from harness.stores.gate import GatePlace
 from harness.stores.store import Store
 
-WORDS_CHARS = 120  # of a message, in a list of sessions
-
 
 class Session:
     """See the module. `state` is what state.json will have; `conversation`: of the calls so far in this process. `left`:
@@ -110,8 +108,7 @@ class Session:
 
     def noted(self, message: str, at: str, outcome: str, place: GatePlace) -> None:
         """What a list of sessions says of the newest call, and whose place the next save is of."""
-        newest = {"ended": at, "outcome": outcome, "words": " ".join(message.split())[:WORDS_CHARS]}
-        self.state = self.state.replace(newest=newest, fence=place.number)
+        self.state = self.state.replace(newest=states.newest(message, at, outcome), fence=place.number)
 
     def save(self) -> None:
         """Make the log durable, then the state that names its last row. Raises what LogWriter.write does."""

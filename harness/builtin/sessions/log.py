@@ -117,7 +117,7 @@ def read(store: Store, of: SessionKeys, state: AgentState) -> LogPart:
     """The part of the log with the context of now. Raises BrokenFile, also if the last row that the state names is not there."""
     found = LogPart(turns=Log(), answered=state.turns)
     data = _rows(store, of, state, found, state.part)
-    found.turns = turns.parse(data, store.describe(of.log), lambda row: _noted(found, row), REMEDY)
+    found.turns = turns.parse(data, store.describe(of.log), lambda row: note(found, row), REMEDY)
     if data and not found.parts:
         raise BrokenFile(store.describe(of.log), f"no part of it begins at {state.part}", line=1, remedy=REMEDY)
     return found
@@ -131,7 +131,7 @@ def whole(store: Store, of: SessionKeys, each: Callable[[Row], None] = lambda ro
     found = LogPart(turns=Log())
 
     def noted(row: Row) -> None:
-        _noted(found, row)
+        note(found, row)
         each(row)
 
     found.turns = turns.parse(_rows(store, of, state, found, 0), store.describe(of.log), noted, REMEDY)
@@ -165,8 +165,8 @@ def upgrade(store: Store, of: SessionKeys, state: AgentState, version: str) -> t
     return made, store.put(of.state, made.dumped(), version)
 
 
-def _noted(found: LogPart, row: Row) -> None:
-    """What a row says besides its turns."""
+def note(found: LogPart, row: Row) -> None:
+    """Note what a row says besides its turns."""
     if not {"turn", "answer", "call", "ended"}.isdisjoint(row):
         found.asked = row.get("turn", 0)
     if "part" in row:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +18,6 @@ from harness.workspace import rules
 KINDS = (rules.ALLOW, rules.ASK, rules.DENY)
 DROP = "drop"
 VERBS = (*KINDS, DROP)
-PAUSE_SECONDS = 0.02  # between two looks at the gate
 
 
 def known(store: Store, of: SessionKeys) -> dict[str, list[str]]:
@@ -43,14 +41,8 @@ def changed(store: Store, of: SessionKeys, verb: str, texts: Sequence[str]) -> d
     if not texts:
         raise UsageFault(f"Name the rules to {verb}.")
     known(store, of)
-    place = gate.enter(store, of.gate)
-    try:
-        while not place.is_first():
-            place.renew()
-            time.sleep(PAUSE_SECONDS)
+    with gate.held(store, of.gate) as place:
         return _changed(_session.load(store, of, ""), place, verb, texts)
-    finally:
-        place.leave()
 
 
 def _changed(one: _session.Session, place: GatePlace, verb: str, texts: Sequence[str]) -> dict[str, list[str]]:

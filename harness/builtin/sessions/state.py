@@ -19,6 +19,7 @@ from harness.stores.store import ABSENT, Store, Value
 
 FORMAT, UNCHAINED = 2, 1  # UNCHAINED: rows of the log have no digests of their own
 MAX_POSITION = 2**62
+WORDS_CHARS = 120  # of a message, in a list of sessions
 NAMED = ("permissions", "plan", "todo")  # what tools keep that people ask for; the rest is `tools`
 REMEDY = "Nothing was changed. `harness sessions repair` makes it again from the log; or restore it from a copy."
 
@@ -58,6 +59,11 @@ class AgentState(Record):
         named = {name: self.kept[name] for name in NAMED if name in self.kept}
         rest = {name: value for name, value in self.kept.items() if name not in NAMED}
         return encoding.dump_json({"format": FORMAT, **row, **named, "tools": rest})
+
+
+def newest(message: str, at: str, outcome: str) -> dict[str, str]:
+    """What a list of sessions says of the newest call."""
+    return {"ended": at, "outcome": outcome, "words": " ".join(message.split())[:WORDS_CHARS]}
 
 
 class _File(Record):

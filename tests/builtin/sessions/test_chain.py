@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -39,7 +40,23 @@ def test_a_row_that_was_changed_moved_removed_or_repeated_is_seen() -> None:
     ):
         with pytest.raises(BrokenFile, match=r"line [1234]"):
             _chain.links(b"".join(wrong), "log", START)
-    assert _chain.intact(b"".join([*rows[:3], rows[4]])) == len(b"".join(rows[:3]))
+
+
+def test_rows_stay_up_to_a_damage_and_again_from_the_next_part_on() -> None:
+    """As one chain; the others come back as they are."""
+    made, before = [], START
+    for number in range(8):
+        row = {"part": number, "at": "x"} if number in (0, 5) else {"call": number}
+        line, before = _chain.linked(row, before)
+        made.append(line)
+    whole = b"".join(made)
+    assert _chain.sound(whole) == (whole, b"")
+    flipped = made[3].replace(b"3", b"4", 1)
+    kept, lost = _chain.sound(b"".join([*made[:3], flipped, *made[4:]]))
+    assert lost == flipped + made[4] and len(_chain.links(kept, "log", START)) == 6
+    rows = [json.loads(line) for line in kept.splitlines()]
+    assert [row.get("part", row.get("call")) for row in rows] == [0, 1, 2, 5, 6, 7]
+    assert _chain.sound(b"".join(made[:4] + made[6:])) == (b"".join(made[:4]), b"".join(made[6:]))
 
 
 def test_rows_of_the_format_before_become_a_chain_with_the_same_values() -> None:

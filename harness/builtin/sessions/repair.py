@@ -1,0 +1,128 @@
+"""Repairs a session whose log or state is damaged: what can be read stays, the rest is kept aside."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from harness.base.errors import BrokenFile, UsageFault
+from harness.base.record import Record
+from harness.builtin.loop import turns
+from harness.builtin.loop.turns import Log
+from harness.builtin.sessions import _chain, _session, log
+from harness.builtin.sessions import state as states
+from harness.builtin.sessions._chain import START
+from harness.builtin.sessions.keys import SessionKeys
+from harness.builtin.sessions.log import LogPart
+from harness.builtin.sessions.state import AgentState
+from harness.mission.usage import Usage
+from harness.stores import gate
+from harness.stores import log as logs
+from harness.stores.store import ABSENT, ANY, Store
+
+
+class Repair(Record):
+    """What a repair did. `fault`: what was wrong, "" for nothing, and then nothing was done; `rows`: of the log, that stay;
+    `lost`: bytes that do not, kept at `aside`; `missing`: rows that the state had seen and nobody has."""
+
+    fault: str = ""
+    rows: int = 0
+    lost: int = 0
+    aside: str = ""
+    missing: int = 0
+
+
+def repair(store: Store, of: SessionKeys) -> Repair:
+    """Repair a session, once it is its turn. A kill in between is mended by another repair. Raises UsageFault if there is no
+    such session, or nothing says whose it is."""
+    if store.get(of.state) is None and not logs.exists(store, of.log):
+        raise UsageFault(f"There is no session {of.session} of {of.user}.")
+    try:
+        gate.waiting(store, of.gate)
+    except BrokenFile:
+        store.delete(of.gate, ANY)
+    with gate.held(store, of.gate) as place:
+        return _repaired(store, of, place.number)
+
+
+def _repaired(store: Store, of: SessionKeys, number: int) -> Repair:
+    if not (fault := _fault(store, of)):
+        return Repair(rows=_state(store, of).rows)
+    rows = logs.read(store, of.log)
+    data, lost = _chain.sound(rows.data) if _chain.is_chained(rows.data) else (_chain.chained(rows.data), b"")
+    data, found, more = _parsed(data)
+    lost += more + rows.torn
+    made = _made(_state(store, of), found, data, number)
+    if not made.agent:
+        raise UsageFault(f"Nothing of {store.describe(of.top)} can be read. Move it away.")
+    aside = _kept_aside(store, of, lost) if lost else ""
+    if data != rows.data:
+        logs.replace(store, of.log, data)
+    known = _state(store, of)
+    store.put(of.state, made.dumped(), ANY)
+    missing = max(0, known.rows - made.rows) if known.format == states.FORMAT else 0
+    return Repair(fault=fault, rows=made.rows, lost=len(lost), aside=aside, missing=missing)
+
+
+def _fault(store: Store, of: SessionKeys) -> str:
+    """What is wrong with the session; "" for nothing."""
+    try:
+        _session.load(store, of, "")
+        log.whole(store, of)
+    except BrokenFile as fault:
+        return str(fault)
+    return ""
+
+
+def _state(store: Store, of: SessionKeys) -> AgentState:
+    """The state; where it cannot be read, one that knows the ids alone."""
+    try:
+        found, _ = states.load(store, of)
+    except BrokenFile:
+        found = None
+    return found or AgentState(user=of.user, session=of.session, agent=states.agent_of(store, of), created="")
+
+
+def _parsed(data: bytes) -> tuple[bytes, LogPart, bytes]:
+    """(the rows up to the first that is no row of turns, what they say, the rest)."""
+    lines = data.splitlines(keepends=True)
+    while True:
+        found = LogPart(turns=Log())
+        try:
+            found.turns = turns.parse(b"".join(lines), "", partial(log.note, found))
+        except BrokenFile as fault:
+            lines = lines[: (fault.line or 1) - 1]
+            continue
+        kept = b"".join(lines)
+        return kept, found, data[len(kept) :]
+
+
+def _made(known: AgentState, found: LogPart, data: bytes, number: int) -> AgentState:
+    """The state that belongs to these rows."""
+    link = (_chain.links(data, "", START) or [START])[-1]
+    calls = [found.calls[number] for number in sorted(found.calls)]
+    made = known.replace(
+        part=0, rows=link.number, sum=link.digest, turns=found.answered, fence=number, format=states.FORMAT
+    )
+    if not calls:
+        return made
+    used: dict[str, object] = {}
+    for one in calls:
+        used = log.added(used, Usage(**one.usage))
+    last = calls[-1]
+    return made.replace(
+        agent=last.agent or known.agent,
+        created=known.created or calls[0].begun,
+        calls=last.call,
+        compactions=max(0, found.parts - 1),
+        kept=found.turns.state or known.kept,
+        used=used,
+        newest=states.newest(last.message, last.ended or last.begun, last.outcome),
+    )
+
+
+def _kept_aside(store: Store, of: SessionKeys, lost: bytes) -> str:
+    """Where the bytes are that do not stay."""
+    number = len(store.list((*of.top, "damaged"))) + 1
+    key = (*of.top, "damaged", f"{number:06d}.jsonl")
+    store.put(key, lost, ABSENT)
+    return store.describe(key)
