@@ -19,6 +19,7 @@ from harness.stores.store import ABSENT, Store, Value
 
 FORMAT, UNCHAINED = 2, 1  # UNCHAINED: rows of the log have no digests of their own
 MAX_POSITION = 2**62
+UNKNOWN = "unknown"  # the outcome of the newest call, in a list, of a session of format 1
 WORDS_CHARS = 120  # of a message, in a list of sessions
 NAMED = ("permissions", "plan", "todo")  # what tools keep that people ask for; the rest is `tools`
 REMEDY = "Nothing was changed. `harness sessions repair` makes it again from the log; or restore it from a copy."
@@ -112,7 +113,8 @@ def parse(known: Value, path: str, of: SessionKeys) -> AgentState:
         newer = f"it has format {number}, of a newer harness; this one knows {FORMAT}"
         raise BrokenFile(path, newer, remedy="Nothing was changed. Use the newer harness.")
     if number == UNCHAINED:
-        row = {"rows": row.get("length"), "sum": "", "newest": {}, **row}
+        last = newest(str(row.get("summary")), str(row.get("created")), UNKNOWN)
+        row = {"rows": row.get("length"), "sum": "", "newest": last, **row}
         del row["length"]
     found = schema.faults(row, "the state of a session", _File)
     if found or number not in (FORMAT, UNCHAINED):
