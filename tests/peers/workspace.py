@@ -27,7 +27,8 @@ Result = TypeVar("Result")
 
 @dataclass
 class ShellWorkspace:
-    """See WorkspaceBackend, SupportsCommands and SupportsFilesystem. The first operation makes a folder in `parent`, unless `ref` names one."""
+    """See WorkspaceBackend, SupportsCommands and SupportsFilesystem. The first operation makes a folder in `parent`, unless
+    `ref` names one."""
 
     parent: Path
     ref: theirs.WorkspaceRef | None = None

@@ -115,7 +115,7 @@ def parse(known: Value, path: str, of: SessionKeys) -> AgentState:
     if number == UNCHAINED:
         last = newest(str(row.get("summary")), str(row.get("created")), UNKNOWN)
         row = {"rows": row.get("length"), "sum": "", "newest": last, **row}
-        del row["length"]
+        row.pop("length", None)
     found = schema.faults(row, "the state of a session", _File)
     if found or number not in (FORMAT, UNCHAINED):
         raise BrokenFile(path, "; ".join(found) or "it has no format", remedy=REMEDY)
