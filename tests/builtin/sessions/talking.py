@@ -16,7 +16,13 @@ from harness.builtin.sessions.agent import HarnessAgent, Reply
 from harness.builtin.sessions.keys import keys
 from harness.builtin.sessions.log import LogPart
 from harness.builtin.sessions.state import AgentState
+from harness.filesystem.keyvalue import KeyValueFiles
+from harness.filesystem.local import Local
+from harness.filesystem.protocol import FileContent
+from harness.stores import log as logs
 from harness.stores.disk import DiskStore
+from harness.stores.memory import MemoryStore
+from harness.stores.store import Store
 from tests.agents.modelserver import Server
 from tests.agents.wires import Exchange
 from tests.builtin.talking import MODELS, QUICK, address
@@ -24,13 +30,15 @@ from tests.builtin.talking import MODELS, QUICK, address
 pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
 
 SESSION, USER = "s", "alice"
+MEMORIES: dict[str, MemoryStore] = {}  # by folder: the store of tests that play in memory
 
 
 def agent(folder: Path, server: Server, **more: Any) -> HarnessAgent:
     """An agent of this folder, with the model of the server."""
-    given = {"limits": QUICK, "base_url": address(server, "chat"), "api_key": "k", **more}
+    given = {"limits": QUICK, "base_url": address(server, "chat"), "api_key": "k", "store": store(folder), **more}
     config = AgentConfig(**{name: given.pop(name) for name in AgentConfig.fields if name in given})
-    return HarnessAgent("helper", given.pop("model", MODELS["chat"]), workspace=str(folder), config=config, **given)
+    name, model = given.pop("name", "helper"), given.pop("model", MODELS["chat"])
+    return HarnessAgent(name, model, workspace=str(folder), config=config, **given)
 
 
 def said(
@@ -45,9 +53,23 @@ def said(
     return asyncio.run(all_of())
 
 
-def store(folder: Path) -> DiskStore:
+def store(folder: Path) -> Store:
+    """The sessions of a folder: in it, or in memory where the test says so."""
+    return MEMORIES.get(str(folder)) or disk(folder)
+
+
+def disk(folder: Path) -> DiskStore:
     """The sessions in a folder."""
     return DiskStore(str(folder / ".harness" / "sessions"))
+
+
+def file_of(folder: Path, name: str, user: str = USER) -> str:
+    """The text of a user's file."""
+    here = disk(folder).path(keys(user, SESSION).files)
+    files = KeyValueFiles(store(folder), keys(user, SESSION).files) if str(folder) in MEMORIES else Local(here)
+    found = files.read(name)
+    assert isinstance(found, FileContent), found
+    return found.data.decode()
 
 
 def state_of(folder: Path, session: str = SESSION, user: str = USER) -> AgentState:
@@ -69,7 +91,12 @@ def home(folder: Path, session: str = SESSION, user: str = USER) -> Path:
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of the log."""
-    return [json.loads(line) for line in (home(folder) / "log.jsonl").read_bytes().split(b"\n") if line]
+    return [json.loads(line) for line in data(folder).split(b"\n") if line]
+
+
+def data(folder: Path) -> bytes:
+    """The bytes of the log."""
+    return logs.read(store(folder), keys(USER, SESSION).log).data
 
 
 def texts(folder: Path, role: str = "user") -> list[str]:

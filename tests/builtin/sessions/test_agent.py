@@ -22,7 +22,7 @@ from harness.filesystem.local import Local
 from harness.state.layout import Layout
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
-from tests.builtin.sessions.talking import agent, echo, home, said, state_of, texts, until
+from tests.builtin.sessions.talking import agent, echo, file_of, home, said, state_of, texts, until
 from tests.builtin.talking import bodies, calling, steps
 from tests.missions import CHECKOUT
 
@@ -96,10 +96,12 @@ def test_users_do_not_see_each_other(tmp_path: Path) -> None:
                 assert answer.text == "False"
 
         asyncio.run(both())
-    assert (home(tmp_path).parent / "_files" / "mine.txt").read_text() == "xyzzy of alice"
-    assert list((home(tmp_path, user="bob").parent / "_files").iterdir()) == []
+    assert file_of(tmp_path, "mine.txt") == "xyzzy of alice"
+    with pytest.raises(AssertionError, match="missing"):
+        file_of(tmp_path, "mine.txt", user="bob")
 
 
+@pytest.mark.on_disk
 def test_a_long_result_is_kept_where_its_session_can_read_it(tmp_path: Path) -> None:
     """Below `.results`, and not among the user's files."""
     wide = "".join(f"{number} {'x' * 395}\n" for number in range(300))
@@ -174,6 +176,7 @@ def test_no_session_waits_for_the_model_of_another(tmp_path: Path) -> None:
         asyncio.run(many())
 
 
+@pytest.mark.on_disk
 def test_a_session_goes_on_after_its_subagent_ended(tmp_path: Path) -> None:
     """So do the others of the process; a subagent with a model of its own asks that one."""
     reader = "---\ndescription: reads\nmodel: own-model\nworkspace: {mode: shared}\n---\nRead.\n"
@@ -218,7 +221,7 @@ def test_wrong_ids_models_and_messages_are_refused(tmp_path: Path) -> None:
         said(tmp_path, server, "hello")
         with (
             pytest.raises(UsageFault, match="is with helper"),
-            HarnessAgent("other", "openai:x", workspace=str(tmp_path), config=harness.Config(api_key="k")) as other,
+            agent(tmp_path, server, name="other") as other,
         ):
             other.call_sync("hello", session_id="s", user_id="alice")
     assert texts(tmp_path) == ["hello"]
@@ -253,6 +256,7 @@ def test_an_agent_speaks_with_the_words_of_its_role_and_of_the_workspace(tmp_pat
     assert 0 < sent["content"].index("# You are Hal") < sent["content"].index("Say please.")
 
 
+@pytest.mark.on_disk
 def test_the_example_on_the_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

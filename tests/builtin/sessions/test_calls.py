@@ -26,7 +26,10 @@ from tests.builtin.sessions.talking import (
     SESSION,
     USER,
     agent,
+    data,
+    disk,
     echo,
+    file_of,
     home,
     log_of,
     rows,
@@ -42,6 +45,7 @@ from tests.crash import TORTURE, end, start
 ROUNDS = 100 if TORTURE else 4
 
 
+@pytest.mark.on_disk
 def test_two_processes_ask_in_one_session_at_once_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     """Each call sees all that were before it; both answers are in the log, in the order of the queue."""
     with serving(echo) as server:
@@ -72,6 +76,7 @@ def test_calls_of_one_process_come_one_after_another_in_their_order(tmp_path: Pa
     assert texts(tmp_path) == [f"message {number}" for number in range(6)]
 
 
+@pytest.mark.on_disk
 def test_a_conversation_goes_on_after_a_kill_in_the_middle(tmp_path: Path) -> None:
     """kill -9 while the model thinks, after a call of a tool: the work is there, the cut call has its result, and it goes on."""
     hangs, go = threading.Event(), threading.Event()
@@ -95,7 +100,7 @@ def test_a_conversation_goes_on_after_a_kill_in_the_middle(tmp_path: Path) -> No
         sent = bodies(server)[-1]["messages"]
     assert (reply.text, reply.call) == ("Done.", 2)
     assert [one["role"] for one in sent] == ["system", "user", "assistant", "tool", "user"]
-    assert (home(tmp_path).parent / "_files/a.txt").read_text() == "half"
+    assert file_of(tmp_path, "a.txt") == "half"
     cut, last = log_of(tmp_path).calls.values()
     assert (cut.outcome, last.outcome) == ("killed", "ok")
     in_flight = cut.usage["estimated"]  # the request that had no answer yet; that before it was counted by the vendor
@@ -103,6 +108,7 @@ def test_a_conversation_goes_on_after_a_kill_in_the_middle(tmp_path: Path) -> No
     assert state_of(tmp_path).used["estimated"] == in_flight
 
 
+@pytest.mark.on_disk
 def test_a_call_that_a_kill_cut_off_is_told_as_one_whose_end_nobody_knows(tmp_path: Path) -> None:
     """It may have had effects; what had not begun is told so."""
     with serving(steps(calling("write_file", {"path": "a.txt", "content": "x"}))) as server:
@@ -132,6 +138,7 @@ def test_every_request_can_be_made_again_byte_for_byte(tmp_path: Path) -> None:
     assert seen.turns == count
 
 
+@pytest.mark.on_disk
 def test_a_cancelled_call_leaves_a_conversation_that_goes_on(tmp_path: Path) -> None:
     """Its command is ended, its result is there, and its place in the queue is free."""
     brain = steps(calling("execute", {"command": "touch begun; sleep 60; touch never"}))
@@ -162,6 +169,7 @@ def test_a_cancelled_call_leaves_a_conversation_that_goes_on(tmp_path: Path) -> 
     assert not (tmp_path / "never").exists()
 
 
+@pytest.mark.on_disk
 def test_who_lost_its_place_writes_nothing_more(tmp_path: Path) -> None:
     """A person removed the gate; the log is as it was, and the next call goes on."""
     hangs, go = threading.Event(), threading.Event()
@@ -192,6 +200,7 @@ def test_who_lost_its_place_writes_nothing_more(tmp_path: Path) -> None:
     assert [one.outcome for one in log_of(tmp_path).calls.values()] == ["killed", "ok"]
 
 
+@pytest.mark.on_disk
 @pytest.mark.parametrize("name", ["state.json", "log.jsonl"])
 @pytest.mark.parametrize("fate", ["torn", "newer", "gone"])
 def test_what_cannot_be_read_is_an_error_and_nothing_is_overwritten(tmp_path: Path, name: str, fate: str) -> None:
@@ -221,6 +230,7 @@ def test_what_cannot_be_read_is_an_error_and_nothing_is_overwritten(tmp_path: Pa
     } == before
 
 
+@pytest.mark.on_disk
 def test_a_torn_last_line_of_the_log_is_cut_off_and_it_goes_on(tmp_path: Path) -> None:
     """It is what a kill in the middle of a write leaves; nobody was told that it is kept."""
     with serving(echo) as server:
@@ -232,13 +242,14 @@ def test_a_torn_last_line_of_the_log_is_cut_off_and_it_goes_on(tmp_path: Path) -
     assert path.read_bytes().startswith(whole + b'{"call":2')
 
 
+@pytest.mark.on_disk
 def test_a_full_disk_ends_the_call_with_nothing_torn(tmp_path: Path) -> None:
     """The error of the machine; what was there is there, and with room again the conversation goes on."""
     import resource
 
     with serving(echo) as server:
         said(tmp_path, server, "hello")
-        size = (home(tmp_path) / "log.jsonl").stat().st_size
+        size = len(data(tmp_path))
 
         def full() -> None:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -263,6 +274,7 @@ def test_a_failing_model_is_an_outcome_and_the_message_stays(tmp_path: Path) -> 
     assert texts(tmp_path) == ["hello", "again"]
 
 
+@pytest.mark.on_disk
 def test_what_cannot_be_written_does_not_go_out(tmp_path: Path) -> None:
     """A disk that is full where the request is recorded is an error of the machine, and none of the model; nothing was sent."""
     full = [False]
@@ -276,7 +288,7 @@ def test_what_cannot_be_written_does_not_go_out(tmp_path: Path) -> None:
                 raise OSError(errno.ENOSPC, "No space left on device")
             return super().append(key, data, at)
 
-    known = Disk(store(tmp_path).root)
+    known = Disk(disk(tmp_path).root)
     with serving(echo) as server:
         said(tmp_path, server, "hello", store=known)
         full[0] = True

@@ -16,6 +16,8 @@ from tests.agents.modelserver import Reply, serving
 from tests.builtin.sessions.talking import SESSION, USER, home, said, store
 from tests.builtin.talking import calling, steps
 
+pytestmark = pytest.mark.on_disk
+
 
 def lines(count: int) -> tuple[bytes, Link]:
     """A chain of so many rows."""

@@ -13,9 +13,10 @@ from harness.builtin.loop.turns import Log
 from harness.builtin.sessions import _compaction
 from harness.builtin.sessions._compaction import Compact
 from harness.builtin.sessions.keys import keys
+from harness.stores import log as logs
 from tests.agents.modelserver import Reply, Server, serving
 from tests.agents.wires import Call, Exchange
-from tests.builtin.sessions.talking import SESSION, USER, home, log_of, rows, said, state_of, store
+from tests.builtin.sessions.talking import SESSION, USER, data, log_of, rows, said, state_of, store
 from tests.builtin.talking import bodies
 
 SOON = Compact(messages=7, keep_tokens=60)
@@ -71,10 +72,10 @@ def test_a_long_conversation_goes_on_with_a_summary_and_its_newest_messages(tmp_
     assert texts[-1][-1] == "and now?" and SUMMARY in texts[-1][0]
     state = state_of(tmp_path)
     assert state.summary == SUMMARY and state.part > 0 and state.compactions == len(asked)
-    every = (home(tmp_path) / "log.jsonl").read_text()
+    every = data(tmp_path).decode()
     assert all(f"message {number} " in every for number in range(6))
-    kept = turns.read(str(home(tmp_path) / "compactions/000001.jsonl"))
-    assert isinstance(kept, Log) and kept.request(1).messages[0]["text"] == texts[asked[0]][-1]
+    summed = turns.parse(logs.read(store(tmp_path), keys(USER, SESSION).compaction(1)).data, "it")
+    assert isinstance(summed, Log) and summed.request(1).messages[0]["text"] == texts[asked[0]][-1]
 
 
 def test_where_the_summary_fails_the_conversation_stays_as_it_is(tmp_path: Path) -> None:

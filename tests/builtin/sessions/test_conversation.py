@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from harness.builtin.sessions._chain import START
 from harness.builtin.sessions._conversation import STOPPED, SessionHistory
 from harness.builtin.sessions.log import LogWriter
@@ -33,6 +35,7 @@ class Model:
         return [Call(id=one["tool_call_id"], name=one["tool_name"], arguments={}) for one in message["parts"]]
 
 
+@pytest.mark.on_disk
 def test_every_call_has_a_result_and_what_was_said_stays(tmp_path: Path) -> None:
     """Of a call that had begun nobody knows the end; of one that had not it is known."""
     talk = SessionHistory(LogWriter(DiskStore(str(tmp_path)), ("u", "s", "log"), 0, START))

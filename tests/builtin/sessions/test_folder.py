@@ -11,6 +11,8 @@ from harness.builtin.sessions import folder
 from harness.builtin.tools.tool import ALWAYS, NO, YES
 from harness.state.layout import Layout
 
+pytestmark = pytest.mark.on_disk
+
 
 def test_the_agent_is_that_of_config_toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Model, address, key, prices and limits; an option takes the place of the model."""

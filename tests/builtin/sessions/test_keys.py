@@ -41,6 +41,8 @@ TEXTS = st.one_of(
 )
 PAIRS = st.tuples(TEXTS, TEXTS)
 
+pytestmark = pytest.mark.on_disk
+
 
 def paths(of: SessionKeys) -> set[str]:
     """Everything that a session alone has."""

@@ -32,6 +32,8 @@ from tests.builtin.talking import calling
 OF = keys("alice", "s")
 STATE = AgentState(user="alice", session="s", agent="helper", created="")
 
+pytestmark = pytest.mark.on_disk
+
 
 @pytest.fixture(params=["memory", "disk"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:

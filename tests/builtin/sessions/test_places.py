@@ -16,6 +16,8 @@ from harness.stores.disk import DiskStore
 from tests.builtin.talking import at, use
 from tests.filesystem.delegating import DelegatingFiles, DelegatingShell
 
+pytestmark = pytest.mark.on_disk
+
 
 def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path) -> None:
     """Not those of another user, nor of another session, also in a mission."""

@@ -17,6 +17,8 @@ from tests.crash import stops
 
 OF = keys(USER, SESSION)
 
+pytestmark = pytest.mark.on_disk
+
 
 def talked(folder: Path, server: Server) -> bytes:
     """A session with four calls; returns its log."""

@@ -12,7 +12,7 @@ from harness.builtin.sessions.keys import keys
 from harness.builtin.tools.tool import ALWAYS, NO, YES
 from harness.workspace.rules import ToolRules
 from tests.agents.modelserver import serving
-from tests.builtin.sessions.talking import SESSION, USER, home, rows, said, store
+from tests.builtin.sessions.talking import SESSION, USER, file_of, rows, said, store
 from tests.builtin.talking import calling, steps
 
 OF = keys(USER, SESSION)
@@ -44,7 +44,7 @@ def test_what_nobody_can_permit_is_denied_and_a_rule_of_the_session_permits_it(t
             "deny": ["write_file"],
         }
         assert rule_changes.changed(store(tmp_path), OF, "drop", ["write_file"])["deny"] == []
-    assert (home(tmp_path).parent / "_files/a.txt").read_text() == "x"
+    assert file_of(tmp_path, "a.txt") == "x"
 
 
 def test_a_person_is_asked_and_always_is_a_rule_from_then_on(tmp_path: Path) -> None:

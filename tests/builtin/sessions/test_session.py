@@ -14,7 +14,20 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.builtin.sessions import _calls, _session
 from harness.builtin.sessions.keys import keys
 from tests.agents.modelserver import serving
-from tests.builtin.sessions.talking import SESSION, USER, agent, echo, home, log_of, rows, said, state_of, store, texts
+from tests.builtin.sessions.talking import (
+    SESSION,
+    USER,
+    agent,
+    data,
+    echo,
+    home,
+    log_of,
+    rows,
+    said,
+    state_of,
+    store,
+    texts,
+)
 from tests.builtin.talking import calling, steps
 
 OF = keys(USER, SESSION)
@@ -26,7 +39,7 @@ def test_a_call_costs_what_is_new_and_its_end_is_in_the_state(tmp_path: Path) ->
         sizes = []
         for number in range(5):
             said(tmp_path, server, f"message {number}")
-            sizes.append((home(tmp_path) / "log.jsonl").stat().st_size)
+            sizes.append(len(data(tmp_path)))
             assert state_of(tmp_path).rows == len(rows(tmp_path)) and state_of(tmp_path).calls == number + 1
     grown = [after - before for before, after in pairwise(sizes[1:])]
     assert max(grown) - min(grown) < 100
@@ -81,6 +94,7 @@ def test_a_session_belongs_to_its_agent(tmp_path: Path) -> None:
     assert _session.load(store(tmp_path), OF, "").state.agent == "helper"
 
 
+@pytest.mark.on_disk
 def test_a_log_that_is_gone_is_no_new_session(tmp_path: Path) -> None:
     """The state has seen it."""
     with serving(echo) as server:

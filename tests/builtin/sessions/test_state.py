@@ -26,6 +26,8 @@ WHOLE = AgentState(
     calls=2,
 )
 
+pytestmark = pytest.mark.on_disk
+
 
 def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     """The todo list, the plan and the permissions by their names, the rest of what tools keep below `tools`."""

@@ -13,6 +13,8 @@ from harness.builtin.sessions._system_text import SystemTextSource
 from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
 
+pytestmark = pytest.mark.on_disk
+
 
 @pytest.fixture(autouse=True)
 def nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from tests.agents.modelserver import serving
 from tests.builtin.sessions.talking import SESSION, USER, echo, home, said, store
 
 
+@pytest.mark.on_disk
 def test_a_request_is_shown_with_its_parts_and_what_is_new_in_it(tmp_path: Path) -> None:
     """And another byte in the log is seen."""
     with serving(echo) as server:

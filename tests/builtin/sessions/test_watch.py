@@ -6,6 +6,8 @@ import asyncio
 import threading
 from pathlib import Path
 
+import pytest
+
 from harness.builtin.sessions import _places
 from harness.builtin.sessions.keys import keys
 from harness.state.layout import Layout
@@ -19,6 +21,7 @@ from tests.crash import in_child
 OF = keys(USER, "s")
 
 
+@pytest.mark.on_disk
 def test_an_interrupt_reaches_the_call_that_runs_and_those_that_wait_and_none_later(tmp_path: Path) -> None:
     """By another process; each ends as interrupted, with what was said kept, and the next call sees the words."""
     hangs, go = threading.Event(), threading.Event()
@@ -70,6 +73,7 @@ def test_an_interrupt_of_a_call_that_begins_is_not_lost(tmp_path: Path) -> None:
     assert "second" in texts(tmp_path)
 
 
+@pytest.mark.on_disk
 def test_an_interrupt_ends_a_command_and_keeps_what_it_printed(tmp_path: Path) -> None:
     """The result has the output so far; a call of the same answer that had not begun is told so."""
     here = Layout(str(tmp_path))
