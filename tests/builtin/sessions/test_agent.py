@@ -16,13 +16,14 @@ import pytest
 import harness
 from harness.base.errors import UsageFault
 from harness.builtin.loop.loop import Limits
-from harness.builtin.sessions import _places
 from harness.builtin.sessions.agent import AgentConfig, HarnessAgent
+from harness.builtin.sessions.keys import keys
+from harness.builtin.tool_environment import ToolEnvironment
 from harness.filesystem.local import Local
 from harness.state.layout import Layout
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
-from tests.builtin.sessions.talking import agent, echo, file_of, home, said, state_of, texts, until
+from tests.builtin.sessions.talking import agent, echo, file_of, home, said, state_of, store, texts, until
 from tests.builtin.talking import bodies, calling, steps
 from tests.missions import CHECKOUT
 
@@ -176,9 +177,8 @@ def test_no_session_waits_for_the_model_of_another(tmp_path: Path) -> None:
         asyncio.run(many())
 
 
-@pytest.mark.on_disk
 def test_a_session_goes_on_after_its_subagent_ended(tmp_path: Path) -> None:
-    """So do the others of the process; a subagent with a model of its own asks that one."""
+    """So do the others of the process; a subagent with a model of its own asks that one. Its record is where the session is."""
     reader = "---\ndescription: reads\nmodel: own-model\nworkspace: {mode: shared}\n---\nRead.\n"
     (tmp_path / "subagents").mkdir()
     (tmp_path / "subagents" / "reader.md").write_text(reader)
@@ -193,11 +193,13 @@ def test_a_session_goes_on_after_its_subagent_ended(tmp_path: Path) -> None:
         here = Layout(str(tmp_path))
 
         async def calls() -> list[str]:
-            in_folder = {"filesystem": lambda user, name: _places.of_folder(here, user, name)}
-            async with agent(tmp_path, server, **in_folder) as one:
+            in_folder = ToolEnvironment(folder=str(tmp_path), home=here)
+            async with agent(tmp_path, server, filesystem=lambda user, name: in_folder) as one:
                 return [str(await one.call(text, session_id="s")) for text in ("find it", "and now?")]
 
         assert ["asked own-model" in text for text in asyncio.run(calls())] == [True, True]
+    records = store(tmp_path).list(keys("default", "s").tasks)
+    assert {one[4] for one in records if one[3] == "reader-1"} == {"task.json", "turns.jsonl"}
 
 
 def test_what_a_call_may_use_has_an_end(tmp_path: Path) -> None:
