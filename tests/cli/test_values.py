@@ -29,10 +29,7 @@ ELSEWHERE = {  # rows of the contract page that need more than a mission, and th
     "schedule list": "tests/unattended/test_report.py",  # the machine's crontab
     "schedule log": "tests/unattended/test_report.py",
     "replay RUN --turn N": "tests/cli/test_turn_view.py",  # a run of the built-in agent
-    **dict.fromkeys(
-        ("ask WORDS", *(f"sessions {words}" for words in ("list", "show S", "search WORDS", "interrupt S", "rules S"))),
-        "tests/cli/test_sessions.py",  # a model
-    ),
+    "ask WORDS": "tests/cli/test_sessions.py",  # needs a model, like every row of sessions
 }
 
 
@@ -106,7 +103,7 @@ def test_the_keys_are_those_of_the_contract_page(busy: House) -> None:
     rows = contracted()
     assert len(rows) > 10
     for words, keys in rows.items():
-        if words in ELSEWHERE:
+        if words in ELSEWHERE or words.startswith("sessions "):
             continue
         found = value(busy, words)
         found = found[0] if isinstance(found, list) else found

@@ -67,8 +67,8 @@ MUTANTS = {
     ),
     "rewrite in place": Mutant(
         "harness/state/files.py",
-        "        stage(temporary, data, mode, quickly=quickly)\n        os.replace(temporary, path)\n",
-        "        stage(path, data, mode, quickly=quickly)\n",
+        "        staged = stage(temporary, data, mode, quickly=quickly, stamp=stamp)\n        os.replace(temporary, path)\n",
+        "        staged = stage(path, data, mode, quickly=quickly, stamp=stamp)\n",
     ),
     "stale write-back": Mutant(
         "harness/run/settle/curator.py",

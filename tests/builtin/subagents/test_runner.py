@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -75,16 +76,25 @@ def slowly(seconds: float, *replies: Reply | tuple[str, dict[str, Any]]) -> Call
 
 def test_one_that_takes_long_goes_on_in_the_background(tmp_path: Path) -> None:
     """Its caller is told, and gets the answer later; several work at once."""
-    brain = minds(
-        calls(
-            ("agent_spawn", {"agent": "slow", "task": "a", "timeout": 0.2}),
-            ("agent_spawn", {"agent": "slow", "task": "b", "background": True}),
-            ("task_list", {}),
-            ("task_output", {"id": "slow-1", "timeout": 20}),
-            ("task_output", {"id": "slow-2", "timeout": 20}),
-        ),
-        slow=slowly(0.6, Reply("At last.")),
+    listed = threading.Event()
+    steps = calls(
+        ("agent_spawn", {"agent": "slow", "task": "a", "timeout": 0.2}),
+        ("agent_spawn", {"agent": "slow", "task": "b", "background": True}),
+        ("task_list", {}),
+        ("task_output", {"id": "slow-1", "timeout": 20}),
+        ("task_output", {"id": "slow-2", "timeout": 20}),
     )
+
+    def parent(exchange: Exchange) -> Reply:
+        if exchange.turns == 3:
+            listed.set()
+        return steps(exchange)
+
+    def slow(exchange: Exchange) -> Reply:
+        assert listed.wait(60)
+        return Reply("At last.")
+
+    brain = minds(parent, slow=slow)
     made = ran(tmp_path, brain, agents=[agent("slow")])
     said = made.results()
     assert "still at work after 0.2 s" in said[0] and "in the background" in said[1]
