@@ -164,6 +164,7 @@ class AgentTable(Record):
     temperature: Price | None = None
     max_steps: Most = 200
     request_seconds: MostNumber = 600
+    curate: bool = True
 
 
 class PriceTable(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -90,7 +90,7 @@ def search(layout: Layout, asked: Query, places: Iterable[str], only: Filter, mo
         wanted = {*REMEMBERED, *RUN_FILES}
     kinds = wanted.intersection(REMEMBERED)
     if kinds:
-        found.memory = _ranked(layout, asked, kinds, only, most + 1)
+        found.memory = ranked(lambda: remembered(layout, kinds, only), asked, most + 1)
     kept = [name for place, listed in RUN_FILES.items() if place in wanted for name in listed]
     if kept:
         found.runs = list(islice(_in_runs(layout, asked, kept, only, found.faults), most + 1))
@@ -102,16 +102,16 @@ def search(layout: Layout, asked: Query, places: Iterable[str], only: Filter, mo
 # memory
 
 
-def _ranked(layout: Layout, asked: Query, kinds: set[str], only: Filter, most: int) -> list[Hit]:
+def ranked(lines: Callable[[], Iterable[Hit]], asked: Query, most: int) -> list[Hit]:
     """Rank by BM25; for a regular expression or a query without words, the newest lines first."""
     wanted = " ".join(asked.words)
     if not asked.pattern and ranking.terms(wanted):
-        return ranking.best(lambda: ((hit.text, hit) for hit in _remembered(layout, kinds, only)), wanted, most)
-    hits = deque((hit for hit in _remembered(layout, kinds, only) if asked.at(hit.text) >= 0), maxlen=most)
+        return ranking.best(lambda: ((hit.text, hit) for hit in lines()), wanted, most)
+    hits = deque((hit for hit in lines() if asked.at(hit.text) >= 0), maxlen=most)
     return list(hits)[::-1]
 
 
-def _remembered(layout: Layout, kinds: set[str], only: Filter) -> Iterator[Hit]:
+def remembered(layout: Layout, kinds: Collection[str], only: Filter) -> Iterator[Hit]:
     """Every selected line of memory, the raw notes last. A line of a page is selected by the date and the features in it."""
     if "identity" in kinds:
         for name in files.names(identity_folder()):

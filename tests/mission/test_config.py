@@ -73,6 +73,7 @@ api_key_env = "K"
 temperature = 0.5
 max_steps = 9
 request_seconds = 60
+curate = false
 
 [prices."gpt-5.1-codex"]
 input = 1.25

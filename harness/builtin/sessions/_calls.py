@@ -21,6 +21,7 @@ from harness.builtin.sessions.log import CallRecord
 from harness.builtin.subagents.runner import SubagentRunner
 from harness.builtin.tool_environment import ToolEnvironment
 from harness.builtin.tools.tool import NO, Question
+from harness.memory import user_memory
 from harness.mission import runs
 from harness.stores import gate
 from harness.stores.gate import GatePlace
@@ -42,7 +43,8 @@ OUTCOMES = (*runs.OUTCOMES, log.INTERRUPTED, log.CANCELLED)
 class AgentConfig(Record, frozen=True):
     """What a HarnessAgent may be told besides its name, model and places. `base_url`, `api_key_env`, `temperature` and
     `request_seconds`: as in `[agents.builtin]`; `api_key`: the key itself; `limits`: of each call; `compact`: when a conversation
-    is compacted; `rules`: tool rules besides those of the workspace."""
+    is compacted; `curate`: whether facts for the user's memory are extracted then; `rules`: tool rules besides those of the
+    workspace."""
 
     base_url: str = ""
     api_key: str = ""
@@ -51,6 +53,7 @@ class AgentConfig(Record, frozen=True):
     request_seconds: float = 600.0
     limits: Limits = Limits()
     compact: Compact = Compact()
+    curate: bool = True
     rules: ToolRules = ToolRules()
 
 
@@ -108,20 +111,23 @@ class Stop:
 class Compacter:
     """Compacts the conversation of a session where a request would be, or was, too long."""
 
-    def __init__(self, rule: Compact, one: Session) -> None:
-        self.rule, self.one = rule, one
+    def __init__(self, config: AgentConfig, one: Session) -> None:
+        self.rule, self.curate, self.one = config.compact, config.curate, one
 
     async def __call__(self, loop: Loop, too_long: bool) -> bool:
         """See loop.Prepare."""
         rule, one = self.rule, self.one
         if not too_long and not _compaction.due(one.talk, rule, one.failed_at):
             return False
-        made = await one.sum_up(rule, loop.model, one.aside(), too_long=too_long)
+        memory = loop.session.memory if self.curate else None
+        made = await one.sum_up(rule, loop.model, one.aside(), too_long=too_long, curate=memory is not None)
         if made is None:
             return False
         if made.usage is not None:
             loop.count(made.usage)
         loop.report({"type": "summary", "failed": made.fault})
+        if made.facts and memory is not None:
+            await asyncio.to_thread(user_memory.remember, memory, made.facts)
         if made.text:
             await asyncio.to_thread(one.save)
         return bool(made.text)
@@ -259,7 +265,7 @@ def _loop(parts: SessionPool, one: Session, talk: Conversation) -> Loop:
             one.talk.partial.append(text)
             talk.report({"type": "text", "text": text})
 
-    return talk.loop(prepare=Compacter(parts.config.compact, one), piece=piece)
+    return talk.loop(prepare=Compacter(parts.config, one), piece=piece)
 
 
 def _with_faults(talk: Conversation, message: str) -> str:

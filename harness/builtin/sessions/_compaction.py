@@ -1,10 +1,12 @@
 """Summing up: where a conversation outgrows its model, a summary takes the place of its older part. The log keeps all of it.
 
-The newest messages stay, and a call stays with its results. Where the summary fails, the conversation stays as it is.
+The newest messages stay, and a call stays with its results. Where the summary fails, the conversation stays as it is. The same
+request asks for facts that later conversations with the user shall know.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +15,9 @@ from harness.builtin.loop.exchange import REFUSED, Message, Model, ModelFault
 from harness.builtin.loop.message_text import counted, shown, tokens
 from harness.builtin.sessions._conversation import DurableHistory, SessionHistory
 from harness.builtin.sessions.log import LogWriter
+from harness.memory import gates
 from harness.mission.usage import Usage
+from harness.state import raw
 
 SYSTEM = """\
 You sum up a conversation between a person and an agent that works with tools, for the agent, which goes on with your summary in
@@ -21,6 +25,15 @@ the place of what you read. What you leave out is lost to it. What the conversat
 Write four sections: what the person wants, and every wish and limit they stated; what was found out and decided, with the
 reasons; what was changed, with paths and commands; what is open, and the next step. Keep names, paths, numbers, dates and
 errors exactly. An earlier summary counts like the rest: carry over what still holds. Answer with the summary alone."""
+CURATE = """\
+
+
+Behind the summary add one line for each fact that later conversations with this person need about them and their work: `KEEP: `
+and a sentence that stands alone, with its names, values and dates. Keep what the person said, decided or confirmed and what
+will hold for weeks: no state of the work, no secret, nothing that only a file, a page or a result says. Without such facts add
+no line."""
+FACT = re.compile(r"^[ \t>*-]*KEEP:[*` \t]*(.*?)[*` \t]*$", re.MULTILINE)
+MOST_FACTS = 20  # of one summary
 TASK = "The conversation:\n\n{text}\n\nSum it up now."
 HEAD = "[This is a summary of the conversation up to here; all of it is in the log of the session: session_history.]\n\n{text}"
 SHORTEST = 4  # messages that are worth a summary
@@ -83,19 +96,22 @@ def text_of(messages: Sequence[Message]) -> str:
 
 
 class Summary(Record):
-    """A summary, "" where it failed, and then why; what it cost."""
+    """A summary, "" where it failed, and then why; the facts that were found; what it cost."""
 
     text: str = ""
+    facts: list[str] = []
     fault: str = ""
     usage: Usage | None = None
 
 
 async def summed_up(
-    messages: Sequence[Message], model: Model, writer: LogWriter, parameters: dict[str, Any]
+    messages: Sequence[Message], model: Model, writer: LogWriter, parameters: dict[str, Any], *, curate: bool
 ) -> Summary:
-    """A summary of the messages by the model; its request is kept by `writer`."""
+    """A summary of the messages by the model, and the facts in them where it shall `curate`; its request is kept by `writer`."""
     aside = DurableHistory(writer)
-    aside.given(SYSTEM, [], {name: value for name, value in parameters.items() if name != "stable_chars"})
+    aside.given(
+        SYSTEM + CURATE * curate, [], {name: value for name, value in parameters.items() if name != "stable_chars"}
+    )
     aside.begin(TASK.format(text=text_of(messages)))
     try:
         answer = counted(aside.request(), await model.ask(aside.request(), aside.sent, lambda _: None))
@@ -103,9 +119,16 @@ async def summed_up(
         return Summary(fault=fault.reason)
     aside.answered(answer, 0.0)
     await aside.durable()
-    if answer.calls or not answer.text.strip() or answer.finish == REFUSED:
+    text, facts = parted(answer.text) if curate else (answer.text.strip(), [])
+    if answer.calls or not text or answer.finish == REFUSED:
         return Summary(fault="the model gave no summary", usage=answer.usage)
-    return Summary(text=answer.text.strip(), usage=answer.usage)
+    return Summary(text=text, facts=facts, usage=answer.usage)
+
+
+def parted(answer: str) -> tuple[str, list[str]]:
+    """(the summary without its lines of facts, those facts without status reports)."""
+    found = [raw.readable(one) for one in FACT.findall(answer) if one]
+    return FACT.sub("", answer).strip(), [one for one in found if not gates.is_report(one, "DECISION")][:MOST_FACTS]
 
 
 def message(summary: str) -> Message:

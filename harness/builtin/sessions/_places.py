@@ -20,7 +20,7 @@ from harness.workspace.places import OF_USER
 
 SHARED = ("knowledge",)  # folders of the workspace that a user's own files show, to be read
 TITLE = "## What you kept for later\n\nLines that you saved in earlier conversations with this person."
-REST = "session_search finds what was said"
+REST = "memory_search finds them"
 
 
 def section(kept: Value | None, where: str) -> WorkspaceSection | None:

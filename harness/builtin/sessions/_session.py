@@ -74,16 +74,17 @@ class Session:
         self.state = self.state.replace(part=self.talk.anew(self.parts, counts, messages))
 
     async def sum_up(
-        self, rule: Compact, model: Model, writer: LogWriter, *, too_long: bool
+        self, rule: Compact, model: Model, writer: LogWriter, *, too_long: bool, curate: bool
     ) -> _compaction.Summary | None:
         """Put a summary in the place of the older part; None where there is too little. Where it fails, nothing is changed.
-        `too_long`: the model refused it, so that less must stay than the rule says."""
+        `too_long`: the model refused it, so that less must stay than the rule says; `curate`: the summary has facts, too."""
         weight = _compaction.weight(self.talk)
         room = _compaction.share(self.talk.messages) if too_long else rule.keep_tokens
         at = _compaction.cut(self.talk.messages, min(room, rule.keep_tokens))
         if not at:
             return None
-        made = await _compaction.summed_up(self.talk.messages[:at], model, writer, self.talk.parameters)
+        known = (self.talk.messages[:at], model, writer, self.talk.parameters)
+        made = await _compaction.summed_up(*known, curate=curate)
         self.failed_at = 0 if made.text else weight
         if made.text:
             self.state = self.state.replace(compactions=self.state.compactions + 1, summary=made.text)

@@ -56,6 +56,7 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
             api_key_env=table.get("api_key_env", ""),
             temperature=table.get("temperature"),
             request_seconds=table.get("request_seconds", 600.0),
+            curate=table.get("curate", True),
             rules=ToolRules(ask=list(ASKED)),
         ),
     )

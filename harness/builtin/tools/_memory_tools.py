@@ -1,16 +1,18 @@
-"""memory_search and memory_get: what the mission remembers, ranked, and read on by line."""
+"""memory_search and memory_get: what was kept of the user and what the mission remembers, ranked, and read on by line."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.base.errors import UsageFault
-from harness.builtin.tools.tool import MISSION, READS, Tool, ToolResult, ToolSession
+from harness.builtin.tools.tool import MEMORY, READS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed, left_out
+from harness.memory import user_memory
 from harness.replay import query, search
+from harness.replay.search import Hit
 from harness.state import files, json_lines, names, raw
-from harness.state.layout import Layout, identity_folder
+from harness.state.layout import identity_folder
 from harness.state.state import State
 
 MOST_HITS, DEFAULT_HITS = 50, 10
@@ -23,41 +25,62 @@ OF_MISSION = (names.MEMORY, names.SUMMARY, names.RAW, names.ARCHIVE)
 def memory_search(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     words, most = arguments["query"].split(), arguments.get("limit", DEFAULT_HITS)
-    found = search.search(_mission(bench), query.query(words, False), search.REMEMBERED, search.Filter(), most)
-    if not found.memory:
+    found = search.ranked(lambda: _remembered(bench), query.query(words, False), most + 1)
+    if not found:
         return ToolResult(text=f"Nothing is remembered of: {arguments['query']}")
-    rows = [f"{_shown_name(hit.file)}:{hit.line}: {_cut(hit.text)}" for hit in found.memory]
-    more = left_out(-1 if found.more else 0, "lines", "Give more words, or a larger limit.")
+    rows = [f"{_shown_name(hit.file)}:{hit.line}: {_cut(hit.text)}" for hit in found[:most]]
+    more = left_out(-1 if len(found) > most else 0, "lines", "Give more words, or a larger limit.")
     return ToolResult(text="\n".join(rows) + more)
 
 
 def memory_get(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Carry a call out."""
     name, first = arguments["file"], max(1, arguments.get("offset", 1))
-    layout = _mission(bench)
-    known = _known(layout)
+    known = _known(bench)
     alone = [one for one in known if os.path.basename(one) == name]
     name = alone[0] if len(alone) == 1 else name
     if name not in known:
         return failed(f"There is no memory file {name}. There are: {', '.join(known) or 'none yet'}.")
     last = first + arguments.get("limit", DEFAULT_LINES) - 1
     rows, total = [], 0
-    for total, (line, _) in enumerate(raw.lines(known[name]), start=1):
+    for total, line in enumerate(known[name], start=1):
         if first <= total <= last:
-            rows.append(f"{total:>6}\t{_cut(_text(name, line))}")
+            rows.append(f"{total:>6}\t{_cut(line)}")
     if not rows:
         return failed(f"{name} has {total} lines; there is no line {first}. Give a smaller offset.")
     on = f"\n\n[Lines {first}-{last} of {total}. Go on with offset={last + 1}.]" if total > last else ""
     return ToolResult(text="\n".join(rows) + on)
 
 
-def _known(layout: Layout) -> dict[str, str]:
-    """{name: path} of the files of memory that there are."""
-    state = State(layout)
-    found = {name: state.path(name) for name in OF_MISSION if state.exists(name)}
-    folder = identity_folder()
+def _remembered(bench: ToolSession) -> Iterator[Hit]:
+    """Every line of memory, the user's last."""
+    if bench.layout is not None:
+        yield from search.remembered(bench.layout, search.REMEMBERED, search.Filter())
+    for name, lines in _of_user(bench).items():
+        for number, line in enumerate(lines, start=1):
+            yield Hit(place="memory", file=name, line=number, text=line)
+
+
+def _of_user(bench: ToolSession) -> dict[str, list[str]]:
+    """{name: lines} of what was kept of the user."""
+    found = user_memory.texts(bench.memory) if bench.memory else {}
+    return {name: text.removesuffix("\n").split("\n") for name, text in found.items()}
+
+
+def _known(bench: ToolSession) -> dict[str, Iterable[str]]:
+    """{name: lines} of the files of memory that there are."""
+    own: dict[str, Iterable[str]] = {**_of_user(bench)}
+    if bench.layout is None:
+        return own
+    state, folder = State(bench.layout), identity_folder()
+    paths = {name: state.path(name) for name in OF_MISSION if state.exists(name)}
     pages = [name for name in files.names(folder) if name.endswith(".md") and name != "README.md"]
-    return found | {IDENTITY + name: os.path.join(folder, name) for name in pages}
+    paths |= {IDENTITY + name: os.path.join(folder, name) for name in pages}
+    return own | {name: _lines(name, path) for name, path in paths.items()}
+
+
+def _lines(name: str, path: str) -> Iterator[str]:
+    return (_text(name, line) for line, _ in raw.lines(path))
 
 
 def _shown_name(file: str) -> str:
@@ -81,17 +104,11 @@ def _cut(text: str) -> str:
     return f"{text[:LONGEST_HIT]}…" if len(text) > LONGEST_HIT else text
 
 
-def _mission(bench: ToolSession) -> Layout:
-    if bench.layout is None:
-        raise UsageFault("There is no mission here, so nothing is remembered.")
-    return bench.layout
-
-
 SEARCH_TOOL = Tool(
     name="memory_search",
     description=(
-        "Search what the mission and its roles learned (memory, summary, notes, their archive, identities):"
-        " lines ranked by how well they fit the words, as file:line: text."
+        "Search what was kept of this person, and what the mission and its roles learned (memory, summary, notes,"
+        " archives, identities): lines ranked by how well they fit the words, as file:line: text."
     ),
     parameters={
         "type": "object",
@@ -103,7 +120,7 @@ SEARCH_TOOL = Tool(
     },
     effects=READS,
     run=memory_search,
-    needs=MISSION,
+    needs=MEMORY,
 )
 GET_TOOL = Tool(
     name="memory_get",
@@ -119,5 +136,5 @@ GET_TOOL = Tool(
     },
     effects=READS,
     run=memory_get,
-    needs=MISSION,
+    needs=MEMORY,
 )

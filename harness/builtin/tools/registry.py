@@ -23,7 +23,7 @@ from harness.builtin.tools import (
     permissions,
     read_files,
 )
-from harness.builtin.tools.tool import FILES, MISSION, NOTES, RUN, SHELL, SKILLS, TEAM, Tool, ToolResult, ToolSession
+from harness.builtin.tools.tool import FILES, MEMORY, NOTES, RUN, SHELL, SKILLS, TEAM, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.filesystem.protocol import FileFault, Shell
 
@@ -52,7 +52,7 @@ HEAD, TAIL = 4000, 4000  # characters of it that are shown
 HAS: dict[str, Callable[[ToolSession], bool]] = {
     FILES: lambda bench: True,
     SHELL: lambda bench: isinstance(bench.files, Shell),
-    MISSION: lambda bench: bench.layout is not None,
+    MEMORY: lambda bench: bool(bench.memory or bench.layout is not None),
     RUN: lambda bench: bench.layout is not None and bench.run_id != "",
     SKILLS: lambda bench: bench.given is not None and bool(bench.given.skills),
     NOTES: lambda bench: bool(bench.memory or (bench.layout is not None and bench.run_id)),

@@ -15,9 +15,10 @@ from harness.workspace.snapshot import WorkspaceSnapshot
 READS, WRITES, RUNS = "reads", "writes", "runs"
 """What a call may leave behind: nothing; changes of files or of the mission; whatever a command does."""
 
-FILES, SHELL, MISSION, RUN = "files", "shell", "mission", "run"
+FILES, SHELL, MEMORY, RUN = "files", "shell", "memory", "run"
 SKILLS, NOTES, TEAM = "skills", "notes", "subagents"
-"""What a tool needs of its session: files; files where commands run; a mission; a run of it that is under way; skills; a run,
+"""What a tool needs of its session: files; files where commands run; a mission, or the memory
+of a user; a run that is under way; skills; a run,
 or a file of memory; subagents."""
 
 

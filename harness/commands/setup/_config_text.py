@@ -95,6 +95,7 @@ ABOUT = {
     "agents.temperature": "of the built-in agent: from 0 to 2; the vendor's own unless set",
     "agents.max_steps": "of the built-in agent: max requests per run",
     "agents.request_seconds": "of the built-in agent: the longest that one request may take",
+    "agents.curate": "of the built-in agent: whether a conversation that is compacted gives facts to the user's memory",
     "prices.input": "neither read from nor written to a cache",
     "prices.output": "reasoning included",
     "prices.cache_read": "read from the prompt cache; as input unless set",

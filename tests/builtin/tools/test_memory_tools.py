@@ -9,6 +9,8 @@ import pytest
 
 from harness.builtin.tools import _memory_tools
 from harness.state import names, raw
+from harness.stores.memory import MemoryStore
+from harness.stores.store import StoreKey
 from tests.builtin.tools.benches import Bench
 from tests.missions import House
 
@@ -77,3 +79,21 @@ def test_no_answer_names_a_folder_of_the_machine(house: House, remembering_bench
     """A prompt that is the same on every machine can be cached, and rebuilt."""
     said = remembering_bench.said("memory_search", query="lock file")
     assert str(house.folder) not in said + remembering_bench.refused("memory_get", file="x")
+
+
+def test_what_was_kept_of_a_user_is_found_and_read_with_and_without_a_mission(
+    remembering_bench: Bench, bench: Bench
+) -> None:
+    """All of it: lines of today, and those that others took the place of."""
+    for one in (remembering_bench, bench):
+        one.own.memory = StoreKey(MemoryStore(), ("alice", "_memory.md"))
+        for text in ("Her project is on Python 3.12.", "Her project is on Python 3.13.", "She likes tea."):
+            one.said("memory_save", text=text)
+        said = one.said("memory_search", query="project python").split("\n")
+        assert {row.split(":")[0] for row in said} == {"_memory.md", "_memory_archive.md"}
+        for row in said:
+            file, number, text = row.split(":", 2)
+            assert one.said("memory_get", file=file, offset=int(number), limit=1).split("\n")[0].endswith(text.strip())
+    assert "memory/MEMORY.md" in remembering_bench.said("memory_search", query="tests make quick")
+    assert "There are: _memory.md, _memory_archive.md." in bench.refused("memory_get", file="memory/MEMORY.md")
+    assert "no tool" in bench.again().refused("memory_search", query="tea")

@@ -1,0 +1,110 @@
+"""The memory of a user: lines that later conversations shall know, curated as the lessons of a mission are.
+
+Lines `- [2026-01-31] text` of the memory are merged, replaced and bounded; what leaves it goes to the archive beside it,
+with the reason. Any other line is a person's, and stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness.base import clock, redaction
+from harness.base.errors import VersionConflict
+from harness.memory import gates
+from harness.memory._contrast import plain
+from harness.memory.lessons import Lessons
+from harness.stores.store import ABSENT, StoreKey
+
+HEAD, ARCHIVE_HEAD = "# Memory\n\n", "# Lines that left the memory\n\n"
+MOST_LINES = 200  # of the memory; the oldest move to the archive
+KIND = "lesson"  # how lines are compared: a different value replaces a line, a different subject does not
+DATED = re.compile(r"- \[(\d{4}-\d\d-\d\d)\] (.*)")
+
+
+def archive_of(memory: StoreKey) -> StoreKey:
+    """The key of the lines that left a memory."""
+    *above, name = memory.key
+    return StoreKey(memory.store, (*above, f"{name.removesuffix('.md')}_archive.md"))
+
+
+def texts(memory: StoreKey) -> dict[str, str]:
+    """{name: text} of the memory and its archive, as far as they are there."""
+    found = {at.key[-1]: at.store.get(at.key) for at in (memory, archive_of(memory))}
+    return {name: known.data.decode("utf-8", "replace") for name, known in found.items() if known}
+
+
+def remember(memory: StoreKey, facts: Sequence[str]) -> list[str]:
+    """Add each fact, a text of one line, with the date of today; returns for each why the gates refuse it, "" if they do not.
+    Of two writers at once, neither loses a line. Raises BrokenFile and OSError as the store does."""
+    refused = [gates.gated(fact) for fact in facts]
+    today = clock.day(clock.now())
+    rows = [f"- [{today}] {redaction.mask(fact)}" for fact, why in zip(facts, refused, strict=True) if not why]
+    while rows:
+        lines, version = _read(memory, HEAD)
+        kept, gone = curated(lines, rows, today)
+        _archive(archive_of(memory), gone)  # first: after a crash a line is in both, never in neither
+        try:
+            memory.store.put(memory.key, _bytes(kept), version)
+        except VersionConflict:
+            continue
+        break
+    return refused
+
+
+def curated(lines: Sequence[str], rows: Sequence[str], today: str) -> tuple[list[str], list[str]]:
+    """(the lines with the new rows, the lines that leave with the reason). A row takes the place of lines that it repeats or
+    contradicts, and is left out if a person's line says it."""
+    known, there, gone = Lessons(), dict(enumerate(lines)), list[str]()
+    for number, line in there.items():
+        if text := _text(line):
+            known.add(number, KIND, text)
+    for number, row in enumerate(rows, start=len(there)):
+        text = _text(row)
+        same, older = known.relations(KIND, text)
+        found = [one for one in ([] if same is None else [same]) + older if one in there]
+        if same in found and not DATED.match(there[same]):
+            continue
+        newer = known.add(number, KIND, text)
+        for one in (one for one in found if DATED.match(there[one])):
+            known.supersede(known.all[one], newer)
+            line = there.pop(one)
+            gone += [] if plain(_text(line)) == plain(text) else [f"{line} (replaced {today} by: {text})"]
+        there[number] = row
+    return _bounded(there, gone, today)
+
+
+def _bounded(there: dict[int, str], gone: list[str], today: str) -> tuple[list[str], list[str]]:
+    dated = sorted((found[1], number) for number, line in there.items() if (found := DATED.match(line)))
+    over = sum(bool(line.strip()) for line in there.values()) - MOST_LINES
+    for _, number in dated[: min(max(0, over), len(dated) - 1)]:
+        gone.append(f"{there.pop(number)} (moved {today}: more than {MOST_LINES} lines)")
+    return [*there.values()], gone
+
+
+def _text(line: str) -> str:
+    """What a line says; "" for a heading and an empty one."""
+    found = DATED.match(line)
+    return found[2].strip() if found else "" if line.startswith("#") else line.strip().removeprefix("- ")
+
+
+def _read(at: StoreKey, head: str) -> tuple[list[str], str]:
+    """The lines of a value, those of `head` where there are none, and its version."""
+    known = at.store.get(at.key)
+    text = known.data.decode("utf-8", "surrogateescape") if known else ""
+    return (text or head).removesuffix("\n").split("\n"), known.version if known else ABSENT
+
+
+def _bytes(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def _archive(at: StoreKey, gone: Sequence[str]) -> None:
+    """Add lines behind those that are there."""
+    while gone:
+        lines, version = _read(at, ARCHIVE_HEAD)
+        try:
+            at.store.put(at.key, _bytes([*dict.fromkeys([*lines, *gone])]), version)
+        except VersionConflict:
+            continue
+        break
