@@ -13,6 +13,8 @@ from harness.builtin.tool_environment import ToolEnvironment, confined
 from harness.filesystem.shell import LocalShell
 from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
+from harness.stores.store import Value
+from harness.workspace import budget
 from tests.builtin.talking import at, use
 from tests.filesystem.delegating import DelegatingFiles, DelegatingShell
 
@@ -73,3 +75,12 @@ def test_what_is_kept_is_of_its_user(tmp_path: Path) -> None:
     layout = Layout(str(tmp_path))
     assert folder.agent_of(layout, "Alice", "s") == ""
     assert folder.store(layout).get(keys("Alice", "s").state) is None
+
+
+def test_where_there_is_no_room_for_all_that_is_kept_the_tool_that_finds_it_is_named() -> None:
+    """The newest lines stay."""
+    rows = "".join(f"- [2026-01-{day:02}] line {day} {'word ' * 20}\n" for day in range(1, 29))
+    whole = _places.section(Value(rows.encode(), "1"), "x")
+    assert whole is not None
+    cut = budget.fit([whole], 200)[0].text
+    assert "line 28" in cut and "line 1 " not in cut and "memory_search" in cut
