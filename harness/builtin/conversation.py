@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.base import encoding
 from harness.base.record import Record
+from harness.builtin.hooks import Hooks
+from harness.builtin.loop.exchange import Model
 from harness.builtin.loop.loop import Budget, Loop, Prepare, Report
 from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
@@ -27,7 +29,6 @@ from harness.workspace.snapshot import WorkspaceSnapshot
 from harness.workspace.tools import STDIO
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
-    from harness.builtin.loop.model_client import ModelClient
     from harness.builtin.mcp.exposed_tools import ExposedTools
 
 SCRATCH = ".tasks"  # where a conversation sees the folders of its subagents
@@ -42,18 +43,18 @@ class ConversationSpec(Record):
     conversations share; `parameters`: of each request; `history`: the messages so far, and where they are recorded. `model`:
     closed by whoever made it.
 
-    `workspace`: skills, subagents, rules and servers; `rules`: more rules; `ask`: asks a person, in the thread of the call (None:
-    nobody is there); `more`: tools besides those of the registry; `threads`: where tool calls run (None: in this thread, unless
-    there are subagents). Its subagents have their records below `tasks` (None: it starts none), and `head` and `instructions` in
-    their system texts.
+    `workspace`: skills, subagents, rules and servers; `rules`: more rules; `ask`: asks a person, in the thread of the call
+    (None: nobody is there); `more`: tools besides those of the registry; `hooks`: of a program; `threads`: where tool calls run
+    (None: in this thread, unless there are subagents). Its subagents have their records below `tasks` (None: it starts none),
+    and `head` and `instructions` in their system texts.
 
-    `supervisor`: what starts its subagents. `parent`: of a subagent, the conversation that started it, with the id of its `task`;
-    `only`: the tools that it may use (None: those of its parent)."""
+    `supervisor`: what starts its subagents. `parent`: of a subagent, the conversation that started it, with the id of its
+    `task`; `only`: the tools that it may use (None: those of its parent)."""
 
     name: str
     environment: ToolEnvironment
     history: MessageHistory
-    model: ModelClient
+    model: Model
     parameters: dict[str, Any]
     system: str
     budget: Budget
@@ -62,6 +63,7 @@ class ConversationSpec(Record):
     rules: ToolRules = ToolRules()
     ask: Callable[[Question], str] | None = None
     more: list[Tool] = []
+    hooks: Hooks = Hooks()
     threads: Executor | None = None
     tasks: StoreKey | None = None
     head: str = ""
@@ -110,6 +112,7 @@ class Conversation:
         """The conversation, confined, with the permissions of its workspace and of its parent, its servers and its subagents.
         Raises Unavailable where the repository brings a `.harness` that no person has accepted."""
         made = cls(spec) if spec.parent else await asyncio.to_thread(cls, spec)  # servers take time to start
+        made.session.loop = asyncio.get_running_loop()
         agents = spec.workspace.subagents if spec.workspace else []
         starts = spec.supervisor and spec.tasks and spec.parent is None and agents
         if spec.supervisor and starts and made.environment.has_shell:  # else theirs are other files
@@ -176,7 +179,7 @@ class Conversation:
         results = RESULTS if known.shows_results else ""
         made = ToolSession(known.filesystem or files_of(known), layout=known.layout, run_id=known.run, results=results)
         made.state, made.given, made.ask, made.memory = self.history.state, spec.workspace, spec.ask, known.memory
-        made.home = known.home or known.layout
+        made.home, made.around = known.home or known.layout, spec.hooks.around_tool
         if parent is None:
             made.more = [*spec.more, *(self._servers.tools if self._servers else ())]
             made.rules = _rules(spec)
@@ -205,12 +208,17 @@ class Conversation:
         return self.history.go_on(log, self.model, prompt, run=run, why=why)
 
     def loop(
-        self, *, steps: int | None = None, prepare: Prepare | None = None, piece: Callable[[str], None] | None = None
+        self,
+        *,
+        steps: int | None = None,
+        prepare: Prepare | None = None,
+        piece: Callable[[str], None] | None = None,
+        check: Callable[[str], str] | None = None,
     ) -> Loop:
         """The loop that goes on with it; see Loop."""
         threads = self.spec.threads or (self.subagents.threads if self.subagents else None)
         known = (self.history, self.model, self.session, self.budget, self.report)
-        return Loop(*known, steps=steps, threads=threads, prepare=prepare, piece=piece)
+        return Loop(*known, steps=steps, threads=threads, prepare=prepare, piece=piece, check=check)
 
     def note(self) -> str:
         """What the model reads of `faults`; "" for nothing."""

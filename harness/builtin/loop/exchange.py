@@ -1,7 +1,7 @@
 """What goes to a model and what comes back, whoever its vendor is; messages are plain JSON.
 
-A message is `{"role": "user", "text"}`, `{"role": "tool", "id", "name", "text", "failed", "images"}` (the result of a call), or
-`{"role": "assistant", …}`, whose other keys belong to the wire.
+A message is `{"role": "user", "text", "images"}`, `{"role": "tool", "id", "name", "text", "failed", "images"}` (the result of a
+call), or `{"role": "assistant", …}`, whose other keys belong to the wire.
 """
 
 from __future__ import annotations
@@ -73,10 +73,21 @@ class ModelFault(Exception):
         self.again, self.too_long = again, too_long
 
 
+def said(text: str) -> Message:
+    """An answer of which only this text is known."""
+    return {"role": "assistant", "parts": [{"content": text, "part_kind": "text"}]}
+
+
 class Model(Protocol):
     """A model that answers. `parameters` are those of its requests."""
 
     parameters: dict[str, Any]
+
+    def another(self, parameters: dict[str, Any]) -> Model:
+        """One for another conversation, with these parameters."""
+
+    async def close(self) -> None:
+        """Close its connections, unless another one has them."""
 
     async def ask(self, request: Request, sent: Going, alive: Alive) -> Answer:
         """Send a request once. `sent` is called with what goes out, before it does, and what it returns is waited for; `alive`

@@ -6,6 +6,7 @@ Every step is durable before the next one. Whatever ends it is an End; nothing b
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
@@ -36,6 +37,7 @@ Report = Callable[[dict[str, Any]], None]
 Prepare = Callable[["Loop", bool], Awaitable[bool]]
 """Prepares a request; with True: after one that was too long for the model. It says whether to ask again."""
 
+CHECKS = 3  # answers that may fail the check of a conversation
 EMPTY_ANSWERS = 2  # in a row; then the model has nothing to say
 GO_ON = (
     "Your answer met the limit of one output and was cut off there. Go on exactly where it ends, in the middle of a word if need"
@@ -103,15 +105,17 @@ class Loop:
 
     What differs between conversations is given: `steps`, the most requests (None: as the limits of the budget say); `threads`,
     where tool calls run (None: in this thread); `prepare`, what happens before a request, and after one that was too long;
-    `piece`, how a piece of an answer is reported."""
+    `piece`, how a piece of an answer is reported; `check`, what is wrong with the text of a last answer, in words for the model,
+    "" for nothing."""
 
     def __init__(self, history: MessageHistory, model: Model, session: ToolSession, budget: Budget, report: Report, *,
                  steps: int | None = None, threads: Executor | None = None, prepare: Prepare | None = None,
-                 piece: Callable[[str], None] | None = None) -> None:  # fmt: skip
+                 piece: Callable[[str], None] | None = None, check: Callable[[str], str] | None = None) -> None:  # fmt: skip
         self.history, self.model, self.session, self.budget, self.report = history, model, session, budget, report
         self.limits, self.steps, self.threads = budget.limits, steps or budget.limits.max_steps, threads
         self.prepare, self.piece = prepare, piece or (lambda _: report({"type": "delta", "delta": True}))
         self.used, self.unfinished = Usage(), ""
+        self.check, self.checks = check or (lambda _: ""), 0
         self.before = history.turn
         self.effects = {tool.name for tool in registry.offered(session) if tool.effects != READS}
 
@@ -152,7 +156,12 @@ class Loop:
             elif text.strip() and not answer.calls and (left := self._reminder()):
                 self.history.say(left)
             elif text.strip() and not answer.calls:
-                return End(outcome="ok", reply=text.strip())
+                if not (wrong := self.check(text.strip())):
+                    return End(outcome="ok", reply=text.strip())
+                self.checks += 1
+                if self.checks == CHECKS:
+                    return End(outcome=BROKEN, reply=text.strip(), reason=wrong)
+                self.history.say(wrong)
 
     async def _prepared_answer(self) -> Answer:
         """The next answer, with the preparation of this conversation before it; raises ModelFault."""
@@ -222,21 +231,23 @@ class Loop:
     async def _carry_out(self, call: Call) -> None:
         """One call: that it begins is on disk before it does, where it may have effects, and its result before anything else."""
         shown = {key: str(value)[:SHOWN_CHARS] for key, value in (call.arguments or {}).items()}
-        self.report({"type": "call", "name": call.name, "arguments": shown})
+        self.report({"type": "call", "id": call.id, "name": call.name, "arguments": shown})
         if call.name in self.effects and call.arguments is not None:
             self.history.begins(call)
             await self.history.durable()
         result = await self._result(call)
         self.history.ended(call, result)
-        self.report({"type": "result", "name": call.name, "failed": result.failed, "chars": len(result.text)})
+        counts = {"failed": result.failed, "chars": len(result.text)}
+        self.report({"type": "result", "id": call.id, "name": call.name, **counts})
 
     async def _result(self, call: Call) -> ToolResult:
         if call.arguments is None:
             return ToolResult(text=NO_JSON.format(raw=call.raw[:SHOWN_CHARS], name=call.name), failed=True)
         if self.threads is None:
             return registry.call(self.session, call.name, call.arguments)
+        context = contextvars.copy_context()
         work = asyncio.get_running_loop().run_in_executor(
-            self.threads, registry.call, self.session, call.name, call.arguments
+            self.threads, context.run, registry.call, self.session, call.name, call.arguments
         )
         try:
             return await asyncio.shield(work)

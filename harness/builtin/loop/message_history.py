@@ -86,9 +86,9 @@ class MessageHistory:
         self.writer.answer(self.turn, digest, answer.message, **used)
         self._keep(answer.message, digest)
 
-    def say(self, text: str) -> None:
-        """Words of ours to the model."""
-        self._add({"role": "user", "text": text})
+    def say(self, text: str, images: list[tuple[str, bytes]] | None = None) -> None:
+        """Words of a person or of ours to the model, with images as (media type, bytes)."""
+        self._add({"role": "user", "text": text, **_images(images or [])})
 
     def begins(self, call: Call) -> None:
         """A call that may have effects begins."""
@@ -124,7 +124,8 @@ def interrupted(call: Call, begun: bool, why: str) -> Message:
 
 
 def _message(call: Call, text: str, failed: bool, images: list[tuple[str, bytes]]) -> Message:
-    message: Message = {"role": "tool", "id": call.id, "name": call.name, "text": text, "failed": failed}
-    if images:
-        message["images"] = [[kind, b64encode(data).decode()] for kind, data in images]
-    return message
+    return {"role": "tool", "id": call.id, "name": call.name, "text": text, "failed": failed, **_images(images)}
+
+
+def _images(images: list[tuple[str, bytes]]) -> Message:
+    return {"images": [[kind, b64encode(data).decode()] for kind, data in images]} if images else {}

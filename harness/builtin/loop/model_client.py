@@ -51,6 +51,7 @@ from harness.builtin.loop.exchange import (
     ModelFault,
     Request,
     Sent,
+    said,
 )
 from harness.builtin.loop.exchange import Going as Told
 from harness.mission import usage
@@ -217,11 +218,6 @@ def _piece(event: ModelResponseStreamEvent) -> str:
     return part.content_delta if isinstance(part, TextPartDelta) else ""
 
 
-def said(text: str) -> Message:
-    """An answer of which only this text is known."""
-    return {"role": "assistant", "parts": [{"content": text, "part_kind": "text"}]}
-
-
 def _model(parameters: dict[str, Any], key: str, client: httpx2.AsyncClient) -> Theirs:
     """The library's model. Vendors' clients are imported only for their models."""
     vendor, _, name = parameters["model"].partition(":")
@@ -285,16 +281,21 @@ def _message(message: Message) -> ModelMessage:
     if message["role"] == "assistant":
         return _sent_again(_response(message))
     if message["role"] == "user":
-        return ModelRequest(parts=[UserPromptPart(content=message["text"], timestamp=THEN)], timestamp=THEN)
-    seen = [BinaryContent(data=b64decode(data), media_type=kind) for kind, data in message.get("images", [])]
+        return ModelRequest(parts=[UserPromptPart(content=_content(message), timestamp=THEN)], timestamp=THEN)
     result = ToolReturnPart(
         tool_name=_sanitize.name(message["name"]),
-        content=[message["text"], *seen] if seen else message["text"],
+        content=_content(message),
         tool_call_id=message["id"],
         outcome="failed" if message["failed"] else "success",
         timestamp=THEN,
     )
     return ModelRequest(parts=[result], timestamp=THEN)
+
+
+def _content(message: Message) -> Any:
+    """The text, with the images behind it where there are some."""
+    seen = [BinaryContent(data=b64decode(data), media_type=kind) for kind, data in message.get("images", [])]
+    return [message["text"], *seen] if seen else message["text"]
 
 
 def _kept(response: ModelResponse) -> Message:

@@ -6,12 +6,13 @@ from collections.abc import Awaitable
 from typing import Any
 
 from harness.builtin.loop import turns
-from harness.builtin.loop.exchange import Call, Message, Model, Sent
+from harness.builtin.loop.exchange import Call, Message, Model, Sent, said
 from harness.builtin.loop.message_history import HEADS, MessageHistory, interrupted, open_calls
 from harness.builtin.sessions.log import LogPart, LogWriter
 
 INTERRUPTED = "[A person interrupted here.{words}]"
 CANCELLED = "[The call was cancelled here.]"
+SHUT_DOWN = "[The process was shut down here. What was asked is not finished.]"
 KILLED = "the process ended"
 STOPPED = "a person interrupted"
 
@@ -90,8 +91,6 @@ class SessionHistory(DurableHistory):
     def close(self, model: Model, why: str, note: str = "") -> None:
         """Leave it so that a request can follow: what the model had said stays, every call has a result, and `note` says what
         happened."""
-        from harness.builtin.loop.model_client import said  # loaded by whoever has a model
-
         for call in open_calls(self.messages, model):
             self._add(interrupted(call, call.id in self.begun, why))
         if text := "".join(self.partial).strip():

@@ -85,7 +85,7 @@ def _carried_out(bench: ToolSession, name: str, given: Any) -> ToolResult:
         tool = there[name]
         taken = _arguments.whole(given) if tool.foreign else _arguments.fitted(tool.parameters, given)
         refused = permissions.refusal(bench, tool, taken)
-        return failed(refused) if refused else tool.run(bench, taken)
+        return failed(refused) if refused else bench.around(name, taken, lambda: tool.run(bench, taken))
     except _arguments.Unfit as unfit:
         return failed(f"{unfit} Call {name} again.")
     except HarnessError as fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -69,7 +70,8 @@ class ToolSession:
     `given`: its skills, read from the project at `home`; `rules`: what may be called; `ask`: asks a person, in the thread of the
     call, None where nobody is there; `more`: tools from outside the registry; `memory`: the text that memory_save adds to outside
     a run, None for none; `team`: who starts subagents; `reads_only`: whether a conversation above this one is in plan mode;
-    `stopping`: a command in the foreground, and a wait for one in the background, shall end."""
+    `loop`: the event loop of the program, for its async tools; `around`: what carries a call out, given its name and arguments,
+    with the hooks of the program; `stopping`: a command in the foreground, and a wait for one in the background, shall end."""
 
     def __init__(self, files: Filesystem, *, layout: Layout | None = None, run_id: str = "", results: str = "") -> None:
         self.files, self.layout, self.run_id, self.results = files, layout, run_id, results
@@ -84,6 +86,8 @@ class ToolSession:
         self.team: Subagents | None = None
         self.reads_only: Callable[[], bool] = lambda: False
         self.stopping = False
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.around: Callable[[str, dict[str, Any], Callable[[], ToolResult]], ToolResult] = lambda _, __, run: run()
 
     def close(self) -> None:
         """End what still runs in the background; the session can be used on."""
