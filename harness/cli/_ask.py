@@ -7,15 +7,15 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import click
 
 from harness.base import console, errors
 from harness.base.errors import UsageFault
+from harness.builtin.events import CallEvent, Event, Reply, SummaryEvent, TextEvent, WaitEvent, WarningEvent
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import folder, log
-from harness.builtin.sessions.agent import HarnessAgent, Reply
+from harness.builtin.sessions.agent import HarnessAgent
 from harness.cli import _values
 from harness.cli.help import as_json
 from harness.cli.quick import here
@@ -140,7 +140,7 @@ class AskSession:
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         try:
             return await self.agent.call(
-                text, session_id=self.session, user_id=self.user, report=self.talk.step, limits=self.limits
+                text, session_id=self.session, user_id=self.user, report=self.talk.show, limits=self.limits
             )
         finally:
             loop.remove_signal_handler(signal.SIGINT)
@@ -183,26 +183,28 @@ class Terminal:
     def __init__(self, live: bool, *, quiet: bool = False) -> None:
         self.live, self.quiet, self.open = live, quiet, False
 
-    def step(self, row: dict[str, Any]) -> None:
-        """Show a step of the call."""
-        kind = row["type"]
-        if kind == "text" and self.live:
-            sys.stdout.write(console.sanitise(row["text"]))
+    def show(self, event: Event) -> None:
+        """Show an event of the call."""
+        if isinstance(event, TextEvent) and self.live:
+            sys.stdout.write(console.sanitise(event.text))
             sys.stdout.flush()
             self.open = True
-        elif kind == "call" and not self.quiet:
+        elif line := self._line(event):
             self._close()
-            about = " ".join(str(value) for value in row["arguments"].values())
-            console.print_error(f"· {row['name']} {' '.join(about.split())[:100]}".rstrip())
-        elif kind == "waits" and not self.quiet:
-            self._close()
-            console.print_error(f"· waits: {row['why']}")
-        elif kind == "lacks":
-            self._close()
-            console.print_error(f"· {row['text']}")
-        elif kind == "summary" and not self.quiet:
-            what = f"could not be compacted: {row['failed']}" if row["failed"] else "was compacted"
-            console.print_error(f"· the conversation {what}")
+            console.print_error(f"· {line}")
+
+    def _line(self, event: Event) -> str:
+        """The line of an event; "" for one that is not shown."""
+        if isinstance(event, WarningEvent):
+            return event.text
+        if isinstance(event, CallEvent) and not self.quiet:
+            about = " ".join(event.arguments.values())
+            return f"{event.name} {' '.join(about.split())[:100]}".rstrip()
+        if isinstance(event, WaitEvent) and not self.quiet:
+            return f"waits: {event.why}"
+        if isinstance(event, SummaryEvent) and not self.quiet:
+            return f"the conversation {f'could not be compacted: {event.failed}' if event.failed else 'was compacted'}"
+        return ""
 
     def _close(self) -> None:
         if self.open:

@@ -6,21 +6,23 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from harness.base.record import Record
 from harness.builtin.conversation import Conversation, ConversationSpec
+from harness.builtin.hooks import Hooks
+from harness.builtin.loop.exchange import Model
 from harness.builtin.loop.loop import Budget, End, Limits, Loop, Report
 from harness.builtin.sessions import _compaction, _conversation, _session, log, recall
 from harness.builtin.sessions._compaction import Compact
 from harness.builtin.sessions._session import Session
+from harness.builtin.sessions._shutdown import ShutdownCalls
 from harness.builtin.sessions._system_text import SystemText, SystemTextSource
 from harness.builtin.sessions._watch import Watch
 from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.sessions.log import CallRecord
 from harness.builtin.subagents.runner import SubagentRunner
 from harness.builtin.tool_environment import ToolEnvironment
-from harness.builtin.tools.tool import NO, Question
+from harness.builtin.tools.tool import NO, Question, Tool
 from harness.memory import user_memory
 from harness.mission import runs
 from harness.stores import gate
@@ -28,23 +30,20 @@ from harness.stores.gate import GatePlace
 from harness.stores.store import Key, Store, StoreKey
 from harness.workspace.rules import ToolRules
 
-if TYPE_CHECKING:  # of the extra: only their types are meant
-    from harness.builtin.loop.model_client import ModelClient
-
 Ask = Callable[[Question, Callable[[], bool]], str]
 
 MOST_KEPT = 1000  # sessions in memory that nobody uses now
 TOOL_THREADS = 128
 MESSAGE_CHARS = 500  # of a message, in the row of its call
 SOONEST, LATEST, SLOWER = 0.002, 0.05, 1.3  # seconds between two looks at a gate, and how they grow
-OUTCOMES = (*runs.OUTCOMES, log.INTERRUPTED, log.CANCELLED)
+OUTCOMES = (*runs.OUTCOMES, log.INTERRUPTED, log.CANCELLED, log.SHUTDOWN)
 
 
 class AgentConfig(Record, frozen=True):
     """What a HarnessAgent may be told besides its name, model and places. `base_url`, `api_key_env`, `temperature` and
     `request_seconds`: as in `[agents.builtin]`; `api_key`: the key itself; `limits`: of each call; `compact`: when a conversation
     is compacted; `curate`: whether facts for the user's memory are extracted then; `rules`: tool rules besides those of the
-    workspace."""
+    workspace; `hooks`: functions that run around calls; `instructions`: a text in the place of the role's."""
 
     base_url: str = ""
     api_key: str = ""
@@ -55,17 +54,19 @@ class AgentConfig(Record, frozen=True):
     compact: Compact = Compact()
     curate: bool = True
     rules: ToolRules = ToolRules()
+    hooks: Hooks = Hooks()
+    instructions: str = ""
 
 
 class SessionPool:
     """What the calls of one event loop share, and the sessions that it has in memory. `source`: of system texts; `environment`:
-    where the tools of a session work; `model`: whose connections all of them use."""
+    where the tools of a session work; `model`: whose connections all of them use; `tools`: those of the program."""
 
     def __init__(self, agent: str, store: Store, source: SystemTextSource, environment: Callable[[SessionKeys], ToolEnvironment],
-                 config: AgentConfig, model: ModelClient) -> None:  # fmt: skip
+                 config: AgentConfig, model: Model, tools: list[Tool]) -> None:  # fmt: skip
         self.agent, self.store, self.source, self.environment = agent, store, source, environment
-        self.config, self.model = config, model
-        self.watch = Watch()
+        self.config, self.model, self.tools = config, model, tools
+        self.watch, self.stops = Watch(), ShutdownCalls()
         self.threads = ThreadPoolExecutor(TOOL_THREADS, "tool")
         self.known: dict[Key, Session] = {}
         self.running: dict[Key, int] = {}
@@ -86,19 +87,23 @@ class SessionPool:
 
 
 class SessionCall(Record):
-    """A call: what is said, who is asked about calls of tools (None: nobody), where its steps are reported, and its limits."""
+    """A call: what is said, who is asked about calls of tools (None: nobody), where its steps are reported, its limits, the
+    images of the message, and how the last answer is checked (see Loop)."""
 
     message: str
     report: Report
     ask: Ask | None = None
     limits: Limits | None = None
+    images: list[tuple[str, bytes]] = []
+    check: Callable[[str], str] | None = None
 
 
 class Stop:
-    """Whether a call shall end: interrupted by a person, or cancelled by its caller."""
+    """Whether a call shall end: interrupted by a person or the end of the process, or cancelled by its caller."""
 
     def __init__(self) -> None:
         self.words: str | None = None  # of the person who interrupted
+        self.outcome = log.INTERRUPTED
         self.work: asyncio.Task[End] | None = None
 
     def tell(self, words: str) -> None:
@@ -106,6 +111,20 @@ class Stop:
         self.words = words
         if self.work is not None:
             self.work.cancel()
+
+    def shut_down(self) -> None:
+        """The process ends."""
+        self.outcome = log.SHUTDOWN
+        self.tell("")
+
+    def end(self, partial: str) -> tuple[End, str]:
+        """How an interrupted call ended, with what the model had said, and what the next request says of it."""
+        said = f" They say: {self.words}" if self.words else ""
+        note = _conversation.INTERRUPTED.format(words=said)
+        shut = self.outcome == log.SHUTDOWN
+        return End(
+            outcome=self.outcome, reply=partial, reason=self.words or ""
+        ), _conversation.SHUT_DOWN if shut else note
 
 
 class Compacter:
@@ -138,6 +157,7 @@ async def carried_out(parts: SessionPool, keys: SessionKeys, asked: SessionCall)
     all of it recorded, where its caller was cancelled."""
     stop, place = Stop(), gate.enter(parts.store, keys.gate)  # at once: so the order is that of the calls
     parts.watch.add(place, stop.tell)
+    parts.stops.add(stop.shut_down)
     parts.running[keys.top] = parts.running.get(keys.top, 0) + 1
     try:
         await _turn(place)
@@ -145,6 +165,7 @@ async def carried_out(parts: SessionPool, keys: SessionKeys, asked: SessionCall)
     finally:
         parts.watch.remove(place)
         place.leave()
+        parts.stops.remove(stop.shut_down)
         parts.running[keys.top] -= 1
         if not parts.running[keys.top]:
             del parts.running[keys.top]
@@ -215,7 +236,8 @@ def _spec(parts: SessionPool, one: Session, words: SystemText, asked: SessionCal
         report=asked.report,
         workspace=words.given,
         rules=config.rules,
-        more=recall.tools(parts.store, keys),
+        more=[*recall.tools(parts.store, keys), *parts.tools],
+        hooks=config.hooks,
         threads=parts.threads,
         tasks=StoreKey(parts.store, keys.tasks),
         head=words.page,
@@ -231,12 +253,12 @@ async def _recorded(parts: SessionPool, one: Session, asked: SessionCall, place:
     when, message = log.now(), asked.message[:MESSAGE_CHARS]
     row = {"call": number, "at": when, "agent": parts.agent, "place": place.number}
     one.writer.add({**row, "message": message})
-    one.talk.say(_with_faults(talk, asked.message))
+    one.talk.say(_with_faults(talk, asked.message), asked.images)
     one.noted(message, when, log.KILLED, place)
     await asyncio.shield(asyncio.to_thread(one.save))  # from now on, who had the place before cannot save
     if (words := place.stop_words()) is not None:  # the watch may not have looked yet
         stop.tell(words)
-    end, cancelled = await _looped(one, _loop(parts, one, talk), stop)
+    end, cancelled = await _looped(one, _loop(parts, one, talk, asked.check), stop)
     used = talk.budget.used
     result = CallRecord(
         call=number,
@@ -257,7 +279,7 @@ async def _recorded(parts: SessionPool, one: Session, asked: SessionCall, place:
     return result
 
 
-def _loop(parts: SessionPool, one: Session, talk: Conversation) -> Loop:
+def _loop(parts: SessionPool, one: Session, talk: Conversation, check: Callable[[str], str] | None) -> Loop:
     """The loop of a call: its pieces of answers are kept and reported as they come."""
 
     def piece(text: str) -> None:
@@ -265,7 +287,7 @@ def _loop(parts: SessionPool, one: Session, talk: Conversation) -> Loop:
             one.talk.partial.append(text)
             talk.report({"type": "text", "text": text})
 
-    return talk.loop(prepare=Compacter(parts.config, one), piece=piece)
+    return talk.loop(prepare=Compacter(parts.config, one), piece=piece, check=check)
 
 
 def _with_faults(talk: Conversation, message: str) -> str:
@@ -286,9 +308,8 @@ async def _looped(one: Session, loop: Loop, stop: Stop) -> tuple[End, asyncio.Ca
     except asyncio.CancelledError as fault:
         partial = "".join([loop.unfinished, *one.talk.partial]).strip()
         if stop.words is not None:
-            words = f" They say: {stop.words}" if stop.words else ""
-            one.talk.close(loop.model, _conversation.STOPPED, _conversation.INTERRUPTED.format(words=words))
-            end = End(outcome=log.INTERRUPTED, reply=partial, reason=stop.words)
+            end, note = stop.end(partial)
+            one.talk.close(loop.model, _conversation.STOPPED, note)
         else:
             one.talk.close(loop.model, _conversation.STOPPED, _conversation.CANCELLED)
             end, cancelled = End(outcome=log.CANCELLED, reply=partial), fault

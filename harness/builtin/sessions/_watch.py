@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 
 from harness.base.errors import LockBusy
@@ -24,7 +25,8 @@ class Watch:
         """Look after this call, too."""
         self.calls[place] = tell
         if self.work is None or self.work.done():
-            self.work = asyncio.get_running_loop().create_task(self._watch())
+            loop = asyncio.get_running_loop()  # the task is of all calls, so of the context of none
+            self.work = loop.create_task(self._watch(), context=contextvars.Context())
 
     def remove(self, place: GatePlace) -> None:
         """The call has ended."""

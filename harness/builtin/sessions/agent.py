@@ -5,21 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from harness.agents import builtin
+from harness.base.call_context import CallContext
 from harness.base.errors import Unavailable, UsageFault
-from harness.base.record import Record
-from harness.builtin.loop.exchange import AUTH, ModelFault
+from harness.builtin import images
+from harness.builtin.events import EndEvent, Event, Reply, event_of
+from harness.builtin.loop.exchange import AUTH, Model, ModelFault
 from harness.builtin.loop.loop import Limits
-from harness.builtin.sessions import _calls, _places
+from harness.builtin.loop.simulated_model import SimulatedModel
+from harness.builtin.sessions import _calls, _places, _shutdown, log
+from harness.builtin.sessions import state as states
 from harness.builtin.sessions._calls import AgentConfig as AgentConfig
 from harness.builtin.sessions._calls import Ask, SessionCall, SessionPool
 from harness.builtin.sessions._system_text import SystemTextSource
-from harness.builtin.sessions.keys import SessionKeys, keys
+from harness.builtin.sessions.keys import SessionKeys, gate_of, keys
 from harness.builtin.sessions.log import CallRecord
 from harness.builtin.tool_environment import ToolEnvironment
+from harness.builtin.tools.tool import Tool
 from harness.filesystem.protocol import Filesystem
 from harness.state.layout import Layout
 from harness.stores import gate
@@ -29,26 +34,23 @@ from harness.stores.store import Store
 Elsewhere = Callable[[str, str], Filesystem | ToolEnvironment]
 
 USER = "default"  # who talks, where nobody says it
+SESSION = "default"
+GO_ON = "Go on with what was cut off."
+
+if TYPE_CHECKING:  # of the extra: only its type is meant
+    from harness.builtin.sessions._output import OutputFormat
 
 
-class Reply(Record):
-    """What came of a call. `outcome`: `ok`, `interrupted`, or why it failed, as runs have it, with a `reason`; `text`: the
-    answer,
-    or as much of it as there was; `usage`: tokens and cost; `call`: its number in the session, `turns`: its first and last
-    request."""
+class CallOptions(TypedDict, total=False):
+    """What a call may be given besides its message: `session_id` and `user_id`; `images`, each as bytes or a path; `output`, the
+    type or the JSON schema of the answer; `attributes` of its context (base/call_context.py); `limits`."""
 
-    text: str
-    outcome: str
-    reason: str
-    user: str
-    session: str
-    call: int
-    turns: list[int]
-    seconds: float
-    usage: dict[str, Any]
-
-    def __str__(self) -> str:
-        return self.text
+    session_id: str
+    user_id: str
+    images: Sequence[bytes | str]
+    output: Any
+    attributes: Mapping[str, Any]
+    limits: Limits
 
 
 class HarnessAgent:
@@ -57,31 +59,29 @@ class HarnessAgent:
     `name`: of the role whose words it has (`roles/NAME.md`, else ours), and of the sessions that are its own; `model`: its
     vendor, a colon, its name. `workspace`: the folder with AGENTS.md, knowledge and skills, and, in `.harness/sessions`, the
     sessions; `store`: where sessions are kept instead. `filesystem`: given (user, session), the files that tools work with, or
-    the ToolEnvironment of them; by default each user has a folder, without a shell. `instructions`: a text in place of the
-    role's. `ask`: asks a person about a call, from a thread, until the second argument says that it is over; without it such
-    calls are denied. `config`: the rest."""
+    the ToolEnvironment of them; by default each user has a folder, without a shell. `tools`: functions of the program that the
+    agent may call, sync or async. `ask`: asks a person about a call, from a thread, until the second argument says that it is
+    over; without it such calls are denied. `config`: the rest. `sessions`: what was said, and changes of it between calls."""
 
     def __init__(
         self,
         name: str,
-        model: str,
+        model: str | SimulatedModel,
         *,
         workspace: str = ".",
         store: Store | None = None,
         filesystem: Elsewhere | None = None,
-        instructions: str = "",
+        tools: Iterable[Callable[..., Any] | Tool] = (),
         ask: Ask | None = None,
         config: AgentConfig = AgentConfig(),  # noqa: B008 - it is frozen
     ) -> None:
-        if not builtin.is_model(model):
+        if isinstance(model, str) and not builtin.is_model(model):
             raise UsageFault(builtin.unknown(model))
         layout = Layout(workspace)
-        self.name, self.ask, self.config = name, ask, config
-        self.key_names = builtin.keys_of(model, {"api_key_env": config.api_key_env})
+        self.name, self.model, self.ask, self.config = name, model, ask, config
+        self.tools = _tools(tools)
         self.store: Store = store or DiskStore(_places.root(layout))
-        given = {"model": model, "base_url": config.base_url, "temperature": config.temperature}
-        self.parameters = {key: value for key, value in given.items() if value not in (None, "")}
-        self.source = SystemTextSource(layout, name, self.store, instructions)
+        self.source = SystemTextSource(layout, name, self.store, config.instructions)
 
         def environment(of: SessionKeys) -> ToolEnvironment:
             if filesystem is None:
@@ -97,46 +97,77 @@ class HarnessAgent:
         self,
         message: str,
         *,
-        session_id: str,
-        user_id: str = USER,
-        report: Callable[[dict[str, Any]], None] = lambda row: None,
-        limits: Limits | None = None,
+        report: Callable[[Event], None] = lambda event: None,
+        **options: Unpack[CallOptions],
     ) -> Reply:
         """Say something in a session, and wait for the answer. Calls of one session are carried out one after another, in the
-        order in which they came, also where they come from several processes. `report` gets its steps as they happen. Where the
+        order in which they came, also where they come from several processes. `report` gets its events as they happen. Where the
         caller is cancelled, what there is is kept. Raises a HarnessError where the session cannot be read or written."""
-        of = keys(user_id, session_id)
-        if not message.strip():
-            raise UsageFault("The message is empty.")
-        asked = SessionCall(message=message, report=report, ask=self.ask, limits=limits)
-        return _reply(of, await _calls.carried_out(self._here(), of, asked))
+        _shutdown.install()
+        of, hooks = _keys(options), self.config.hooks
+        attributes = options.get("attributes", {})
+        with CallContext(user=of.user, session=of.session, agent=self.name, attributes=attributes).entered():
+            message = (hooks.before_call and hooks.before_call(message)) or message
+            if not message.strip():
+                raise UsageFault("The message is empty.")
+            wanted = _output_format(options)
+            asked = SessionCall(
+                message=wanted.asked(message) if wanted else message,
+                report=lambda row: report(event) if (event := event_of(row)) else None,
+                ask=self.ask,
+                limits=options.get("limits"),
+                images=images.loaded(options.get("images", ())),
+                check=wanted.fault if wanted else None,
+            )
+            reply = _reply(of, await _calls.carried_out(self._here(), of, asked), wanted)
+            if hooks.after_call:
+                hooks.after_call(reply)
+        return reply
 
-    async def stream(
-        self, message: str, *, session_id: str, user_id: str = USER, limits: Limits | None = None
-    ) -> AsyncIterator[dict[str, Any]]:
-        """The same, step by step: rows with a `type`: `text` (a piece of the answer), `call`, `result`, `usage`, `waits`,
-        `summary`, `lacks`; the last one is `end`, with the `reply`. Whoever stops early cancels the call."""
-        rows: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        call = self.call(message, session_id=session_id, user_id=user_id, report=rows.put_nowait, limits=limits)
-        work = asyncio.ensure_future(call)
-        work.add_done_callback(lambda _: rows.put_nowait({}))
+    async def stream(self, message: str, **options: Unpack[CallOptions]) -> AsyncIterator[Event]:
+        """The same, event by event; the last one is the EndEvent with the reply. A consumer that stops early cancels the call."""
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        work = asyncio.ensure_future(self.call(message, report=events.put_nowait, **options))
+        work.add_done_callback(lambda _: events.put_nowait(None))
         try:
-            while row := await rows.get():
-                yield row
-            yield {"type": "end", "reply": await work}
+            while event := await events.get():
+                yield event
+            yield EndEvent(reply=await work)
         finally:
             if not work.done():
                 work.cancel()
                 await asyncio.wait([work])
 
-    def call_sync(self, message: str, *, session_id: str, user_id: str = USER, limits: Limits | None = None) -> Reply:
+    def call_sync(self, message: str, **options: Unpack[CallOptions]) -> Reply:
         """`call` for programs without an event loop; from any number of threads."""
-        made = self.call(message, session_id=session_id, user_id=user_id, limits=limits)
-        return asyncio.run_coroutine_threadsafe(made, self._loop()).result()
+        _shutdown.install()
+        return asyncio.run_coroutine_threadsafe(self.call(message, **options), self._loop()).result()
 
-    def interrupt(self, session_id: str, user_id: str = USER, words: str = "") -> int:
-        """End all calls of a session that run or wait, in any process, with these words for the agent; how many there are."""
+    async def resume(self, **options: Unpack[CallOptions]) -> Reply | None:
+        """Go on with a call that the end of its process cut off; None where the newest call of the session came to its end."""
+        of = _keys(options)
+        found, _ = await asyncio.to_thread(states.load, self.store, of)
+        cut = found is not None and found.newest.get("outcome") in (log.KILLED, log.SHUTDOWN)
+        return await self.call(GO_ON, **options) if cut and not gate.waiting(self.store, of.gate) else None
+
+    def resume_sync(self, **options: Unpack[CallOptions]) -> Reply | None:
+        """`resume` for programs without an event loop."""
+        return asyncio.run_coroutine_threadsafe(self.resume(**options), self._loop()).result()
+
+    def interrupt(self, session_id: str = "", user_id: str = USER, words: str = "") -> int:
+        """End all calls of a session that run or wait, in any process, with these words for the agent; how many there are.
+        Without a session: of the one that this instance has calls of. Raises UsageFault where those are several."""
+        running = {key: one for pool in list(self._pools.values()) for key, one in list(pool.running.items())}
+        if not session_id and len(running) > 1:
+            raise UsageFault(f"{len(running)} sessions have calls: say which one to interrupt.")
+        if not session_id:
+            return sum(gate.stop(self.store, gate_of(top), words) for top in running)
         return gate.stop(self.store, keys(user_id, session_id).gate, words)
+
+    def shut_down(self) -> None:
+        """End all calls of this instance as interrupted by shutdown, for a program with its own SIGTERM handler."""
+        for loop, pool in list(self._pools.items()):
+            loop.call_soon_threadsafe(pool.stops.end)
 
     async def close(self) -> None:
         """Close the connections of this event loop. Sessions need no closing."""
@@ -151,13 +182,13 @@ class HarnessAgent:
             asyncio.run_coroutine_threadsafe(self.close(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
 
-    async def __aenter__(self) -> HarnessAgent:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def __enter__(self) -> HarnessAgent:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -178,23 +209,52 @@ class HarnessAgent:
             for gone in [one for one in self._pools if one.is_closed()]:
                 del self._pools[gone]
             self._pools[loop] = SessionPool(
-                self.name, self.store, self.source, self.environment, self.config, self._model()
+                self.name, self.store, self.source, self.environment, self.config, self._model(), self.tools
             )
         return self._pools[loop]
 
-    def _model(self) -> Any:
+    def _model(self) -> Model:
+        if not isinstance(self.model, str):
+            return self.model
         if not builtin.installed():
             raise Unavailable(builtin.NO_EXTRA.format(python="python", extra=builtin.EXTRA))
         from harness.builtin.loop.model_client import ModelClient  # a second: only where a model is asked
 
-        key = self.config.api_key or next((value for name in self.key_names if (value := os.environ.get(name))), "")
+        config = self.config
+        key_names = builtin.keys_of(self.model, {"api_key_env": config.api_key_env})
+        given = {"model": self.model, "base_url": config.base_url, "temperature": config.temperature}
+        parameters = {key: value for key, value in given.items() if value not in (None, "")}
+        key = config.api_key or next((value for name in key_names if (value := os.environ.get(name))), "")
         try:
-            return ModelClient(self.parameters, key, self.config.request_seconds)
+            return ModelClient(parameters, key, config.request_seconds)
         except ModelFault as fault:
-            words_ = f"{fault.reason}: {' or '.join(self.key_names)}" if fault.outcome == AUTH else fault.reason
+            words_ = f"{fault.reason}: {' or '.join(key_names)}" if fault.outcome == AUTH else fault.reason
             raise Unavailable(words_) from None
 
 
-def _reply(of: SessionKeys, result: CallRecord) -> Reply:
+def _keys(options: CallOptions) -> SessionKeys:
+    return keys(options.get("user_id", USER), options.get("session_id", SESSION))
+
+
+def _tools(functions: Iterable[Callable[..., Any] | Tool]) -> list[Tool]:
+    """The tools of a program; a function's schema needs the packages of the extra."""
+    given = list(functions)
+    if all(isinstance(one, Tool) for one in given):
+        return [one for one in given if isinstance(one, Tool)]
+    from harness.builtin.tools.functions import tools_of  # of the extra
+
+    return tools_of(given)
+
+
+def _output_format(options: CallOptions) -> OutputFormat | None:
+    if options.get("output") is None:
+        return None
+    from harness.builtin.sessions._output import OutputFormat  # of the extra
+
+    return OutputFormat(options["output"])
+
+
+def _reply(of: SessionKeys, result: CallRecord, wanted: OutputFormat | None) -> Reply:
     same = {name: getattr(result, name) for name in ("outcome", "reason", "call", "turns", "seconds", "usage")}
-    return Reply(text=result.reply, user=of.user, session=of.session, **same)
+    output = wanted.value(result.reply) if wanted and result.outcome == "ok" else None
+    return Reply(text=result.reply, user=of.user, session=of.session, output=output, **same)

@@ -43,12 +43,17 @@ def keys(user: str, session: str) -> SessionKeys:
         top=top,
         state=(*top, STATE),
         log=(*top, "log.jsonl"),
-        gate=(*top, "gate.json"),
+        gate=gate_of(top),
         results=(*top, "results"),
         tasks=(*top, "tasks"),
         memory=memory_of(user),
         files=(owner, "_files"),
     )
+
+
+def gate_of(top: Key) -> Key:
+    """The key of the gate of a session whose keys begin with `top`."""
+    return (*top, "gate.json")
 
 
 def memory_of(user: str) -> Key:

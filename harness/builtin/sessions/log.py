@@ -27,11 +27,12 @@ from harness.stores.gate import GatePlace
 from harness.stores.store import Key, Store, StoreKey
 
 KILLED, INTERRUPTED, CANCELLED = "killed", "interrupted", "cancelled"
+SHUTDOWN = "interrupted by shutdown"
 TURNS = schema.listed(schema.WHOLE).part("the first and the last", lambda found: len(found) in (0, 2))
 
 
 class CallRecord(Record):
-    """What came of a call of a session. `outcome`: as runs have it, or `interrupted` or `cancelled`; `turns`: the numbers of the
+    """What came of a call of a session. `outcome`: as runs have it, or one of those above; `turns`: the numbers of the
     first and last request, [] for none; `begun` and `ended`: when, "" while it runs, or where it was cut off."""
 
     call: int

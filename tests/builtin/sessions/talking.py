@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from harness.builtin.events import Reply
 from harness.builtin.sessions import log, state
 from harness.builtin.sessions._calls import AgentConfig
-from harness.builtin.sessions.agent import HarnessAgent, Reply
+from harness.builtin.sessions.agent import HarnessAgent
 from harness.builtin.sessions.keys import keys
 from harness.builtin.sessions.log import LogPart
 from harness.builtin.sessions.state import AgentState

@@ -24,9 +24,9 @@ def test_the_agent_is_that_of_config_toml(tmp_path: Path, monkeypatch: pytest.Mo
     )
     layout = Layout(str(tmp_path))
     made = folder.agent(layout, "", "", None)
-    assert (made.name, made.parameters["model"], made.key_names) == ("assistant", "openai:m", ["MY_KEY"])
-    assert made.parameters == {"model": "openai:m", "base_url": "http://127.0.0.1:1/v1"}
-    assert folder.agent(layout, "else", "openai:other", None).parameters["model"] == "openai:other"
+    assert (made.name, made.model, made.config.api_key_env) == ("assistant", "openai:m", "MY_KEY")
+    assert made.config.base_url == "http://127.0.0.1:1/v1"
+    assert folder.agent(layout, "else", "openai:other", None).model == "openai:other"
     limits = folder.limits(layout, 0.5, None, None)
     assert (limits.max_steps, limits.cost_usd, limits.prices["m"]["input"]) == (7, 0.5, 1)
     assert (folder.user(layout, ""), folder.user(layout, "bob")) == ("ann", "bob")
