@@ -46,6 +46,13 @@ def entries(project: str, commit: str, paths: Collection[str]) -> dict[str, Comm
     return found
 
 
+def named(project: str, commit: str, name: str, below: str) -> list[str]:
+    """The paths of the files of this name in folders below `below`, which is "" or ends with a slash. 1 call."""
+    words = ("--literal-pathspecs", "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--")
+    rows = repository.run(project, *words, *filter(None, [below])).split(b"\0")
+    return [os.fsdecode(row) for row in rows if row.endswith(b"/" + os.fsencode(name))]
+
+
 def blobs(project: str, ids: Iterable[str]) -> dict[str, bytes]:
     """{id: bytes} of these blobs. 1 call, 0 without any."""
     wanted = list(dict.fromkeys(ids))

@@ -28,6 +28,14 @@ def test_files_below_paths_are_listed_and_read_at_once(tmp_path: Path, monkeypat
         contents.blobs(made.project, ["1" * 40])
 
 
+def test_files_of_one_name_are_found_below_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At any depth, but not at its top."""
+    made = git_repository.new(tmp_path, monkeypatch)
+    head = made.save(**{"n.md": "1", "a/n.md": "2", "a/b/n.md": "3", "a b/n.md": "4", "a/xn.md": "5"})
+    assert contents.named(made.project, head, "n.md", "") == ["a b/n.md", "a/b/n.md", "a/n.md"]
+    assert contents.named(made.project, head, "n.md", "a/") == ["a/b/n.md", "a/n.md"]
+
+
 def test_the_last_change_says_whose_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person's, a run's, or a merge of ours in which both sides' lines were joined."""
     made = git_repository.new(tmp_path, monkeypatch)
