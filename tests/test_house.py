@@ -435,14 +435,17 @@ def test_one_module_prints() -> None:
 
 
 def test_no_module_but_agents_knows_an_agent_by_name() -> None:
-    """A new agent is one file and one line."""
+    """A new agent is one file and one line. In the workspace a file such as CLAUDE.md or .claude/skills is a format, which
+    every agent is given."""
     named = "|".join(AGENT_NAMES)
+    formats = {"workspace": (r"(?<!\.)", r"(?!\.(local\.)?md)")}
     found = [
         f"{path.name}:{number}"
         for path in MODULES
         if package(dotted(path)) != "agents"
         for number, line in enumerate(path.read_text().split("\n"), start=1)
-        if re.search(rf"\b({named})\b", line, re.IGNORECASE)
+        for before, after in [formats.get(package(dotted(path)), ("", ""))]
+        if re.search(rf"{before}\b({named})\b{after}", line, re.IGNORECASE)
     ]
     assert found == []
 

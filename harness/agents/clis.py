@@ -121,6 +121,7 @@ ABOUT = {
             "${XDG_STATE_HOME:-~/.local/state}/opencode",
         ],
         reads=["AGENTS.md"],
+        instead=["CLAUDE.md"],
         skills=[".opencode/skills", ".opencode/skill", ".claude/skills", ".agents/skills"],
         silenced=True,
     ),

@@ -95,7 +95,8 @@ class CliFacts(Record):
     it needs if that one is set; "": always}. `writes`: folders, and `files`: others that it reads, in shell syntax. `expires`
     and `renews`: the keys of the expiry time in a file of `logins`, and of its automatic renewal (`*`: any key).
 
-    `reads` and `skills`: files, and folders of skills, of a project that it reads by itself; `silent`: arguments that
+    `reads` and `skills`: files, and folders of skills, of a project that it reads by itself; `instead`: files that it
+    reads without any of `reads`; `silent`: arguments that
     disable reading the files; `silenced`: its adapter disables it by variables. `tools`: {tool name in tools.json: its
     own names}, for the flags `deny_flag` and `allow_flag`; `obeys`: it enforces every rule of tools.json itself."""
 
@@ -109,6 +110,7 @@ class CliFacts(Record):
     writes: list[str] = []
     files: list[str] = []
     reads: list[str] = []
+    instead: list[str] = []
     skills: list[str] = []
     silent: list[str] = []
     silenced: bool = False

@@ -150,14 +150,15 @@ def _require_obedience(name: str, settings: Settings) -> None:
     )
 
 
-def own_reading(name: str, table: dict[str, Any]) -> tuple[list[str], list[str], bool]:
+def own_reading(name: str, table: dict[str, Any]) -> tuple[list[str], list[str], bool, list[str]]:
     """(files that an agent reads by itself in its working folder, its folders of skills, whether reading those files
-    can be disabled)."""
+    can be disabled, files that it reads if it has none of the first)."""
     if (shape := _shape(name, table)) not in KNOWN_CLIS:
-        return [], [], True
+        return [], [], True, []
 
     known = ABOUT[shape]
-    return [*known.reads], [*known.skills], bool(known.silent or known.silenced) and "command" not in table
+    silent = bool(known.silent or known.silenced) and "command" not in table
+    return [*known.reads], [*known.skills], silent, [*known.instead]
 
 
 def _embedded(name: str) -> Callable[[Settings], Agent]:

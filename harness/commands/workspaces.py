@@ -54,6 +54,7 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
         "subagents": [_row(one, "id", "layer", "path", "description") for one in found.subagents] if found else [],
         "tools": _tools(found),
         "waiting": [one.asdict() for one in found.waiting] if found else [],
+        "not_read": [one for one in places.NOT_READ if os.path.lexists(os.path.join(layout.folders.project, one))],
     }
 
 

@@ -15,6 +15,7 @@ from harness.state.layout import Layout, command
 from harness.state.state import State
 from harness.workplace import workplace
 from harness.workspace import acceptance, grants, places, snapshot
+from harness.workspace.disk_reader import reader_of
 from harness.workspace.snapshot import WorkspaceSnapshot
 
 MAX_SHOWN_PATHS = 3
@@ -33,14 +34,14 @@ def look(
     agents read unaccepted changes by themselves. Raises BrokenFile for a malformed workspace file."""
     folder = folder or layout.folders.top
     pages = "memory" in reads and State(layout).exists(names.MEMORY)
-    if not (pages or is_there(layout, settings, folder)):
+    if not (pages or is_there(layout, settings, folder) or reader_of(layout, head, "", (), {}).paths):
         return None
 
     own = {name: registry.own_reading(name, settings.agents.get(name, {})) for name in agents}
-    readings = [snapshot.CliReading(files=files, skills=skills) for files, skills, _ in own.values()]
+    readings = [snapshot.CliReading(files=one[0], skills=one[1], instead=one[3]) for one in own.values()]
     found = snapshot.gather(layout, head, settings, reads, readings, folder)
     waiting = {one.path.removeprefix(layout.folders.prefix) for one in found.waiting}
-    for name, (files, _, silenced) in own.items():
+    for name, (files, _, silenced, _) in own.items():
         if known := sorted(waiting.intersection(() if silenced and found.told else files)):
             console.print_line(console.sanitise(f"  {name} reads {', '.join(known)} by itself, as a run left it"))
     return found
@@ -90,7 +91,11 @@ def note_changes(run: StartedRun, outcome: Outcome, settings: Config) -> None:
     changed = outcome.work.changed
     if changed is None:  # recovery found only the commit
         changed = [path for _, path in repository.changed(layout.folders.top, parent, outcome.landing.commit)]
-    paths = places.watched(layout, changed, settings.workspace.get("additional_context", ()), registry.READ_BY_CLIS)
+    more = [*settings.workspace.get("additional_context", ())]
+    given = State(layout).exists(names.of_run(run.id, names.WORKSPACE))
+    if given or layout.folders.prefix + places.IMPORTING in changed:
+        more += [path for one in (parent, outcome.landing.commit) for path in snapshot.imported(layout, one)]
+    paths = places.watched(layout, changed, more, registry.READ_BY_CLIS)
     if not paths:
         return
 

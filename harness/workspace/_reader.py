@@ -44,7 +44,8 @@ class WorkspaceReader:
         names = [*places.ROOTS, *self.more]
         names += [f"{self.of_user}/{name}" for name in places.OF_USERS] if self.of_user else []
         self.known = acceptance.newest(layout) if known is None else known
-        paths = dict.fromkeys([*(self.prefix + name for name in names), *self.known])
+        below = contents.named(layout.folders.top, commit, places.INSTRUCTIONS, self.prefix)
+        paths = dict.fromkeys([*(self.prefix + name for name in names), *below, *self.known])
         self.accepted: AcceptedFiles = acceptance.at(layout, commit, paths, self.known)
         self.paths = [path[len(self.prefix) :] for path in self.accepted.files]
         self.faults: list[str] = []  # of skipped texts
@@ -59,6 +60,11 @@ class WorkspaceReader:
         """Whether a change of this file, or of one below it, waits for acceptance."""
         path = self.prefix + name
         return any(one.path == path or one.path.startswith(path + "/") for one in self.waiting)
+
+    def add(self, names: Iterable[str]) -> None:
+        """Make more files of the project readable. At most 1 git call."""
+        new = [path for name in names if (path := self.prefix + name) not in {*self.accepted.files, *self.known}]
+        self.accepted.files |= acceptance.at(self.layout, self.commit, new, self.known).files
 
     def fetch(self, names: Iterable[str]) -> None:
         """Read these files of the project in one call, except too large ones."""
@@ -96,7 +102,7 @@ class WorkspaceReader:
         outside = [self._read_or_left_out(self._outer_skill, *one) for one in self._outer(places.SKILLS)]
         inside = [
             (layer, f"{top}/{name}")
-            for layer, top in self._inner(places.SKILLS)
+            for layer, top in [*((places.PROJECT, one) for one in places.FOREIGN_SKILLS), *self._inner(places.SKILLS)]
             for name in self._folders(top)
             if f"{top}/{name}/{places.SKILL}" in self.paths
         ]

@@ -14,7 +14,8 @@ from harness.workspace import places
 from harness.workspace._reader import WorkspaceReader
 from harness.workspace.acceptance import AcceptanceRow, AcceptedFile, AcceptedFiles
 
-MAX_FILES = 5000
+MAX_FILES, MAX_FOLDERS = 5000, 1000
+PACKAGES = ("node_modules", "site-packages")  # of others
 
 
 class _OnDisk(AcceptedFiles):
@@ -62,9 +63,16 @@ class DiskReader(WorkspaceReader):
         self.of_user = places.folder_of_user(user)
         self.more = [os.path.normpath(name) for name in more]
         self.known: dict[str, AcceptanceRow] = {}
-        self.accepted = _OnDisk(layout, dict.fromkeys(watched(self.of_user, self.more)))
+        below = _nested(layout.folders.project)
+        self.accepted = _OnDisk(layout, dict.fromkeys([*watched(self.of_user, self.more), *below]))
         self.paths, self.faults = list(self.accepted.files), []
         self._read: dict[str, bytes] = {}
+
+    def add(self, names: Iterable[str]) -> None:
+        """See WorkspaceReader; a path that a link leads out of the folder is left out."""
+        top = os.path.realpath(self.layout.folders.project)
+        inside = [name for name in names if os.path.realpath(os.path.join(top, name)).startswith(top + "/")]
+        self.accepted.files |= _OnDisk(self.layout, inside).files
 
     def _linked(self, name: str, target: str) -> str:
         """The target of a link, in the folder."""
@@ -76,6 +84,17 @@ class DiskReader(WorkspaceReader):
                 name, f"the link leads to {target}, which is not a file of the folder", remedy="Correct it."
             )
         return encoding.decode(data, path)
+
+
+def _nested(folder: str) -> Iterator[str]:
+    """Each AGENTS.md of a folder below, those near the top first; hidden and linked folders are left out."""
+    left = [folder]
+    for at in left:
+        with os.scandir(at) as found:
+            below = [one.name for one in found if one.is_dir(follow_symlinks=False) and one.name[0] != "."]
+        left += [os.path.join(at, name) for name in sorted(below) if len(left) < MAX_FOLDERS and name not in PACKAGES]
+        if at != folder and os.path.lexists(path := os.path.join(at, places.INSTRUCTIONS)):
+            yield os.path.relpath(path, folder)
 
 
 def watched(of_user: str, more: Iterable[str]) -> list[str]:

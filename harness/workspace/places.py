@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from harness.base import ids
@@ -11,9 +11,16 @@ from harness.state.layout import Layout, home
 
 USER = "HARNESS_USER"  # variable: the user of the runs, overrides `user` of config.toml
 INSTRUCTIONS, TOOLS = "AGENTS.md", "tools.json"
+IMPORTING, SERVERS = "CLAUDE.md", ".mcp.json"  # of another format, as are its skills, lowest first
+FOREIGN_SKILLS = (".claude/skills", ".agents/skills")
+NOT_READ = (  # of other formats, which `workspace show` names
+    *("CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/agents", ".claude/commands", ".claude/rules", "GEMINI.md"),
+    *(".cursor", ".cursorrules", ".github/copilot-instructions.md", ".github/instructions", ".vscode/mcp.json"),
+    *(".windsurf", ".windsurfrules", ".clinerules", ".roo", ".junie", ".opencode"),
+)
 KNOWLEDGE, SKILLS, SUBAGENTS, USERS, PLAYBOOKS = "knowledge", "skills", "subagents", "users", "playbooks"
 ENTRY, SKILL, DECLARATION = "KNOWLEDGE.md", "SKILL.md", ".md"
-ROOTS = (INSTRUCTIONS, TOOLS, KNOWLEDGE, SKILLS, SUBAGENTS)
+ROOTS = (INSTRUCTIONS, IMPORTING, TOOLS, SERVERS, KNOWLEDGE, SKILLS, *FOREIGN_SKILLS, SUBAGENTS)
 LAYERED = (SKILLS, SUBAGENTS)  # a lower layer is shadowed by name
 OF_USERS = (*LAYERED, TOOLS)
 SHIPPED, HOME, PROJECT, OF_USER = "shipped", "home", "project", "user"  # the layers, lowest first
@@ -40,7 +47,8 @@ def outer() -> list[tuple[str, str]]:
 
 
 def is_there(layout: Layout, folder: str, user: str, more: Iterable[str], log: str) -> bool:
-    """Whether the checkout `folder`, an outer layer, or the log of changes has any workspace files. Does not call git."""
+    """Whether the checkout `folder` at its top, an outer layer, or the log of changes has any workspace files. Does not
+    call git."""
     at = layout.folders.within(folder)
     of_user = folder_of_user(user)
     inside = [*ROOTS, *more, *([of_user] if of_user else [])]
@@ -51,13 +59,13 @@ def is_there(layout: Layout, folder: str, user: str, more: Iterable[str], log: s
 def kind_of(path: str, more: Sequence[str]) -> str:
     """The kind of a path of the project (relative to its folder): `instructions`, `tools`, `knowledge`, `skills`,
     `subagents` or `playbooks`; "" if it is not part of a workspace."""
-    parts = path.split("/")
-    if path == INSTRUCTIONS or path in more:
+    if path in (INSTRUCTIONS, IMPORTING) or path in more:
         return "instructions"
+    parts = _own(path).split("/")
     of_users = parts[0] == USERS and len(parts) > 2
     if of_users:
         parts = parts[2:]
-    if parts == [TOOLS]:
+    if parts == [TOOLS] or path == SERVERS:
         return "tools"
     if parts[0] == SUBAGENTS and len(parts) == 2 and path.endswith(DECLARATION):
         return SUBAGENTS
@@ -65,16 +73,38 @@ def kind_of(path: str, more: Sequence[str]) -> str:
         return PLAYBOOKS
     if parts[0] == SKILLS and len(parts) > 2:
         return SKILLS
-    return KNOWLEDGE if parts[0] == KNOWLEDGE and len(parts) > 1 and not of_users else ""
+    if parts[0] == KNOWLEDGE and len(parts) > 1 and not of_users:
+        return KNOWLEDGE
+    return "instructions" if parts[-1] == INSTRUCTIONS else ""
+
+
+def _own(path: str) -> str:
+    """The path that a skill of another format would have among ours."""
+    return next((SKILLS + path[len(one) :] for one in FOREIGN_SKILLS if path.startswith(f"{one}/")), path)
+
+
+def nested(paths: Iterable[str]) -> list[str]:
+    """Those of the paths that are the AGENTS.md of a folder."""
+    found = (path for path in paths if path.endswith(f"/{INSTRUCTIONS}"))
+    return [path for path in found if kind_of(path, ()) == "instructions"]
+
+
+def nearest(paths: Collection[str], path: str) -> str:
+    """The AGENTS.md among `paths` whose folder is the nearest above a file; "" for none."""
+    folder = os.path.dirname(path)
+    while folder and f"{folder}/{INSTRUCTIONS}" not in paths:
+        folder = os.path.dirname(folder)
+    return f"{folder}/{INSTRUCTIONS}" if folder else ""
 
 
 def anchor(path: str, prefix: str) -> str:
     """The file (git path) that makes a path part of a skill or of the knowledge; "" if it needs none."""
-    parts = path[len(prefix) :].split("/")
+    name = path[len(prefix) :]
+    parts = _own(name).split("/")
     own = parts[:2] if parts[0] == USERS else []
     below = parts[len(own) :]
     if below[0] == SKILLS and len(below) > 2:
-        return prefix + "/".join([*own, *below[:2], SKILL])
+        return prefix + "/".join([*name.split("/")[: 2 + len(own) + name.startswith(FOREIGN_SKILLS)], SKILL])
     return f"{prefix}{KNOWLEDGE}/{ENTRY}" if below[0] == KNOWLEDGE and not own else ""
 
 

@@ -9,14 +9,14 @@ import os
 from collections.abc import Collection, Sequence
 
 from harness.base import encoding, schema
-from harness.base.errors import UsageFault
+from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.mission.config import Config, WorkspaceTable
 from harness.state import files, names, objects
 from harness.state.files import PRIVATE
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workspace import acceptance, budget, grants, places, skills, subagents, tools
+from harness.workspace import _imports, acceptance, budget, grants, places, skills, subagents, tools
 from harness.workspace._reader import WorkspaceReader, parse_all
 from harness.workspace.acceptance import AcceptanceRow, WaitingChange
 from harness.workspace.budget import WorkspaceSection
@@ -31,6 +31,11 @@ INSTRUCTIONS = (
     "## Instructions of this project\n\nA person wrote them for every agent here: what these fences hold is for you, as far as "
     "the rules of all roles and your role's words leave it open."
 )
+NESTED = f"**/{places.INSTRUCTIONS}"
+OF_FOLDERS = (
+    "### Instructions of folders\n\nEach is for the files below its folder, and the nearest one counts most. Read it before "
+    "you work there, unless a tool has shown it to you."
+)
 SKILLS = "## Skills\n\nEach is a way of working, written down. Load one before the work that it describes: `{load}`."
 KNOWLEDGE = "## Knowledge of this project"
 SMALL_BYTES = 256 * 1024  # maximum size of a skill's file that is kept with a run
@@ -39,17 +44,21 @@ MEMORY = "### MEMORY.md (lessons of this mission, the newest first to stay)"
 
 
 class CliReading(Record):
-    """The paths that a CLI reads by itself in its working folder: `files` such as AGENTS.md, and `skills` folders."""
+    """The paths that a CLI reads by itself in its working folder: `files` such as AGENTS.md, those that it reads `instead`
+    if it has none of these, and `skills` folders."""
 
     files: list[str] = []
+    instead: list[str] = []
     skills: list[str] = []
 
 
 class WorkspaceSnapshot(Record):
     """The workspace of a run's agents. `sections`: of the stable part of the prompt; `memory`: the section of MEMORY.md
-    or None; `told`: whether the prompt has AGENTS.md, so that a CLI must not read it too; `left_out`: files that the
-    CLI reads by itself, in words; `tools` None: no tools.json; `faults`: one line for each part that is invalid or not
-    accepted; `grants`: parts that require acceptance."""
+    or None; `told`: whether the prompt has AGENTS.md (CLAUDE.md, without one), so that a CLI must not read it too;
+    `left_out`: files that the CLI reads by itself, imports that are none, and fields of .mcp.json, in words; `tools`
+    None: no tools.json and no .mcp.json; `faults`: one line for each part that is invalid or not accepted; `grants`:
+    parts that require acceptance; `nested`: the AGENTS.md of folders below; `room`: tokens of the budget that are left
+    for their texts."""
 
     user: str
     commit: str
@@ -63,6 +72,8 @@ class WorkspaceSnapshot(Record):
     waiting: list[WaitingChange]
     faults: list[str] = []
     grants: Grants = Grants()
+    nested: list[str] = []
+    room: int = 0
 
 
 def gather(
@@ -97,6 +108,7 @@ def gather(
         waiting=reader.waiting,
         faults=reader.faults,
     )
+    found.left_out += found.tools.unused if found.tools else []
     _without_grants(layout, reader, found)
     wanted = {word for word in WORDS if word in reads and getattr(table, word)}
     made = _instructions(reader, own, at, found) if "instructions" in wanted else []
@@ -105,7 +117,9 @@ def gather(
     made += [*more, *(_memory(layout) if "memory" in wanted else [])]
     fitted = budget.fit([one for one in made if one.text.strip()], table.max_tokens)
     found.sections = [one for one in fitted if one.kind != "memory" and one.text]
-    found.told = any(one.source == places.INSTRUCTIONS for one in found.sections)
+    first = places.INSTRUCTIONS if places.INSTRUCTIONS in reader.paths else places.IMPORTING
+    found.told = any(one.source == first for one in found.sections)
+    found.room = max(0, table.max_tokens - sum(one.tokens for one in fitted))
     found.memory = next((one for one in fitted if one.kind == "memory" and one.text), None)
     return found
 
@@ -131,29 +145,52 @@ def _has_files(reader: WorkspaceReader, skill: Skill) -> bool:
 def _instructions(
     reader: WorkspaceReader, own: Sequence[CliReading], at: str, found: WorkspaceSnapshot
 ) -> list[WorkspaceSection]:
-    """AGENTS.md, unless every agent reads its effective version by itself; then the files that config.toml adds."""
-    texts = [(name, reader.text(name)) for name in (places.INSTRUCTIONS, *reader.more)]
-    alone = bool(own) and all(_reads_instructions(one, at) for one in own) and not reader.waits(places.INSTRUCTIONS)
-    if alone and texts[0][1] is not None:
-        found.left_out.append(f"{places.INSTRUCTIONS}: the agent reads it by itself")
-        texts.pop(0)
+    """AGENTS.md, the files that config.toml adds, CLAUDE.md with its imports, and the names of nested AGENTS.md; without
+    those that every agent reads in the effective version by itself."""
+    texts = {name: reader.text(name) or "" for name in (places.INSTRUCTIONS, *reader.more)}
+    imported = _imports.read(reader, found.left_out)
+    texts |= {name: text for name, text in imported.items() if text not in texts.values()}
+    for name, group in {places.INSTRUCTIONS: {places.INSTRUCTIONS}, places.IMPORTING: {*imported}}.items():
+        alone = bool(own) and all(_reads(one, name, at, group) for one in own) and not any(map(reader.waits, group))
+        if alone and name in reader.paths:
+            found.left_out.append(f"{name}: the agent reads it by itself")
+            texts = {path: text for path, text in texts.items() if path not in group or path in reader.more}
+    found.nested = [name for name in places.nested(reader.paths) if name not in imported]
     made = [
         WorkspaceSection(kind="instructions", title=f"### {name}", text=_ended(text), source=name, layer=places.PROJECT)
-        for name, text in texts
-        if text and text.strip()
+        for name, text in [*texts.items(), (NESTED, "".join(f"- {name}\n" for name in found.nested))]
+        if text.strip()
     ]
+    if found.nested:
+        made[-1] = made[-1].replace(title=OF_FOLDERS, keep=budget.ROWS)
     return [one.replace(title=f"{INSTRUCTIONS}\n\n{one.title}") for one in made[:1]] + made[1:]
 
 
-def _reads_instructions(own: CliReading, at: str) -> bool:
-    """Whether a CLI reads AGENTS.md: as one of its files, or because one of them links to or imports it."""
-    return any(name == places.INSTRUCTIONS or _leads_there(os.path.join(at, name)) for name in own.files)
+def imported(layout: Layout, commit: str) -> list[str]:
+    """The files that CLAUDE.md imports in its effective version at a commit."""
+    return [*_imports.read(reader_of(layout, commit, "", (), None), [])]
 
 
-def _leads_there(path: str) -> bool:
-    if os.path.islink(path):
-        return os.path.basename(os.readlink(path)) == places.INSTRUCTIONS
-    if not os.path.isfile(path):
+def nested_text(layout: Layout, given: WorkspaceSnapshot, name: str, room: int) -> str:
+    """The effective text of a nested AGENTS.md of the snapshot, cut to what is left of the budget; raises BrokenFile."""
+    text = reader_of(layout, given.commit, given.user, (), None).text(name) or ""
+    whole = WorkspaceSection(kind="instructions", title="", text=_ended(text), source=name, layer=places.PROJECT)
+    return budget.fit([whole], max(room, budget.SMALLEST))[0].text
+
+
+def _reads(own: CliReading, name: str, at: str, group: Collection[str]) -> bool:
+    """Whether a CLI reads this file, with all of its `group`: as one of its files, or instead of them if it imports
+    nothing, or because one of them links to or imports it."""
+    there = any(os.path.lexists(os.path.join(at, one)) for one in own.files)
+    instead = name in own.instead and not there and len(group) == 1
+    return name in own.files or instead or any(_leads_there(at, one, name) for one in own.files)
+
+
+def _leads_there(at: str, own: str, name: str) -> bool:
+    path = os.path.join(at, own)
+    if os.path.realpath(path) == os.path.realpath(os.path.join(at, name)):
+        return True
+    if name != places.INSTRUCTIONS or not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
         lines = file.read(64 * 1024).split(b"\n")
@@ -242,12 +279,18 @@ def _subagents(layout: Layout, reader: WorkspaceReader) -> list[Subagent]:
 
 
 def _tools(reader: WorkspaceReader) -> ToolsFile | None:
+    """tools.json of each layer, then the servers of .mcp.json whose names these do not have."""
     found = [tools.parse(one.text, one.path) for one in reader.tools()]
-    if not found:
-        return None
     made = tools.merged(found)
-    reader.faults += made.faults
-    return made
+    try:
+        text = reader.text(places.SERVERS)
+        more = tools.parse(text, places.SERVERS, foreign=True) if text is not None else ToolsFile()
+    except BrokenFile as broken:
+        text, more = None, ToolsFile(faults=[broken.brief])
+    known = [one.name for one in made.servers]
+    made.servers, made.unused = [*made.servers, *(one for one in more.servers if one.name not in known)], more.unused
+    reader.faults += [*made.faults, *more.faults]
+    return made if found or text is not None else None
 
 
 def keep(layout: Layout, run: str, given: WorkspaceSnapshot) -> None:
@@ -262,7 +305,7 @@ def keep(layout: Layout, run: str, given: WorkspaceSnapshot) -> None:
 
 def _write(layout: Layout, run: str, given: WorkspaceSnapshot) -> None:
     row = {
-        **{name: getattr(given, name) for name in ("user", "commit", "told", "left_out")},
+        **{name: getattr(given, name) for name in ("user", "commit", "told", "left_out", "nested", "room")},
         **{name: schema.plain(getattr(given, name)) for name in ("skills", "subagents", "tools", "waiting")},
     }
     State(layout).put(names.of_run(run, names.WORKSPACE), encoding.dump_json(row), mode=PRIVATE)
@@ -274,7 +317,7 @@ def kept(layout: Layout, run: str) -> WorkspaceSnapshot | None:
     if not isinstance(row, dict):
         return None
     return WorkspaceSnapshot(
-        **{name: row[name] for name in ("user", "commit", "told", "left_out")},
+        **{name: row[name] for name in ("user", "commit", "told", "left_out", "nested", "room") if name in row},
         skills=[Skill(**one) for one in row["skills"]],
         subagents=[Subagent(**one) for one in row["subagents"]],
         waiting=[WaitingChange(**one) for one in row["waiting"]],

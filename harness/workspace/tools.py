@@ -30,6 +30,7 @@ else:
 
 STDIO, HTTP = "stdio", "http"
 OFF = "To have no tools.json of the harness here, write into config.toml: [workspace] tools = false"
+FOREIGN = ("type", "command", "args", "env", "url", "headers", "disabled")  # fields of a server in a .mcp.json
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -73,13 +74,14 @@ class McpServer(Record):
 
 class ToolsFile(Record):
     """The content of a tools.json, as rules of `rules.py`. `allow` None: every tool that is not denied; `faults`: one
-    line for each server skipped because its entry is invalid."""
+    line for each server skipped because its entry is invalid; `unused`: one for each field of a .mcp.json that is left out."""
 
     allow: list[str] | None = None
     deny: list[str] = []
     ask: list[str] = []
     servers: list[McpServer] = []
     faults: list[str] = []
+    unused: list[str] = []
 
     @property
     def restricts(self) -> bool:
@@ -97,9 +99,9 @@ def of_json(value: Mapping[str, Any]) -> ToolsFile:
     return ToolsFile(**{**value, "servers": [McpServer(**row) for row in value["servers"]]})
 
 
-def parse(text: str, path: str) -> ToolsFile:
+def parse(text: str, path: str, *, foreign: bool = False) -> ToolsFile:
     """Parse the file; raises BrokenFile with the line. An empty file is broken too; `{}` restricts nothing. An invalid
-    server is skipped, since it restricts nothing."""
+    server is skipped, since it restricts nothing. `foreign`: a .mcp.json, of which only known fields count."""
     if not text.strip():
         raise BrokenFile(path, "the file is empty", line=1, remedy=f"For no restrictions write {{}}. {OFF}")
     try:
@@ -114,17 +116,29 @@ def parse(text: str, path: str) -> ToolsFile:
         ) from None
     except RecursionError:
         raise BrokenFile(path, "nested too deeply", line=1, remedy=OFF) from None
+    unknown = _removed(value, path) if foreign else []
     found = schema.faults(value, "the file", _File)
     if found:
         raise BrokenFile(path, "; ".join(found), line=_line(text, found[0].key), remedy=f"docs/workspace.md. {OFF}")
     whole = _File(**value)
-    made = ToolsFile(allow=whole.allow, deny=whole.deny, ask=whole.ask)
+    made = ToolsFile(allow=whole.allow, deny=whole.deny, ask=whole.ask, unused=unknown)
     for name, row in whole.mcpServers.items():
         try:
             made.servers.append(_server(name, row, text, path))
         except BrokenFile as broken:
             made.faults.append(broken.brief)
     return made
+
+
+def _removed(value: Any, path: str) -> list[str]:
+    """Remove the fields that .mcp.json does not have here; a line for each."""
+    servers = value.get("mcpServers") if isinstance(value, dict) else None
+    rows = servers.items() if isinstance(servers, dict) else ()
+    known = [("the file", value, ("mcpServers",)), *((f"the server '{name}'", row, FOREIGN) for name, row in rows)]
+    gone = [(where, row, key) for where, row, keys in known if isinstance(row, dict) for key in row if key not in keys]
+    for _, row, key in gone:
+        del row[key]
+    return [f"{path}: '{key}' of {where} is not used" for where, _, key in gone]
 
 
 class _Twice(ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.missions import House
-from tests.workspace.workspaces import RULES, person, ran, skill
+from tests.workspace.workspaces import FOREIGN, RULES, person, ran, skill
 
 
 def test_a_person_sees_sizes_sources_and_what_waits(house: House) -> None:
@@ -35,3 +35,24 @@ def test_skills_are_listed_and_read(house: House) -> None:
     assert json.loads(house.harness("skill", "x", "a.md", "--json").out)["text"] == "more\n"
     done = house.harness("skill", "y")
     assert done.code == 64 and "There are: x" in done.err
+
+
+def test_what_a_repository_has_for_other_agents_is_shown_and_accepted(house: House) -> None:
+    """Within the one budget; servers and skills with files once they are accepted; what is not read is named."""
+    for name, text in FOREIGN.items():
+        house.write(name, text or "")
+    house.git("add", "-A")
+    house.git("commit", "-qm", "theirs")
+    lines = house.harness("workspace", "show", "--sizes").out.split("\n")
+    parts = [line.split("  ")[-1] for line in lines if "bytes" in line]
+    assert [one.split(" ")[0] for one in parts] == ["AGENTS.md", "CLAUDE.md", "docs/style.md", "**/AGENTS.md", "skills"]
+    assert any(line.endswith("tokens of at most 8000") for line in lines)
+    assert [line.split()[2] for line in lines if line.startswith("not read")] == [".claude/agents", ".cursor"]
+    assert [line.split()[1] for line in lines if line.startswith("skill ")] == ["deploy", "review"]
+    assert not any(line.startswith("server ") for line in lines)
+    [waits] = [line for line in lines if "not used until you accept it" in line]
+    assert "MCP server maps: ours; MCP server docs: http://d; skill fix: run.sh" in waits
+    assert house.harness("workspace", "accept").code == 0
+    lines = house.harness("workspace", "show", "--sizes").out.split("\n")
+    assert [line.split()[1] for line in lines if line.startswith("server ")] == ["maps", "docs"]
+    assert [line.split()[1] for line in lines if line.startswith("skill ")] == ["deploy", "fix", "review"]

@@ -60,3 +60,14 @@ def test_a_stamp_changes_with_any_file_and_with_nothing_else(tmp_path: Path) -> 
     assert disk_reader.stamp([str(tmp_path / "skills"), str(tmp_path / "none")]) == first
     (folder / "more.md").write_text("b")
     assert disk_reader.stamp([str(tmp_path / "skills")]) != first
+
+
+def test_files_of_folders_are_found_without_git(tmp_path: Path) -> None:
+    """Those near the top first; none in hidden or linked folders, nor in what a package manager put there."""
+    for name in ("b/c/AGENTS.md", "d/AGENTS.md", ".hidden/AGENTS.md", "node_modules/x/AGENTS.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{name}\n")
+    (tmp_path / "linked").symlink_to("d")
+    found = snapshot.gather(Layout(str(tmp_path)), "", Config(), snapshot.WORDS)
+    assert found.nested == ["d/AGENTS.md", "b/c/AGENTS.md"]
+    assert snapshot.nested_text(Layout(str(tmp_path)), found, "d/AGENTS.md", 100) == "d/AGENTS.md\n"

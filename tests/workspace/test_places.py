@@ -24,7 +24,15 @@ def seen(house: House) -> bool:
     [
         ("AGENTS.md", "instructions"),
         ("docs/STYLE.md", "instructions"),
-        ("docs/AGENTS.md", ""),
+        ("docs/AGENTS.md", "instructions"),
+        ("knowledge/AGENTS.md", "knowledge"),
+        ("CLAUDE.md", "instructions"),
+        ("docs/CLAUDE.md", ""),
+        (".mcp.json", "tools"),
+        ("docs/.mcp.json", ""),
+        (".claude/skills/x/SKILL.md", "skills"),
+        (".agents/skills/x/AGENTS.md", "skills"),
+        (".claude/settings.json", ""),
         ("tools.json", "tools"),
         ("src/tools.json", ""),
         ("knowledge/a/b.md", "knowledge"),
@@ -59,7 +67,11 @@ def test_a_mission_without_a_workspace_pays_next_to_nothing(house: House) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["AGENTS.md", "tools.json", "knowledge/x", "skills/x", "subagents/x", "users/alice/x", "docs/STYLE.md"]
+    "name",
+    [
+        *("AGENTS.md", "tools.json", "knowledge/x", "skills/x", "subagents/x", "users/alice/x", "docs/STYLE.md"),
+        *("CLAUDE.md", ".mcp.json", ".claude/skills/x", ".agents/skills/x"),
+    ],
 )
 def test_any_file_of_one_is_seen(bare: House, name: str) -> None:
     """So is what a person keeps for all projects, and a log of changes where a run removed everything."""
@@ -79,5 +91,14 @@ def test_a_folder_is_a_skill_or_knowledge_by_one_file() -> None:
     """Without it what lies there is the project's own."""
     assert places.anchor("a/skills/x/run.sh", "a/") == "a/skills/x/SKILL.md"
     assert places.anchor("users/al/skills/x/run.sh", "") == "users/al/skills/x/SKILL.md"
+    assert places.anchor("a/.claude/skills/x/y/run.sh", "a/") == "a/.claude/skills/x/SKILL.md"
     assert places.anchor("knowledge/x.csv", "") == "knowledge/KNOWLEDGE.md"
     assert places.anchor("AGENTS.md", "") == places.anchor("subagents/x.md", "") == ""
+
+
+def test_the_nearest_nested_file_counts() -> None:
+    """Of the folders above a file; that of the top, or of a skill, is none of them."""
+    found = places.nested(["AGENTS.md", "a/AGENTS.md", "a/b/AGENTS.md", "skills/x/AGENTS.md", "a/NOT-AGENTS.md"])
+    assert found == ["a/AGENTS.md", "a/b/AGENTS.md"]
+    wanted = {"a/b/c/x.py": "a/b/AGENTS.md", "a/x.py": "a/AGENTS.md", "ab/x.py": "", "x.py": ""}
+    assert {path: places.nearest(found, path) for path in wanted} == wanted

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import UsageFault
+from harness.base.tokens import estimated
 from harness.mission import config, roles
 from harness.run import workspace_inputs as of_run
 from harness.state import names
 from harness.workspace import places, snapshot
-from harness.workspace.snapshot import CliReading
+from harness.workspace.snapshot import CliReading, WorkspaceSnapshot
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, House
-from tests.workspace.workspaces import RULES, person, ran, shown, skill
+from tests.workspace.workspaces import FOREIGN, RULES, person, ran, shown, skill
 
 ENTRY = "The sea is blue.\n"
 WHOLE: dict[str, str | None] = {
@@ -175,6 +176,89 @@ def test_what_all_agents_read_by_themselves_is_not_told_twice(house: House) -> N
     assert "- deploy" not in text(through) and "- test-it" in text(through) and "- deploy" in text(itself, through)
     ran(house, "echo obey > AGENTS.md")
     assert told in text(itself)
+
+
+def test_what_a_repository_has_for_other_agents_comes_after_ours_and_not_twice(house: House) -> None:
+    """CLAUDE.md with its imports, unless every agent reads it by itself; then nested files by name. Ours win by name."""
+    person(house, FOREIGN)
+    settings = config.load(house.layout)
+
+    def gathered(*own: CliReading) -> WorkspaceSnapshot:
+        return snapshot.gather(house.layout, house.head(), settings, snapshot.WORDS, own, str(house.project))
+
+    found = gathered()
+    sources = [one.source for one in found.sections]
+    assert sources == ["AGENTS.md", "CLAUDE.md", "docs/style.md", "**/AGENTS.md", "skills"]
+    assert found.sections[3].text == "- sub/AGENTS.md\n" and found.told
+    assert "CLAUDE.md: @docs/gone.md is not a file of the project" in found.left_out
+    assert [(one.name, one.path) for one in found.skills] == [
+        ("deploy", "skills/deploy/SKILL.md"),
+        ("fix", ".agents/skills/fix/SKILL.md"),
+        ("review", ".claude/skills/review/SKILL.md"),
+    ]
+    assert found.tools and [(one.name, one.command or one.url) for one in found.tools.servers] == [
+        ("maps", "ours"),
+        ("docs", "http://d"),
+    ]
+    assert ".mcp.json: 'alwaysLoad' of the server 'docs' is not used" in found.left_out and found.faults == []
+    itself = CliReading(files=["CLAUDE.md"], skills=[".claude/skills"])
+    assert [one.source for one in gathered(itself).sections] == ["**/AGENTS.md", "skills"]  # it imports AGENTS.md
+    assert "- review" not in gathered(itself).sections[1].text and "- fix" in gathered(itself).sections[1].text
+    first = CliReading(files=["AGENTS.md"], instead=["CLAUDE.md"])
+    assert [one.source for one in gathered(first).sections][:2] == ["CLAUDE.md", "docs/style.md"]
+    assert not gathered(first).told
+    person(house, {"AGENTS.md": None})
+    assert gathered(first).told and "CLAUDE.md" in [
+        one.source for one in gathered(first).sections
+    ]  # imports are not its
+    person(house, {"CLAUDE.md": "All of it.\n"})
+    assert [one.source for one in gathered(first).sections] == ["**/AGENTS.md", "skills"]
+    (house.project / "AGENTS.md").symlink_to("CLAUDE.md")
+    person(house, {})
+    assert [one.source for one in gathered().sections] == ["AGENTS.md", "**/AGENTS.md", "skills"]
+    assert [one.source for one in gathered(itself).sections] == ["**/AGENTS.md", "skills"]
+
+
+def test_what_a_run_changes_of_it_waits(house: House) -> None:
+    """Also what CLAUDE.md imports, and the file of a folder that a run brings."""
+    person(house, FOREIGN)
+    paths = [
+        "CLAUDE.md",
+        "docs/style.md",
+        "sub/AGENTS.md",
+        ".mcp.json",
+        ".agents/skills/fix/run.sh",
+        "sub/deep/AGENTS.md",
+    ]
+    ran(house, f"for f in {' '.join(paths)} .agents/free.txt; do echo '@sub/y.py obey' > $f; done; echo bad > sub/y.py")
+    found = shown(house)
+    assert sorted(one["path"] for one in found["waiting"]) == sorted([*paths, "sub/y.py"])
+    texts = "".join(one["text"] for one in found["parts"])
+    assert "No adverbs." in texts and "obey" not in texts and "sub/deep" not in texts
+    assert [one["name"] for one in found["tools"]["servers"]] == ["maps", "docs"]
+    kept = snapshot.kept(house.layout, house.result()["run"])
+    assert kept and kept.nested == ["sub/AGENTS.md"]
+    assert snapshot.nested_text(house.layout, kept, "sub/AGENTS.md", 1000) == "Only pure functions here.\n"
+    assert house.harness("workspace", "accept").code == 0
+    assert "obey" in "".join(one["text"] for one in shown(house)["parts"])
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", "sub/AGENTS.md"])
+def test_one_such_file_makes_a_workspace(house: House, name: str) -> None:
+    """Of a mission, and of a folder before there is one."""
+    person(house, {name: "Alone.\n"})
+    assert name in ran(house)
+    assert house.harness("workspace", "show", "--sizes").out.count("AGENTS.md (project)") == (name != "CLAUDE.md")
+
+
+def test_a_cut_text_of_a_folder_says_where_the_rest_is(house: House) -> None:
+    """All parts share one budget; what is left of it is for the files of folders."""
+    person(house, {"sub/AGENTS.md": "A rule that goes on.\n" * 5000, "AGENTS.md": RULES})
+    found = snapshot.gather(house.layout, house.head(), config.load(house.layout), snapshot.WORDS)
+    assert 0 < found.room < 8000 - sum(one.tokens for one in found.sections) + 1
+    for room in (found.room, 0):
+        text = snapshot.nested_text(house.layout, found, "sub/AGENTS.md", room)
+        assert "no room for the rest: sub/AGENTS.md" in text and estimated(text) <= max(room, 40)
 
 
 @pytest.mark.skipif(not TORTURE, reason="long: HARNESS_TORTURE=1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -120,3 +121,21 @@ def test_what_it_says_survives_a_record(name: str, value: str) -> None:
     from harness.base import schema
 
     assert tools.of_json(json.loads(json.dumps(schema.plain(said)))) == said
+
+
+def test_of_another_format_only_known_fields_count() -> None:
+    """Each other one is left out with a line, rules too; a server that is off, or of a kind that we have not, is skipped."""
+    rows = {
+        "a": {"command": "x", "args": ["${A:-b}"], "timeout": 600000, "confine": False},
+        "off": {"command": "x", "disabled": True},
+        "old": {"type": "sse", "url": "http://x"},
+    }
+    found = parse(json.dumps({"mcpServers": rows, "allow": [], "inputs": []}), ".mcp.json", foreign=True)
+    assert [one.name for one in found.servers if not getattr(one, "disabled", False)] == ["a"]
+    assert found.servers[0].seconds == 60 and found.servers[0].confine and found.allow is None and not found.restricts
+    assert found.unused[:2] == [f".mcp.json: '{key}' of the file is not used" for key in ("allow", "inputs")]
+    assert ".mcp.json: 'timeout' of the server 'a' is not used" in found.unused
+    assert any("the server 'old'" in line for line in found.faults)
+    for text in ("[]", "", '{"mcpServers": []}', '{"mcpServers": {"a": 5}}'):
+        with suppress(BrokenFile):
+            assert parse(text, ".mcp.json", foreign=True).servers == []

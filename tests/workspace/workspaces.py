@@ -16,6 +16,26 @@ from tests.planned import role
 
 RULES = "# Rules of the house\n\nUse tabs.\n"
 
+FOREIGN: dict[str, str | None] = {  # what a repository has for several agents
+    "AGENTS.md": "Run make.\n",
+    "CLAUDE.md": "# For one agent\n\nSee @AGENTS.md, @docs/style.md and @docs/gone.md.\n",
+    "docs/style.md": "No adverbs.\n",
+    "sub/AGENTS.md": "Only pure functions here.\n",
+    "sub/deep/x.py": "x = 1\n",
+    "sub/y.py": "y = 1\n",
+    "skills/deploy/SKILL.md": "---\nname: deploy\ndescription: How we deploy\n---\nSo.\n",
+    ".claude/skills/deploy/SKILL.md": "---\nname: deploy\ndescription: How another deploys\n---\nNot so.\n",
+    ".claude/skills/review/SKILL.md": "---\nname: review\ndescription: How to review\n---\nRead.\n",
+    ".agents/skills/fix/SKILL.md": "---\nname: fix\ndescription: How to fix\n---\nFix.\n",
+    ".agents/skills/fix/run.sh": "true\n",
+    "tools.json": '{"mcpServers": {"maps": {"command": "ours"}}}',
+    ".mcp.json": json.dumps(
+        {"mcpServers": {"maps": {"command": "theirs"}, "docs": {"type": "http", "url": "http://d", "alwaysLoad": True}}}
+    ),
+    ".cursor/rules/a.mdc": "Use spaces.\n",
+    ".claude/agents/one.md": "---\nname: one\n---\nYou are one.\n",
+}
+
 
 def skill(name: str, says: str = "Do it so.") -> str:
     """A SKILL.md."""
