@@ -24,6 +24,7 @@ from harness.state.state import State
 from harness.stores.disk import DiskStore
 from harness.stores.store import StoreKey
 from harness.workspace import places, snapshot
+from harness.workspace.snapshot import WorkspaceSnapshot
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.loop.model_client import ModelClient
@@ -79,7 +80,7 @@ async def _looped(order: ChildOrder, model: ModelClient, prompt: bytes, report: 
 
 def _spec(order: ChildOrder, layout: Layout, model: ModelClient, stable: str, report: Report) -> ConversationSpec:
     """What the conversation of the run is opened with; its `stable` part of the prompt is in the system text."""
-    run, page = layout.run(order.run), _page()
+    run, page, given = layout.run(order.run), _page(), snapshot.kept(layout, order.run)
     limits = Limits(max_steps=order.max_steps, cost_usd=order.cost_left, tokens=order.tokens_left, prices=order.prices)
     environment = ToolEnvironment(folder=order.directory, layout=layout, run=order.run, results=run.results,
                                   variables=_variables(order), confinement=order.glass())  # fmt: skip
@@ -92,18 +93,19 @@ def _spec(order: ChildOrder, layout: Layout, model: ModelClient, stable: str, re
         system=page + stable,
         budget=Budget(limits),
         report=report,
-        workspace=snapshot.kept(layout, order.run),
+        workspace=given,
         tasks=StoreKey(DiskStore(run.tasks), ()),
         head=page,
-        instructions=_instructions(layout, order.run),
+        instructions=_instructions(layout, order.run, given),
         supervisor=SubagentRunner,
     )
 
 
-def _instructions(layout: Layout, run_id: str) -> str:
+def _instructions(layout: Layout, run_id: str, given: WorkspaceSnapshot | None) -> str:
     """The project's instructions, as the prompt of the run has them."""
+    imported = snapshot.imported(layout, given.commit) if given and given.subagents else ()
     rows = State(layout).json(names.of_run(run_id, names.MANIFEST)) or []
-    found = [row["object"] for row in rows if row.get("source") == places.INSTRUCTIONS]
+    found = [row["object"] for row in rows if row.get("source") in (places.INSTRUCTIONS, *imported)]
     return "\n".join(objects.get(layout, name).decode("utf-8", "replace") for name in found)
 
 

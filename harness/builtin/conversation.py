@@ -180,12 +180,14 @@ class Conversation:
         made = ToolSession(known.filesystem or files_of(known), layout=known.layout, run_id=known.run, results=results)
         made.state, made.given, made.ask, made.memory = self.history.state, spec.workspace, spec.ask, known.memory
         made.home, made.around = known.home or known.layout, spec.hooks.around_tool
+        made.in_project = bool(known.run or (made.home and known.root == made.home.folders.project))
         if parent is None:
             made.more = [*spec.more, *(self._servers.tools if self._servers else ())]
             made.rules = _rules(spec)
             return made
         above = parent.session
         made.more, made.ask = above.more, above.ask
+        made.in_project = above.in_project and known.root == parent.environment.root
         made.rules = permissions.rules_of(above).narrowed(spec.only)
         made.reads_only = lambda: permissions.planning(above) or above.reads_only()
         return made

@@ -96,6 +96,8 @@ class SystemTextSource:
         layout = self.layout
         more = config.load(layout).workspace.get("additional_context", ())
         inside = [] if commit else disk_reader.watched(places.folder_of_user(user), more)
+        if not commit and (known := self._known.get(user)):  # imported files, too
+            inside += [one.source for one in known[2].given.sections if one.kind == "instructions"]
         outer = [os.path.join(folder, name) for _, folder in places.outer() for name in places.LAYERED]
         own = [
             layout.path(names.CONFIG),
@@ -104,7 +106,7 @@ class SystemTextSource:
         ]
         own.append(grants.path(layout))
         words = [os.path.join(folder, f"{self.agent}.md") for folder in roles.folders(layout)]
-        return [*own, *words, *outer, *(os.path.join(layout.folders.project, name) for name in inside)]
+        return [*own, *words, *outer, *(os.path.join(layout.folders.project, name) for name in dict.fromkeys(inside))]
 
     def _made(self, user: str, commit: str, kept: Value | None) -> SystemText:
         settings = config.load(self.layout)

@@ -14,6 +14,7 @@ from harness.builtin.tools import (
     _memory_save,
     _memory_tools,
     _mission_tools,
+    _nested,
     _plan_mode,
     _search_files,
     _skill_tool,
@@ -85,7 +86,9 @@ def _carried_out(bench: ToolSession, name: str, given: Any) -> ToolResult:
         tool = there[name]
         taken = _arguments.whole(given) if tool.foreign else _arguments.fitted(tool.parameters, given)
         refused = permissions.refusal(bench, tool, taken)
-        return failed(refused) if refused else bench.around(name, taken, lambda: tool.run(bench, taken))
+        if refused:
+            return failed(refused)
+        return _nested.added(bench, name, taken, bench.around(name, taken, lambda: tool.run(bench, taken)))
     except _arguments.Unfit as unfit:
         return failed(f"{unfit} Call {name} again.")
     except HarnessError as fault:
