@@ -46,7 +46,7 @@ class ConversationSpec(Record):
     `workspace`: skills, subagents, rules and servers; `rules`: more rules; `ask`: asks a person, in the thread of the call
     (None: nobody is there); `more`: tools besides those of the registry; `hooks`: of a program; `threads`: where tool calls run
     (None: in this thread, unless there are subagents). Its subagents have their records below `tasks` (None: it starts none),
-    and `head` and `instructions` in their system texts.
+    and `head` and `instructions` in their system texts. The file of its plan is in the folder `plans` ("": it has none).
 
     `supervisor`: what starts its subagents. `parent`: of a subagent, the conversation that started it, with the id of its
     `task`; `only`: the tools that it may use (None: those of its parent)."""
@@ -68,6 +68,7 @@ class ConversationSpec(Record):
     tasks: StoreKey | None = None
     head: str = ""
     instructions: str = ""
+    plans: str = ""
     supervisor: Callable[[Conversation], Supervisor] | None = None
     parent: Conversation | None = None
     task: str = ""
@@ -180,6 +181,7 @@ class Conversation:
         made = ToolSession(known.filesystem or files_of(known), layout=known.layout, run_id=known.run, results=results)
         made.state, made.given, made.ask, made.memory = self.history.state, spec.workspace, spec.ask, known.memory
         made.home, made.around = known.home or known.layout, spec.hooks.around_tool
+        made.plans = spec.plans
         made.in_project = bool(known.run or (made.home and known.root == made.home.folders.project))
         if parent is None:
             made.more = [*spec.more, *(self._servers.tools if self._servers else ())]

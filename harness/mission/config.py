@@ -165,6 +165,7 @@ class AgentTable(Record):
     max_steps: Most = 200
     request_seconds: MostNumber = 600
     curate: bool = True
+    plans: str = "plans"
 
 
 class PriceTable(Record):

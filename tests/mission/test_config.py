@@ -74,6 +74,7 @@ temperature = 0.5
 max_steps = 9
 request_seconds = 60
 curate = false
+plans = "notes"
 
 [prices."gpt-5.1-codex"]
 input = 1.25

@@ -42,8 +42,9 @@ OUTCOMES = (*runs.OUTCOMES, log.INTERRUPTED, log.CANCELLED, log.SHUTDOWN)
 class AgentConfig(Record, frozen=True):
     """What a HarnessAgent may be told besides its name, model and places. `base_url`, `api_key_env`, `temperature` and
     `request_seconds`: as in `[agents.builtin]`; `api_key`: the key itself; `limits`: of each call; `compact`: when a conversation
-    is compacted; `curate`: whether facts for the user's memory are extracted then; `rules`: tool rules besides those of the
-    workspace; `hooks`: functions that run around calls; `instructions`: a text in the place of the role's."""
+    is compacted; `curate`: whether facts for the user's memory are extracted then; `plans`: the folder, in the files of the
+    tools, for the file of a plan ("": none is written); `rules`: tool rules besides those of the workspace; `hooks`: functions
+    that run around calls; `instructions`: a text in the place of the role's."""
 
     base_url: str = ""
     api_key: str = ""
@@ -53,6 +54,7 @@ class AgentConfig(Record, frozen=True):
     limits: Limits = Limits()
     compact: Compact = Compact()
     curate: bool = True
+    plans: str = "plans"
     rules: ToolRules = ToolRules()
     hooks: Hooks = Hooks()
     instructions: str = ""
@@ -242,6 +244,7 @@ def _spec(parts: SessionPool, one: Session, words: SystemText, asked: SessionCal
         tasks=StoreKey(parts.store, keys.tasks),
         head=words.page,
         instructions=words.instructions,
+        plans=config.plans,
         supervisor=SubagentRunner,
     )
 

@@ -57,6 +57,7 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
             temperature=table.get("temperature"),
             request_seconds=table.get("request_seconds", 600.0),
             curate=table.get("curate", True),
+            plans=table.get("plans", "plans"),
             rules=ToolRules(ask=list(ASKED)),
         ),
     )

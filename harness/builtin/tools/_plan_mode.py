@@ -1,14 +1,22 @@
-"""plan_enter, plan_write and plan_exit: a time of looking, and a plan, before anything is changed. Kept with the conversation."""
+"""plan_enter, plan_write and plan_exit: a time of looking, and a plan, before anything is changed. Kept with the conversation,
+and, where a person is talked with, as a file that they can open."""
 
 from __future__ import annotations
 
+import posixpath
 from typing import Any
 
-from harness.builtin.tools import permissions
+from harness.base.encoding import digest
+from harness.builtin.tools import _read_digests, _write_files, permissions
 from harness.builtin.tools.tool import ALWAYS, READS, YES, Question, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
+from harness.filesystem import transfer
+from harness.filesystem.protocol import FileFault
+from harness.workspace import rules
 
+FILE = "PLAN.md"
 LONGEST = 20_000  # characters of a plan
+NO_FILE = "[The plan is in no file: {why}]\n\n"
 OUTSIDE = "This is not plan mode. plan_enter begins it."
 KEPT = "A person was asked, and did not accept the plan. Plan mode goes on: change the plan, or ask what is missing."
 
@@ -43,15 +51,41 @@ def plan_exit(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     plan = _state(bench).get("text", "")
     if not plan:
         return failed("There is no plan yet. Keep one with plan_write first.")
-    asked = Question(tool="plan_exit", about=plan, arguments=arguments, rule="the end of plan mode")
+    if (file := _write(bench, plan)).failed:
+        return file
+    asked = Question(tool="plan_exit", about=file.text + plan, arguments=arguments, rule="the end of plan mode")
     if bench.ask is not None and bench.ask(asked) not in (YES, ALWAYS):
         return failed(KEPT)
     _state(bench)["active"] = False
-    return ToolResult(text=f"Plan mode is over: carry the plan out.\n\n{plan}")
+    return ToolResult(text=f"Plan mode is over: carry the plan out.\n\n{file.text}{plan}")
+
+
+def _write(bench: ToolSession, plan: str) -> ToolResult:
+    """Write the file of the plan; the result has a line that names it, or says why there is none. It fails where a file has
+    content that the model has not seen."""
+    _state(bench).pop("path", None)
+    if not bench.plans:
+        return ToolResult(text="")
+    path = posixpath.join(bench.plans, FILE)
+    about = permissions.subjects(bench, _write_files.WRITE_TOOL, {"path": path})
+    verdict, rule = permissions.rules_of(bench).verdict(_write_files.WRITE_TOOL.name, *about)
+    if verdict == rules.DENY or (verdict == rules.ASK and bench.ask is None):
+        return ToolResult(text=NO_FILE.format(why=f"the rule {rule} does not permit it"))
+    before = transfer.whole(bench.files, path)
+    known = "" if isinstance(before, FileFault) else before.digest
+    if known and (unseen := _read_digests.refusal(bench, path, known)):
+        return failed(unseen)
+    data = f"{plan}\n".encode()
+    made = bench.files.write(path, data, create=not known, expect=known)
+    if isinstance(made, FileFault):
+        return ToolResult(text=NO_FILE.format(why=made.text))
+    _read_digests.remember(bench, path, made.digest or digest(data))
+    _state(bench)["path"] = path
+    return ToolResult(text=f"[The plan is in {path}.]\n\n")
 
 
 def _state(bench: ToolSession) -> dict[str, Any]:
-    """What is kept: `active`, and the plan's `text`."""
+    """What is kept: `active`, the plan's `text`, and the `path` of its file."""
     found: dict[str, Any] = bench.state.setdefault(permissions.PLAN, {})
     return found
 

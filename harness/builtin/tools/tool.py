@@ -70,9 +70,9 @@ class ToolSession:
     `given`: its skills, read from the project at `home`; `rules`: what may be called; `ask`: asks a person, in the thread of the
     call, None where nobody is there; `more`: tools from outside the registry; `memory`: the text that memory_save adds to outside
     a run, None for none; `team`: who starts subagents; `reads_only`: whether a conversation above this one is in plan mode;
-    `loop`: the event loop of the program, for its async tools; `around`: what carries a call out, given its name and arguments,
-    with the hooks of the program; `stopping`: a command in the foreground, and a wait for one in the background, shall end;
-    `in_project`: whether `files` are those of the workspace's project, and its nested AGENTS.md are about them."""
+    `plans`: the folder for the file of a plan, "" for none; `loop`: the event loop of the program, for its async tools;
+    `around`: what carries a call out, given its name and arguments, with the hooks of the program; `stopping`: a
+    command in the foreground, and a wait for one in the background, shall end; `in_project`: whether `files` are those of the workspace's project, and its nested AGENTS.md are about them."""
 
     def __init__(self, files: Filesystem, *, layout: Layout | None = None, run_id: str = "", results: str = "") -> None:
         self.files, self.layout, self.run_id, self.results = files, layout, run_id, results
@@ -86,6 +86,7 @@ class ToolSession:
         self.memory: StoreKey | None = None
         self.team: Subagents | None = None
         self.reads_only: Callable[[], bool] = lambda: False
+        self.plans = ""
         self.stopping = self.in_project = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.around: Callable[[str, dict[str, Any], Callable[[], ToolResult]], ToolResult] = lambda _, __, run: run()

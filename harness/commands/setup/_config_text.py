@@ -96,6 +96,7 @@ ABOUT = {
     "agents.max_steps": "of the built-in agent: max requests per run",
     "agents.request_seconds": "of the built-in agent: the longest that one request may take",
     "agents.curate": "of the built-in agent: whether a conversation that is compacted gives facts to the user's memory",
+    "agents.plans": "of the built-in agent: the folder for the plan of a conversation; none is written if it is empty",
     "prices.input": "neither read from nor written to a cache",
     "prices.output": "reasoning included",
     "prices.cache_read": "read from the prompt cache; as input unless set",

@@ -270,3 +270,13 @@ def test_the_example_on_the_page_runs(
     with serving(lambda exchange: Reply("Hello.")) as server:
         exec(program.replace("http://127.0.0.1:11434", server.url), {"__name__": "example"})
     assert capsys.readouterr().out == "ann ok Hello. 50\nbob ok Hello. 50\n"
+
+
+def test_the_plan_of_a_session_is_a_file_of_its_tools(tmp_path: Path) -> None:
+    """In the folder that the caller names; the state has its path."""
+    brain = steps(calling("plan_enter", {}), calling("plan_write", {"content": "1. Look."}), calling("plan_exit", {}))
+    for user, more, path in (("alice", {}, "plans/PLAN.md"), ("bob", {"plans": "notes"}, "notes/PLAN.md")):
+        with serving(brain) as server:
+            said(tmp_path, server, "plan it", user=user, **more)
+        assert file_of(tmp_path, path, user=user) == "1. Look.\n"
+        assert state_of(tmp_path, user=user).kept["plan"] == {"active": False, "text": "1. Look.", "path": path}

@@ -20,12 +20,13 @@ def test_the_agent_is_that_of_config_toml(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / ".harness").mkdir()
     (tmp_path / ".harness/config.toml").write_text(
         'user = "ann"\n[agents.builtin]\nmodel = "openai:m"\nbase_url = "http://127.0.0.1:1/v1"\napi_key_env = "MY_KEY"\n'
-        "max_steps = 7\n[prices.m]\ninput = 1\noutput = 2\n"
+        'max_steps = 7\ncurate = false\nplans = "notes"\n[prices.m]\ninput = 1\noutput = 2\n'
     )
     layout = Layout(str(tmp_path))
     made = folder.agent(layout, "", "", None)
     assert (made.name, made.model, made.config.api_key_env) == ("assistant", "openai:m", "MY_KEY")
     assert made.config.base_url == "http://127.0.0.1:1/v1"
+    assert (made.config.curate, made.config.plans) == (False, "notes")
     assert folder.agent(layout, "else", "openai:other", None).model == "openai:other"
     limits = folder.limits(layout, 0.5, None, None)
     assert (limits.max_steps, limits.cost_usd, limits.prices["m"]["input"]) == (7, 0.5, 1)
