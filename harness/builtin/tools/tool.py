@@ -72,7 +72,8 @@ class ToolSession:
     a run, None for none; `team`: who starts subagents; `reads_only`: whether a conversation above this one is in plan mode;
     `plans`: the folder for the file of a plan, "" for none; `loop`: the event loop of the program, for its async tools;
     `around`: what carries a call out, given its name and arguments, with the hooks of the program; `stopping`: a
-    command in the foreground, and a wait for one in the background, shall end; `in_project`: whether `files` are those of the workspace's project, and its nested AGENTS.md are about them."""
+    command in the foreground, and a wait for one in the background, shall end; `in_project`: whether `files` are those of the
+    workspace's project, and its nested AGENTS.md are about them."""
 
     def __init__(self, files: Filesystem, *, layout: Layout | None = None, run_id: str = "", results: str = "") -> None:
         self.files, self.layout, self.run_id, self.results = files, layout, run_id, results
