@@ -50,6 +50,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         rows += [f"deny       {', '.join(tools['deny'])}"] if tools["deny"] else []
         rows += [f"ask        {', '.join(tools['ask'])}"] if tools["ask"] else []
         rows += [f"server     {one['name']} ({one['transport']})" for one in tools["servers"]]
+        rows += [f"server     {name} (disabled)" for name in tools["disabled"]]
     rows += [f"waits      {one['path']}: {one['what']} by {one['run']}" for one in found["waiting"]]
     rows += [f"not read   {path}" for path in found["not_read"]]
     return [*rows, *([f"To accept: {command('workspace accept')}"] if found["waiting"] else [])]

@@ -73,7 +73,7 @@ def _tools(found: WorkspaceSnapshot | None) -> dict[str, Any] | None:
     if found is None or found.tools is None:
         return None
     servers = [{"name": one.name, "transport": one.transport} for one in found.tools.servers]
-    return {**{name: getattr(found.tools, name) for name in ("allow", "deny", "ask")}, "servers": servers}
+    return {**{name: getattr(found.tools, name) for name in ("allow", "deny", "ask", "disabled")}, "servers": servers}
 
 
 def brought(layout: Layout) -> list[Grants]:

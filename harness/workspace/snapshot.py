@@ -287,7 +287,8 @@ def _tools(reader: WorkspaceReader) -> ToolsFile | None:
         more = tools.parse(text, places.SERVERS, foreign=True) if text is not None else ToolsFile()
     except BrokenFile as broken:
         text, more = None, ToolsFile(faults=[broken.brief])
-    known = [one.name for one in made.servers]
+    known = [*(one.name for one in made.servers), *made.disabled]
+    made.disabled += [name for name in more.disabled if name not in known]
     made.servers, made.unused = [*made.servers, *(one for one in more.servers if one.name not in known)], more.unused
     reader.faults += [*made.faults, *more.faults]
     return made if found or text is not None else None

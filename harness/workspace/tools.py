@@ -54,6 +54,7 @@ class _Server(Record):
     tools: Tools_ | None = None
     timeout: Seconds = 60
     confine: bool = True
+    disabled: bool = False
 
 
 class McpServer(Record):
@@ -74,7 +75,8 @@ class McpServer(Record):
 
 class ToolsFile(Record):
     """The content of a tools.json, as rules of `rules.py`. `allow` None: every tool that is not denied; `faults`: one
-    line for each server skipped because its entry is invalid; `unused`: one for each field of a .mcp.json that is left out."""
+    line for each server skipped because its entry is invalid; `unused`: one for each field of a .mcp.json that is left out;
+    `disabled`: names of servers that are switched off."""
 
     allow: list[str] | None = None
     deny: list[str] = []
@@ -82,6 +84,7 @@ class ToolsFile(Record):
     servers: list[McpServer] = []
     faults: list[str] = []
     unused: list[str] = []
+    disabled: list[str] = []
 
     @property
     def restricts(self) -> bool:
@@ -122,7 +125,12 @@ def parse(text: str, path: str, *, foreign: bool = False) -> ToolsFile:
         raise BrokenFile(path, "; ".join(found), line=_line(text, found[0].key), remedy=f"docs/workspace.md. {OFF}")
     whole = _File(**value)
     made = ToolsFile(allow=whole.allow, deny=whole.deny, ask=whole.ask, unused=unknown)
+    made.disabled = [
+        name for name, row in whole.mcpServers.items() if isinstance(row, dict) and row.get("disabled") is True
+    ]
     for name, row in whole.mcpServers.items():
+        if name in made.disabled:
+            continue
         try:
             made.servers.append(_server(name, row, text, path))
         except BrokenFile as broken:
@@ -211,8 +219,8 @@ def _value(found: re.Match[str], env: Mapping[str, str], missing: list[str]) -> 
 
 def merged(found: Iterable[ToolsFile]) -> ToolsFile:
     """Merge several files, nearer layers last: every deny counts, a tool must be in each allow-list, and a later server
-    replaces one of the same name."""
-    denied, asked = list[str](), list[str]()
+    replaces one of the same name, or switches it off."""
+    denied, asked, disabled = list[str](), list[str](), list[str]()
     allowed: list[str] | None = None
     servers: dict[str, McpServer] = {}
     faults = list[str]()
@@ -223,7 +231,10 @@ def merged(found: Iterable[ToolsFile]) -> ToolsFile:
         if one.allow is not None:
             allowed = one.allow if allowed is None else _both(allowed, one.allow)
         servers |= {server.name: server for server in one.servers}
-    return ToolsFile(allow=allowed, deny=denied, ask=asked, servers=list(servers.values()), faults=faults)
+        servers = {name: server for name, server in servers.items() if name not in one.disabled}
+        disabled = [name for name in dict.fromkeys([*disabled, *one.disabled]) if name not in servers]
+    held = list(servers.values())
+    return ToolsFile(allow=allowed, deny=denied, ask=asked, servers=held, faults=faults, disabled=disabled)
 
 
 def _both(one: list[str], two: list[str]) -> list[str]:

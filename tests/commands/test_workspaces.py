@@ -12,7 +12,7 @@ MCP = {"command": "x", "env": {"KEY": "hidden-value"}}
 FILES: dict[str, str | None] = {
     "AGENTS.md": RULES,
     "skills/x/SKILL.md": skill("x"),
-    "tools.json": json.dumps({"deny": ["web_search"], "mcpServers": {"maps": MCP}}),
+    "tools.json": json.dumps({"deny": ["web_search"], "mcpServers": {"maps": MCP, "off": {**MCP, "disabled": True}}}),
 }
 
 
@@ -29,8 +29,10 @@ def test_it_shows_what_the_next_prompt_has(house: House) -> None:
         "ask": [],
         "deny": ["web_search"],
         "servers": [{"name": "maps", "transport": "stdio"}],
+        "disabled": ["off"],
     }
     assert "hidden-value" not in json.dumps(found)
+    assert "server     off (disabled)" in house.harness("workspace", "show").out
     assert workspaces.show(house.layout, "curator", None)["parts"] == []
     assert [one["name"] for one in shown(house)["skills"]] == ["x"]
 

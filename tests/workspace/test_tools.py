@@ -108,6 +108,16 @@ def test_a_nearer_file_can_only_take_away() -> None:
     assert (both.allow, both.deny, [one.command for one in both.servers]) == (["execute", "x_y"], ["a", "b"], ["2"])
 
 
+def test_a_server_can_be_switched_off() -> None:
+    """In its own entry, or by a nearer file, which names it only; the nearest file counts."""
+    on, off = {"command": "x"}, {"disabled": True}
+    far = parse(json.dumps({"mcpServers": {"a": on, "b": {**on, **off}, "c": {**on, "disabled": False}}}), "t")
+    near = parse(json.dumps({"mcpServers": {"a": off, "b": on}}), "t")
+    assert ([one.name for one in far.servers], far.disabled, near.faults) == (["a", "c"], ["b"], [])
+    both = merged([far, near])
+    assert ([one.name for one in both.servers], both.disabled) == (["c", "b"], ["a"])
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60), st.text(max_size=20))
 def test_what_it_says_survives_a_record(name: str, value: str) -> None:
