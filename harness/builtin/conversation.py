@@ -90,9 +90,9 @@ class Supervisor(Protocol):
 
 
 class Conversation:
-    """All that a conversation works with. `session`: what its tools share; `tools`: as requests have them; `faults`: what is not
-    available, in sentences for the model and for people; `budget` and `report`: of the call that is under way; `subagents`: None
-    where it can start none."""
+    """All that a conversation works with. `session`: what its tools share; `faults`: what is not available, in
+    sentences for the model and for people; `about_servers`: a part of the system text; `budget` and `report`: of the call that is
+    under way; `subagents`: None where it can start none."""
 
     def __init__(self, spec: ConversationSpec) -> None:
         self.spec, self.history, self.budget, self.report = spec, spec.history, spec.budget, spec.report
@@ -101,12 +101,12 @@ class Conversation:
         if spec.parent is None:
             self._prepare()
         self._servers = self._started_servers()
+        self.about_servers: str = self._servers.about if self._servers else ""
         self.session = self._tool_session()
         self.stable = spec.system.rstrip("\n")
         key = encoding.digest(self.stable.encode())[:KEY_CHARS]
         self.model = spec.model.another({**spec.parameters, "cache_key": key, "stable_chars": len(self.stable)})
         self.subagents: Supervisor | None = spec.parent.subagents if spec.parent else None
-        self.tools: list[dict[str, Any]] = []
 
     @classmethod
     async def open(cls, spec: ConversationSpec) -> Conversation:
@@ -120,8 +120,6 @@ class Conversation:
             made.subagents = spec.supervisor(made)
         if made.subagents:
             made.subagents.enlist(made)
-        offered = registry.offered(made.session)
-        made.tools = [{name: getattr(one, name) for name in ("name", "description", "parameters")} for one in offered]
         return made
 
     def _prepare(self) -> None:
@@ -187,7 +185,7 @@ class Conversation:
             made.more = [*spec.more, *(self._servers.tools if self._servers else ())]
             made.rules = _rules(spec)
             return made
-        above = parent.session
+        above, self.about_servers = parent.session, parent.about_servers
         made.more, made.ask = above.more, above.ask
         made.in_project = above.in_project and known.root == parent.environment.root
         made.rules = permissions.rules_of(above).narrowed(spec.only)
@@ -198,8 +196,14 @@ class Conversation:
     def heads(self) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
         """What requests have besides messages: the system text of today, tools, parameters. The place comes last in the text, so
         that what is before it is the same in many conversations."""
-        system = f"{self.stable}\n\n{described(self.environment, self.spec.name)}"
+        place = described(self.environment, self.spec.name)
+        system = "\n\n".join(filter(None, [self.stable, self.about_servers, place]))
         return system, self.tools, self.model.parameters
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """Its tools as the next request has them."""
+        return registry.described(self.session)
 
     def begin(self, prompt: str) -> None:
         """Begin with this prompt."""

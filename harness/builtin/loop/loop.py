@@ -117,7 +117,8 @@ class Loop:
         self.used, self.unfinished = Usage(), ""
         self.check, self.checks = check or (lambda _: ""), 0
         self.before = history.turn
-        self.effects = {tool.name for tool in registry.offered(session) if tool.effects != READS}
+        known = (*registry.TOOLS.values(), *session.more)  # those that are not loaded yet, too
+        self.effects = {tool.name for tool in known if tool.effects != READS}
 
     async def run(self) -> End:
         """To its end; where that comes in the middle of an answer, it has what there is of it."""
@@ -165,6 +166,7 @@ class Loop:
 
     async def _prepared_answer(self) -> Answer:
         """The next answer, with the preparation of this conversation before it; raises ModelFault."""
+        self.history.given(self.history.system, registry.described(self.session), self.history.parameters)
         if self.prepare is not None:
             await self.prepare(self, False)
         try:

@@ -36,11 +36,23 @@ class MessageHistory:
         self.context: list[str] = []
         self.state: dict[str, Any] = {}
         self.turn = 0
+        self._named: dict[str, str] = {}  # the digests of HEADS, once it has begun
         self._saved = encoding.dump_json({})
 
     def given(self, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
-        """The system text, the tools and the parameters of the next requests."""
+        """The system text, the tools and the parameters of the next requests; on disk where they are new."""
+        if (system, tools, parameters) == (self.system, self.tools, self.parameters):
+            return
         self.system, self.tools, self.parameters = system, tools, parameters
+        if self._named:
+            rows = self.head_rows()
+            self._named = dict(zip(HEADS, [row["put"] for row in rows], strict=True))
+            if new := [row for row in rows if row["put"] not in self.writer.heads]:
+                self.writer.add(*new)
+
+    def head_rows(self) -> list[Row]:
+        """The rows of what comes before the messages of a request."""
+        return [turns.put({name: getattr(self, name)}) for name in HEADS]
 
     def begin(self, prompt: str) -> None:
         """A new conversation with this prompt."""
@@ -58,8 +70,8 @@ class MessageHistory:
         return [call.name for call in left if call.id in log.begun]
 
     def _begin(self, messages: list[Message], first: Row) -> None:
-        heads = [{name: getattr(self, name)} for name in HEADS]
-        rows = [turns.put(value) for value in (*heads, *messages)]
+        heads = self.head_rows()
+        rows = [*heads, *(turns.put(value) for value in messages)]
         self.writer.begin([*([first] if first else []), *rows])
         self.messages, self.context = messages, [row["put"] for row in rows[len(heads) :]]
         self._named = dict(zip(HEADS, [row["put"] for row in rows], strict=False))

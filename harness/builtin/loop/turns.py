@@ -34,6 +34,7 @@ class ToolState(Record):
     permissions: dict[str, Tools_] = {}
     plan: dict[str, Any] = {}
     todo: list[dict[str, str]] = []
+    loaded_tools: list[str] = []
     seen: dict[str, str] = {}
     jobs: dict[str, dict[str, Any]] = {}
 
@@ -116,6 +117,7 @@ class TurnWriter:
 
     def __init__(self, path: str) -> None:
         self.path, self.last, self.since = path, list[str](), list[str]()
+        self.heads: set[str] = set()  # digests of system texts, tools and parameters that it has
         self._row: Row = {}
 
     def adopt(self, log: Log) -> None:
@@ -142,7 +144,9 @@ class TurnWriter:
         self._put(rows)
 
     def _put(self, rows: Iterable[Row]) -> None:
-        self.since += [row["put"] for row in rows if "role" in row.get("value", ())]
+        for name, value in ((row["put"], row["value"]) for row in rows if "put" in row):
+            self.since += [name] if "role" in value else []
+            self.heads |= set() if "role" in value else {name}
 
     def request(self, number: int, named: Row, context: list[str], sent: Sent) -> None:
         """The request of a turn, before it goes out; the same bytes once more are no new row. `named`: the digests of system,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, Tool
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, ReadResourceResult, Tool
 
 from harness.builtin.mcp import _stdio
 from harness.builtin.mcp._stdio import Program
@@ -19,7 +19,7 @@ from harness.workspace.tools import STDIO, McpServer
 
 CONNECT_SECONDS = 30.0
 ANSWER_SECONDS = 5.0  # for a look whether a server still answers
-MOST_PAGES = 100  # of a list of tools that would not end
+MOST_PAGES = 100  # of a list that would not end
 
 
 class Connection:
@@ -28,6 +28,7 @@ class Connection:
     def __init__(self, server: McpServer, program: Program) -> None:
         self.server, self.program = server, program
         self.tools: list[Tool] = []
+        self.instructions, self.has_resources = "", False
         self.fault = ""
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
@@ -47,13 +48,11 @@ class Connection:
 
     async def _held(self, ready: asyncio.Event) -> None:
         async with self._transport() as streams, Client(streams) as client:
-            self._client = client
-            cursor = None
-            for _ in range(MOST_PAGES):
-                page = await client.list_tools(cursor=cursor)
-                self.tools += page.tools
-                if not (cursor := page.next_cursor):
-                    break
+            self._client, self.instructions = client, client.instructions or ""
+            self.tools = [one async for page in _pages(client.list_tools) for one in page.tools]
+            if client.server_capabilities.resources:
+                with suppress(MCPError):  # it has tools all the same
+                    self.has_resources = bool(await self.resources())
             ready.set()
             await self._over.wait()
 
@@ -71,6 +70,23 @@ class Connection:
         """Call a tool; what the library raises shows what went wrong."""
         assert self._client is not None, "only what is connected is called"
         return await self._client.call_tool(tool, arguments, read_timeout_seconds=self.server.seconds)
+
+    async def read(self, uri: str) -> ReadResourceResult:
+        """Read a resource; as `call`."""
+        assert self._client is not None, "only what is connected is read"
+        async with asyncio.timeout(self.server.seconds):
+            return await self._client.read_resource(uri, cache_mode="bypass")
+
+    async def resources(self) -> list[str]:
+        """URI, name and description of each resource, and of each template of such; as `call`."""
+        assert self._client is not None, "as above"
+        client, found = self._client, list[tuple[str, Any]]()
+        async with asyncio.timeout(self.server.seconds):
+            found += [(one.uri, one) async for page in _pages(client.list_resources) for one in page.resources]
+            with suppress(MCPError):  # most servers know no templates
+                pages = _pages(client.list_resource_templates)
+                found += [(one.uri_template, one) async for page in pages for one in page.resource_templates]
+        return [f"{uri}: {one.title or one.name}. {one.description or ''}" for uri, one in found]
 
     async def answers(self) -> bool:
         """Whether the server still answers, after a fault."""
@@ -104,6 +120,15 @@ class Connection:
         task = self._task
         found = None if task is None or task.cancelled() or not task.done() else task.exception()
         return ": ".join(filter(None, [words(found) if found else "it ended", self.program.last_words]))
+
+
+async def _pages(ask: Callable[..., Awaitable[Any]]) -> AsyncIterator[Any]:
+    """The pages of a list."""
+    cursor = None
+    for _ in range(MOST_PAGES):
+        yield (page := await ask(cursor=cursor, cache_mode="bypass"))
+        if not (cursor := page.next_cursor):
+            break
 
 
 def refused(fault: BaseException) -> bool:

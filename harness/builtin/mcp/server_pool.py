@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent import futures
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp_types import CallToolResult
-from mcp_types import Tool as Theirs
 
 from harness.base import encoding, schema
 from harness.base.record import Record
@@ -24,6 +23,8 @@ from harness.builtin.mcp._stdio import Program
 from harness.process.confine import Confinement
 from harness.workspace import tools
 from harness.workspace.tools import McpServer
+
+T = TypeVar("T")
 
 IDLE_SECONDS = 600.0  # a server that nobody has is kept for so long
 SHORTEST_HIDDEN = 4  # characters of a variable's value that no message shows
@@ -62,14 +63,14 @@ class Server:
         self._lock = threading.Lock()
         self._link: Connection | None = None
 
-    def tools(self) -> list[Theirs]:
-        """Its tools; raises Failed."""
-        return self._connected().tools
-
     def call(self, tool: str, arguments: dict[str, Any], stop: Callable[[], bool] = lambda: False) -> CallToolResult:
-        """Call a tool, and wait for its result, or until `stop` says so; raises Failed."""
-        link = self._connected()
-        future: Future[CallToolResult] = self.pool.begin(link.call(tool, arguments))
+        """Call a tool; see `answer`."""
+        return self.answer(lambda link: link.call(tool, arguments), stop)
+
+    def answer(self, ask: Callable[[Connection], Coroutine[Any, Any, T]], stop: Callable[[], bool]) -> T:
+        """Ask it, and wait for the answer, or until `stop` says so; raises McpCallFailed."""
+        link = self.connected()
+        future: Future[T] = self.pool.begin(ask(link))
         while not futures.wait([future], STOP_SECONDS).done:
             if stop():
                 future.cancel()
@@ -81,17 +82,18 @@ class Server:
         if gone:  # the next call makes another link
             self.pool.begin(link.close()).result()
         last = link.program.last_words if gone else ""
-        why = self._plain(": ".join(filter(None, [words(fault), last])))
+        why = self.plain(": ".join(filter(None, [words(fault), last])))
         raise McpCallFailed(why, sent=not refused(fault), gone=gone)
 
-    def _connected(self) -> Connection:
+    def connected(self) -> Connection:
+        """The connection with it, made where there is none; raises McpCallFailed."""
         if self.missing:
             raise McpCallFailed(NO_VARIABLE.format(names=", ".join(self.missing)))
         with self._lock:
             if self._link is None or not self._link.is_alive:
                 self._link = self.pool.begin(self._opened()).result()
             if self._link.fault:
-                raise McpCallFailed(self._plain(self._link.fault))
+                raise McpCallFailed(self.plain(self._link.fault))
             return self._link
 
     async def _opened(self) -> Connection:
@@ -111,7 +113,7 @@ class Server:
                 self.pool.begin(self._link.close()).result()
                 self._link = None
 
-    def _plain(self, text: str) -> str:
+    def plain(self, text: str) -> str:
         """A message without the values of variables, which may be keys."""
         for name, value in self._hidden.items():
             text = text.replace(value, f"${{{name}}}")

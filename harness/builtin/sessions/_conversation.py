@@ -49,6 +49,7 @@ class SessionHistory(DurableHistory):
         self.writer.heads = set(read.heads)
         self.messages, self.context = read.turns.messages(), list(read.turns.context)
         self.begun, self.turn = dict(read.turns.begun), read.answered
+        self._named = dict.fromkeys(HEADS, "")  # until `given` names them
         newest = next(reversed(read.turns.turns.values()), None)
         if newest is not None and newest.answer is not None:
             self._weighed(newest.answer["usage"], len(newest.context) + 1)
@@ -56,21 +57,6 @@ class SessionHistory(DurableHistory):
     def _weighed(self, usage: dict[str, Any], messages: int) -> None:
         names = ("input", "cache_read", "cache_write", "output")
         self.tokens, self.counted = sum(usage.get(name) or 0 for name in names), messages
-
-    def given(self, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
-        """See MessageHistory; in the log where it is new."""
-        if (system, tools, parameters) == (self.system, self.tools, self.parameters):
-            return
-        self.system, self.tools, self.parameters = system, tools, parameters
-        rows = self.head_rows()
-        self._named = dict(zip(HEADS, [row["put"] for row in rows], strict=True))
-        if new := [row for row in rows if row["put"] not in self.writer.heads]:
-            self.writer.add(*new)
-            self.writer.heads |= {row["put"] for row in new}
-
-    def head_rows(self) -> list[turns.Row]:
-        """The rows of what comes before the messages of a request."""
-        return [turns.put({name: getattr(self, name)}) for name in HEADS]
 
     def request(self) -> Any:
         """See MessageHistory."""
@@ -104,7 +90,6 @@ class SessionHistory(DurableHistory):
         rows = [turns.put(message) for message in messages]
         heads = self.head_rows()
         begins = self.writer.part(part, counts, [*heads, *rows])
-        self.writer.heads = {row["put"] for row in heads}
         self._named = dict(zip(HEADS, [row["put"] for row in heads], strict=True))
         self.messages, self.context = messages, [row["put"] for row in rows]
         self.tokens = self.counted = 0

@@ -72,7 +72,6 @@ class LogWriter(StoredTurnWriter):
         self.end, self.link = end, link
         self.place: GatePlace | None = None
         self.waiting: list[bytes] = []  # lines that are not written yet
-        self.heads: set[str] = set()  # digests of system texts, tools and parameters that this part has
         self._lock = threading.Lock()
 
     def part(self, number: int, counts: Row, rows: Iterable[Row]) -> int:

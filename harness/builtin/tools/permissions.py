@@ -13,6 +13,7 @@ from harness.workspace.rules import DENY, PATH, TEXT, ToolRules
 
 KEY = "permissions"  # in the state: lists `deny`, `ask` and `allow` of a session, in the form of tools.json
 PLAN = "plan"
+FINDS = "find_tools"  # lists what the rules permit, so it needs no place in an allow-list
 LIKE = "write_file"  # a server's tool that may change something is asked about where this is
 DENIED = (
     "{tool} is not permitted here, by the rule {rule}. Do it another way, or say in your answer what could not be done."
@@ -40,7 +41,11 @@ def rules_of(bench: ToolSession) -> ToolRules:
 
 def offers(bench: ToolSession, tool: Tool) -> bool:
     """Whether any call of the tool could be permitted."""
-    return rules_of(bench).offers(tool.name)
+    return _rules_for(bench, tool).offers(tool.name)
+
+
+def _rules_for(bench: ToolSession, tool: Tool) -> ToolRules:
+    return rules_of(bench).replace(allow=[]) if tool.name == FINDS else rules_of(bench)
 
 
 def planning(bench: ToolSession) -> bool:
@@ -52,7 +57,7 @@ def refusal(bench: ToolSession, tool: Tool, arguments: dict[str, Any]) -> str:
     """Why a call is not carried out, in words for the model; "" for one that is. A person may be asked."""
     if tool.effects != READS and tool.needs != TEAM and (planning(bench) or bench.reads_only()):
         return (PLANNING if planning(bench) else ABOVE).format(tool=tool.name)
-    known = rules_of(bench)
+    known = _rules_for(bench, tool)
     if not known.restricts:
         return ""
     about, kind = subjects(bench, tool, arguments)

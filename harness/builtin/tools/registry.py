@@ -11,6 +11,7 @@ from harness.base.errors import HarnessError
 from harness.builtin.tools import (
     _arguments,
     _execute,
+    _find_tools,
     _memory_save,
     _memory_tools,
     _mission_tools,
@@ -46,6 +47,7 @@ TOOLS: dict[str, Tool] = {
         _memory_save.TOOL,
         *_mission_tools.TOOLS,
         *_subagent_tools.TOOLS,
+        _find_tools.TOOL,
     )
 }
 LONGEST_RESULT = 80_000  # characters; a longer one goes to a file
@@ -58,6 +60,7 @@ HAS: dict[str, Callable[[ToolSession], bool]] = {
     SKILLS: lambda bench: bench.given is not None and bool(bench.given.skills),
     NOTES: lambda bench: bool(bench.memory or (bench.layout is not None and bench.run_id)),
     TEAM: lambda bench: bench.team is not None,
+    _find_tools.SERVERS: lambda bench: any(tool.server for tool in bench.more),
 }
 
 
@@ -65,7 +68,13 @@ def offered(bench: ToolSession) -> list[Tool]:
     """The tools for this session that its rules let through, always in the same order; last those from outside."""
     there = {tool.name: tool for tool in bench.more} | {tool.name: tool for tool in TOOLS.values()}
     ordered = [*TOOLS.values(), *(tool for name, tool in there.items() if name not in TOOLS)]
-    return [tool for tool in ordered if HAS[tool.needs](bench) and permissions.offers(bench, tool)]
+    found = [tool for tool in ordered if HAS[tool.needs](bench) and permissions.offers(bench, tool)]
+    return _find_tools.offered(bench, found) if bench.more else found
+
+
+def described(bench: ToolSession) -> list[dict[str, Any]]:
+    """The same as requests have them."""
+    return [{name: getattr(one, name) for name in ("name", "description", "parameters")} for one in offered(bench)]
 
 
 def call(bench: ToolSession, name: str, given: Any) -> ToolResult:
@@ -78,6 +87,8 @@ def _carried_out(bench: ToolSession, name: str, given: Any) -> ToolResult:
     there = {tool.name: tool for tool in offered(bench)}
     if name not in there and name in TOOLS and not permissions.offers(bench, TOOLS[name]):
         return failed(permissions.DENIED.format(tool=name, rule="of tools.json"))
+    if name not in there and name in _find_tools.served(bench):
+        return failed(_find_tools.NOT_LOADED.format(name=name))
     if name not in there:
         near = _arguments.nearest(name, there)
         meant = f" Did you mean {near}?" if near else ""

@@ -36,7 +36,7 @@ class Tool(Record):
     """A tool as models know it. `parameters`: a JSON schema (object); `effects`: READS, WRITES or RUNS; `run`: carries a call
     out, with arguments that the schema allows. It returns failures, and raises only for faults of ours. `needs`: one of those
     above; a session without it does not offer the tool. `about`: the argument that the patterns of rules are about, "": all of
-    them as JSON; `foreign`: whoever offers it knows its schema, and looks at the arguments."""
+    them as JSON; `foreign`: whoever offers it knows its schema, and looks at the arguments; `server`: the MCP server it is of."""
 
     name: str
     description: str
@@ -46,6 +46,7 @@ class Tool(Record):
     needs: str = FILES
     about: str = ""
     foreign: bool = False
+    server: str = ""
 
 
 class Question(Record):

@@ -11,6 +11,7 @@ from harness.builtin.loop import turns
 from harness.builtin.loop.loop import Limits
 from tests.agents.modelserver import Reply
 from tests.builtin.talking import WIRES, Bench, address, calling, serving, steps
+from tests.builtin.tools.test_find_tools import served
 
 
 def cut_at(path: Path, kind: str, nth: int = 0) -> None:
@@ -48,6 +49,22 @@ def test_a_call_that_had_not_begun_says_so(tmp_path: Path) -> None:
         server.brain = lambda exchange: Reply("Then so.")
         second = bench.talk(f"{server.url}/v1", run="2-worker-F-001", cut=first.log)
     assert second.results()[-1].startswith("It was not carried out: the run was ended before it began")
+
+
+def test_tools_that_were_loaded_are_in_the_requests_that_follow(tmp_path: Path) -> None:
+    """Also in those of the run that goes on with it; a call of one counts as begun before it begins."""
+    more = [served(f"x_{number}") for number in range(70)]
+    bench = Bench(tmp_path, more=more)
+    with serving(steps(calling("find_tools", {"load": ["x_1"]}), calling("x_1", {}))) as server:
+        first = bench.talk(f"{server.url}/v1")
+        cut_at(first.folder / "turns.jsonl", "begins")
+        server.brain = steps("", "", Reply("All there."))
+        second = bench.talk(f"{server.url}/v1", run="2-worker-F-001", cut=first.log)
+    assert first.log.begun and "Look at what is there" in second.results()[-1]
+    offered = [[name for name in one.exchange.tools if name[:2] == "x_"] for one in server.seen if one.exchange]
+    assert offered == [[], ["x_1"], ["x_1"], ["x_1"]]
+    found = [second.log.request(1), *(first.log.request(number) for number in (2, 1))]
+    assert [[tool["name"] for tool in one.tools if tool["name"][:2] == "x_"] for one in found] == [["x_1"], ["x_1"], []]
 
 
 def test_a_kill_in_the_middle_of_an_answer_loses_that_answer_alone(tmp_path: Path) -> None:

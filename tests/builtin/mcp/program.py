@@ -17,6 +17,8 @@ TOOLS: dict[str, tuple[list[str], bool]] = {  # its arguments, whether it only r
     "die": ([], False),
     "child": ([], False),
 }
+TOOLS |= {f"thing_{number}": ([], False) for number in range(int(os.environ.get("THINGS", "0")))}
+RESOURCES = {f"file:///{name}": name for name in os.environ.get("RESOURCES", "").split()}
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 
 
@@ -52,7 +54,9 @@ def answer(method: str, given: dict[str, Any]) -> dict[str, Any] | None:
     """The result of a request; None for one that it does not know."""
     if method == "initialize":
         about = {"name": "tests", "version": "1"}
-        return {"protocolVersion": given["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": about}
+        has: dict[str, Any] = {"tools": {}, **({"resources": {}} if "RESOURCES" in os.environ else {})}
+        return {"protocolVersion": given["protocolVersion"], "capabilities": has, "serverInfo": about,
+                "instructions": os.environ.get("SAYS", "")}  # fmt: skip
     if method == "tools/list":
         rows = [
             {
@@ -64,6 +68,10 @@ def answer(method: str, given: dict[str, Any]) -> dict[str, Any] | None:
             for name, (wanted, reads) in TOOLS.items()
         ]
         return {"tools": rows}
+    if method == "resources/list":
+        return {"resources": [{"uri": uri, "name": name, "description": "a\nfile"} for uri, name in RESOURCES.items()]}
+    if method == "resources/read" and given["uri"] in RESOURCES:
+        return {"contents": [{"uri": given["uri"], "text": f"It is {RESOURCES[given['uri']]}."}]}
     if method == "tools/call":
         try:
             return {"content": [said(given["name"], given.get("arguments") or {})]}

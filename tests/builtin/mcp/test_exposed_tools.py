@@ -73,6 +73,35 @@ def test_only_the_tools_that_are_named_are_offered(tmp_path: Path) -> None:
     assert [tool.name for tool in offer.tools] == ["own_look", "own_long", "own_pixel_one"]
 
 
+def test_more_tools_than_a_request_takes_are_all_there(tmp_path: Path) -> None:
+    """The registry says which of them are offered."""
+    offer = ExposedTools([ours(env={"THINGS": "100"})], where(tmp_path))
+    assert (len(offer.tools), offer.faults) == (107, [])
+
+
+def test_what_a_server_says_of_itself_is_quoted_and_bounded(tmp_path: Path) -> None:
+    """As its words; nothing where no server says anything."""
+    says = {"SAYS": "Use look first.\n# Obey\x1b ${TOKEN}\n" + "x" * 5000}
+    offer = ExposedTools([ours("one", env=says), ours("two")], where(tmp_path, {"TOKEN": "very-secret"}))
+    assert "\n\n## one\n\n> Use look first.\n> # Obey\\x1b ${TOKEN}\n> xxx" in offer.about
+    assert len(offer.about) < 2400 and "two" not in offer.about and "very-secret" not in offer.about
+    assert ExposedTools([ours("two")], where(tmp_path)).about == ""
+
+
+def test_resources_are_listed_and_read(tmp_path: Path) -> None:
+    """Of servers that have some; a failure is the server's words."""
+    servers = [ours("one", env={"RESOURCES": "a b"}), ours("none", env={"RESOURCES": ""}), ours("two")]
+    offer = ExposedTools(servers, where(tmp_path))
+    tool = offer.tools[-1]
+    assert tool.effects == READS and tool.parameters["properties"]["server"]["enum"] == ["one"]
+    listed = called(offer, "read_resource", server="one").text
+    assert listed == "2 resources:\n- file:///a: a. a file\n- file:///b: b. a file"
+    assert called(offer, "read_resource", server="one", uri="file:///b").text == "[file:///b]\nIt is b."
+    wrong = called(offer, "read_resource", server="one", uri="file:///c")
+    assert wrong.failed and wrong.text == "The MCP server one did not give it: Method not found."
+    assert "read_resource" not in {one.name for one in ExposedTools(servers[1:], where(tmp_path)).tools}
+
+
 def test_one_that_ends_is_told_and_started_anew_for_the_next_call(tmp_path: Path) -> None:
     """The call that it ended in is not repeated."""
     offer = ExposedTools([ours()], where(tmp_path))

@@ -38,7 +38,7 @@ def test_one_that_nobody_has_is_ended_after_a_while(tmp_path: Path, monkeypatch:
     shared = server_pool.shared()
     at = where(tmp_path)
     kept = shared.take(ours(), at)
-    assert [tool.name for tool in kept.tools()] and kept.users == 1
+    assert [tool.name for tool in kept.connected().tools] and kept.users == 1
     shared.leave(kept)
     monkeypatch.setattr(server_pool, "IDLE_SECONDS", -1.0)
     shared.take(ours("other"), at)

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from functools import partial
@@ -15,13 +16,17 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile
+from harness.builtin.mcp import server_pool
 from harness.builtin.sessions import log, turn_replay
 from harness.builtin.sessions.keys import keys
+from harness.commands import workspaces
+from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
 from harness.stores.gate import LostPlace
 from harness.stores.store import Key
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
+from tests.builtin.mcp.serving import SERVED
 from tests.builtin.sessions.talking import (
     SESSION,
     USER,
@@ -42,7 +47,33 @@ from tests.builtin.sessions.talking import (
 from tests.builtin.talking import bodies, calling, steps
 from tests.crash import TORTURE, end, start
 
+BIG = {
+    "command": sys.executable,
+    "args": ["-S", "-E", SERVED],
+    "env": {"THINGS": "70", "SAYS": "Look."},
+    "confine": False,
+}
 ROUNDS = 100 if TORTURE else 4
+
+
+def test_tools_that_were_loaded_are_there_in_the_next_process(tmp_path: Path) -> None:
+    """The server's words are in the system text; every request can be made again byte for byte."""
+    (tmp_path / "tools.json").write_text(json.dumps({"mcpServers": {"own": BIG}}))
+    for one in workspaces.brought(Layout(str(tmp_path))):
+        one.accept(Layout(str(tmp_path)))
+    load, look = calling("find_tools", {"load": ["own_look"]}), calling("own_look", {"name": "NO"})
+    with serving(steps(load, look)) as server:
+        said(tmp_path, server, "hello")
+        server_pool.shared().close()
+        server.brain = lambda exchange: Reply("And again.")
+        said(tmp_path, server, "again")
+        server_pool.shared().close()
+    offered = [[name for name in one.exchange.tools if "own_" in name] for one in server.seen if one.exchange]
+    assert offered == [[], *[["own_look"]] * (len(offered) - 1)]
+    assert server.seen[-1].exchange and "## own\n\n> Look." in server.seen[-1].exchange.text
+    assert state_of(tmp_path).kept["loaded_tools"] == ["own_look"]
+    made = [turn_replay.turn(store(tmp_path), keys(USER, SESSION), turn)[1] for turn in (1, 2, 3, 4)]
+    assert len(offered) == 4 and all(one and one.equal for one in made)
 
 
 @pytest.mark.on_disk
