@@ -172,6 +172,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: Server
+    raw = b""  # the body of the request
 
     def log_message(self, *args: object) -> None:
         """Print nothing: `seen` has the requests."""
@@ -195,7 +196,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """A request to a model, or to count tokens."""
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        raw = self.raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = self.path.split("?")[0]
         wire = next((name for pattern, name in ROUTES.items() if re.search(pattern, path)), "")
         if re.search(r"(:countTokens|/count_tokens)$", path):

@@ -8,8 +8,10 @@ import httpx2
 
 from harness.base import encoding
 from harness.base.errors import HarnessError
-from harness.builtin.loop.exchange import CONFIG, LIMIT, ModelFault, Sent
+from harness.builtin.loop.exchange import CONFIG, ModelFault, Sent
 from harness.builtin.loop.exchange import Going as Told
+
+NOT_THERE = (404, 405)  # where a web page is that of another server
 
 
 class OutgoingRequest:
@@ -54,8 +56,12 @@ class RequestRecorder:
 
 
 async def comes_in(response: httpx2.Response) -> None:
-    """Keep hold of the answer. A web page is that of a wrong address, whatever its status."""
-    if "text/html" in response.headers.get("content-type", ""):
-        words = f"{response.url.host} answers with a web page (status {response.status_code}): is base_url right?"
-        raise ModelFault(LIMIT if response.status_code >= 500 else CONFIG, words)
+    """Keep hold of the answer. A redirect is that of a wrong address, and so is a web page whose status says nothing else."""
+    what = f"redirects to {response.headers['location']}" if response.has_redirect_location else ""
+    if "text/html" in response.headers.get("content-type", "") and (
+        response.is_success or response.status_code in NOT_THERE
+    ):
+        what = "answers with a web page"
+    if what:
+        raise ModelFault(CONFIG, f"{response.url.host} {what} (status {response.status_code}): is base_url right?")
     current.get().answer = response

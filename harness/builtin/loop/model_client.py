@@ -83,9 +83,10 @@ OUTCOMES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, bool],
     ((exceptions.ModelAPIError, httpx2.HTTPError, TimeoutError, OSError), LIMIT, True),
     (exceptions.ContentFilterError, BROKEN, False),
     (exceptions.UserError, CONFIG, False),
+    (exceptions.UnexpectedModelBehavior, LIMIT, True),
     ((exceptions.AgentRunError, *MALFORMED), BROKEN, True),
 )
-FURTHER, LONGEST_FAULT = "For further information", 400  # of what the library says of a broken answer
+FURTHER, LONGEST_FAULT = "For further information", 400  # of what a vendor or the library says
 FAULTS = (exceptions.AgentRunError, exceptions.UserError, httpx2.HTTPError, TimeoutError, OSError, *MALFORMED)
 
 
@@ -190,7 +191,8 @@ class ModelClient:
             text = text.strip() or next((str(details[name]) for name in REFUSALS if details.get(name)), REFUSED)
             return Answer(message=said(text), text=text, calls=[], finish=REFUSED, usage=used)
         if response.finish_reason is None or "finish_reason" not in details:  # else the library may have assumed one
-            raise ModelFault(LIMIT, "the answer broke off before its end", again=True)
+            how = f" ({details['finish_reason']})" if details.get("finish_reason") else ""
+            raise ModelFault(LIMIT, f"the answer broke off before its end{how}", again=True)
         calls = [_call(part) for part in response.parts if isinstance(part, ToolCallPart)]
         return Answer(message=_kept(response), text=text, calls=calls, finish=response.finish_reason, usage=used)
 
@@ -354,13 +356,17 @@ def _fault(fault: Exception) -> ModelFault:
 def _words(fault: Exception) -> str:
     """The vendor's own sentence where there is one."""
     if not isinstance(fault, FAULTS[: -len(MALFORMED)]):
-        return f"the answer cannot be read: {' '.join(str(fault).partition(FURTHER)[0].split())[:LONGEST_FAULT]}"
+        return f"the answer cannot be read: {_line(str(fault).partition(FURTHER)[0])}"
     body = getattr(fault, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
-    said = inner.get("message") if isinstance(inner, dict) else None
-    status = getattr(fault, "status_code", None)
+    said, status = inner.get("message") if isinstance(inner, dict) else inner, getattr(fault, "status_code", None)
     where = "" if status else next(filter(None, map(_address, _causes(fault))), "")
-    return f"{f'status {status}: ' if status else ''}{said or fault or type(fault).__name__}{where and f' ({where})'}"
+    words = f"status {status}: {said}" if status and said else str(said or fault) or type(fault).__name__
+    return f"{_line(words)}{where and f' ({where})'}"
+
+
+def _line(words: str) -> str:
+    return " ".join(words.split())[:LONGEST_FAULT]
 
 
 def _address(fault: BaseException) -> str:
