@@ -57,11 +57,10 @@ class RequestRecorder:
 
 async def comes_in(response: httpx2.Response) -> None:
     """Keep hold of the answer. A redirect is that of a wrong address, and so is a web page whose status says nothing else."""
-    what = f"redirects to {response.headers['location']}" if response.has_redirect_location else ""
-    if "text/html" in response.headers.get("content-type", "") and (
-        response.is_success or response.status_code in NOT_THERE
-    ):
-        what = "answers with a web page"
+    page = "text/html" in response.headers.get("content-type", "")
+    what = "answers with a web page" if page and (response.is_success or response.status_code in NOT_THERE) else ""
+    if response.has_redirect_location:
+        what = f"redirects to {response.headers['location']}"
     if what:
         raise ModelFault(CONFIG, f"{response.url.host} {what} (status {response.status_code}): is base_url right?")
     current.get().answer = response

@@ -67,6 +67,7 @@ THEN = datetime(1970, 1, 1, tzinfo=UTC)  # of an answer that is sent again: no v
 NOT_KEPT = ("timestamp", "usage", "kind", "run_id", "conversation_id", "metadata", "provider_url", "state")
 CONNECT_SECONDS = 10.0
 UNLIMITED = httpx2.Limits(max_connections=None)  # no conversation waits for the model of another
+BROKEN_OFF = "the answer broke off before its end ({})"
 NO_JSON = "INVALID_JSON"  # the library's own key for arguments that are none
 NO_KEY = "none"  # sent where an address of one's own needs no key
 REFUSALS = ("refusal", "block_reason_message", "block_reason", "finish_reason")  # where vendors say why, best first
@@ -191,8 +192,7 @@ class ModelClient:
             text = text.strip() or next((str(details[name]) for name in REFUSALS if details.get(name)), REFUSED)
             return Answer(message=said(text), text=text, calls=[], finish=REFUSED, usage=used)
         if response.finish_reason is None or "finish_reason" not in details:  # else the library may have assumed one
-            how = f" ({details['finish_reason']})" if details.get("finish_reason") else ""
-            raise ModelFault(LIMIT, f"the answer broke off before its end{how}", again=True)
+            raise ModelFault(LIMIT, BROKEN_OFF.format(details.get("finish_reason", "no finish")), again=True)
         calls = [_call(part) for part in response.parts if isinstance(part, ToolCallPart)]
         return Answer(message=_kept(response), text=text, calls=calls, finish=response.finish_reason, usage=used)
 
@@ -357,11 +357,11 @@ def _words(fault: Exception) -> str:
     """The vendor's own sentence where there is one."""
     if not isinstance(fault, FAULTS[: -len(MALFORMED)]):
         return f"the answer cannot be read: {_line(str(fault).partition(FURTHER)[0])}"
-    body = getattr(fault, "body", None)
-    inner = body.get("error", body) if isinstance(body, dict) else None
-    said, status = inner.get("message") if isinstance(inner, dict) else inner, getattr(fault, "status_code", None)
+    body, status = getattr(fault, "body", None), getattr(fault, "status_code", None)
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    said = inner.get("message") if isinstance(inner, dict) else inner
     where = "" if status else next(filter(None, map(_address, _causes(fault))), "")
-    words = f"status {status}: {said}" if status and said else str(said or fault) or type(fault).__name__
+    words = f"status {status}: {said}" if status and said else str(fault) or type(fault).__name__
     return f"{_line(words)}{where and f' ({where})'}"
 
 

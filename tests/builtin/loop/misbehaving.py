@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import Any
 
 from tests.agents.modelserver import Handler, Server
 from tests.agents.wires import Exchange
-from tests.builtin.loop.streams import DONE, Part, Text, event, events
+from tests.builtin.loop.streams import DONE, Json, Part, Text, event, events
 
 Step = Callable[[Handler, str], None]
 Trouble = Callable[[Handler, Exchange], bool]
@@ -54,11 +53,6 @@ ERRORS: dict[str, dict[str, tuple[int, str, str]]] = {  # (status, type, words),
         "messages": (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
         "gemini": (400, "INVALID_ARGUMENT", "The input token count (120) exceeds the maximum number of tokens allowed (100)."),
     },
-    "server": {
-        "openai": (500, "server_error", "The server had an error."),
-        "messages": (500, "api_error", "Internal server error"),
-        "gemini": (500, "INTERNAL", "An internal error has occurred."),
-    },
     "down": {
         "openai": (503, "service_unavailable", "The engine is currently overloaded."),
         "messages": (529, "overloaded_error", "Overloaded"),
@@ -73,16 +67,15 @@ def vendors(wire: str) -> str:
     return "openai" if wire in ("chat", "responses") else wire
 
 
-def error(wire: str, kind: str, delay: float | None = None) -> tuple[int, dict[str, Any]]:
+def error(wire: str, kind: str, delay: float | None = None) -> tuple[int, Json]:
     """The status and the body of an error. `delay`: the seconds that Google writes into it."""
     status, name, words = ERRORS[kind][vendors(wire)]
     if wire == "messages":
         return status, {"type": "error", "error": {"type": name, "message": words}, "request_id": "req_1"}
     if wire == "gemini":
-        wait = (
-            [] if delay is None else [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{delay}s"}]
-        )
-        more = [*DETAILS.get(kind, []), *wait]
+        more = list[Json](DETAILS.get(kind, []))
+        if delay is not None:
+            more.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{delay}s"})
         return status, {"error": {"code": status, "message": words, "status": name, "details": more}}
     return status, {"error": {"message": words, "type": name, "param": None, "code": name}}
 
@@ -104,8 +97,7 @@ def breaks(kind: str, mark: str = "") -> Step:
     def step(handler: Handler, wire: str) -> None:
         value = error(wire, kind)[1]
         if wire == "responses":
-            value = {"type": "error", "sequence_number": 9, "param": None, **value["error"]}
-            value = {**value, "type": "error"}
+            value = {**value["error"], "type": "error", "sequence_number": 9}
         handler.send(200, b"".join(before(wire, mark)) + event(wire, value), EVENTS)
 
     return step

@@ -118,7 +118,14 @@ def _item(part: Part, at: int, ending: str) -> tuple[Json, Json, list[Json]]:
 
 def messages(parts: list[Part], ending: str, counted: bool) -> Events:
     """Anthropic's Messages, which always counts."""
-    frame = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_sequence": None}
+    frame: Json = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "stop_sequence": None,
+    }
     usage = {"input_tokens": IN, "output_tokens": OUT}
     yield {"type": "message_start", "message": {**frame, "stop_reason": None, "usage": {**usage, "output_tokens": 1}}}
     yield {"type": "ping"}

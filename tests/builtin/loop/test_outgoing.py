@@ -9,8 +9,8 @@ import pytest
 
 from harness.base import encoding
 from harness.builtin.loop import _outgoing
-from harness.builtin.loop._outgoing import OutgoingRequest, RequestRecorder, comes_in
-from harness.builtin.loop.exchange import CONFIG, LIMIT, ModelFault, Sent
+from harness.builtin.loop._outgoing import OutgoingRequest, RequestRecorder
+from harness.builtin.loop.exchange import Sent
 
 
 def carried(going: OutgoingRequest, body: bytes) -> bytes:
@@ -53,12 +53,3 @@ def test_a_body_that_is_only_kept_goes_nowhere() -> None:
     with pytest.raises(httpx2.RequestError):
         carried(going, b"a body")
     assert going.body == b"a body"
-
-
-@pytest.mark.parametrize(("status", "outcome"), [(200, CONFIG), (404, CONFIG), (502, LIMIT)])
-def test_a_web_page_is_no_answer(status: int, outcome: str) -> None:
-    """But that of a wrong address, or of a gateway whose server is down."""
-    page = httpx2.Response(status, html="<p>Hello", request=httpx2.Request("POST", "http://model/v1"))
-    with pytest.raises(ModelFault) as fault:
-        asyncio.run(comes_in(page))
-    assert (fault.value.outcome, "is base_url right?" in fault.value.reason) == (outcome, True)

@@ -10,7 +10,6 @@ import pytest
 
 from harness.builtin.loop import _sanitize
 from tests.agents.modelserver import Reply, serving
-from tests.builtin.loop.test_loop import EVENTS, once, sends
 from tests.builtin.sessions.talking import agent
 from tests.builtin.talking import MODELS, WIRES, Bench, address, calling, slow, steps
 
@@ -67,17 +66,6 @@ def test_text_that_is_no_unicode_does_not_end_a_session(tmp_path: Path, wire: st
         sent = json.loads(server.seen[-1].body)
     assert [reply.outcome for reply in found] == ["ok", "ok"]
     assert r"a byte \\xe4" in json.dumps(sent) and r"half \\ud800" in json.dumps(sent)
-
-
-@slow
-def test_a_call_that_its_vendor_could_not_read_is_asked_for_again(tmp_path: Path) -> None:
-    """Gemini answers with nothing but that it was malformed; the model is told."""
-    bad = '{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","index":0}],"usageMetadata":{"totalTokenCount":5}}'
-    with serving(steps()) as server:
-        server.trouble = once(sends(200, f"data: {bad}\n\n", EVENTS))
-        talk = Bench(tmp_path, wire="gemini").talk(address(server, "gemini"))
-        last = server.seen[-1].body.decode()
-    assert talk.end.reply == "Done." and "could not be read by the vendor" in last
 
 
 @slow

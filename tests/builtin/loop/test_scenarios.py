@@ -77,7 +77,7 @@ class Scenario:
     def cell(self, wire: str) -> str:
         """What the page says of it in this format."""
         one = self.at(wire)
-        return "–" if one is None else f"`{one.outcome}` {one.requests}"
+        return "–" if one is None else f"`{one.outcome}` {one.requests}"  # noqa: RUF001 - the sign of the docs for nothing there
 
 
 def answered(name: str, happens: str, *given: Step, **more: Any) -> Scenario:
@@ -112,7 +112,7 @@ AGAIN = "tried again"
 SCENARIOS = [
     answered("a text", "the reply", says(Text(("Done.",)))),
     answered("a text in pieces", "joined", says(Text(("Do", "ne")), Text((".",)))),
-    answered("a text of 2 MB in one event", "the reply", says(Text(("Done." + "x" * 2_000_000,)))),
+    answered("a text of 1 MB in one event", "the reply", says(Text(("Done." + "x" * 1_000_000,)))),
     answered("half of a surrogate pair in a text", "kept as it is, sent back as `\\ud800`", says(Text(("Done. \ud800",)), READ),
              requests=2, log="uata", back=r"Done. \\ud800"),
     called("a call", "its result goes back", READ, back="alpha"),
@@ -120,18 +120,19 @@ SCENARIOS = [
     called("two calls", "one after the other", READ, OTHER, log="uatta", back="beta"),
     called("two calls with one id", "one after the other", READ, replace(OTHER, id="call-1"), log="uatta", back="beta"),
     called("calls without an id", "they get one", replace(READ, id=""), replace(OTHER, id=""), log="uatta", back="pyd_ai_"),
-    called("an unknown tool", "the model is told", Tool("fly", "{}"), back="There is no tool 'fly'"),
-    called("a name that no vendor takes back", "the model is told; sent back with `_`", Tool("functions.fly to", "{}"),
+    called("an unknown tool", "the model reads the fault", Tool("fly", "{}"), back="There is no tool 'fly'"),
+    called("a name that no vendor takes back", "the model reads the fault; sent back with `_`", Tool("functions.fly to", "{}"),
            back='"functions_fly_to"'),
-    called("arguments that are no JSON", "the model is told", Tool("read_file", '{"path": "a.'), **NO_OBJECT, but=WHOLE),
-    called("arguments that are no object", "the model is told; Google's client cannot read them: tried again",
+    called("arguments that are no JSON", "the model reads the fault", Tool("read_file", '{"path": "a.'), **NO_OBJECT, but=WHOLE),
+    called("arguments that are no object", "the model reads the fault; Google's client cannot read them: tried again",
            Tool("read_file", '["a.txt"]'), **NO_OBJECT, but={"gemini": {"log": "ua", "back": ""}}),
-    called("arguments that the tool does not have", "the model is told", Tool("read_file", '{"file": 7}'),
+    called("arguments that the tool does not have", "the model reads the fault", Tool("read_file", '{"file": 7}'),
            back="There is no argument 'file'"),
-    called("arguments of another kind", "the model is told", Tool("read_file", '{"path": {"a": 1}}'), back="'path' must be text"),
+    called("arguments of another kind", "the model reads the fault", Tool("read_file", '{"path": {"a": 1}}'),
+           back="'path' must be text"),
     called("reasoning before a call", "kept, and sent back with its signature", THOUGHT, READ, back="c2lnbmVk",
            model={"responses": "openai-responses:gpt-5.2"}, but={"chat": {"back": "Hmm, I think."}}),
-    answered("a call that the vendor cannot read", "the model is told", sends(200, 'data: {"candidates":[{"finishReason":'
+    answered("a call that the vendor cannot read", "the model reads the fault", sends(200, 'data: {"candidates":[{"finishReason":'
              '"MALFORMED_FUNCTION_CALL","index":0}],"usageMetadata":{"totalTokenCount":5}}\n\n', EVENTS),
              requests=2, log="uaua", back="could not be read by the vendor", estimated=True, but=GOOGLE),
     ended("calls without end", "ended at `max_steps`", "max_steps = 4", says(READ), requests=4, log="uatatatat"),
@@ -145,7 +146,7 @@ SCENARIOS = [
              says(Text(("ne.",))), requests=2, log="uaua", back="Go on exactly where it ends"),
     ended("the output limit, again and again", "the reply is what there is", "max_steps = 4 requests; the answer is cut",
           says(Text(("on and ",)), ending=CUT), requests=4, log="uauauauau"),
-    answered("the output limit in a call", "the model is told", says(Tool("read_file", '{"path": "a.'), ending=CUT),
+    answered("the output limit in a call", "the model reads the fault", says(Tool("read_file", '{"path": "a.'), ending=CUT),
              requests=2, log="uata", **NO_OBJECT, but=WHOLE),
     ended("the output limit before a word", "ended after the second", "answered with nothing, 2 times", says(ending=CUT),
           requests=2, log="uaua"),
@@ -158,27 +159,30 @@ SCENARIOS = [
            requests=1, wait=3600),
     failed("a rate limit without a wait", "the harness waits, longer each time", "limit", fails("limited"), "status 429: ",
            requests=1),
-    failed("a rate limit as an event", "the same", "limit", breaks("limited"), "status 429: ", requests=1),
-    failed("a rate limit with a web page", "the same", "limit", sends(429, "<p>Slow\ndown", PAGE), "429.*<p>Slow down",
-           requests=1),
+    failed("a rate limit as an event", "the harness waits, longer each time", "limit", breaks("limited"),
+           "status 429: ", requests=1),
+    failed("a rate limit with a web page", "the harness waits, longer each time", "limit", sends(429, "<p>Slow\ndown", PAGE),
+           "status 429: <p>Slow down", requests=1),
     failed("a used up quota", "a person has to pay", "auth", fails("quota", 7), "status 4..: You.* (quota|credit)"),
     failed("an invalid key", "a person has to set another", "auth", fails("key"), "status 40.: .*(key|KEY)"),
     failed("403", "a person has to ask for it", "auth", fails("forbidden"), "status 403: "),
     failed("404, an unknown model", "a person has to name another", "config", fails("unknown"), "status 404: "),
     failed("400", "the reason has the vendor's words", "config", fails("invalid"), "status 400: .*temperature"),
-    failed("400, the context is too long, in a run", "ended", "agent_error", fails("too long"), "status 400: .*1[02]"),
-    failed("the same as an event", "ended", "agent_error", breaks("too long"), "status 400: .*1[02]"),
-    answered("the same in a session", "summarised, sent again", requests=3),
+    failed("400, the context is too long, in a run", "it ends", "agent_error", fails("too long"), "status 400: .*1[02]"),
+    failed("the context is too long, as an event", "it ends", "agent_error", breaks("too long"), "status 400: .*1[02]"),
+    answered("400, the context is too long, in a session", "summarised, sent again", requests=3),
     failed("413", "as a context that is too long", "agent_error", sends(413, "{}"), "status_code: 413"),
-    failed("413 with a web page", "the same", "agent_error", sends(413, "<h1>Too\nlarge", PAGE), "413.*<h1>Too large"),
+    failed("413 with a web page", "as a context that is too long", "agent_error", sends(413, "<h1>Too\nlarge", PAGE),
+           "status 413: <h1>Too large"),
     answered("503, once", AGAIN, fails("down"), requests=2),
     failed("503, again and again", AGAIN, "limit", fails("down"), "status 5(03|29): "),
-    failed("500, again and again", AGAIN, "limit", fails("server"), "status 500: "),
-    failed("502 with a web page", AGAIN, "limit", sends(502, "<h1>Bad\ngateway", PAGE), "502.*<h1>Bad gateway"),
+    failed("502 with a web page", AGAIN, "limit", sends(502, "<h1>Bad\ngateway", PAGE), "status 502: <h1>Bad gateway"),
     failed("an overload as an event in a text", AGAIN, "limit", breaks("down", "Half"), "overloaded|Overloaded", estimated=True),
     failed("a web page", "the address is wrong", "config", sends(200, "<html>", PAGE), r"a web page \(status 200\): is base_url"),
-    failed("404 with a web page", "the same", "config", sends(404, "<html>", PAGE), r"a web page \(status 404\): is base_url"),
-    failed("a redirect", "the same", "config", sends(307, "", Location=NOWHERE), rf"redirects to {NOWHERE} \(status 307\)"),
+    failed("404 with a web page", "the address is wrong", "config", sends(404, "<html>", PAGE),
+           r"a web page \(status 404\): is base_url"),
+    failed("a redirect", "the address is wrong; the reason has both", "config", sends(307, "", Location=NOWHERE),
+           rf"redirects to {NOWHERE} \(status 307\)"),
     failed("no server there", AGAIN, "limit", hangs_up, rf"\({NOWHERE}\)", url=NOWHERE),
     answered("a connection that is closed once", AGAIN, hangs_up, requests=2),
     failed("a connection that is closed", AGAIN, "limit", hangs_up, r"\(http://127.0.0.1:\d+\)"),
@@ -195,7 +199,7 @@ SCENARIOS = [
     failed("events that are no JSON", AGAIN, "limit", sends(200, "data: {no\n\n", EVENTS), "decode|without content"),
     failed("a text in place of events", AGAIN, "limit", sends(200, "oops"), "decode|without content"),
 ]  # fmt: skip
-IN_A_SESSION = "the same in a session"
+IN_A_SESSION = "400, the context is too long, in a session"
 CASES = [
     pytest.param(one, wire, id=f"{one.name}-{COLUMNS[wire]}") for one in SCENARIOS for wire in COLUMNS if one.at(wire)
 ]
@@ -208,6 +212,7 @@ def server() -> Iterator[Server]:
         yield one
 
 
+@pytest.mark.filterwarnings("ignore:TIRED is not a valid FinishReason")  # of Google's client
 @pytest.mark.parametrize(("scenario", "wire"), CASES)
 def test_a_scenario_ends_as_the_page_says(
     tmp_path: Path, server: Server, scenario: Scenario, wire: str, monkeypatch: pytest.MonkeyPatch
