@@ -59,7 +59,7 @@ ERRORS: dict[str, dict[str, tuple[int, str, str]]] = {  # (status, type, words),
         "gemini": (503, "UNAVAILABLE", "The model is overloaded."),
     },
 }  # fmt: skip
-DETAILS = {"quota": [QUOTA], "key": [BAD_KEY]}
+DETAILS: dict[str, list[Json]] = {"quota": [QUOTA], "key": [BAD_KEY]}
 
 
 def vendors(wire: str) -> str:
@@ -73,7 +73,7 @@ def error(wire: str, kind: str, delay: float | None = None) -> tuple[int, Json]:
     if wire == "messages":
         return status, {"type": "error", "error": {"type": name, "message": words}, "request_id": "req_1"}
     if wire == "gemini":
-        more = list[Json](DETAILS.get(kind, []))
+        more = [*DETAILS.get(kind, [])]
         if delay is not None:
             more.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{delay}s"})
         return status, {"error": {"code": status, "message": words, "status": name, "details": more}}
