@@ -219,6 +219,16 @@ def test_what_a_repository_has_for_other_agents_comes_after_ours_and_not_twice(h
     assert [one.source for one in gathered(itself).sections] == ["**/AGENTS.md", "skills"]
 
 
+def test_a_server_of_another_file_is_switched_off(house: House) -> None:
+    """Each file its own; tools.json those of .mcp.json, too."""
+    off, on = {"disabled": True}, {"command": "x"}
+    rows = {"a": on, "b": {**on, **off}, "c": on}
+    person(house, {"tools.json": json.dumps({"mcpServers": {"c": off}}), ".mcp.json": json.dumps({"mcpServers": rows})})
+    found = snapshot.gather(house.layout, house.head(), config.load(house.layout), snapshot.WORDS)
+    assert found.tools and [one.name for one in found.tools.servers] == ["a"]
+    assert (found.tools.disabled, found.faults, len(found.grants.rows)) == (["c", "b"], [], 1)
+
+
 def test_what_a_run_changes_of_it_waits(house: House) -> None:
     """Also what CLAUDE.md imports, and the file of a folder that a run brings."""
     person(house, FOREIGN)
