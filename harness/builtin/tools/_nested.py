@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.base.errors import BrokenFile
+from harness.base.errors import HarnessError
 from harness.base.tokens import estimated
 from harness.builtin.tools._read_digests import key
 from harness.builtin.tools.tool import ToolResult, ToolSession
@@ -27,8 +27,8 @@ def added(bench: ToolSession, tool: str, arguments: dict[str, Any], result: Tool
         return result
     try:
         text = "" if file == path else snapshot.nested_text(home, given, path, given.room - sum(known.values()))
-    except BrokenFile as broken:
-        text = f"({broken.brief})\n"
+    except (HarnessError, OSError) as fault:  # the call was carried out
+        text = f"({path} cannot be read: {fault})\n"
     bench.state[KEY] = {**known, path: estimated(text)}
     folder = path.removesuffix(places.INSTRUCTIONS)
     words = ADDED.format(result=result.text, folder=folder, path=path, text=text)
