@@ -211,6 +211,8 @@ def test_what_a_repository_has_for_other_agents_comes_after_ours_and_not_twice(h
     assert gathered(first).told and "CLAUDE.md" in [
         one.source for one in gathered(first).sections
     ]  # imports are not its
+    person(house, {"CLAUDE.md": "@sub/AGENTS.md\n"})
+    assert [one.source for one in gathered().sections] == ["sub/AGENTS.md", "skills"]
     person(house, {"CLAUDE.md": "All of it.\n"})
     assert [one.source for one in gathered(first).sections] == ["**/AGENTS.md", "skills"]
     (house.project / "AGENTS.md").symlink_to("CLAUDE.md")
@@ -231,8 +233,10 @@ def test_a_server_of_another_file_is_switched_off(house: House) -> None:
 
 def test_what_a_run_changes_of_it_waits(house: House) -> None:
     """Also what CLAUDE.md imports, and the file of a folder that a run brings."""
-    person(house, FOREIGN)
+    person(house, {**FOREIGN, "own.md": "Ours.\n"})
+    house.config('agent = "scripted"', "[workspace]", 'additional_context = ["own.md"]')
     paths = [
+        "own.md",
         "CLAUDE.md",
         "docs/style.md",
         "sub/AGENTS.md",
