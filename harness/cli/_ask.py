@@ -16,7 +16,7 @@ from harness.builtin.events import CallEvent, Event, Reply, SummaryEvent, TextEv
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import folder, log
 from harness.builtin.sessions.agent import HarnessAgent
-from harness.cli import _values
+from harness.cli import _mission_verbs, _values
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.state.layout import command
@@ -89,9 +89,8 @@ def ask(
     folder.check(layout)
     limits = folder.limits(layout, max_cost, max_tokens, max_steps)
     who = folder.user(layout, user)
-    made = folder.agent(
-        layout, agent or folder.agent_of(layout, who, session), model, talk.permit if terminal else None
-    )
+    name, permit = agent or folder.agent_of(layout, who, session), talk.permit if terminal else None
+    made = folder.agent(layout, name, model, permit, _mission_verbs.tools(layout))
     with asyncio.Runner() as runner:
         try:
             one = AskSession(made, talk, runner, session, who, limits)

@@ -14,7 +14,7 @@ from harness.builtin.sessions._calls import AgentConfig, Ask
 from harness.builtin.sessions._system_text import ROLE, SystemTextSource
 from harness.builtin.sessions.agent import USER, HarnessAgent
 from harness.builtin.sessions.keys import keys
-from harness.builtin.tools.tool import ALWAYS, NO, YES
+from harness.builtin.tools.tool import ALWAYS, NO, YES, Tool
 from harness.git import contents
 from harness.mission import config
 from harness.run.workspace_inputs import commit_of
@@ -35,9 +35,10 @@ ANSWERS = {"y": YES, "yes": YES, "a": ALWAYS, "always": ALWAYS}
 REFUSED = NO
 
 
-def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgent:
-    """The agent. `name`: of the role whose words it has, "" for ours; `model` "": that of config.toml. Raises BrokenFile for a
-    table that is not valid, UsageFault for a `model` that is none."""
+def agent(layout: Layout, name: str, model: str, ask: Ask | None, asked: Sequence[Tool] = ()) -> HarnessAgent:
+    """The agent. `name`: of the role whose words it has, "" for ours; `model` "": that of config.toml; `asked`: more tools, about
+    each call of which a person is asked. Raises BrokenFile for a table that is not valid, UsageFault for a `model` that is
+    none."""
     if model and not builtin.is_model(model):
         raise UsageFault(f"--model: {builtin.unknown(model)}")
     settings = config.load(layout)
@@ -51,6 +52,7 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
         workspace=layout.folders.project,
         filesystem=lambda user, session: _places.of_folder(layout, user, session),
         ask=ask,
+        tools=asked,
         config=AgentConfig(
             base_url=table.get("base_url", ""),
             api_key_env=table.get("api_key_env", ""),
@@ -58,7 +60,7 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None) -> HarnessAgen
             request_seconds=table.get("request_seconds", 600.0),
             curate=table.get("curate", True),
             plans=table.get("plans", "plans"),
-            rules=ToolRules(ask=list(ASKED)),
+            rules=ToolRules(ask=[*ASKED, *(one.name for one in asked)]),
         ),
     )
 

@@ -66,9 +66,9 @@ HAS: dict[str, Callable[[ToolSession], bool]] = {
 
 def offered(bench: ToolSession) -> list[Tool]:
     """The tools for this session that its rules let through, always in the same order; last those from outside."""
-    there = {tool.name: tool for tool in bench.more} | {tool.name: tool for tool in TOOLS.values()}
-    ordered = [*TOOLS.values(), *(tool for name, tool in there.items() if name not in TOOLS)]
-    found = [tool for tool in ordered if HAS[tool.needs](bench) and permissions.offers(bench, tool)]
+    able = [tool for tool in (*TOOLS.values(), *bench.more) if HAS[tool.needs](bench)]
+    first = {tool.name: tool for tool in reversed(able)}  # of two with one name
+    found = [tool for tool in able if first[tool.name] is tool and permissions.offers(bench, tool)]
     return _find_tools.offered(bench, found) if bench.more else found
 
 
