@@ -1,4 +1,5 @@
-"""The commands about conversations: `sessions list`, `show`, `search`, `interrupt`, `repair` and `rules`."""
+"""The commands about conversations: `sessions list`, `show`, `search`, `interrupt`, `rename`, `fork`, `export`, `delete`,
+`repair` and `rules`."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ import click
 from harness.base import console
 from harness.base.errors import UsageFault
 from harness.builtin.sessions import folder, log, recall, repair, rule_changes, state, turn_replay
-from harness.builtin.sessions.agent import USER
-from harness.builtin.sessions.keys import SessionKeys, keys
+from harness.builtin.sessions.keys import USER, SessionKeys, keys
+from harness.builtin.sessions.upkeep import Sessions
 from harness.cli import _turn_view, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
@@ -26,7 +27,7 @@ of_user = click.option("--user", default="", metavar="U", help="The user; defaul
 
 @click.group(cls=help.CommandGroups)
 def sessions() -> None:
-    """Conversations with the built-in agent: list, show, search, interrupt, repair, rules."""
+    """Conversations with the built-in agent: list, show, search, interrupt, rename, fork, export, delete, repair, rules."""
 
 
 def _one(session: str, user: str) -> tuple[Store, SessionKeys]:
@@ -125,6 +126,54 @@ def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json:
         _echo({"interrupted": count})
     else:
         console.print_line(f"{count} interrupted." if count else "No call is running or waiting there.")
+
+
+@sessions.command(name="rename")
+@click.argument("session", metavar="S")
+@click.argument("new", metavar="NEW")
+@of_user
+def sessions_rename(session: str, new: str, user: str) -> None:
+    """Give a session the id NEW."""
+    all_of, who = _changing("rename", user)
+    all_of.rename(new, session, who)
+    console.print_line(f"{session} is {new} now.")
+
+
+@sessions.command(name="fork")
+@click.argument("session", metavar="S")
+@click.argument("new", metavar="NEW")
+@of_user
+def sessions_fork(session: str, new: str, user: str) -> None:
+    """Copy a session to the id NEW, with all that was said; both go on from here."""
+    all_of, who = _changing("fork", user)
+    all_of.fork(new, session, who)
+    console.print_line(f"{new} is a copy of {session}.")
+
+
+@sessions.command(name="export")
+@click.argument("session", metavar="S")
+@of_user
+def sessions_export(session: str, user: str) -> None:
+    """Print the state and all messages of a session as JSON."""
+    store, of = _one(session, user)
+    _echo(Sessions(store, "").export(of.session, of.user))
+
+
+@sessions.command(name="delete")
+@click.argument("session", metavar="S")
+@of_user
+def sessions_delete(session: str, user: str) -> None:
+    """Delete a session with its log and results, for good. What was kept in the user's memory stays."""
+    all_of, who = _changing("delete", user)
+    all_of.delete(session, who)
+    console.print_line(f"{session} is deleted.")
+
+
+def _changing(verb: str, user: str) -> tuple[Sessions, str]:
+    """The sessions of this folder, to be changed, and the user."""
+    run_detection.refuse(here(), f"sessions {verb}")
+    store, of = _one(USER, user)
+    return Sessions(store, ""), of.user
 
 
 @sessions.command(name="repair")

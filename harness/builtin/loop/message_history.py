@@ -100,7 +100,7 @@ class MessageHistory:
 
     def say(self, text: str, images: list[tuple[str, bytes]] | None = None) -> None:
         """Words of a person or of ours to the model, with images as (media type, bytes)."""
-        self._add({"role": "user", "text": text, **_images(images or [])})
+        self.add({"role": "user", "text": text, **_images(images or [])})
 
     def begins(self, call: Call) -> None:
         """A call that may have effects begins."""
@@ -109,9 +109,10 @@ class MessageHistory:
     def ended(self, call: Call, result: ToolResult) -> None:
         """A call has its result; what the tools keep is saved with it, where it changed. It is durable before the next call that
         may have effects, and before the next request."""
-        self._add(_message(call, result.text, result.failed, result.images))
+        self.add(_message(call, result.text, result.failed, result.images))
 
-    def _add(self, message: Message) -> None:
+    def add(self, message: Message) -> None:
+        """Add a message behind the others, with what the tools keep where that changed."""
         row = turns.put(message)
         if (state := encoding.dump_json(self.state)) != self._saved:
             row["state"], self._saved = self.state, state

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from harness.base.record import Record
 from harness.builtin.conversation import Conversation, ConversationSpec
@@ -30,6 +31,7 @@ from harness.stores.gate import GatePlace
 from harness.stores.store import Key, Store, StoreKey
 from harness.workspace.rules import ToolRules
 
+T = TypeVar("T")
 Ask = Callable[[Question, Callable[[], bool]], str]
 
 MOST_KEPT = 1000  # sessions in memory that nobody uses now
@@ -129,6 +131,9 @@ class Stop:
         ), _conversation.SHUT_DOWN if shut else note
 
 
+Work = Callable[["SessionPool", Session, SessionCall, GatePlace, Stop], Awaitable[T]]
+
+
 class Compacter:
     """Compacts the conversation of a session where a request would be, or was, too long."""
 
@@ -157,13 +162,32 @@ class Compacter:
 async def carried_out(parts: SessionPool, keys: SessionKeys, asked: SessionCall) -> CallRecord:
     """Carry a call out. Raises what keeps it from being recorded: BrokenFile, Lost, Changed, OSError; and CancelledError, with
     all of it recorded, where its caller was cancelled."""
+    return await _queued(parts, keys, asked, _recorded)
+
+
+async def compacted(parts: SessionPool, keys: SessionKeys, asked: SessionCall) -> bool:
+    """Compact the conversation of a session, once it is its turn; whether it was."""
+    return await _queued(parts, keys, asked, _compacted)
+
+
+async def prepared(parts: SessionPool, keys: SessionKeys, asked: SessionCall) -> None:
+    """Open the conversation of a session for the next call."""
+
+    async def opened(parts: SessionPool, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> None:
+        await _prepared(parts, one, asked)
+
+    await _queued(parts, keys, asked, opened)
+
+
+async def _queued(parts: SessionPool, keys: SessionKeys, asked: SessionCall, work: Work[T]) -> T:
+    """Do this work on a session, once it is its turn."""
     stop, place = Stop(), gate.enter(parts.store, keys.gate)  # at once: so the order is that of the calls
     parts.watch.add(place, stop.tell)
     parts.stops.add(stop.shut_down)
     parts.running[keys.top] = parts.running.get(keys.top, 0) + 1
     try:
         await _turn(place)
-        return await _in_turn(parts, keys, asked, place, stop)
+        return await _in_turn(parts, keys, asked, place, stop, work)
     finally:
         parts.watch.remove(place)
         place.leave()
@@ -184,9 +208,9 @@ async def _turn(place: GatePlace) -> None:
 
 
 async def _in_turn(
-    parts: SessionPool, keys: SessionKeys, asked: SessionCall, place: GatePlace, stop: Stop
-) -> CallRecord:
-    """The call, once it is its turn."""
+    parts: SessionPool, keys: SessionKeys, asked: SessionCall, place: GatePlace, stop: Stop, work: Work[T]
+) -> T:
+    """The work, on the session as it is now."""
     one = parts.known.pop(keys.top, None)
     if one is None or not one.is_current():
         if one is not None:
@@ -195,7 +219,7 @@ async def _in_turn(
     whole = False
     try:
         one.begin(place)
-        result = await _recorded(parts, one, asked, place, stop)
+        result = await work(parts, one, asked, place, stop)
         whole = True
     finally:
         if whole:
@@ -247,6 +271,14 @@ def _spec(parts: SessionPool, one: Session, words: SystemText, asked: SessionCal
         plans=config.plans,
         supervisor=SubagentRunner,
     )
+
+
+async def _compacted(parts: SessionPool, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> bool:
+    talk = await _prepared(parts, one, asked)
+    done = await Compacter(parts.config, one)(talk.loop(), True)
+    one.state = one.state.replace(used=log.added(one.state.used, talk.budget.used), fence=place.number)
+    await asyncio.shield(asyncio.to_thread(one.save))
+    return done
 
 
 async def _recorded(parts: SessionPool, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:

@@ -68,6 +68,8 @@ def due(talk: SessionHistory, rule: Compact, failed_at: int) -> bool:
 def cut(messages: Sequence[Message], keep_tokens: int) -> int:
     """Where the part that stays begins: it has the newest message, as many before it as fit, and no result without its call; 0
     where there is too little before it."""
+    if not messages:
+        return 0
     at, room = len(messages) - 1, keep_tokens - tokens(messages[-1])
     while at > 0 and (room := room - tokens(messages[at - 1])) >= 0:
         at -= 1

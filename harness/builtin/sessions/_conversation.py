@@ -78,9 +78,9 @@ class SessionHistory(DurableHistory):
         """Leave it so that a request can follow: what the model had said stays, every call has a result, and `note` says what
         happened."""
         for call in open_calls(self.messages, model):
-            self._add(interrupted(call, call.id in self.begun, why))
+            self.add(interrupted(call, call.id in self.begun, why))
         if text := "".join(self.partial).strip():
-            self._add(said(text))
+            self.add(said(text))
         self.partial.clear()
         if note:
             self.say(note)

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.builtin.conversation import Conversation
-from harness.builtin.loop.exchange import Model
+from harness.builtin.loop.exchange import Message, Model
 from harness.builtin.loop.message_text import estimate
 from harness.builtin.sessions import _chain, _compaction, _conversation, log
 from harness.builtin.sessions import state as states
@@ -87,9 +87,19 @@ class Session:
         made = await _compaction.summed_up(*known, curate=curate)
         self.failed_at = 0 if made.text else weight
         if made.text:
-            self.state = self.state.replace(compactions=self.state.compactions + 1, summary=made.text)
-            self._anew([_compaction.message(made.text), *self.talk.messages[at:]])
+            self.summarise(made.text, self.talk.messages[at:])
         return made
+
+    def summarise(self, text: str, kept: list[Message]) -> None:
+        """Put a summary in the place of all messages but the kept ones."""
+        self.state = self.state.replace(compactions=self.state.compactions + 1, summary=text)
+        self._anew([_compaction.message(text), *kept])
+
+    def append(self, message: Message) -> None:
+        """Add a message of a program between two calls."""
+        if not self.parts:
+            self._anew([])
+        self.talk.add(message)
 
     def aside(self) -> LogWriter:
         """Where the next summary keeps its request; what an earlier try left there stays."""

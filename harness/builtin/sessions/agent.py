@@ -21,8 +21,9 @@ from harness.builtin.sessions import state as states
 from harness.builtin.sessions._calls import AgentConfig as AgentConfig
 from harness.builtin.sessions._calls import Ask, SessionCall, SessionPool
 from harness.builtin.sessions._system_text import SystemTextSource
-from harness.builtin.sessions.keys import SessionKeys, gate_of, keys
+from harness.builtin.sessions.keys import SESSION, USER, SessionKeys, gate_of, keys
 from harness.builtin.sessions.log import CallRecord
+from harness.builtin.sessions.upkeep import Sessions
 from harness.builtin.tool_environment import ToolEnvironment
 from harness.builtin.tools.tool import Tool
 from harness.filesystem.protocol import Filesystem
@@ -33,8 +34,6 @@ from harness.stores.store import Store
 
 Elsewhere = Callable[[str, str], Filesystem | ToolEnvironment]
 
-USER = "default"  # who talks, where nobody says it
-SESSION = "default"
 GO_ON = "Go on with what was cut off."
 
 if TYPE_CHECKING:  # of the extra: only its type is meant
@@ -81,6 +80,7 @@ class HarnessAgent:
         self.name, self.model, self.ask, self.config = name, model, ask, config
         self.tools = _tools(tools)
         self.store: Store = store or DiskStore(_places.root(layout))
+        self.sessions = Sessions(self.store, name)
         self.source = SystemTextSource(layout, name, self.store, config.instructions)
 
         def environment(of: SessionKeys) -> ToolEnvironment:
@@ -153,6 +153,15 @@ class HarnessAgent:
     def resume_sync(self, **options: Unpack[CallOptions]) -> Reply | None:
         """`resume` for programs without an event loop."""
         return asyncio.run_coroutine_threadsafe(self.resume(**options), self._loop()).result()
+
+    async def compact(self, **options: Unpack[CallOptions]) -> bool:
+        """Put a summary in the place of the older part of a session now; False where there was too little, or it failed."""
+        asked = SessionCall(message="", report=lambda row: None, limits=options.get("limits"))
+        return await _calls.compacted(self._here(), _keys(options), asked)
+
+    async def prepare(self, **options: Unpack[CallOptions]) -> None:
+        """Load a session and start its servers, so that the next call finds them ready."""
+        await _calls.prepared(self._here(), _keys(options), SessionCall(message="", report=lambda row: None))
 
     def interrupt(self, session_id: str = "", user_id: str = USER, words: str = "") -> int:
         """End all calls of a session that run or wait, in any process, with these words for the agent; how many there are.

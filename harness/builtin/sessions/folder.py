@@ -12,8 +12,8 @@ from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import _places, state
 from harness.builtin.sessions._calls import AgentConfig, Ask
 from harness.builtin.sessions._system_text import ROLE, SystemTextSource
-from harness.builtin.sessions.agent import USER, HarnessAgent
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.agent import HarnessAgent
+from harness.builtin.sessions.keys import USER, keys
 from harness.builtin.tools.tool import ALWAYS, NO, YES, Tool
 from harness.git import contents
 from harness.mission import config

@@ -9,6 +9,7 @@ from harness.stores.store import Key, Store
 
 MAX_ID_CHARS = 4096
 STATE = "state.json"
+USER, SESSION = "default", "default"  # where nobody names them
 
 
 class SessionKeys(Record):

@@ -24,15 +24,17 @@ LONGEST = 500  # characters of a message that is shown
 
 
 class RecalledMessage(Record):
-    """A message of a session: its number from 1, and what it says."""
+    """A message of a session: its number from 1, what it says, and who says it (`user`, `assistant`, `tool`)."""
 
     session: str
     number: int
     text: str
+    role: str = ""
 
 
-def messages(store: Store, of: SessionKeys) -> list[RecalledMessage]:
-    """All messages of a session, oldest first; what a summary repeats is there once. Raises BrokenFile."""
+def messages(store: Store, of: SessionKeys, most: int | None = 10 * LONGEST) -> list[RecalledMessage]:
+    """All messages of a session, oldest first, each text of about `most` characters (None: whole); what a summary repeats is
+    there once. Raises BrokenFile."""
     found: list[RecalledMessage] = []
     skipping = [False]
 
@@ -42,8 +44,9 @@ def messages(store: Store, of: SessionKeys) -> list[RecalledMessage]:
         elif "call" in row or "turn" in row or "ended" in row:
             skipping[0] = False
         elif "put" in row and "role" in row["value"] and not skipping[0]:
-            text = message_text.shown(row["value"], 10 * LONGEST)
-            found.append(RecalledMessage(session=of.session, number=len(found) + 1, text=text))
+            said = row["value"]
+            text = message_text.shown(said, most) if most else message_text.said(said)
+            found.append(RecalledMessage(session=of.session, number=len(found) + 1, text=text, role=said["role"]))
 
     log.whole(store, of, each)
     return found

@@ -54,6 +54,18 @@ class AgentState(Record):
         """The last row that was acknowledged."""
         return Link(self.rows, self.sum)
 
+    def to_json(self) -> str:
+        """As the JSON of state.json."""
+        return self.dumped().decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> AgentState:
+        """The state in such a JSON. Raises BrokenFile for what is none."""
+        where = "The JSON of a state"
+        row = encoding.parse_json(text.encode(), where)
+        ids = [str(isinstance(row, dict) and row.get(name)) or "-" for name in ("user", "session")]
+        return parse(Value(text.encode(), ABSENT), where, keys(*ids))
+
     def dumped(self) -> bytes:
         """As JSON, in the newest format."""
         row = {name: value for name, value in self.asdict().items() if name not in ("kept", "format")}

@@ -1,0 +1,121 @@
+"""Sessions between their calls: what was said in them, and how a program or a person changes, copies and removes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from harness.base.errors import UsageFault
+from harness.builtin.loop.exchange import Message, said
+from harness.builtin.sessions import _session, log, recall
+from harness.builtin.sessions import state as states
+from harness.builtin.sessions._session import Session
+from harness.builtin.sessions.keys import SESSION, USER, SessionKeys, keys
+from harness.builtin.sessions.recall import RecalledMessage
+from harness.builtin.sessions.state import AgentState
+from harness.stores import gate
+from harness.stores.store import ABSENT, ANY, Store
+
+T = TypeVar("T")
+ROLES: dict[str, Callable[[str], Message]] = {"user": lambda text: {"role": "user", "text": text}, "assistant": said}
+
+
+class Sessions:
+    """The sessions of a store, for any user. What changes one waits until its calls have ended. Every method raises UsageFault if
+    there is no such session, and BrokenFile if it cannot be read."""
+
+    def __init__(self, store: Store, agent: str) -> None:
+        self.store, self.agent = store, agent
+
+    def all(self, user_id: str = "") -> list[AgentState]:
+        """The sessions of a user, or of all, the newest first."""
+        return states.of_user(self.store, user_id)
+
+    def state(self, session_id: str = SESSION, user_id: str = USER) -> AgentState:
+        """What a session is besides its messages."""
+        of = keys(user_id, session_id)
+        found, _ = states.load(self.store, of)
+        if found is None:
+            raise UsageFault(f"There is no session {of.session} of {of.user}.")
+        return found
+
+    def messages(self, session_id: str = SESSION, user_id: str = USER) -> list[RecalledMessage]:
+        """All that was said in a session, whole, oldest first; also what a summary took the place of."""
+        return recall.messages(self.store, keys(user_id, session_id), most=None)
+
+    def export(self, session_id: str = SESSION, user_id: str = USER) -> dict[str, Any]:
+        """The state and the messages as plain JSON."""
+        rows = [one.asdict() for one in self.messages(session_id, user_id)]
+        return {"state": json.loads(self.state(session_id, user_id).to_json()), "messages": rows}
+
+    def append(self, text: str, session_id: str = SESSION, user_id: str = USER, *, role: str = "user") -> None:
+        """Add a message without asking the model; a new session begins with it. `role`: `user` or `assistant`."""
+        if role not in ROLES or not text.strip():
+            raise UsageFault(f"A message has a text, and is of one of {', '.join(ROLES)}.")
+        self._change(keys(user_id, session_id), lambda one: one.append(ROLES[role](text)))
+
+    def set_summary(self, text: str, session_id: str = SESSION, user_id: str = USER) -> None:
+        """Put this summary in the place of all messages so far; the log keeps them."""
+        if not text.strip():
+            raise UsageFault("The summary is empty.")
+        self.state(session_id, user_id)
+        self._change(keys(user_id, session_id), lambda one: one.summarise(text, []))
+
+    def fork(self, new: str, session_id: str = SESSION, user_id: str = USER) -> None:
+        """Copy a session; both go on from here. Raises UsageFault if there is a session with the new id."""
+        self._held(keys(user_id, session_id), lambda of: self._copy(of, keys(user_id, new)))
+
+    def rename(self, new: str, session_id: str = SESSION, user_id: str = USER) -> None:
+        """Give a session another id. Raises UsageFault if there is a session with it."""
+
+        def moved(of: SessionKeys) -> None:
+            self._copy(of, keys(user_id, new))
+            self._remove(of)
+
+        self._held(keys(user_id, session_id), moved)
+
+    def delete(self, session_id: str = SESSION, user_id: str = USER) -> None:
+        """Remove a session with all that is its own, or what a killed change left of it; the memory and the files of its user
+        stay."""
+        of = keys(user_id, session_id)
+        if not self.store.list(of.top):
+            self.state(session_id, user_id)
+        with gate.held(self.store, of.gate):
+            self._remove(of)
+        self.store.delete(of.gate, ANY)
+
+    def _held(self, of: SessionKeys, change: Callable[[SessionKeys], T]) -> T:
+        self.state(of.session, of.user)
+        with gate.held(self.store, of.gate):
+            self.state(of.session, of.user)
+            return change(of)
+
+    def _change(self, of: SessionKeys, change: Callable[[Session], None]) -> None:
+        with gate.held(self.store, of.gate) as place:
+            one = _session.load(self.store, of, "" if self.store.get(of.state) else self.agent)
+            one.begin(place)
+            change(one)
+            one.state = one.state.replace(fence=place.number)
+            if not one.state.newest:
+                one.noted("", log.now(), "ok", place)
+            one.save()
+
+    def _copy(self, of: SessionKeys, to: SessionKeys) -> None:
+        """Copy all keys, the state last: a copy without it is no session yet, and a second try begins anew."""
+        made = self.state(of.session, of.user).replace(session=to.session)
+        if (there := states.load(self.store, to)[0] if self.store.get(to.state) else None) and there != made:
+            raise UsageFault(f"There is a session {to.session} of {to.user} already.")
+        if there:  # by a change that was killed
+            return
+        self._remove(to)
+        for key in self.store.list(of.top):
+            if key not in (of.state, of.gate) and (known := self.store.get(key)) is not None:
+                self.store.put((*to.top, *key[len(of.top) :]), known.data, ABSENT)
+        self.store.put(to.state, made.dumped(), ABSENT)
+
+    def _remove(self, of: SessionKeys) -> None:
+        """Remove all keys but the gate, the state first."""
+        for key in (of.state, *self.store.list(of.top)):
+            if key != of.gate:
+                self.store.delete(key, ANY)
