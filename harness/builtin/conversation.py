@@ -16,7 +16,7 @@ from harness.builtin.loop.exchange import Model
 from harness.builtin.loop.loop import Budget, Loop, Prepare, Report
 from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
-from harness.builtin.tool_environment import RESULTS, ToolEnvironment, confined, described, files_of
+from harness.builtin.tool_environment import RESULTS, ToolEnvironment, confined, described, files_of, reach
 from harness.builtin.tools import permissions, registry
 from harness.builtin.tools.tool import Question, Tool, ToolSession
 from harness.filesystem.local import Mount
@@ -179,6 +179,7 @@ class Conversation:
         made = ToolSession(known.filesystem or files_of(known), layout=known.layout, run_id=known.run, results=results)
         made.state, made.given, made.ask, made.memory = self.history.state, spec.workspace, spec.ask, known.memory
         made.home, made.around = known.home or known.layout, spec.hooks.around_tool
+        made.reach = reach(known)
         made.plans = spec.plans
         made.in_project = bool(known.run or (made.home and known.root == made.home.folders.project))
         if parent is None:

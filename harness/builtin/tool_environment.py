@@ -121,6 +121,16 @@ def described(known: ToolEnvironment, name: str) -> str:
         )
 
 
+def reach(known: ToolEnvironment) -> str:
+    """What a command may touch, for the person who is asked about it; "" without a shell."""
+    if not known.has_shell or known.refusal:
+        return ""
+    if known.confinement is None:
+        return "It is not confined: it may change and send what you may."
+    folders = ", ".join(known.confinement.glass.writable) or "no file"
+    return f"It may change {folders}. Network: {_network(known.confinement)}."
+
+
 def _network(held: Confinement | None) -> str:
     """What commands reach; only bubblewrap closes it."""
     if held is None or held.tier != BUBBLEWRAP or held.glass.network == "host":

@@ -129,4 +129,5 @@ TOOL = Tool(
     effects=RUNS,
     run=execute,
     needs=SHELL,
+    preview=lambda bench, arguments: bench.reach,
 )

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from harness.base.encoding import digest
-from harness.builtin.tools import _closest_text, _read_digests, read_files, tool_results
+from harness.builtin.tools import _closest_text, _read_digests, read_files, text_diff, tool_results
 from harness.builtin.tools.tool import WRITES, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import counted, failed
 from harness.filesystem import line_ends, transfer
@@ -51,6 +51,19 @@ def edit_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         return _refused(bench, made, path)
     _read_digests.remember(bench, path, made.digest or digest(after))
     return ToolResult(text=f"Edited {path}: {counted(made.count, 'replacement')}.\n{_shown(after, at)}")
+
+
+def preview(bench: ToolSession, arguments: dict[str, Any]) -> str:
+    """The diff that a call would make; "" where it would fail."""
+    path, found = arguments["path"], transfer.whole(bench.files, arguments["path"])
+    before = None if isinstance(found, FileFault) else found.data
+    if "content" in arguments:
+        return text_diff.diff(path, before, _bytes(arguments["content"]))
+    edits = _edits(arguments)
+    try:
+        return text_diff.diff(path, before, _applied(path, before or b"", edits)[1]) if isinstance(edits, list) else ""
+    except _Unfit:
+        return ""
 
 
 def _before(bench: ToolSession, path: str) -> FileContent | ToolResult:
@@ -174,6 +187,7 @@ WRITE_TOOL = Tool(
     },
     effects=WRITES,
     run=write_file,
+    preview=preview,
 )
 EDIT_TOOL = Tool(
     name="edit_file",
@@ -196,4 +210,5 @@ EDIT_TOOL = Tool(
     },
     effects=WRITES,
     run=edit_file,
+    preview=preview,
 )

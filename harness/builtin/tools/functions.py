@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from concurrent import futures
 from typing import Any
@@ -33,7 +34,8 @@ def tools_of(functions: Iterable[Callable[..., Any] | Tool]) -> list[Tool]:
 
 def _tool(function: Callable[..., Any]) -> Tool:
     try:
-        known = TheirTool(function, takes_ctx=False, include_return_schema=False).tool_def
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of returned types, whose schema is not used
+            known = TheirTool(function, takes_ctx=False, include_return_schema=False).tool_def
         checked = pydantic.validate_call(function)
     except (pydantic.errors.PydanticUserError, NameError, TypeError) as fault:
         name = getattr(function, "__name__", repr(function))

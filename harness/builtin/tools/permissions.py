@@ -67,7 +67,8 @@ def refusal(bench: ToolSession, tool: Tool, arguments: dict[str, Any]) -> str:
         return ""
     if verdict == DENY or bench.ask is None:
         return (DENIED if verdict == DENY else NOBODY).format(tool=tool.name, rule=rule)
-    answer = bench.ask(Question(tool=tool.name, about=about[0], arguments=arguments, rule=rule))
+    preview = tool.preview(bench, arguments)
+    answer = bench.ask(Question(tool=tool.name, about=about[0], arguments=arguments, rule=rule, preview=preview))
     if answer == ALWAYS:
         granted = bench.state.setdefault(KEY, {}).setdefault("allow", [])
         granted += [rules.exact(tool.name, text, kind) for text in about]

@@ -36,7 +36,8 @@ class Tool(Record):
     """A tool as models know it. `parameters`: a JSON schema (object); `effects`: READS, WRITES or RUNS; `run`: carries a call
     out, with arguments that the schema allows. It returns failures, and raises only for faults of ours. `needs`: one of those
     above; a session without it does not offer the tool. `about`: the argument that the patterns of rules are about, "": all of
-    them as JSON; `foreign`: whoever offers it knows its schema, and looks at the arguments; `server`: the MCP server it is of."""
+    them as JSON; `foreign`: whoever offers it knows its schema, and looks at the arguments; `server`: the MCP server it is of;
+    `preview`: what a call would change or may touch, for the person who is asked about it."""
 
     name: str
     description: str
@@ -47,15 +48,18 @@ class Tool(Record):
     about: str = ""
     foreign: bool = False
     server: str = ""
+    preview: Callable[[ToolSession, dict[str, Any]], str] = lambda bench, arguments: ""
 
 
 class Question(Record):
-    """What a person is asked before a call: the tool, what the call is about, its arguments, and the rule that asks."""
+    """What a person is asked before a call: the tool, what the call is about, its arguments, the rule that asks, and what it
+    would change (a diff) or may touch."""
 
     tool: str
     about: str
     arguments: dict[str, Any]
     rule: str
+    preview: str = ""
 
 
 YES, NO, ALWAYS = "yes", "no", "always"
@@ -68,13 +72,13 @@ class ToolSession:
     results that are too long are kept; `state`: what tools keep between calls (todo, …) as JSON, saved with the conversation;
     `live`: what they keep that ends with this process (commands in the background). `close` ends those.
 
-    `given`: its skills, read from the project at `home`; `rules`: what may be called; `ask`: asks a person, in the thread of the
-    call, None where nobody is there; `more`: tools from outside the registry; `memory`: the text that memory_save adds to outside
-    a run, None for none; `team`: who starts subagents; `reads_only`: whether a conversation above this one is in plan mode;
-    `plans`: the folder for the file of a plan, "" for none; `loop`: the event loop of the program, for its async tools;
-    `around`: what carries a call out, given its name and arguments, with the hooks of the program; `stopping`: a
-    command in the foreground, and a wait for one in the background, shall end; `in_project`: whether `files` are those of the
-    workspace's project, and its nested AGENTS.md are about them."""
+    `given`: its skills, read from the project at `home`; `rules`: what may be called; `ask`: asks a person, in the thread of
+    the call, None where nobody is there; `more`: tools from outside the registry; `memory`: the text that memory_save adds to
+    outside a run, None for none; `team`: who starts subagents; `reads_only`: whether a conversation above this one is in plan
+    mode; `plans`: the folder for the file of a plan, "" for none; `loop`: the event loop of the program, for its async tools;
+    `around`: what carries a call out, given its name and arguments, with the hooks of the program; `reach`: what commands may
+    touch, in words; `stopping`: a command in the foreground, and a wait for one in the background, shall end; `in_project`:
+    whether `files` are those of the workspace's project, and its nested AGENTS.md are about them."""
 
     def __init__(self, files: Filesystem, *, layout: Layout | None = None, run_id: str = "", results: str = "") -> None:
         self.files, self.layout, self.run_id, self.results = files, layout, run_id, results
@@ -90,6 +94,7 @@ class ToolSession:
         self.reads_only: Callable[[], bool] = lambda: False
         self.plans = ""
         self.stopping = self.in_project = False
+        self.reach = ""
         self.loop: asyncio.AbstractEventLoop | None = None
         self.around: Callable[[str, dict[str, Any], Callable[[], ToolResult]], ToolResult] = lambda _, __, run: run()
 
