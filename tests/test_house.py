@@ -84,6 +84,8 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
             "commands.agent_requests",
             "commands.verify",
             "builtin.images",
+            "cli._ask",
+            "cli._turn_changes",
         ),
         "a file that a person names",
     ),

@@ -3,53 +3,82 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import select
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
-from harness.base import console, errors
-from harness.base.errors import UsageFault
-from harness.builtin.events import CallEvent, Event, Reply, SummaryEvent, TextEvent, WaitEvent, WarningEvent
-from harness.builtin.loop.loop import Limits
+from harness.base import console, encoding, errors
+from harness.base.errors import HarnessError, UsageFault
+from harness.base.record import Record
+from harness.builtin.events import Reply
 from harness.builtin.sessions import folder, log
 from harness.builtin.sessions.agent import HarnessAgent
-from harness.cli import _mission_verbs, _values
+from harness.builtin.sessions.keys import SESSION
+from harness.cli import _mission_verbs, _terminal
+from harness.cli._terminal import EVENTS, JSON, TEXT, Terminal
+from harness.cli._turn_changes import TurnChanges
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.state.layout import command
+from harness.process import temporary
+from harness.state import files
+from harness.state.layout import Layout, command
 from harness.workplace import run_detection
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # only for types: the session loads it
-    from harness.builtin.tools.tool import Question
-
-SESSION = "default"
-ASKED = [
-    "write_file",
-    "edit_file",
-    "execute",
-]  # need a person's permission, unless a rule of the session permits them
-LOOK_SECONDS = 0.2
 PATIENT_SECONDS = 3.0  # until a command that waits for input tells the person
 WAITS = "· waiting for the end of standard input; if there is no input: < /dev/null"
 MAX_PIPED_BYTES = 1_000_000  # bytes
 TOO_LARGE = (
     f"Standard input has more than {MAX_PIPED_BYTES:,} bytes. Write it to a file in this folder, and mention the file."
 )
-MAX_QUESTION_CHARS = 2000  # characters of a permission request
+SCRATCH = "ask"  # the tag of the folders of conversations that are not saved
 CODES = {
     "ok": errors.DONE,
     log.INTERRUPTED: errors.INTERRUPTED,
     log.CANCELLED: errors.INTERRUPTED,
+    log.SHUTDOWN: errors.TERMINATED,
     "killed": errors.COST_CAP,
     "limit": errors.BUSY,
     "auth": errors.UNAVAILABLE,
     "config": errors.BROKEN,
 }
-HINT = "Ctrl-C interrupts an answer, Ctrl-D ends the conversation for now."
+HINT = "Ctrl-C interrupts an answer, Ctrl-D ends the conversation for now; /help lists more."
+COMMAND = re.compile(r"/[a-z]+")
+HELP = """\
+/diff      what write_file and edit_file changed in the last turn
+/undo      put these files back
+/compact   put a summary in the place of the older part of the conversation
+/cost      tokens and cost of this session
+/quit      end the conversation for now
+Lines that begin with / and a word are never sent to a model; put a space before to send one."""
+NO_CHANGES = "The file tools changed nothing in the last turn."
+
+
+class AskOptions(Record):
+    """The options of the command."""
+
+    session: str
+    user: str
+    agent: str
+    model: str
+    images: tuple[str, ...]
+    schema: str | None
+    events: bool
+    no_save: bool
+    max_cost: float | None
+    max_tokens: int | None
+    max_steps: int | None
+    as_json: bool
+
+    @property
+    def form(self) -> str:
+        """How the call is shown."""
+        return EVENTS if self.events else JSON if self.as_json else TEXT
 
 
 @click.command()
@@ -58,24 +87,18 @@ HINT = "Ctrl-C interrupts an answer, Ctrl-D ends the conversation for now."
 @click.option("--user", default="", metavar="U", help="The user; default: `user` of config.toml, or HARNESS_USER.")
 @click.option("--agent", default="", metavar="A", help="The role of the agent; for a new conversation.")
 @click.option("--model", default="", metavar="M", help="The model, instead of that in config.toml.")
+@click.option("-i", "--image", "images", multiple=True, metavar="FILE", help="An image for the message; repeatable.")
+@click.option("--schema", metavar="FILE", help="Answer with JSON that is valid for the JSON schema in FILE.")
+@click.option("--events", is_flag=True, help="Print each event as a JSON line.")
+@click.option("--no-save", is_flag=True, help="Keep nothing of the conversation.")
 @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD", help="Cost limit of this call.")
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Token limit of this call.")
 @click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Request limit of this call.")
 @as_json
-def ask(
-    words: tuple[str, ...],
-    session: str,
-    user: str,
-    agent: str,
-    model: str,
-    max_cost: float | None,
-    max_tokens: int | None,
-    max_steps: int | None,
-    as_json: bool,
-) -> int:
+def ask(words: tuple[str, ...], **given: Any) -> int:
     """Talk to the built-in agent about this folder. Piped input is context (git diff | harness ask "review this"), or, without
     WORDS, the message; on a terminal without WORDS the conversation is line by line."""
-    layout = here()
+    layout, options = here(), AskOptions(**given)
     run_detection.refuse(layout, "ask")
     text = _with_context(" ".join(words), _piped())
     terminal = bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty()
@@ -83,20 +106,35 @@ def ask(
         raise UsageFault(f"The message is empty. Use: {command('ask')} WORDS")
     if warning := folder.not_committed(layout):
         console.print_error(warning)
-    talk = Terminal(terminal and not as_json, quiet=as_json)
+    talk = Terminal(terminal, options.form)
     if terminal:
-        folder.offer(layout, user, talk.accepts)
+        folder.offer(layout, options.user, talk.accepts)
     folder.check(layout)
-    limits = folder.limits(layout, max_cost, max_tokens, max_steps)
-    who = folder.user(layout, user)
-    name, permit = agent or folder.agent_of(layout, who, session), talk.permit if terminal else None
-    made = folder.agent(layout, name, model, permit, _mission_verbs.tools(layout))
+    with _session(layout, options, talk, person=terminal) as one:
+        return one.said(text) if text.strip() else one.lines()
+
+
+@contextmanager
+def _session(layout: Layout, options: AskOptions, talk: Terminal, *, person: bool) -> Iterator[AskSession]:
+    """The session of these options, closed at the end; what is not to be saved is removed then."""
+    limits = folder.limits(layout, options.max_cost, options.max_tokens, options.max_steps)
+    wanted = {"images": options.images, "limits": limits, "output": options.schema and _schema(options.schema)}
+    changes, who = TurnChanges(layout.folders.project), folder.user(layout, options.user)
+    temporary.remove_abandoned(SCRATCH)
+    scratch = temporary.create(SCRATCH, temporary.of_process(SCRATCH)) if options.no_save else ""
+    name = options.agent or ("" if scratch else folder.agent_of(layout, who, options.session))
+    verbs = _mission_verbs.tools(layout)
+    made = folder.agent(
+        layout, name, options.model, talk.permit if person else None, verbs, changes.hooks, scratch=scratch
+    )
     with asyncio.Runner() as runner:
         try:
-            one = AskSession(made, talk, runner, session, who, limits)
-            return one.said(text, as_json=as_json) if text.strip() else one.lines()
+            ids = {"session_id": options.session, "user_id": who}
+            yield AskSession(made, talk, runner, changes, {**ids, **wanted})
         finally:
             runner.run(made.close())
+            if scratch:
+                temporary.remove(scratch)
 
 
 def _piped() -> str:
@@ -117,125 +155,109 @@ def _with_context(text: str, piped: str) -> str:
 
 
 class AskSession:
-    """A session on this command line."""
+    """A session on this command line. `options`: of each call."""
 
     def __init__(
-        self, agent: HarnessAgent, talk: Terminal, runner: asyncio.Runner, session: str, user: str, limits: Limits
+        self, agent: HarnessAgent, talk: Terminal, runner: asyncio.Runner, changes: TurnChanges, options: dict[str, Any]
     ) -> None:
-        self.agent, self.talk, self.runner, self.session = agent, talk, runner, session
-        self.user, self.limits = user, limits
+        self.agent, self.talk, self.runner, self.changes, self.options = agent, talk, runner, changes, options
+        self.opening: asyncio.Task[None] | None = None
+        self.ids = {name: options[name] for name in ("session_id", "user_id")}
+        self.commands = {"/help": self._help, "/diff": self._diff, "/undo": self._undo,
+                         "/compact": self._compact, "/cost": self._cost}  # fmt: skip
 
-    def said(self, text: str, *, as_json: bool = False) -> int:
+    def said(self, text: str) -> int:
         """One call; returns its exit code."""
+        self.changes.begin()
         reply = self.runner.run(self._call(text))
-        if as_json:
-            _values.echo(reply)
-        else:
-            self.talk.end(reply)
+        self.talk.end(reply)
+        self.options["images"] = ()
         return CODES.get(reply.outcome, errors.NEGATIVE)
 
     async def _call(self, text: str) -> Reply:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        loop.add_signal_handler(signal.SIGINT, lambda: self.agent.interrupt(**self.ids))
+        loop.add_signal_handler(signal.SIGTERM, self.agent.shut_down)
         try:
-            return await self.agent.call(
-                text, session_id=self.session, user_id=self.user, report=self.talk.show, limits=self.limits
-            )
+            return await self.agent.call(text, report=self.talk.show, **self.options)
         finally:
             loop.remove_signal_handler(signal.SIGINT)
-
-    def _interrupt(self) -> None:
-        self.agent.interrupt(self.session, self.user)
+            loop.remove_signal_handler(signal.SIGTERM)
 
     def lines(self) -> int:
         """Converse line by line, until the end of the input."""
-        console.print_line(f"{self.agent.name}, session {self.session}. {HINT}")
+        console.print_line(f"{self.agent.name}, session {self.options['session_id']}. {HINT}")
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        while True:
+        code = errors.DONE
+        while code != errors.TERMINATED:
             try:
-                text = self._line("> ")
-                if not text:
+                text = self.runner.run(self._typed())
+                word = text.split(" ")[0].strip()
+                if not text or word == "/quit":
                     console.print_line("")
                     return errors.DONE
-                if text.strip():
-                    self.said(text.rstrip("\n"))
+                if COMMAND.fullmatch(word):
+                    self._command(word)
+                elif not text.strip():
+                    console.print_line("")
+                else:
+                    code = self.said(text.rstrip("\n"))
                     signal.signal(signal.SIGINT, signal.default_int_handler)
             except KeyboardInterrupt:
                 console.print_line("")
+        return code
 
-    @staticmethod
-    def _line(prompt: str) -> str:
-        """A typed line with its newline; "" at the end of the input.
+    async def _typed(self) -> str:
+        """A typed line with its newline; "" at the end of the input, an empty line after Ctrl-C. Servers start while the person
+        types."""
+        loop = asyncio.get_running_loop()
+        if self.opening is None:
+            self.opening = loop.create_task(self.agent.prepare(**self.ids))
+            self.opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # the next call says why
+        typed: asyncio.Future[bool] = loop.create_future()
 
-        Not `input`: it notices a Ctrl-C between its prompt and its read only at the next line.
-        """
-        sys.stdout.write(prompt)
+        def settle(line: bool) -> None:
+            if not typed.done():
+                typed.set_result(line)
+
+        loop.add_reader(sys.stdin, lambda: settle(True))
+        loop.add_signal_handler(signal.SIGINT, lambda: settle(False))
+        sys.stdout.write("> ")
         sys.stdout.flush()
-        while not select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
-            pass
-        return sys.stdin.readline()
+        try:
+            return sys.stdin.readline() if await typed else "\n"
+        finally:
+            loop.remove_reader(sys.stdin)
+            loop.remove_signal_handler(signal.SIGINT)
+
+    def _command(self, word: str) -> None:
+        try:
+            self.commands.get(word, self._help)()
+        except HarnessError as fault:
+            console.print_error(f"harness: {fault}")
+
+    def _help(self) -> None:
+        console.print_line(HELP)
+
+    def _diff(self) -> None:
+        console.print_line(console.sanitise(self.changes.diff()) or NO_CHANGES)
+
+    def _undo(self) -> None:
+        console.print_line(console.sanitise("\n".join(self.changes.undo())) or NO_CHANGES)
+
+    def _compact(self) -> None:
+        done = self.runner.run(self.agent.compact(**self.ids))
+        console.print_line(
+            "The conversation is compacted." if done else "There is too little to compact, or it failed."
+        )
+
+    def _cost(self) -> None:
+        console.print_line(_terminal.cost(self.agent.sessions.state(**self.ids).used))
 
 
-class Terminal:
-    """Shows a call: on a terminal its text and its steps as they arrive; else its answer at the end."""
-
-    def __init__(self, live: bool, *, quiet: bool = False) -> None:
-        self.live, self.quiet, self.open = live, quiet, False
-
-    def show(self, event: Event) -> None:
-        """Show an event of the call."""
-        if isinstance(event, TextEvent) and self.live:
-            sys.stdout.write(console.sanitise(event.text))
-            sys.stdout.flush()
-            self.open = True
-        elif line := self._line(event):
-            self._close()
-            console.print_error(f"· {line}")
-
-    def _line(self, event: Event) -> str:
-        """The line of an event; "" for one that is not shown."""
-        if isinstance(event, WarningEvent):
-            return event.text
-        if isinstance(event, CallEvent) and not self.quiet:
-            about = " ".join(event.arguments.values())
-            return f"{event.name} {' '.join(about.split())[:100]}".rstrip()
-        if isinstance(event, WaitEvent) and not self.quiet:
-            return f"waits: {event.why}"
-        if isinstance(event, SummaryEvent) and not self.quiet:
-            return f"the conversation {f'could not be compacted: {event.failed}' if event.failed else 'was compacted'}"
-        return ""
-
-    def _close(self) -> None:
-        if self.open:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
-            self.open = False
-
-    def end(self, reply: Reply) -> None:
-        """Show the result of the call."""
-        self._close()
-        if not self.live and reply.text:
-            console.print_line(reply.text)
-        if reply.outcome != "ok":
-            console.print_error(f"harness: {reply.outcome}{': ' if reply.reason else ''}{reply.reason}")
-
-    def accepts(self, rows: Sequence[str]) -> bool:
-        """Ask the person whether the repository's grants may be used."""
-        console.print_error("This folder contains grants that need your acceptance:")
-        for row in rows:
-            console.print_error(console.sanitise(f"  {row}"))
-        sys.stderr.write("accept all of them, until they change? [y]es, [n]o: ")
-        sys.stderr.flush()
-        return folder.answered(sys.stdin.readline()) != folder.REFUSED
-
-    def permit(self, question: Question, stopped: Callable[[], bool]) -> str:
-        """Ask the person on the terminal, in the thread of the call."""
-        self._close()
-        console.print_error(f"{question.tool}: {question.about[:MAX_QUESTION_CHARS]}\n(by the rule {question.rule})")
-        sys.stderr.write("permit it? [y]es, [n]o, [a]lways: ")
-        sys.stderr.flush()
-        while not stopped():
-            if select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
-                return folder.answered(sys.stdin.readline())
-        sys.stderr.write("\n")
-        return folder.REFUSED
+def _schema(path: str) -> Any:
+    """The JSON of a file. Raises UsageFault if there is none, BrokenFile if it is not JSON."""
+    data = files.read(path)
+    if data is None:
+        raise UsageFault(f"{path}: there is no such file.")
+    return encoding.parse_json(data, path)

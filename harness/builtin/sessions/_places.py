@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.base.errors import UsageFault
-from harness.builtin.sessions.keys import SessionKeys, keys
+from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.tool_environment import RESULTS, STATE, ToolEnvironment
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.local import Mount
@@ -38,9 +38,8 @@ def root(layout: Layout) -> str:
     return layout.path(names.SESSIONS)
 
 
-def of_folder(layout: Layout, user: str, session: str) -> ToolEnvironment:
+def of_folder(store: DiskStore, layout: Layout, of: SessionKeys) -> ToolEnvironment:
     """The folder itself, with a shell; of the harness's own files in it those of this session alone are seen."""
-    of, store = keys(user, session), DiskStore(root(layout))
     results = store.path(of.results)
     mission = os.path.exists(layout.path(names.FORMAT))
     return ToolEnvironment(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from harness.agents import builtin, registry
 from harness.agents.base import LOOP
 from harness.base.errors import UsageFault
+from harness.builtin.hooks import Hooks
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import _places, state
 from harness.builtin.sessions._calls import AgentConfig, Ask
@@ -35,22 +36,32 @@ ANSWERS = {"y": YES, "yes": YES, "a": ALWAYS, "always": ALWAYS}
 REFUSED = NO
 
 
-def agent(layout: Layout, name: str, model: str, ask: Ask | None, asked: Sequence[Tool] = ()) -> HarnessAgent:
-    """The agent. `name`: of the role whose words it has, "" for ours; `model` "": that of config.toml; `asked`: more tools, about
-    each call of which a person is asked. Raises BrokenFile for a table that is not valid, UsageFault for a `model` that is
-    none."""
+def agent(
+    layout: Layout,
+    name: str,
+    model: str,
+    ask: Ask | None,
+    asked: Sequence[Tool] = (),
+    hooks: Hooks = Hooks(),  # noqa: B008 - it is frozen
+    *,
+    scratch: str = "",
+) -> HarnessAgent:
+    """The agent. `name`: of the role whose words it has, "" for ours; `model` "": that of config.toml; `asked`: more tools,
+    about each call of which a person is asked; `scratch`: the folder of a conversation that is not saved, "" for one that is.
+    Raises BrokenFile for a table that is not valid, UsageFault for a `model` that is none."""
     if model and not builtin.is_model(model):
         raise UsageFault(f"--model: {builtin.unknown(model)}")
     settings = config.load(layout)
     found = registry.settings_of(layout, settings, LOOP, name or ROLE)
     found = found.replace(model=model or found.model)
     builtin.check(found)
-    table = found.table
+    table, kept = found.table, DiskStore(scratch or _places.root(layout))
     return HarnessAgent(
         name or ROLE,
         found.model,
         workspace=layout.folders.project,
-        filesystem=lambda user, session: _places.of_folder(layout, user, session),
+        store=kept,
+        filesystem=lambda user, session: _places.of_folder(kept, layout, keys(user, session)),
         ask=ask,
         tools=asked,
         config=AgentConfig(
@@ -60,6 +71,7 @@ def agent(layout: Layout, name: str, model: str, ask: Ask | None, asked: Sequenc
             request_seconds=table.get("request_seconds", 600.0),
             curate=table.get("curate", True),
             plans=table.get("plans", "plans"),
+            hooks=hooks,
             rules=ToolRules(ask=[*ASKED, *(one.name for one in asked)]),
         ),
     )

@@ -181,7 +181,9 @@ def test_a_cancelled_call_leaves_a_conversation_that_goes_on(tmp_path: Path) -> 
 
             here = Layout(str(tmp_path))
             async with agent(
-                tmp_path, server, filesystem=lambda user, name: _places.of_folder(here, user, name)
+                tmp_path,
+                server,
+                filesystem=lambda user, name: _places.of_folder(disk(tmp_path), here, keys(user, name)),
             ) as one:
                 work = asyncio.ensure_future(one.call("run it", session_id="s", user_id=USER))
                 await until((tmp_path / "begun").exists)

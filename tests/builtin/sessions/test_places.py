@@ -15,6 +15,7 @@ from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
 from harness.stores.store import Value
 from harness.workspace import budget
+from tests.builtin.sessions.talking import disk
 from tests.builtin.talking import at, use
 from tests.filesystem.delegating import DelegatingFiles, DelegatingShell
 
@@ -28,7 +29,7 @@ def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path)
     other.parent.mkdir(parents=True)
     other.write_text("secret\n")
     (tmp_path / ".harness/format").write_text("2\n")
-    talk = at(_places.of_folder(Layout(str(tmp_path)), "alice", "s").replace(home=None))
+    talk = at(_places.of_folder(disk(tmp_path), Layout(str(tmp_path)), keys("alice", "s")).replace(home=None))
     try:
         assert "mine" in use(talk, "read_file", path="a.txt").text
         for path in (

@@ -14,7 +14,7 @@ from harness.state.layout import Layout
 from harness.stores import gate
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
-from tests.builtin.sessions.talking import USER, agent, log_of, rows, said, store, texts, until
+from tests.builtin.sessions.talking import USER, agent, disk, log_of, rows, said, store, texts, until
 from tests.builtin.talking import bodies, calling, steps
 from tests.crash import in_child
 
@@ -82,7 +82,9 @@ def test_an_interrupt_ends_a_command_and_keeps_what_it_printed(tmp_path: Path) -
 
         async def interrupted() -> str:
             async with agent(
-                tmp_path, server, filesystem=lambda user, name: _places.of_folder(here, user, name)
+                tmp_path,
+                server,
+                filesystem=lambda user, name: _places.of_folder(disk(tmp_path), here, keys(user, name)),
             ) as one:
                 work = asyncio.ensure_future(one.call("run", session_id="s", user_id=USER))
                 await until((tmp_path / "begun").exists)
