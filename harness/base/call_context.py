@@ -6,6 +6,7 @@ Whatever works for the call finds it here: tools, hooks, stores and filesystems,
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -26,6 +27,11 @@ class CallContext(Record, frozen=True):
         """The context of the call that this code works for."""
         return _current.get()
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What goes to other programs with a request: the ids, and the attributes that are JSON."""
+        return {**self.asdict(), "attributes": {name: one for name, one in self.attributes.items() if _is_json(one)}}
+
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         """What runs inside works for a call with this context."""
@@ -34,6 +40,14 @@ class CallContext(Record, frozen=True):
             yield
         finally:
             _current.reset(token)
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 OUTSIDE = CallContext()

@@ -13,11 +13,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, ReadResourceResult, Tool
 
+from harness.base.call_context import CallContext
 from harness.builtin.mcp import _stdio
 from harness.builtin.mcp._stdio import Program
 from harness.workspace.tools import STDIO, McpServer
 
 CONNECT_SECONDS = 30.0
+META = "harness"  # the key of our metadata in a request
 ANSWER_SECONDS = 5.0  # for a look whether a server still answers
 MOST_PAGES = 100  # of a list that would not end
 
@@ -67,9 +69,11 @@ class Connection:
             yield streamable_http_client(self.server.url, http_client=client)
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Call a tool; what the library raises shows what went wrong."""
+        """Call a tool, with the context of the call as metadata; what the library raises shows what went wrong."""
         assert self._client is not None, "only what is connected is called"
-        return await self._client.call_tool(tool, arguments, read_timeout_seconds=self.server.seconds)
+        context = CallContext.current()
+        meta: Any = {META: context.metadata} if context.user else None
+        return await self._client.call_tool(tool, arguments, read_timeout_seconds=self.server.seconds, meta=meta)
 
     async def read(self, uri: str) -> ReadResourceResult:
         """Read a resource; as `call`."""

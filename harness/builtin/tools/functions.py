@@ -34,7 +34,9 @@ def tools_of(functions: Iterable[Callable[..., Any] | Tool]) -> list[Tool]:
 
 def _tool(function: Callable[..., Any]) -> Tool:
     try:
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of returned types, whose schema is not used
+        with warnings.catch_warnings(
+            action="ignore", category=UserWarning
+        ):  # of returned types, whose schema is not used
             known = TheirTool(function, takes_ctx=False, include_return_schema=False).tool_def
         checked = pydantic.validate_call(function)
     except (pydantic.errors.PydanticUserError, NameError, TypeError) as fault:

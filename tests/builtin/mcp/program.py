@@ -73,6 +73,8 @@ def answer(method: str, given: dict[str, Any]) -> dict[str, Any] | None:
     if method == "resources/read" and given["uri"] in RESOURCES:
         return {"contents": [{"uri": given["uri"], "text": f"It is {RESOURCES[given['uri']]}."}]}
     if method == "tools/call":
+        if given.get("arguments") == {"name": "_meta"}:
+            return {"content": [{"type": "text", "text": json.dumps(given.get("_meta"))}]}
         try:
             return {"content": [said(given["name"], given.get("arguments") or {})]}
         except OSError as fault:

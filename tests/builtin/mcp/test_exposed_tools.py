@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import CallContext
 from harness.builtin.mcp import _connection
 from harness.builtin.mcp.exposed_tools import LONGEST_NAME, ExposedTools, name_of
 from harness.builtin.tools.tool import READS, RUNS
@@ -44,6 +46,16 @@ def test_both_transports_give_texts_and_images(tmp_path: Path, transport: str) -
         assert called(offer, "own_long", count=2).text == "line 0\nline 1"
         assert called(offer, "own_pixel_one").images == [("image/png", b64decode(PIXEL))]
         offer.close()
+
+
+def test_a_server_gets_the_context_of_the_call_as_metadata(tmp_path: Path) -> None:
+    """The ids, and the attributes that are JSON; outside a call none."""
+    offer = ExposedTools([ours()], where(tmp_path))
+    with CallContext(user="ann", session="s", agent="a", attributes={"tenant": 7, "database": object()}).entered():
+        found = json.loads(called(offer, "own_look", name="_meta").text)
+    assert found["harness"] == {"user": "ann", "session": "s", "agent": "a", "attributes": {"tenant": 7}}
+    assert "harness" not in (json.loads(called(offer, "own_look", name="_meta").text) or {})
+    offer.close()
 
 
 def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
