@@ -1,6 +1,12 @@
-"""The commands that inspect a mission: `status`, `why`, `runs`, `log`, `usage`, `watch`, `report`, and the end of run.sh."""
+"""The commands that inspect a mission: `status`, `why`, `runs`, `log`, `diff`, `usage`, `watch`, `report`, and the end of
+run.sh."""
 
 from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -14,8 +20,16 @@ from harness.commands import why as explaining
 from harness.replay import spending
 from harness.report import live, page_file, screen
 from harness.report.glance import Watcher
+from harness.state.layout import Layout
+from harness.workplace import changes
 
 MAX_LISTED_RUNS = 1_000_000
+STYLES: dict[str, dict[str, Any]] = {  # of lines of a diff, by their beginning
+    **{begin: {"bold": True} for begin in ("diff ", "+++", "---")},
+    "+": {"fg": "green"},
+    "-": {"fg": "red"},
+    "@@": {"fg": "cyan"},
+}
 
 
 @click.command()
@@ -69,6 +83,33 @@ def runs_show(of: str, prompt: bool, as_json: bool) -> None:
 def log(what: str, follow: bool, as_json: bool) -> None:
     """Show what an agent says and does, live or later. Default: the open run, else the newest run with a transcript."""
     transcripts.log(here(), what, follow, as_json)
+
+
+@click.command()
+@click.argument("of", metavar="[FEATURE|RUN]", default="")
+@click.option("--stat", is_flag=True, help="Only the files, with counts of lines.")
+def diff(of: str, stat: bool) -> None:
+    """Show what a feature or a run changed, landed or not; by default the whole mission, against its start."""
+    show_diff(here(), of, stat)
+
+
+def show_diff(layout: Layout, of: str = "", stat: bool = False) -> None:
+    """Show these changes: on a terminal paged, coloured and sanitised, else exactly, as git applies them."""
+    found = [(one.title, changes.text(layout, one, stat=stat)) for one in changes.find(layout, of)]
+    found = found or [(f"{of} changed nothing", b"")]
+    if not sys.stdout.isatty():
+        click.echo(b"".join(b"# %b\n%b" % (os.fsencode(title), data) for title, data in found), nl=False)
+        return
+    os.environ.setdefault("LESS", "FRX")  # as git does: a short diff needs no page
+    os.environ["PAGER"] = os.environ.get("GIT_PAGER") or os.environ.get("PAGER", "")
+    click.echo_via_pager(_coloured(found), color="NO_COLOR" not in os.environ)
+
+
+def _coloured(found: list[tuple[str, bytes]]) -> Iterator[str]:
+    for title, data in found:
+        yield f"{click.style(console.sanitise(f'# {title}'), bold=True)}\n"
+        for line in console.sanitise(data.decode("utf-8", "replace")).split("\n")[:-1]:
+            yield f"{click.style(line, **next((one for begin, one in STYLES.items() if line.startswith(begin)), {}))}\n"
 
 
 @click.command()

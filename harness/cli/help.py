@@ -24,6 +24,7 @@ GROUPS = {
         "watch",
         "report",
         "log",
+        "diff",
         "runs",
         "feature",
         "features",

@@ -22,7 +22,7 @@ MODULES = {
     "help": ("help",),
     "_past_runs": ("export", "gc", "replay", "search"),
     "_snapshots": ("features", "forget", "snapshot"),
-    "_inspection": ("ending", "log", "report", "runs", "status", "usage", "watch", "why"),
+    "_inspection": ("diff", "ending", "log", "report", "runs", "status", "usage", "watch", "why"),
     "_memories": ("identity", "memory"),
     "_orders": ("accept", "checkpoint", "escalation", "feature"),
     "_schedule": ("schedule",),

@@ -308,7 +308,19 @@ def log_lines(project: str, old: str, new: str) -> list[str]:
 
 def diff_stat(project: str, old: str, new: str) -> str:
     """`git diff --stat` from `old` to `new` (commits or trees). 1 call."""
-    return _line(project, "diff-tree", "-r", "-M", "--stat=100", old or EMPTY_TREE[len(new)], new)
+    return diff(project, old, new, "--stat=100").decode("utf-8", "replace").rstrip("\n")
+
+
+def diff(project: str, old: str, new: str, form: str) -> bytes:
+    """The differences from `old` to `new` (commits or trees), with renames, as git's option `form` shows them, such as
+    `--stat=100` or `--patch`. 1 call."""
+    plain = ("--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
+    return run(project, "diff-tree", "-r", "-M", *plain, form, old or EMPTY_TREE[len(new)], new)
+
+
+def parents(project: str, commits: Collection[str]) -> list[str]:
+    """The first parent of each commit. 1 call, 0 without commits."""
+    return _line(project, "rev-parse", *(f"{one}^" for one in commits)).split("\n") if commits else []
 
 
 def changed(project: str, old: str, new: str) -> list[tuple[str, str]]:

@@ -26,12 +26,14 @@ from harness.proof.index import ClaimStatus, Proofs
 from harness.state import json_lines, names
 from harness.state.layout import Layout
 from harness.state.state import State
+from harness.workplace import changes
 
 T = TypeVar("T")
 
 HERE = "project folder"  # the lane of runs in the project folder
 UNKNOWN = "unknown"  # the lane of a run without context.json
 REPLY_BYTES = 16 * 1024
+DIFF_BYTES = 64 * 1024  # of one feature
 
 
 class RunRow(Record):
@@ -86,7 +88,8 @@ class PersonQuestion(Record):
 
 
 class Facts(Record):
-    """A whole mission. `runs`: oldest first; `due`: the line of `next`, "" for an archived mission; `made`: unix seconds."""
+    """A whole mission. `runs`: oldest first; `due`: the line of `next`, "" for an archived mission; `made`: unix seconds;
+    `diffs`: what each feature changed, or why that cannot be shown."""
 
     id: str
     project: str
@@ -96,6 +99,7 @@ class Facts(Record):
     archived: bool = False
     due: str = ""
     features: list[Feature] = []
+    diffs: dict[str, str] = {}
     proofs: list[ClaimRow] = []
     runs: list[RunRow] = []
     unfinished: list[OpenRunRow] = []
@@ -179,6 +183,9 @@ class _Gathering(FactsReader):
             archived=self.archived,
             due="" if self.archived else now.decision.line if now else "cannot be decided",
             features=known.shown(queue) if known else queue,
+            diffs={
+                name: self.diff(name) for name in dict.fromkeys(one.result.feature for one in past if one.result.commit)
+            },
             proofs=self.proofs(known),
             runs=past,
             unfinished=self.unfinished({one.result.run for one in past}),
@@ -263,6 +270,15 @@ class _Gathering(FactsReader):
             ClaimRow(claim=claim, status=status, signs=index.signs_about(claim, known.histories))
             for claim, status in zip(known.contract.claims, known.statuses, strict=True)
         ]
+
+    def diff(self, feature: str) -> str:
+        """What a feature changed; the start of it if that is long."""
+        try:
+            found = changes.find(self.layout, feature) if feature else []
+            texts = [f"# {one.title}\n".encode() + changes.text(self.layout, one) for one in found]
+        except HarnessError as fault:  # such as commits that only another clone has
+            return str(fault)
+        return b"".join(texts)[:DIFF_BYTES].decode("utf-8", "replace")
 
     # people
 

@@ -15,6 +15,7 @@ from harness.report import _plots
 from harness.report._facts import UNKNOWN, ClaimRow, Facts, PersonQuestion, RunRow
 from harness.report._markup import Html, element, folded, joined, table
 from harness.report._run_list import anchor, badge, claim_link, duration, kind, link, money
+from harness.state.layout import command
 
 WORDS = {index.PROVEN: "good", index.GUARDED: "warn", index.UNPROVEN: "bad", index.MANUAL: "warn"}
 STATES = {"passed": "good", "failing": "bad", "blocked": "warn"}
@@ -22,6 +23,7 @@ MAX_CHECK_CHARS = 1_500
 MAX_PAGE_CHARS = 40_000
 MAX_QUESTION_CHARS = 6_000
 MANY_DAYS = 62
+ALL_DIFF_CHARS = 600_000  # of all features
 
 
 def proof(found: Facts) -> Html:
@@ -35,10 +37,18 @@ def proof(found: Facts) -> Html:
         mine = [left.pop(name) for name in feature.claims if name in left]
         if mine:
             parts += [element("h3", f"{feature.id} {feature.title}"), *(_claim(one, known) for one in mine)]
+            parts += _diff(found, feature.id)
     if left:
         title = "Other claims" if parts else "Claims"
         parts += [element("h3", title), *(_claim(one, known) for one in left.values())]
     return joined(parts)
+
+
+def _diff(found: Facts, feature: str) -> list[Html]:
+    """What the feature changed, folded, in its share of the page."""
+    text = faults.cut(found.diffs.get(feature, ""), ALL_DIFF_CHARS // max(len(found.diffs), 1))
+    whole = element("p", f"The whole, coloured: {command('diff')} {feature}", class_="note")
+    return [folded(f"What {feature} changed", element("pre", text, tabindex=0), whole)] if text else []
 
 
 def _claim(one: ClaimRow, known: set[str]) -> Html:

@@ -1,7 +1,10 @@
-"""`watch` and `report` as a person calls them."""
+"""`watch`, `report` and `diff` as a person calls them."""
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
 import sys
 
 import pytest
@@ -9,6 +12,8 @@ import pytest
 from harness.mission import mission
 from tests.missions import PROGRAM, House
 from tests.report import many
+
+DIFF = [sys.executable, "-P", str(PROGRAM), "diff"]
 
 
 @pytest.mark.parametrize("words", [("watch",), ("watch", "--once")])
@@ -51,6 +56,21 @@ def test_an_unknown_mission_is_refused_with_those_that_are_there(house: House) -
     done = house.harness("report", "other")
     assert (done.code, mission.load(house.layout).id in done.err) == (64, True)
     assert not (house.state / "report.html").exists()
+
+
+def test_a_diff_goes_to_git_exactly_and_to_a_terminal_in_colour(house: House) -> None:
+    """In a pipe it can be undone by `git apply -R`; a pager gets colours, and no sequence of the work itself."""
+    house.work({"run": "printf 'one\\033]0;t\\007\\n' >1.txt; printf '\\377\\n' >latin.txt"})
+    patch = house.folder / "patch"
+    patch.write_bytes(subprocess.check_output([*DIFF, "F-001"], cwd=house.project, env=house.env))
+    house.git("apply", "-R", str(patch))
+    assert not (house.project / "1.txt").exists()
+    leader, follower = pty.openpty()
+    env = {**house.env, "TERM": "xterm", "PAGER": "sed 's/^/| /'"}
+    subprocess.run(DIFF, cwd=house.project, env=env, stdin=follower, stdout=follower, check=True)
+    shown = os.read(leader, 100_000).decode()
+    assert [text in shown for text in ("| \x1b[32m+one\\x1b]0;t\\x07\x1b[0m", "\x1b]")] == [True, False]
+    assert house.program("diff", "F-001", "--stat").out.split("\n")[1].split() == ["1.txt", "|", "1", "+"]
 
 
 def test_the_ending_is_for_run_sh_and_hidden(house: House) -> None:

@@ -26,6 +26,15 @@ def test_a_claim_shows_its_newest_red_and_green(house: House) -> None:
     assert "No check decides this claim; a person does." in text
 
 
+def test_what_a_feature_changed_is_beside_its_claims(house: House) -> None:
+    """Folded, escaped, and no longer than its share."""
+    house.work({"run": "seq 100000 >1.txt; echo '<b>' >0.txt"})
+    text = _sections.proof(_facts.gather(house.layout))
+    claims, changed, after = (text.index(words) for words in ("claim-VAL-1", "What F-001 changed", "F-002 Part two"))
+    assert claims < changed < after
+    assert ["+&lt;b&gt;" in text, "run.sh diff F-001" in text, len(text) < 100_000] == [True] * 3
+
+
 def test_a_feature_has_a_square_for_each_run(house: House) -> None:
     """In order, and what a blocked one waits for."""
     house.work({"reply": {"status": "blocked", "reason": "no key", "needs": [], "summary": "s", "disputes": []}})
