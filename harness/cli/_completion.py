@@ -22,7 +22,7 @@ from harness.base.errors import HarnessError
 from harness.cli.help import summaries
 from harness.cli.quick import COMPLETING, here
 from harness.decision import views
-from harness.mission import contract, issues, lease, roles, runs
+from harness.mission import contract, issues, lease, mission, roles, run_lookup, runs
 from harness.state.layout import Layout
 
 NEWEST = 20  # runs
@@ -92,6 +92,10 @@ def _claims(where: Layout) -> list[str]:
     return [one.id for one in contract.load(where).claims]
 
 
+def _missions(where: Layout) -> list[str]:
+    return [mission.read(one).id for one in run_lookup.missions(where)]
+
+
 def _issues(where: Layout) -> list[str]:
     return [one.id for one in issues.load(where) if one.state != "closed"]
 
@@ -113,6 +117,7 @@ SOURCES = {  # by argument name
     "claim_id": (_claims,),
     "claim_ids": (_claims,),
     "issue_id": (_issues,),
+    "mission_id": (_missions,),
     "curation": (_curations,),
     "role": (roles.known,),
     "run_id": (_runs,),

@@ -17,6 +17,7 @@ from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import status as statuses
 from harness.commands import why as explaining
+from harness.mission import run_lookup
 from harness.replay import spending
 from harness.report import live, page_file, screen
 from harness.report.glance import Watcher
@@ -33,21 +34,24 @@ STYLES: dict[str, dict[str, Any]] = {  # of lines of a diff, by their beginning
 
 
 @click.command()
+@click.argument("mission_id", metavar="[MISSION]", default="")
 @as_json
-def status(as_json: bool) -> None:
-    """Show features, attempts, last outcomes, and the next step."""
-    _values.echo(statuses.status(here())) if as_json else _tables.status(statuses.status(here()))
+def status(mission_id: str, as_json: bool) -> None:
+    """Show features, attempts, last outcomes, and the next step; of MISSION, if it is archived."""
+    found = statuses.status(run_lookup.named(here(), mission_id))
+    _values.echo(found) if as_json else _tables.status(found)
 
 
 @click.command()
 @click.argument("name", metavar="FEATURE|CLAIM")
 @as_json
 def why(name: str, as_json: bool) -> None:
-    """Show the evidence for a feature or a claim: receipts, history, runs."""
+    """Show the evidence for a feature or a claim: receipts, history, runs; MISSION/FEATURE if it is archived."""
+    where, name = run_lookup.within(here(), name)
     if as_json:
-        _values.echo(explaining.value(here(), name))
+        _values.echo(explaining.value(where, name))
         return
-    console.print_line("\n".join(explaining.explain(here(), name)))
+    console.print_line("\n".join(explaining.explain(where, name)))
 
 
 @click.group(cls=help.CommandGroups)
@@ -57,10 +61,12 @@ def runs() -> None:
 
 @runs.command(name="list")
 @click.option("-n", "most", type=click.IntRange(1, MAX_LISTED_RUNS), default=20, help="How many runs, newest last.")
+@click.argument("mission_id", metavar="[MISSION]", default="")
 @as_json
-def runs_list(most: int, as_json: bool) -> None:
-    """List finished runs, one per line."""
-    _values.echo(_values.run_list(here(), most)) if as_json else _tables.run_list(here(), most)
+def runs_list(most: int, mission_id: str, as_json: bool) -> None:
+    """List finished runs, one per line; of MISSION, if it is archived."""
+    where = run_lookup.named(here(), mission_id)
+    _values.echo(_values.run_list(where, most)) if as_json else _tables.run_list(where, most)
 
 
 @runs.command(name="show")
@@ -68,20 +74,22 @@ def runs_list(most: int, as_json: bool) -> None:
 @click.option("--prompt", is_flag=True, help="Its prompt, byte for byte; also of an archived mission's run.")
 @as_json
 def runs_show(of: str, prompt: bool, as_json: bool) -> None:
-    """Show a run, or the newest run of a feature: result, receipts, and the folder of its files."""
+    """Show a run, or the newest run of a feature: result, receipts, and the folder of its files; MISSION/RUN if archived."""
     if prompt:
         _run_view.prompt(here(), of, as_json)
         return
 
-    _values.echo(_values.run(here(), of)) if as_json else _tables.run(here(), of)
+    where, run = run_lookup.within(here(), of)
+    _values.echo(_values.run(where, run)) if as_json else _tables.run(where, run)
 
 
 @click.command()
-@click.argument("what", metavar="[RUN|FEATURE|ROLE]", default="")
+@click.argument("what", metavar="[RUN|FEATURE|ROLE|MISSION]", default="")
 @click.option("-f", "follow", is_flag=True, help="Follow the run to its end; without a name, also the next runs.")
 @as_json
 def log(what: str, follow: bool, as_json: bool) -> None:
-    """Show what an agent says and does, live or later. Default: the open run, else the newest run with a transcript."""
+    """Show what an agent says and does, live or later; MISSION/RUN if archived. Default: the open run, else the newest one
+    with a transcript."""
     transcripts.log(here(), what, follow, as_json)
 
 
@@ -132,12 +140,12 @@ def watch(once: bool) -> None:
 
 
 @click.command()
-@click.argument("of", metavar="[MISSION]", default="")
+@click.argument("mission_id", metavar="[MISSION]", default="")
 @click.option("--to", "target", default="", metavar="FILE", help="The output file. [.harness/report.html]")
 @click.option("--open", "opens", is_flag=True, help="Open it in a browser.")
-def report(of: str, target: str, opens: bool) -> int:
+def report(mission_id: str, target: str, opens: bool) -> int:
     """Write the whole mission as one HTML page that needs no network. MISSION is one archived by `init --new`."""
-    made = page_file.write(here(), of, target)
+    made = page_file.write(here(), mission_id, target)
     console.print_line(f"{here().folders.relative(made.path)}: {made.runs} runs, {-(-made.size // 1024)} KiB")
     if opens:
         click.launch(f"file://{made.path}")

@@ -12,7 +12,7 @@ from harness.base.record import Record
 from harness.cli import _values
 from harness.cli.help import unknown
 from harness.decision import views
-from harness.mission import lease, mission, roles, runs, transcript
+from harness.mission import lease, mission, roles, run_lookup, runs, transcript
 from harness.mission.transcript import Row
 from harness.run import steps
 from harness.state import files, names
@@ -26,9 +26,11 @@ MARKS = {"said": "says", "did": "does", "output": "   |"}
 
 
 def log(layout: Layout, what: str, follow: bool, as_json: bool) -> None:
-    """Show the log of the run `what` (see `find`), with `follow` to its end, without a name also of the next runs."""
+    """Show the log of the run `what` (see `find`; also of an archived mission), with `follow` to its end, without a name also
+    of the next runs."""
     if follow and as_json:
         raise errors.UsageFault("--json prints one value and -f does not end: use one of them.")
+    layout, what = run_lookup.within(layout, what)
     mission.check_format(layout)
     if as_json:
         _values.echo(value(layout, find(layout, what)))

@@ -27,9 +27,9 @@ SHOWN_BEFORE, SHOWN_AFTER = 40, 60  # characters around the first difference of 
 
 def named(layout: Layout, name: str) -> tuple[Layout, str]:
     """The mission and the id of the run `name`, or of the newest run of that feature; raises UsageFault with similar ids."""
-    run_lookup.require(layout)
+    where, run = run_lookup.within(layout, name)
     try:
-        return run_lookup.find(layout, _values.run_named(layout, name) if "/" not in name else name)
+        return run_lookup.find(layout, f"{name[: len(name) - len(run)]}{_values.run_named(where, run)}")
     except errors.UsageFault as fault:
         if str(fault).startswith("There is no run"):
             near = unknown(name, State(layout).list(names.RUNS))

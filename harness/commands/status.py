@@ -32,12 +32,13 @@ def status(layout: Layout) -> dict[str, Any]:
     """The mission at a glance, as plain JSON: for the keys see docs/contract.md."""
     now, made = overview.gather(layout), mission.load(layout)
     view, proven = now.view, now.proofs.proven
+    passed = f"{len(features.passed(now.features))} of {len(now.features)} features passed"
     last = _last_outcomes(layout, {feature.id for feature in view.features})
     return {
         "mission": made.id,
         "branch": made.branch,
-        "due": now.decision.line,
-        "why": why(view, now.decision),
+        "due": "ARCHIVED" if layout.archived else now.decision.line,
+        "why": passed if layout.archived else why(view, now.decision),
         "under_way": [one.run for one in lease.alive(layout)],
         "features": [_row(one, proven, last.get(one.id, "")) for one in now.features],
         "claims": [one.asdict() for one in now.proofs.statuses],

@@ -1,10 +1,10 @@
-"""Finds past runs in the mission and in archived missions."""
+"""Finds missions of a folder, archived ones too, and past runs in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.base import encoding
+from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.mission import mission, runs
 from harness.state import json_lines, migrations, names
@@ -24,6 +24,25 @@ def missions(layout: Layout) -> list[Layout]:
     archived = [layout.archive_of(name) for name in state.list(names.ARCHIVED)]
     found = [Layout(layout.folders.project, path) for path in archived]
     return [layout, *(one for one in found if mission.exists(one))]
+
+
+def within(layout: Layout, name: str) -> tuple[Layout, str]:
+    """(mission, rest of the name) of `MISSION` or `MISSION/REST`; any other name is one in the folder's mission."""
+    above, _, rest = name.partition("/")
+    archived = Layout(layout.folders.project, layout.archive_of(above))
+    if schema.is_name(above) and mission.exists(archived):
+        return archived, rest
+    require(layout)
+    return (layout, rest) if above == mission.read(layout).id else (layout, name)
+
+
+def named(layout: Layout, name: str) -> Layout:
+    """The mission with this id, archived or not; without a name, the folder's. Raises UsageFault for an unknown id."""
+    where, rest = within(layout, name)
+    if rest:
+        known = ", ".join(mission.read(one).id for one in missions(layout))
+        raise UsageFault(f"There is no mission '{name}' here. There are: {known}.")
+    return where
 
 
 def find(layout: Layout, name: str, *, forgotten: bool = False) -> tuple[Layout, str]:

@@ -16,8 +16,8 @@ from harness.base.errors import BrokenFile, HarnessError, UsageFault
 from harness.base.record import Record
 from harness.decision import rules, views
 from harness.git.repository import GitFailed
-from harness.mission import mission, runs
 from harness.mission import run_lookup as pasts
+from harness.mission import runs
 from harness.process import spawn, supervise, temporary
 from harness.replay import _replica
 from harness.replay._comparison import Difference, after_run, at_end, at_open, due_at_end
@@ -47,19 +47,10 @@ class PlaybackResult(Record):
         return self.first is None
 
 
-def find(layout: Layout, name: str) -> Layout:
-    """The mission with this id, archived or not; without a name, the folder's mission. Raises UsageFault for an unknown id."""
-    pasts.require(layout)
-    known = {mission.read(one).id: one for one in pasts.missions(layout)}
-    if name and name not in known:
-        raise UsageFault(f"There is no mission '{name}' here. There are: {', '.join(known)}.")
-    return known[name] if name else layout
-
-
 def play(layout: Layout, name: str = "", config: bytes | None = None) -> PlaybackResult:
     """Play a mission up to the first difference. `config`: a config.toml that replaces every recorded one."""
     run_detection.refuse(layout, "replay --mission")
-    where = find(layout, name)
+    where = pasts.named(layout, name)
     workplace.use(layout)
     records = Records(layout, where)
     if not records.runs:

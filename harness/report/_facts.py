@@ -119,10 +119,10 @@ class Facts(Record):
         return self.runs[-1].result.total() if self.runs else Totals()
 
 
-def gather(layout: Layout, archived: bool = False) -> Facts:
+def gather(layout: Layout) -> Facts:
     """All facts of the mission; raises if it does not exist or its format is unknown."""
     mission.check_format(layout)
-    return _Gathering(layout, archived).facts()
+    return _Gathering(layout).facts()
 
 
 class FactsReader:
@@ -160,10 +160,6 @@ class FactsReader:
 class _Gathering(FactsReader):
     """Reads everything for the page."""
 
-    def __init__(self, layout: Layout, archived: bool) -> None:
-        super().__init__(layout)
-        self.archived = archived
-
     def facts(self) -> Facts:
         """Gather all facts; parts that others need come first."""
         layout, part, text = self.layout, self.part, self.state.text
@@ -171,17 +167,17 @@ class _Gathering(FactsReader):
         gone = part(lambda: runs.forgotten(layout)) or {}
         past = [self.past(result, usage, gone.get(result.run)) for result, usage in self.results()]
         limits = part(lambda: views.limits_of(config.load(layout))) or views.limits_of(config.Config())
-        now = None if self.archived else part(lambda: overview.gather(layout))
+        now = None if layout.archived else part(lambda: overview.gather(layout))
         known = now.proofs if now else part(lambda: index.proofs(layout))
         queue = now.features if now else self.listed(lambda: features.load(layout))
         found = Facts(
-            id=made.id if made else os.path.basename(layout.state if self.archived else layout.folders.project),
+            id=made.id if made else os.path.basename(layout.state if layout.archived else layout.folders.project),
             project=os.path.basename(layout.folders.project),
             branch=made.branch if made else "",
             created=made.created if made else "",
             made=int(time.time()),
-            archived=self.archived,
-            due="" if self.archived else now.decision.line if now else "cannot be decided",
+            archived=layout.archived,
+            due="" if layout.archived else now.decision.line if now else "cannot be decided",
             features=known.shown(queue) if known else queue,
             diffs={
                 name: self.diff(name) for name in dict.fromkeys(one.result.feature for one in past if one.result.commit)

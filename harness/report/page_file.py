@@ -6,7 +6,7 @@ import os
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.mission import mission, run_lookup
+from harness.mission import run_lookup
 from harness.report import _facts, _page
 from harness.state import files, names
 from harness.state.layout import Layout, command
@@ -27,27 +27,15 @@ class PageFile(Record):
 def write(layout: Layout, of: str, target: str) -> PageFile:
     """Write the page of the mission, or of the archived mission `of`, to `target`, by default report.html in the folder of its
     state. Raises UsageFault if that mission does not exist, or `target` exists and is not a page."""
-    wanted = _mission(layout, of)
+    wanted = run_lookup.named(layout, of)
     path = os.path.abspath(target) if target else wanted.path(names.REPORT)
     if not target:
         run_detection.refuse(layout, "report")
     _require_room(layout, path, wanted.path(names.REPORT))
-    found = _facts.gather(wanted, archived=wanted is not layout)
+    found = _facts.gather(wanted)
     data = _page.render(found)
     files.replace(path, data)
     return PageFile(path=path, size=len(data), runs=len(found.runs), faults=found.faults)
-
-
-def _mission(layout: Layout, of: str) -> Layout:
-    run_lookup.require(layout)
-    if not of:
-        return layout
-    there = {mission.read(one).id: one for one in run_lookup.missions(layout)}
-    if of not in there:
-        raise UsageFault(
-            f"There is no mission '{of}' here. There are: {', '.join(there)}. See: {command('report')} [MISSION]"
-        )
-    return there[of]
 
 
 def _require_room(layout: Layout, path: str, default: str) -> None:

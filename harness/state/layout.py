@@ -57,10 +57,14 @@ class Layout:
         return self.folders.relative(self.path(key))
 
     @property
+    def archived(self) -> bool:
+        """Whether this is the state of an archived mission."""
+        return os.path.basename(os.path.dirname(self.state)) == names.ARCHIVED
+
+    @property
     def cache(self) -> str:
         """The folder of parsed files. That of an archived mission cannot be written: an archive does not change."""
-        archived = os.path.basename(os.path.dirname(self.state)) == names.ARCHIVED
-        return os.path.join(os.devnull if archived else self.state, names.CACHE)
+        return os.path.join(os.devnull if self.archived else self.state, names.CACHE)
 
     @property
     def committed(self) -> str:

@@ -60,15 +60,17 @@ def record(layout: Layout) -> bytes:
 
 
 def use(layout: Layout) -> None:
-    """Make git calls in the project read only the recorded configuration; without a record nothing changes."""
-    if known := recorded(layout):
+    """Make git calls in the project read only the recorded configuration; without a record nothing changes. For an
+    archived mission, whose files do not change, the record of the present one counts, if there is one."""
+    here = Layout(layout.folders.project)
+    if known := recorded(here) or recorded(layout):
         if bool(known.prefix) != bool(layout.folders.prefix):
             now = "has a .git of its own by now. Remove that" if known.prefix else "has lost its .git. Put it back"
             raise NeedsPerson(f"{layout.folders.project} {now}, or move {layout.state} away to begin another mission.")
         settings.use(
             layout.folders.top,
             known,
-            layout.path(names.GIT_PRIVATE),
+            here.path(names.GIT_PRIVATE),
             layout.folders.prefix,
             config.load(layout).confine == "off",
         )

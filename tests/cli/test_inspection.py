@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import pytest
 
 from harness.mission import mission
-from tests.missions import PROGRAM, House
+from tests.missions import PROGRAM, House, differences, listing
 from tests.report import many
 
 DIFF = [sys.executable, "-P", str(PROGRAM), "diff"]
@@ -71,6 +72,34 @@ def test_a_diff_goes_to_git_exactly_and_to_a_terminal_in_colour(house: House) ->
     shown = os.read(leader, 100_000).decode()
     assert [text in shown for text in ("| \x1b[32m+one\\x1b]0;t\\x07\x1b[0m", "\x1b]")] == [True, False]
     assert house.program("diff", "F-001", "--stat").out.split("\n")[1].split() == ["1.txt", "|", "1", "+"]
+
+
+def test_an_archived_mission_is_shown_by_its_id(house: House) -> None:
+    """By `status`, `log`, `why`, `runs` and `report`; its folder stays as it is but for its page."""
+    house.script("validator", {"say": "looked"})
+    house.work({"run": "touch 1.txt"}, {"say": "built"})
+    old, run = mission.load(house.layout).id, house.result()["run"]
+    assert house.harness("init", "--abandon", "--quietly").code == 0
+    before = listing(house.state / "archive")
+    shown = {
+        ("status", old): "0 of 2 features passed",
+        ("log", old): "built",
+        ("log", f"{old}/F-001"): f"== {run}",
+        ("why", f"{old}/F-001"): "VAL-1: Part 1 works",
+        ("runs", "list", old): run,
+        ("runs", "show", f"{old}/{run}"): "outcome      ok",
+        ("runs", "show", f"{old}/F-001"): "outcome      ok",
+        ("runs", "show", f"{old}/F-001", "--prompt"): "# Your task",
+        ("report", old): f".harness/archive/{old}/report.html: 1 runs",
+    }
+    for words, text in shown.items():
+        done = house.harness(*words)
+        assert (done.code, text in done.out) == (0, True), (words, done)
+    assert json.loads(house.harness("status", old, "--json").out)["due"] == "ARCHIVED"
+    assert differences(before, listing(house.state / "archive")) == [f"{old}/report.html"]
+    assert house.harness("log").err == "harness: Nothing has run yet.\n"
+    assert house.harness("status", "other").code == 64
+    assert house.harness("log", "../x").code == 64
 
 
 def test_the_ending_is_for_run_sh_and_hidden(house: House) -> None:

@@ -144,5 +144,5 @@ def test_a_mission_that_was_put_away_gets_no_cache(house: House) -> None:
     archived = Layout(str(house.project), house.layout.archive_of(mission.load(house.layout).id))
     assert house.harness("init", "--abandon", "--quietly").code == 0
     before = listing(Path(archived.state))
-    assert len(_facts.gather(archived, archived=True).runs) == 4
+    assert len(_facts.gather(archived).runs) == 4
     assert differences(before, listing(Path(archived.state))) == []
