@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,8 @@ import pytest
 
 from tests import homes
 from tests.missions import Done
+
+SKIPPED = "skipped: there is no Chromium here (apt install chromium), so only the page without its script was checked\n"
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +34,51 @@ def run(command: Path, folder: Path, *words: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+def example(command: Path, folder: Path, *name: str) -> Path:
+    """An empty folder with the files of an example, beside an empty HOME."""
+    project = folder / "example"
+    project.mkdir()
+    (folder / "home").mkdir()
+    done = run(command, project, "init", "--example", *name)
+    assert (done.code, "cost: nothing" in done.out) == (0, True), done
+    return project
+
+
 def test_the_example_goes_to_done(command: Path, tmp_path: Path) -> None:
     """Every role starts, and so does what an agent calls; doctor says the same before."""
-    folder = tmp_path / "example"
-    folder.mkdir()
-    (tmp_path / "home").mkdir()
-    assert run(command, folder, "init", "--example").code == 0
+    folder = example(command, tmp_path)
     found = run(command, folder, "doctor")
     assert (found.code, "ok    roles: curator, planner, validator, worker\n" in found.out) == (0, True), found
     done = run(command, folder)
     assert (done.code, done.err) == (0, ""), done
     assert "7 of 7 features passed" in done.out
+
+
+def test_a_bug_in_a_repository_with_tests_is_fixed(command: Path, tmp_path: Path) -> None:
+    """The first attempt is red; the repository's own tests are as they were, and pass beside new ones."""
+    folder = example(command, tmp_path, "bug-fix")
+    before = (folder / "tests/test_duration.py").read_bytes()
+    done = run(command, folder)
+    assert (done.code, "2 of 2 features passed" in done.out, "VAL-FRACTION-001 is red" in done.out) == (
+        0,
+        True,
+        True,
+    ), done
+    assert "proven    2 of 2 claims, by 4 checks\nissues    none\n" in done.out
+    assert (folder / "tests/test_duration.py").read_bytes() == before
+    tests = [sys.executable, "-m", "unittest", "discover", "-s", "tests"]
+    assert "Ran 5 tests" in subprocess.run(tests, cwd=folder, capture_output=True, text=True, check=True).stderr
+
+
+def test_a_web_service_is_checked_in_a_browser_where_there_is_one(command: Path, tmp_path: Path) -> None:
+    """Otherwise the receipt of that check says what was skipped, and why."""
+    folder = example(command, tmp_path, "short-links")
+    done = run(command, folder)
+    assert (done.code, "3 of 3 features passed" in done.out, "VAL-REFUSE-001 is red" in done.out) == (0, True, True), (
+        done
+    )
+    assert "proven    6 of 6 claims, by 6 checks\nissues    none\n" in done.out
+    rows = [json.loads(line) for path in folder.glob(".harness/runs/*/receipts.jsonl") for line in path.open()]
+    said = {row["output"] for row in rows if row["claim"] == "VAL-PAGE-002" and row["exit"] == 0}
+    browser = any(shutil.which(name, path=os.defpath) for name in ("chromium", "chromium-browser", "google-chrome"))
+    assert said and (said == {SKIPPED}) == (not browser)

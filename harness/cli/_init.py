@@ -30,21 +30,27 @@ def _require_loop(context: click.Context, _: click.Parameter, words: tuple[str, 
 @click.command()
 @click.option("--agent", default="", metavar="NAME", help="The agent, for config.toml.")
 @click.option("--trust", default="", metavar="HOW", help="The permissions of an agent CLI: workspace or full.")
-@click.option("--example", is_flag=True, help="Start with the example's SPEC.md and playbooks, which need no agent.")
+@click.option(
+    "--example",
+    is_flag=False,
+    flag_value=starting.EXAMPLES[0],
+    type=click.Choice(starting.EXAMPLES),
+    help="Start with the files of an example, which needs no agent. [todo]",
+)
 @click.option("--quietly", is_flag=True, help="Ask nothing; if the mission exists, only warn.")
 @click.option(
     "--new", is_flag=True, help="Archive the mission, which is DONE, in .harness/archive, and start the next one."
 )
 @click.option("--abandon", is_flag=True, help="Like --new, also if the mission is not DONE.")
 @click.argument("loop", nargs=-1, metavar="", expose_value=False, callback=_require_loop)
-def init(agent: str, trust: str, quietly: bool, example: bool, new: bool, abandon: bool) -> None:
+def init(agent: str, trust: str, quietly: bool, example: str | None, new: bool, abandon: bool) -> None:
     """Start a mission in this folder, and choose its agent. The folder is in a git repository, and has a SPEC.md."""
     layout = here(upwards=False)
     run_detection.refuse(layout, "init")
     agent_choice.require(layout, agent, trust)
     _lines(starting.put_away(layout, abandon=abandon) if new or abandon else [])
     there = mission.exists(layout)
-    _lines(starting.lay_example(layout) if example else [])
+    _lines(starting.lay_example(layout, example) if example else [])
     made = starting.start(layout)
     if not (there and quietly):
         begun = f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."

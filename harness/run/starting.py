@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 
 import harness
 from harness.agents import registry, spenders
@@ -25,7 +26,7 @@ from harness.workplace import environment, mission_lock, workplace
 from harness.workplace.recovery import unsettled_runs
 
 ANNOUNCED = "announced"  # cache of shown notes, those about money without numbers
-EXAMPLE = "examples/todo"
+EXAMPLES = ("todo", "bug-fix", "short-links")  # folders of examples/
 IGNORE_LINE = "/{prefix}.harness"
 MAX_SHOWN_PATHS = 3
 STATES = (
@@ -123,11 +124,11 @@ def _own_branch(mission_id: str) -> str:
     return f"harness/{mission_id}"
 
 
-def lay_example(layout: Layout) -> list[str]:
-    """Copy the example's SPEC.md and playbooks into this folder; without a repository, create one and commit them.
+def lay_example(layout: Layout, name: str) -> list[str]:
+    """Copy the files of one of EXAMPLES into this folder; without a repository, create one and commit them.
     Raises UsageFault, with nothing changed, if one of these files, or a mission, exists."""
-    source = os.path.join(home(), EXAMPLE)
-    found = [os.path.join(folder, name) for folder, _, left in os.walk(source) for name in left]
+    source = os.path.join(home(), "examples", name)
+    found = [os.path.join(folder, one) for folder, _, left in os.walk(source) for one in left if one[-4:] != ".pyc"]
     wanted = sorted(os.path.relpath(path, source) for path in found)
     there = [name for name in wanted if os.path.lexists(os.path.join(layout.folders.project, name))]
     there += [os.path.basename(layout.state)] if mission.exists(layout) else []
@@ -142,7 +143,9 @@ def lay_example(layout: Layout) -> list[str]:
         files.replace(os.path.join(layout.folders.project, name), files.read(os.path.join(source, name)) or b"")
     if fresh:
         first_commit.first_commit(layout.folders.project, wanted, "A spec and its playbooks")
-    return [f"wrote {name}" for name in wanted if "/" not in name] + [f"wrote {len(wanted) - 1} files in playbooks/"]
+    folders = [name.partition("/")[0] + "/" for name in wanted if "/" in name]
+    written = [name for name in wanted if "/" not in name]
+    return [f"wrote {', '.join(written)}"] + [f"wrote {count} in {name}" for name, count in Counter(folders).items()]
 
 
 def announcement(layout: Layout) -> list[str]:

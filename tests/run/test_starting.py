@@ -375,7 +375,7 @@ def test_the_example_is_not_committed_in_a_repository_of_ones_own(bare: House) -
 def test_what_is_read_from_the_checkout_is_in_the_package_too() -> None:
     """pip and pipx install it below harness/home, where `home` looks."""
     table = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    packed = {"run.sh", "roles", starting.EXAMPLE}
+    packed = {"run.sh", "roles", *(f"examples/{name}" for name in starting.EXAMPLES)}
     assert table["force-include"] == {name: f"harness/home/{name}" for name in packed}
     assert all((CHECKOUT / name).exists() for name in packed)
 
