@@ -125,7 +125,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ("proof.check_runs", "proof.services", "mission.transcript", "mission.receipts"),
         "what a run appends to as it goes",
     ),
-    "stores.disk": "the files of a store",
+    **dict.fromkeys(("stores.disk", "stores._sqlite"), "the files of a store"),
     "run._inputs": "identities, which missions share",
     **dict.fromkeys(("mission.mission", "mission.roles"), "SPEC.md and roles, which people write"),
     **dict.fromkeys(

@@ -107,6 +107,29 @@ class VersionConflict(LockBusy):
         super().__init__(f"{path} changed during the operation and is left as it is. Nothing is lost; try again.")
 
 
+class StoreUnavailable(HarnessError):
+    """A store does not answer; the message names the store, the key and why. Nothing is half written."""
+
+    code = BUSY
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(
+            f"{where}: the store does not answer ({why}). Try again later; a write that was under way is there as a whole, "
+            "or not at all."
+        )
+
+
+class StoreRefusal(HarnessError):
+    """A store refuses a call, such as one that is full or may not be written; the message names the store, the key and why."""
+
+    code = NEEDS_PERSON
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(
+            f"{where}: the store refuses this ({why}), and nothing was changed. Fix that there, and try again."
+        )
+
+
 class RequestRefused(HarnessError):
     """The plan, reply or order is well-formed but not accepted; the message lists every reason."""
 

@@ -6,9 +6,10 @@ segment has the rows of one append, and is put with ABSENT, so of two writers at
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from harness.stores.store import ABSENT, Key, Store
+from harness.stores.store import ABSENT, Key, Store, Value
 
 DIGITS = 12  # of the number of a segment
 
@@ -26,6 +27,14 @@ class Appending(Protocol):
 
     def size(self, key: Key) -> int:
         """The length of the value in bytes; 0 if there is none."""
+
+
+@runtime_checkable
+class Bulk(Protocol):
+    """What a store may offer besides: several values in the time of one."""
+
+    def get_many(self, keys: Sequence[Key]) -> list[Value | None]:
+        """The value of each key, None where there is none."""
 
 
 class Rows(NamedTuple):
@@ -52,7 +61,7 @@ def read(store: Store, key: Key, start: int = 0) -> Rows:
         whole = data.rfind(b"\n") + 1
         return Rows(data[:whole], start + whole, data[whole:])
     segments = store.list(key, _segment(key, start - 1) if start else ())
-    values = [store.get(one) for one in segments]
+    values = store.get_many(segments) if isinstance(store, Bulk) else [store.get(one) for one in segments]
     return Rows(b"".join(one.data for one in values if one is not None), start + len(segments))
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from harness.stores.disk import DiskStore
 from harness.stores.memory import MemoryStore
 from harness.stores.store import Store
+from harness.stores.urls import open_store
 
 
 class Implementation(NamedTuple):
@@ -21,6 +22,7 @@ class Implementation(NamedTuple):
 IMPLEMENTATIONS = {
     "memory": Implementation(lambda folder: MemoryStore(), outlives=False),
     "disk": Implementation(lambda folder: DiskStore(str(folder / "deep" / "store")), outlives=True),
+    "sqlite": Implementation(lambda folder: open_store(f"sqlite://{folder}/deep/store.db"), outlives=True),
 }
 OUTLIVING = [name for name, one in IMPLEMENTATIONS.items() if one.outlives]
 

@@ -31,6 +31,7 @@ from harness.state.layout import Layout
 from harness.stores import gate
 from harness.stores.disk import DiskStore
 from harness.stores.store import Store
+from harness.stores.urls import open_store
 
 Elsewhere = Callable[[str, str], Filesystem | ToolEnvironment]
 
@@ -57,10 +58,11 @@ class HarnessAgent:
 
     `name`: of the role whose words it has (`roles/NAME.md`, else ours), and of the sessions that are its own; `model`: its
     vendor, a colon, its name. `workspace`: the folder with AGENTS.md, knowledge and skills, and, in `.harness/sessions`, the
-    sessions; `store`: where sessions are kept instead. `filesystem`: given (user, session), the files that tools work with, or
-    the ToolEnvironment of them; by default each user has a folder, without a shell. `tools`: functions of the program that the
-    agent may call, sync or async. `ask`: asks a person about a call, from a thread, until the second argument says that it is
-    over; without it such calls are denied. `config`: the rest. `sessions`: what was said, and changes of it between calls."""
+    sessions; `store`: where sessions are kept instead, or its URL. `filesystem`: given (user, session), the files that tools
+    work with, or the ToolEnvironment of them; by default each user has a folder, without a shell. `tools`: functions of the
+    program that the agent may call, sync or async. `ask`: asks a person about a call, from a thread, until the second argument
+    says that it is over; without it such calls are denied. `config`: the rest. `sessions`: what was said, and changes of it
+    between calls."""
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class HarnessAgent:
         model: str | SimulatedModel,
         *,
         workspace: str = ".",
-        store: Store | None = None,
+        store: Store | str | None = None,
         filesystem: Elsewhere | None = None,
         tools: Iterable[Callable[..., Any] | Tool] = (),
         ask: Ask | None = None,
@@ -79,6 +81,7 @@ class HarnessAgent:
         layout = Layout(workspace)
         self.name, self.model, self.ask, self.config = name, model, ask, config
         self.tools = _tools(tools)
+        store = open_store(store) if isinstance(store, str) else store
         self.store: Store = store or DiskStore(_places.root(layout))
         self.sessions = Sessions(self.store, name)
         self.source = SystemTextSource(layout, name, self.store, config.instructions)

@@ -1,0 +1,124 @@
+"""A store over an engine that keeps named entries: what SQLite, Redis, PostgreSQL and S3 have in common.
+
+Each write has a token of its own, which becomes its version; an entry remembers the tokens of its last writes. So a write whose
+reply is lost is sent again as it is: an engine that finds the token among them knows that it went in, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Protocol, TypeVar
+
+from harness.base.errors import BrokenFile, StoreRefusal, StoreUnavailable, VersionConflict
+from harness.stores import store
+from harness.stores.store import Key, Value
+
+T = TypeVar("T")
+
+TOKEN_CHARS = 16
+HISTORY_CHARS = 8 * TOKEN_CHARS  # the tokens of the last eight writes, newest first
+PAUSES = (0.1, 0.4, 1.5)  # seconds between the tries of one call: a server may restart meanwhile
+
+
+class NoAnswer(Exception):
+    """The engine cannot be reached, or does not answer now; the text says why. What it was to do may have been done."""
+
+
+class RefusedCall(Exception):
+    """The engine answers that it does not do this, and has done nothing; the text says why."""
+
+
+class Engine(Protocol):
+    """Entries by name, in the order of the names. Methods may be called from several threads. Raise NoAnswer and RefusedCall."""
+
+    def read(self, names: Sequence[str]) -> list[Value | None]:
+        """The entries, None for each that is not there."""
+
+    def write(self, name: str, data: bytes, expect: str, token: str) -> str:
+        """Replace what `expect` says, as for a store; returns the new version, "" if another one is there. Does nothing if
+        the token is among the last ones of the entry."""
+
+    def remove(self, name: str, expect: str, token: str) -> bool:
+        """Remove what `expect` says, as for a store; False if another version is there."""
+
+    def names(self, begins: str, after: str, limit: int) -> list[str]:
+        """The names that begin so and are behind `after`; at most `limit`, 0 for all."""
+
+
+class EngineStore:
+    """See Store, and log.Bulk. `address`: how people see it, without a password; keys follow behind a `/`."""
+
+    def __init__(self, engine: Engine, address: str) -> None:
+        self.engine, self.address = engine, address
+
+    def get(self, key: Key) -> Value | None:
+        """See Store."""
+        name = store.encoded(key)
+        return self._tried(key, lambda: self.engine.read([name]))[0]
+
+    def get_many(self, keys: Sequence[Key]) -> list[Value | None]:
+        """See log.Bulk."""
+        names = [store.encoded(key) for key in keys]
+        return self._tried(keys[0], lambda: self.engine.read(names)) if keys else []
+
+    def put(self, key: Key, data: bytes, expect: str) -> str:
+        """See Store."""
+        name, token = store.encoded(key), os.urandom(TOKEN_CHARS // 2).hex()
+        if version := self._tried(key, lambda: self.engine.write(name, data, expect, token)):
+            return version
+        raise VersionConflict(self.describe(key))
+
+    def delete(self, key: Key, expect: str) -> None:
+        """See Store. If the reply is lost and the value is gone, this was the one that removed it."""
+        name, token, tries = store.encoded(key), os.urandom(TOKEN_CHARS // 2).hex(), count()
+
+        def removed() -> bool:
+            is_again = next(tries) > 0
+            return self.engine.remove(name, expect, token) or (is_again and self.engine.read([name]) == [None])
+
+        if not self._tried(key, removed):
+            raise VersionConflict(self.describe(key))
+
+    def list(self, prefix: Key, after: Key = (), limit: int = 0) -> list[Key]:
+        """See Store."""
+        begins = store.encoded(prefix) + "/" if prefix else ""
+        behind = store.encoded(after) if after else ""
+        return [store.decoded(one) for one in self._tried(prefix, lambda: self.engine.names(begins, behind, limit))]
+
+    def describe(self, key: Key) -> str:
+        """See Store."""
+        return f"{self.address}/{store.encoded(key)}" if key else self.address
+
+    def _tried(self, key: Key, action: Callable[[], T]) -> T:
+        """Do it, again after each pause while there is no answer. Raises StoreUnavailable, StoreRefusal."""
+        pauses = iter(PAUSES)
+        while True:
+            try:
+                return action()
+            except NoAnswer as fault:
+                if (pause := next(pauses, None)) is None:
+                    raise StoreUnavailable(self.describe(key), str(fault)) from None
+            except RefusedCall as fault:
+                raise StoreRefusal(self.describe(key), str(fault)) from None
+            time.sleep(pause)
+
+
+def upper(begins: str) -> str:
+    """The first text behind all that begin so; `begins` ends in `/`, or is empty."""
+    return begins[:-1] + "0" if begins else "\x7f"
+
+
+def packed(token: str, history: str, data: bytes) -> bytes:
+    """An entry as one value: a line with the tokens, then the data."""
+    return f"{token}{history}".ljust(HISTORY_CHARS, "-")[:HISTORY_CHARS].encode() + b"\n" + data
+
+
+def unpacked(value: bytes, where: str) -> tuple[str, bytes]:
+    """(the tokens, the data) of an entry; raises BrokenFile."""
+    head, data = value[: HISTORY_CHARS + 1], value[HISTORY_CHARS + 1 :]
+    if len(head) != HISTORY_CHARS + 1 or not head.endswith(b"\n") or not head.isascii():
+        raise BrokenFile(where, "it is no value of a store", remedy="Move it away.")
+    return head[:-1].decode(), data
