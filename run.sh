@@ -33,17 +33,17 @@ program=$HARNESS_HOME/harness/__main__.py
 harness() { "$python" -P "$program" "$@"; }
 
 child='' signal='' others=''
-pass_on() { # forward a signal to the current run and the other lanes; a background child may ignore INT, so TERM follows it
-  signal=$1
+pass_on() { # SIGNAL CODE: forward it to the current run and the other lanes; a background child may ignore INT, so TERM follows it
+  signal=$2
   for one in $child $others; do kill -s "$1" "$one"; [ "$1" != INT ] || kill -s TERM "$one"; done 2>/dev/null
 }
-obey() { case $signal in '') ;; INT) exit 130 ;; *) exit 143 ;; esac; } # exit after a signal
+reap() { while wait "$child" 2>/dev/null; code=$?; kill -0 "$child" 2>/dev/null; do :; done; child=''; }
+obey() { # after a signal: release the turn, and exit once the other lanes have ended; one may have started after the signal
+  [ -z "$signal" ] || { exec 8>&-; for child in $others; do kill -s TERM "$child" 2>/dev/null; reap; done; exit "$signal"; }
+}
 await() { # wait for the child despite signals; resend one that arrived before its start; returns its exit code
   local code; [ -z "$signal" ] || { sleep 0.5; kill -s TERM "$child" 2>/dev/null; }
-  while wait "$child" 2>/dev/null; code=$?; kill -0 "$child" 2>/dev/null; do :; done
-  child=''
-  obey
-  return "$code"
+  reap; obey; return "$code"
 }
 
 find_role() { # $script: the role's script; a custom one has precedence
@@ -64,7 +64,7 @@ start() { # one run of ROLE [FEATURE]
 finish() { # CODE [WHO]: exit with a documented code, also if SIGKILL or another foreign signal ended the process
   exec 8>&-; for child in $others; do await; done # release the turn, which a run without a claim may have kept
   case $1 in ? | ?? | 12[678] | 130 | 143) exit "$1" ;; esac
-  echo "harness: ${2:-the run} was killed (signal $(($1 - 128))); the next start settles it and continues" >&2
+  echo "$([ ! -t 2 ] || printf '\r\033[K')harness: ${2:-the run} was killed (signal $(($1 - 128))); the next start settles it and continues" >&2
   harness init --quietly 9>&- >/dev/null
   exit 75
 }
@@ -78,7 +78,7 @@ leave() { # after the other lanes: a last curation if it is due, ten lines, and 
 }
 
 loop() { # decide and execute repeatedly, as the options say; every other lane is a separate run.sh
-  trap 'pass_on INT' INT; trap 'pass_on TERM' TERM; trap 'pass_on HUP' HUP; export HARNESS_LOOP=$$
+  trap 'pass_on INT 130' INT; trap 'pass_on TERM 143' TERM; trap 'pass_on HUP 143' HUP; export HARNESS_LOOP=$$
   [ "${HARNESS_LANE:-1}" != 1 ] || harness init --quietly -- "$@" || finish $? init
   mask=$(umask); umask go-w; { exec 9<>"$HARNESS_STATE/locks/loop${HARNESS_LANE-}" 8<>"$HARNESS_STATE/locks/turn"; } 2>/dev/null; umask "$mask"
   options=$(harness hold 9 "$@" 8>&-) || finish $? hold

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import accumulate
+from typing import TextIO
+from unicodedata import east_asian_width
 
+LANE = "HARNESS_LANE"  # the number of this lane, where several work on the mission and share the terminal
+ERASE = "\r\x1b[K"
+LOOK_SECONDS = 1.0
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 # Characters that reverse, break or hide text: bidi marks, overrides and isolates, separators, the byte order mark.
@@ -23,48 +32,80 @@ def sanitise(text: str) -> str:
 
 def print_line(text: str) -> None:
     """Print a sanitised line on standard output."""
-    sys.stdout.write(sanitise(text) + "\n")
-    sys.stdout.flush()
+    _write_line(sys.stdout, text)
 
 
 def print_error(text: str) -> None:
     """Print a sanitised paragraph on standard error; ignore a closed one, since the exit code reports the result."""
-    try:
-        sys.stderr.write(sanitise(text) + "\n")
-        sys.stderr.flush()
-    except OSError:
-        return
+    with suppress(OSError):
+        _write_line(sys.stderr, text)
+
+
+def _write_line(stream: TextIO, text: str) -> None:
+    """Write whole lines at once; on a terminal that lanes share, in place of the spinner, which is drawn again below."""
+    erase = ERASE if LANE in os.environ and _can_draw(stream) else ""
+    stream.write(f"{erase}{sanitise(text)}\n")
+    stream.flush()
+
+
+def _can_draw(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 class Spinner:
-    """Redraws elapsed time, mission progress and the agent's last action on standard error; silent without a
-    terminal."""
+    """Redraws elapsed time, `progress` (asked once a second) and the agent's last action on standard error; silent without a
+    terminal. Of the lanes that share a terminal, one draws."""
 
-    def __init__(self, title: str) -> None:
-        self.title, self.progress = title, ""
+    def __init__(self, title: str, progress: Callable[[], str] = str) -> None:
+        self.title, self.progress, self.known = title, progress, ""
         self.started = time.monotonic()
-        self.shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self.drawn = 0.0
+        self.shown = _can_draw(sys.stderr)
+        self.drawn, self.asked = 0.0, -LOOK_SECONDS
+        self.terminal = -1  # its lock belongs to the spinner that draws
 
     def draw(self, action: str) -> None:
         """Redraw, at most ten times a second."""
         now = time.monotonic()
-        if not self.shown or now - self.drawn < 0.1:
+        if not self.shown or now - self.drawn < 0.1 or not self._is_alone():
             return
         self.drawn = now
+        if now - self.asked >= LOOK_SECONDS:
+            self.known, self.asked = self.progress(), now
         seconds = int(now - self.started)
         frame = FRAMES[int(now * 10) % len(FRAMES)]
-        progress = f", {self.progress} ·" if self.progress else ""
+        progress = f", {self.known} ·" if self.known else ""
         words = f"{frame} {self.title} {seconds // 60}:{seconds % 60:02d}{progress} {action}"
-        line = sanitise(" ".join(words.split()))
-        sys.stderr.write("\r\x1b[K" + line[: _width() - 1])
+        sys.stderr.write(ERASE + _fitting(sanitise(" ".join(words.split())), _width()))
         sys.stderr.flush()
 
+    def _is_alone(self) -> bool:
+        """Whether no other spinner draws on this terminal; also true where terminals have no locks."""
+        try:
+            if self.terminal < 0:
+                self.terminal = os.open(os.ttyname(sys.stderr.fileno()), os.O_WRONLY | os.O_NOCTTY)
+            fcntl.flock(self.terminal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
     def clear(self) -> None:
-        """Erase the line."""
+        """Erase the line, and let another spinner draw."""
         if self.shown and self.drawn:
-            sys.stderr.write("\r\x1b[K")
+            sys.stderr.write(ERASE)
             sys.stderr.flush()
+        if self.terminal >= 0:
+            with suppress(OSError):
+                fcntl.flock(self.terminal, fcntl.LOCK_UN)
+            os.close(self.terminal)
+            self.terminal = -1
+
+
+def _fitting(text: str, width: int) -> str:
+    """The beginning of a text that leaves the last of so many columns free; a wide character takes two."""
+    ends = accumulate(1 + (east_asian_width(char) in "WF") for char in text)
+    return "".join(char for char, end in zip(text, ends, strict=True) if end < width)
 
 
 def _width() -> int:

@@ -121,7 +121,7 @@ class _Playback:
         self.opened: set[str] = set()
         self.earlier: list[str] = []  # decisions before each run that settled since the last one opened
         self.played = 0
-        self.spinner = console.Spinner("playback")
+        self.spinner = console.Spinner("playback", lambda: f"{self.played} of {len(records.runs)} runs")
 
     def all(self) -> PlaybackResult:
         """Play every run, then compare the end."""
@@ -139,7 +139,6 @@ class _Playback:
             for one in sorted(waiting, key=_opening):
                 yield self._open(one)
             yield self._settle(past)
-            self.spinner.progress = f"{self.played} of {len(runs)} runs"
             self.spinner.draw(past.run)
         yield self._people({}, clock.now() + runs[-1].result.ended)
         self.replica.follow(self.replica.recorded_tip())

@@ -27,7 +27,6 @@ from harness.state.files import PRIVATE
 from harness.state.state import State
 from harness.workplace import mission_lock, workplace
 
-LANE = "HARNESS_LANE"  # the number of the run.sh that started this run, where several work on the mission
 LOOP = "HARNESS_LOOP"
 MAX_PID_DIGITS = 20
 REASON_CHARS = 140
@@ -81,7 +80,7 @@ def _main(role: str, steps: RoleSteps) -> int:
     if len(named) > 1:
         raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE] [{AGAIN}]")
     run, agents = opening.open_run(opening.asked(role, *named, again=AGAIN in sys.argv[1:]))
-    if lane := os.environ.get(LANE):  # with several lanes, run.sh cannot know which one claims the work
+    if lane := os.environ.get(console.LANE):  # with several lanes, run.sh cannot know which one claims the work
         console.print_line(f"> lane {lane}: {' '.join(filter(None, (role, run.context.feature)))}")
     try:
         result, signum = _carry_out(run, agents, steps)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from itertools import islice
 
 from harness.agents.base import Agent, AgentEvent, AgentSuccess, ExecutionContext
 from harness.base import clock, console, redaction
+from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.memory import tables
-from harness.mission import features, runs
+from harness.mission import features, lease, runs
 from harness.mission.open_run import OpenRun, Outcome
 from harness.mission.transcript import MIB, RecentTexts, RunTranscript
 from harness.mission.usage import Usage
@@ -120,8 +122,7 @@ class Recorder:
         self.stream = RunTranscript(f"{folder}/{names.STREAM}", 3 * quarter)
         self.stderr = RunTranscript(f"{folder}/{names.STDERR}", quarter)
         self.said = RecentTexts(run.outcome.messages)
-        self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip())
-        self._show_progress()
+        self.spinner = console.Spinner(f"{run.role.name} {run.context.feature}".strip(), self._progress)
 
     def begin(self, agent: str) -> None:
         """Attribute the following events to this agent."""
@@ -148,7 +149,6 @@ class Recorder:
             self.outcome.answer.usages[-1] = Usage(**json.loads(event.text))
             self.counted, self.reported = event.text, True
             closing.reserve_used(self.run)
-            self._show_progress()
         elif event.kind not in UNWRITTEN:
             self.stream.row(at, event.kind, event.text)
         if event.kind == "usage" or at - self.marked >= MARK_SECONDS:  # a lower bound for the duration of a killed run
@@ -163,12 +163,14 @@ class Recorder:
         if outcome.ended not in runs.GOOD:
             outcome.take_not_passed()
 
-    def _show_progress(self) -> None:
-        """Update the spinner with the number of passed features and the cost so far, including this run's."""
-        if self.spinner.shown:
-            found = self.outcome.features
-            done = f"{len(features.passed(found))} of {len(found)} features" if found else ""
-            self.spinner.progress = ", ".join(filter(None, [done, closing.cost_so_far(self.run)]))
+    def _progress(self) -> str:
+        """What the other lanes do, the number of passed features, and the cost so far, including this run's."""
+        layout, found = self.run.layout, self.outcome.features
+        with suppress(BrokenFile):  # the agent may have damaged it
+            found = features.load(layout)
+        others = [f"{one.role} {one.feature}".strip() for one in lease.alive(layout) if one.run != self.run.id]
+        done = f"{len(features.passed(found))} of {len(found)} features" if found else ""
+        return ", ".join(filter(None, [*others, done, closing.cost_so_far(self.run)]))
 
     def overspent(self) -> str:
         """The cap exhausted by usage reported since the last call, in words, or ""."""

@@ -14,12 +14,12 @@ from harness.base import console
 from tests.missions import CHECKOUT
 
 DRAW = f"""
-import sys, time
+import os, sys, time
 sys.path.insert(0, {str(CHECKOUT)!r})
 from harness.base import console
 spinner = console.Spinner("worker F-001")
 for _ in range(3):
-    spinner.draw("reads the file\\nwith care " + "x" * 200)
+    spinner.draw(os.environ.get("ACTION") or "reads the file\\nwith care " + "x" * 200)
     time.sleep(0.11)
 spinner.clear()
 console.print_line("said")
@@ -60,6 +60,12 @@ def test_on_a_terminal_the_spinner_shows_title_time_and_action() -> None:
     assert len(frames) >= 3
     assert all(len(frame.decode()) <= 80 and b"\n" not in frame for frame in frames[:-1])
     assert found.endswith(b"\r\x1b[Ksaid\r\n")
+
+
+def test_a_wide_character_takes_two_columns() -> None:
+    """A spinner that does not fit would go on in the next line, where nothing erases it."""
+    found = on_a_terminal(ACTION="読" * 60).decode()
+    assert "読" * 25 in found and "読" * 40 not in found
 
 
 def test_a_dumb_terminal_gets_no_spinner() -> None:
