@@ -12,7 +12,7 @@
 # 64 usage, 65 broken state, 69 agent not available, 75 busy, killed or out of time, 130 and 143 interrupted.
 set -u
 
-commands=' accept ask check checkpoint claim completion diff doctor ending escalation export feature features forget gc help hold identity init issue log memory next note pause replay reply report resume runs schedule search sessions skill snapshot status steer stop usage verify watch why workspace '
+commands=' accept ask check checkpoint claim completion diff do doctor ending escalation export feature features forget gc help hold identity init issue log memory next note pause replay reply report resume runs schedule search sessions skill snapshot spec status steer stop usage verify watch why workspace '
 here=${BASH_SOURCE[0]}
 while [ -L "$here" ]; do
   link=$(readlink "$here")
@@ -109,10 +109,10 @@ loop() { # decide and execute repeatedly, as the options say; every other lane i
 
 case ${1-} in
   '' | --once | --for | --lanes) [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -P "$program"; loop "$@" ;;
-  *)
-    if [ "${commands#* "$1" }" = "$commands" ] && [[ ${2-} != -h && ${2-} != --help ]] && find_role "$1"; then
-      case ${2-} in -*) wish "$1" "${3-}" ;; *) wish "$1" "${2-}" ;; esac
-      shift
+  *) own=$HARNESS_STATE/roles/$1.py; [ -f "$own" ] || own=''
+    if [[ ($own || $commands != *" $1 "*) && ${2-} != -h && ${2-} != --help ]] && find_role "$1"; then
+      [[ $commands != *" $1 "* ]] || echo "harness: '$1' is a role of this mission here ($own), not the command" >&2
+      case ${2-} in -*) wish "$1" "${3-}" ;; *) wish "$1" "${2-}" ;; esac; shift
       exec "$python" -P -m harness.run "$script" "$@"
     fi
     exec "$python" -P "$program" "$@"

@@ -17,7 +17,7 @@ if __name__ == "__main__":
 from harness.base import console, errors, exits
 from harness.cli import quick
 from harness.mission import roles
-from harness.state import layout
+from harness.state import layout, names
 from harness.workplace import run_detection
 
 
@@ -30,6 +30,8 @@ def main() -> int:
 
 def _dispatch() -> int:
     words = _run_option(_folder_option(sys.argv[1:]))
+    if words and _is_own_role(words):
+        return _run_sh(words)
     if words and words[0] in quick.QUICK and ("--help" not in words or words[0] == "hold"):
         return quick.QUICK[words[0]](words[1:])
     from harness.cli.main import COMMANDS, application  # click, which fast paths do not need
@@ -39,6 +41,15 @@ def _dispatch() -> int:
     if len(words) > 1 and words[-1] in ("-h", "--help"):
         return application(["help", *words[:-1]])
     return _run_sh(words)
+
+
+def _is_own_role(words: list[str]) -> bool:
+    """Whether the first word is a role of the mission's own, which comes before a command; run.sh and runs mean commands."""
+    called = quick.COMPLETING in os.environ or any(
+        os.environ.get(name) for name in ("HARNESS_LOOP", run_detection.INSIDE)
+    )
+    own = os.path.join(quick.here().path(names.ROLES), words[0] + ".py")
+    return not called and words[-1] not in ("-h", "--help") and os.path.isfile(own)
 
 
 def _folder_option(words: list[str]) -> list[str]:

@@ -128,6 +128,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(("stores.disk", "stores._sqlite"), "the files of a store"),
     "run._inputs": "identities, which missions share",
     **dict.fromkeys(("mission.mission", "mission.roles"), "SPEC.md and roles, which people write"),
+    **dict.fromkeys(("run.settle.specifier", "commands.setup.specification"), "SPEC.md, which a person asks for"),
     **dict.fromkeys(
         ("unattended.schedules", "unattended.schedule_log", "unattended.start"),
         "what belongs to the machine that starts the mission",

@@ -20,7 +20,7 @@ from harness.state import files, names
 from harness.state.layout import Layout
 from tests import bash32
 from tests.crash import TORTURE
-from tests.missions import CHECKOUT, House, surroundings, tagged, until
+from tests.missions import CHECKOUT, PROGRAM, House, surroundings, tagged, until
 
 RUN_SH = CHECKOUT / "run.sh"
 TEXT = RUN_SH.read_text()
@@ -76,6 +76,20 @@ def test_it_has_every_command_of_the_door() -> None:
     listed = re.search(r"^commands=' (.*) '$", TEXT, re.M)
     assert listed is not None
     assert tuple(listed[1].split()) == main.COMMANDS
+
+
+@pytest.mark.parametrize("through", ["run.sh", "harness", "run.sh from a subfolder"])
+def test_a_role_of_the_missions_own_comes_before_a_command(house: House, through: str) -> None:
+    """The clash is named; without such a role, and for help, it is the command."""
+    words = [sys.executable, "-P", str(PROGRAM)] if through == "harness" else [str(RUN_SH)]
+    below = house.write("sub/x").parent if "sub" in through else None
+    assert house.run([*words, "usage"], where=below).out.startswith("Nothing has run yet.")
+    house.role_files("usage")
+    house.script("usage", {"say": "helped"})
+    done = house.run([*words, "usage"], where=below)
+    assert (done.code, house.result()["role"]) == (0, "usage"), done
+    assert "'usage' is a role of this mission here" in done.err
+    assert house.run([*words, "usage", "--help"], where=below).out.startswith("Usage: harness usage")
 
 
 def test_without_a_setup_it_says_how(house: House) -> None:
@@ -165,13 +179,6 @@ def test_three_plans_that_are_refused_end_with_the_block_of_every_ending(unbegun
     done = unbegun.run([str(RUN_SH)])
     assert done.code == 7, done
     assert "\nESCALATE plan  " in done.out and "\nwhy       " in done.out and "\nnext      " in done.out
-
-
-def test_a_commands_name_wins_over_a_roles(house: House) -> None:
-    """A role called `status` cannot hide the command."""
-    house.role_files("status")
-    assert "due" in house.run([str(RUN_SH), "status"]).out
-    assert house.ran() == []
 
 
 def test_an_unknown_word_names_roles_and_commands(house: House) -> None:

@@ -15,7 +15,7 @@ from harness.commands.setup import agent_choice, config_check, confinement_probe
 from harness.commands.setup import doctor as doctors
 from harness.mission import mission
 from harness.run import starting
-from harness.state.layout import command
+from harness.state.layout import Layout, command
 from harness.workplace import run_detection
 
 
@@ -49,13 +49,19 @@ def init(agent: str, trust: str, quietly: bool, example: str | None, new: bool, 
     run_detection.refuse(layout, "init")
     agent_choice.require(layout, agent, trust)
     _lines(starting.put_away(layout, abandon=abandon) if new or abandon else [])
-    there = mission.exists(layout)
     _lines(starting.lay_example(layout, example) if example else [])
+    begin(layout, agent, trust, quietly=quietly)
+
+
+def begin(layout: Layout, agent: str, trust: str, *, quietly: bool = False, steps: bool = True) -> None:
+    """Start the mission of this folder if there is none, and choose its agent; `steps`: say what to do next."""
+    there = mission.exists(layout)
     made = starting.start(layout)
     if not (there and quietly):
         begun = f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."
         _lines([begun, *starting.located(layout)])
-    _lines([] if quietly else agent_choice.choose(layout, agent, trust, _ask if sys.stdin.isatty() else None))
+    ask = _ask if sys.stdin.isatty() else None
+    _lines([] if quietly else agent_choice.choose(layout, agent, trust, ask, steps=steps))
     warnings = map("warning: {}".format, config_check.require(layout))
     _lines([*(starting.announced(layout) if quietly else [agent_choice.ceiling(layout)]), *warnings])
 

@@ -17,7 +17,7 @@ from harness.state import files, layout
 from harness.state.layout import Layout, command
 
 GROUPS = {
-    "Mission": ("init", "next", "doctor", "snapshot", "gc", "forget", "export", "completion", "help"),
+    "Mission": ("do", "spec", "init", "next", "doctor", "snapshot", "gc", "forget", "export", "completion", "help"),
     "Look": (
         "workspace",
         "status",
@@ -52,6 +52,7 @@ ARGUMENTS = {  # by capability of the role
         "FEATURE has committed work; without it, or if all have passed, the role judges all.",
     ),
     "curates": ("", "It takes no feature: it works on the notes of all runs."),
+    "specifies": ("", "It takes no feature: its reply becomes SPEC.md."),
     "": ("[FEATURE]", "FEATURE is its subject, if any."),
 }
 

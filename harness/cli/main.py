@@ -19,6 +19,7 @@ MODULES = {
     "_claims": ("claim",),
     "_commands": ("check", "issue", "next", "note", "reply", "verify"),
     "_completion": ("completion",),
+    "_do": ("do", "spec"),
     "help": ("help",),
     "_past_runs": ("export", "gc", "replay", "search"),
     "_snapshots": ("features", "forget", "snapshot"),

@@ -115,7 +115,7 @@ def is_alone(layout: Layout, run_id: str = "") -> bool:
 
 def claims_of(capability: str, feature_id: str) -> list[str]:
     """The claims of a run of a role with this capability, besides its tree."""
-    if capability == "plans":
+    if capability in ("plans", "specifies"):
         return [PLAN]
     if capability == "curates":
         return [CURATION]

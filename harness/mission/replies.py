@@ -118,6 +118,12 @@ class CurationReply(RoleReply):
     operations: list[Any] = []
 
 
+class SpecReply(RoleReply):
+    """The text of SPEC.md."""
+
+    spec: str = ""
+
+
 COMMANDS = {
     "plans": ("run", "ready", "setup", "checks"),
     "judges": ("run",),
@@ -127,6 +133,7 @@ SCHEMAS: dict[str, type[RoleReply]] = {
     "commits": WorkReply,
     "judges": ValidationReply,
     "curates": CurationReply,
+    "specifies": SpecReply,
 }
 
 

@@ -16,7 +16,7 @@ from harness.mission.config import Agents, Config, MostNumber
 from harness.state import documents, files, names
 from harness.state.layout import Layout, home
 
-CAPABILITIES = ("plans", "commits", "judges", "curates")
+CAPABILITIES = ("plans", "commits", "judges", "curates", "specifies")
 MAY = frozenset((*CAPABILITIES, "agent_optional"))
 READS = (
     *("spec", "plan", "contract", "feature", "claims", "findings", "issues", "raw", "steer"),
@@ -25,9 +25,9 @@ READS = (
 
 
 class FrontMatter(Record):
-    """The front matter of a role. `plans`: its reply is a plan; `commits`: it takes a feature, and its changes to the tree become
-    a commit; `judges`: its checks decide; `curates`: code compacts the notes, with or without an agent. At most one of these.
-    `agent_optional`: the role works without an agent's reply."""
+    """The front matter of a role. `plans`: its reply is a plan; `commits`: it takes a feature, and its changes to the tree
+    become a commit; `judges`: its checks decide; `curates`: code compacts the notes, with or without an agent; `specifies`: its
+    reply becomes SPEC.md. At most one of these. `agent_optional`: the role works without an agent's reply."""
 
     name: str
     summary: str
@@ -39,6 +39,7 @@ class FrontMatter(Record):
     commits: bool = False
     judges: bool = False
     curates: bool = False
+    specifies: bool = False
     agent_optional: bool = False
 
 

@@ -40,10 +40,10 @@ STEPS = (
 )
 
 
-def choose(layout: Layout, agent: str, trust: str, ask: Ask | None) -> list[str]:
+def choose(layout: Layout, agent: str, trust: str, ask: Ask | None, *, steps: bool = True) -> list[str]:
     """Write `agent` (one, or several with commas) and `trust` into config.toml, which is created with all settings commented out;
     `ask(question, {answer: meaning}, default)` provides the missing ones, and a cap ({}: any text). Returns lines about the
-    changes and the next steps. Raises UsageFault for an unknown agent or trust.
+    changes and, unless `steps` is off, the next steps. Raises UsageFault for an unknown agent or trust.
     """
     settings = config.load(layout)
     wanted = _wanted(settings, agent, trust)
@@ -63,7 +63,7 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None) -> list[str]
     if costly and not trust and not settings.trust:
         how = f"{command('init')} --trust workspace (or full)"
         return [*lines, f"It does not start before you set its trust: {how}"]
-    return lines + _next(layout, named or (["playbook"] if playbooks else []), found)
+    return lines + (_next(layout, named or (["playbook"] if playbooks else []), found) if steps else [])
 
 
 def require(layout: Layout, agent: str, trust: str) -> None:
