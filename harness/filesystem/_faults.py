@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import os
 from collections.abc import Callable
 from types import FunctionType
 from typing import ParamSpec, TypeVar, cast
@@ -57,6 +58,11 @@ def read_only(path: str, what: str) -> VerbRefusal:
     return VerbRefusal("read_only", path, f"{what} is read-only.{above} A command or a person may have to do it.")
 
 
+def root_stays(path: str) -> VerbRefusal:
+    """The refusal for a change of the root."""
+    return VerbRefusal("invalid", path, f"{path} is the root itself, which stays as it is.")
+
+
 def tried(path: str, act: Callable[[], T]) -> T | FileFault:
     """The result of `act`, or a FileFault. Errors that a model cannot correct are raised."""
     try:
@@ -85,3 +91,15 @@ def verb(method: Callable[P, T]) -> Callable[P, T | FileFault]:
         return tried(str(path), lambda: method(*args, **kwargs))
 
     return made
+
+
+def checked(result: T | FileFault) -> T:
+    """A result that is no fault; raises a fault as VerbRefusal."""
+    if isinstance(result, FileFault):
+        raise VerbRefusal(result.kind, result.path, result.text)
+    return result
+
+
+def failed(number: int) -> OSError:
+    """The error of the system with this number."""
+    return OSError(number, os.strerror(number))

@@ -7,17 +7,16 @@ is lost. A move or deletion of a folder goes file by file. Searches read keys fi
 from __future__ import annotations
 
 import errno
-import os
 import re
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 
 from harness.base import encoding, patterns
 from harness.base.errors import BrokenFile, VersionConflict
 from harness.filesystem import _edit, _lines, _python_grep, _ripgrep, _search
-from harness.filesystem._faults import VerbRefusal, changed, read_only, tried, verb
+from harness.filesystem._faults import VerbRefusal, changed, failed, read_only, root_stays, tried, verb
 from harness.filesystem._protection import ProtectedNames, check_name
 from harness.filesystem._root import split
 from harness.filesystem._walk import IGNORE, MAX_RULE_BYTES, IgnoreRules, ignores, order, skips
@@ -41,13 +40,10 @@ TRIES = 100
 
 class KeyValueFiles:
     """Files under the keys of `store` that begin with `prefix`. `read_only`: patterns of read-only paths, besides
-    ProtectedNames; `also`: {name in the root: the prefix of the files below it}, which only who names them sees."""
+    ProtectedNames."""
 
-    def __init__(
-        self, store: Store, prefix: Key = (), *, read_only: Sequence[str] = (), also: Mapping[str, Key] | None = None
-    ) -> None:
+    def __init__(self, store: Store, prefix: Key = (), *, read_only: Sequence[str] = ()) -> None:
         self.store, self.prefix, self.guarded = store, prefix, ProtectedNames(list(read_only))
-        self.also = also or {}
 
     @verb
     def ls(self, path: str = ".", most: int = 1000) -> Listing:
@@ -71,7 +67,7 @@ class KeyValueFiles:
 
         def new(old: bytes | None) -> bytes:
             if old is not None and create:
-                raise _failed(errno.EEXIST)
+                raise failed(errno.EEXIST)
             if expect and (old is None or encoding.digest(old) != expect):
                 raise changed(path)
             return data
@@ -86,7 +82,7 @@ class KeyValueFiles:
         def new(old: bytes | None) -> bytes:
             nonlocal count
             if old is None:
-                raise _failed(errno.ENOENT)
+                raise failed(errno.ENOENT)
             if expect and encoding.digest(old) != expect:
                 raise changed(path)
             made = _edit.apply(old, changes, path)
@@ -104,7 +100,7 @@ class KeyValueFiles:
         names = self._changeable(path, make=make)
         for _ in range(TRIES):
             if self._is_folder(names):
-                raise _failed(errno.EEXIST if create else errno.EISDIR)
+                raise failed(errno.EEXIST if create else errno.EISDIR)
             known = self._value(names)
             data = new(known[0] if known else None)
             try:
@@ -175,7 +171,7 @@ class KeyValueFiles:
         names = self._names(path)
         if found := self._entry(names, self._is_folder(names)):
             return found
-        raise _failed(errno.ENOENT)
+        raise failed(errno.ENOENT)
 
     @verb
     def mkdir(self, path: str) -> WriteResult:
@@ -183,7 +179,7 @@ class KeyValueFiles:
         if not self._is_folder(self._names(path, make=True)):
             names = self._changeable(path, make=True)
             if self._value(names) is not None:
-                raise _failed(errno.EEXIST)
+                raise failed(errno.EEXIST)
             self._keep(names)
         return WriteResult(path=path)
 
@@ -213,10 +209,10 @@ class KeyValueFiles:
         """The free place that something is moved to; raises OSError."""
         into = self._changeable(target, make=True)
         if self._is_folder(into) or self._value(into) is not None:
-            raise _failed(errno.EEXIST)
+            raise failed(errno.EEXIST)
         if into[: len(names)] == names:
             self._keep(into[:-1])
-            raise _failed(errno.EINVAL)
+            raise failed(errno.EINVAL)
         return into
 
     def _moved(self, names: Key, into: Key) -> int:
@@ -226,7 +222,7 @@ class KeyValueFiles:
             try:
                 version = self.store.put(self._key(into), known.data, version)
             except VersionConflict:
-                raise _failed(errno.EEXIST) from None
+                raise failed(errno.EEXIST) from None
             try:
                 self.store.delete(self._key(names), known.version)
             except VersionConflict:
@@ -249,7 +245,7 @@ class KeyValueFiles:
                 found.append(name)
                 continue
             if not found:
-                raise _failed(errno.EXDEV)
+                raise failed(errno.EXDEV)
             if exact and not self._is_folder(tuple(found)):
                 self._check_above((*found, name), make=False)
             found.pop()
@@ -263,22 +259,22 @@ class KeyValueFiles:
             return
         for count in range(1, len(names)):
             if self._value(names[:count]) is not None:
-                raise _failed(errno.ENOTDIR)
+                raise failed(errno.ENOTDIR)
         if not make:
-            raise _failed(errno.ENOENT)
+            raise failed(errno.ENOENT)
 
     def _folder(self, path: str) -> Key:
         """The names of a folder that is there; raises OSError."""
         names = self._names(path)
         if not self._is_folder(names):
-            raise _failed(errno.ENOENT if self._value(names) is None else errno.ENOTDIR)
+            raise failed(errno.ENOENT if self._value(names) is None else errno.ENOTDIR)
         return names
 
     def _changeable(self, path: str, *, make: bool = False) -> Key:
         """The names of something that may be changed, or created with its folders. Raises VerbRefusal and OSError."""
         names = self._names(path, make=make)
         if not names:
-            raise VerbRefusal("invalid", path, f"{path} is the root itself, which stays as it is.")
+            raise root_stays(path)
         if self.guarded.folder(names):
             raise read_only(path, path)
         there = self._value(names) is not None
@@ -307,15 +303,11 @@ class KeyValueFiles:
 
     def _key(self, names: Key) -> Key:
         """The key of a path, or the beginning of those below it."""
-        also = self.also.get(names[0]) if names else None
-        return self.prefix + names if also is None else also + names[1:]
-
-    def _is_mount(self, names: Key) -> bool:
-        return len(names) == 1 and names[0] in self.also
+        return self.prefix + names
 
     def _value(self, names: Key) -> tuple[bytes, str, float] | None:
         """(content, version, unix seconds of the write) of a file; None if there is none."""
-        found = None if self._is_mount(names) or not names else self.store.get(self._key(names))
+        found = None if not names else self.store.get(self._key(names))
         if found is None:
             return None
         if len(found.data) < STAMP.size:
@@ -326,11 +318,11 @@ class KeyValueFiles:
         """The value of a file; raises OSError."""
         found = self._value(names)
         if found is None:
-            raise _failed(errno.EISDIR if self._is_folder(names) else errno.ENOENT)
+            raise failed(errno.EISDIR if self._is_folder(names) else errno.ENOENT)
         return found
 
     def _is_folder(self, names: Key) -> bool:
-        return not names or self._is_mount(names) or bool(self.store.list(self._key(names), limit=1))
+        return not names or bool(self.store.list(self._key(names), limit=1))
 
     def _entry(self, names: Key, is_folder: bool) -> FileEntry | None:
         """The entry of a file or folder; None if it was removed meanwhile."""
@@ -374,7 +366,3 @@ class KeyValueFiles:
     def _rules(self, folder: Key) -> IgnoreRules | None:
         found = self._value((*folder, IGNORE))
         return IgnoreRules(found[0][:MAX_RULE_BYTES], len("/".join(folder)) + bool(folder)) if found else None
-
-
-def _failed(number: int) -> OSError:
-    return OSError(number, os.strerror(number))

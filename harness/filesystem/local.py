@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from harness.base import encoding
 from harness.base.record import Record
 from harness.filesystem import _edit, _lines, _replace, _ripgrep, _search
-from harness.filesystem._faults import VerbRefusal, changed, read_only, tried, verb
+from harness.filesystem._faults import VerbRefusal, changed, read_only, root_stays, tried, verb
 from harness.filesystem._protection import ProtectedNames, check_name
 from harness.filesystem._replace import LockedFile
 from harness.filesystem._root import LISTED, Root, RootedPath, split
@@ -258,7 +258,7 @@ class Local:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         try:
             if not place.names:
-                raise VerbRefusal("invalid", path, f"{path} is the root itself, which stays as it is.")
+                raise root_stays(path)
             self._check(place.names, path)
             found = place.found()
             if found is None and make:

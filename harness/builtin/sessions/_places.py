@@ -7,6 +7,7 @@ import os
 from harness.base.errors import UsageFault
 from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.tool_environment import RESULTS, STATE, ToolEnvironment
+from harness.filesystem.composite import Composite
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.local import Mount
 from harness.filesystem.protocol import Filesystem
@@ -57,7 +58,8 @@ def of_user(store: Store, layout: Layout, of: SessionKeys) -> ToolEnvironment:
     read."""
     made = ToolEnvironment(shell=False, home=layout, memory=StoreKey(store, of.memory))
     if not isinstance(store, DiskStore):
-        return made.replace(filesystem=KeyValueFiles(store, of.files, also={RESULTS: of.results}))
+        mounts = {f"{RESULTS}/": KeyValueFiles(store, of.results)}
+        return made.replace(filesystem=Composite(KeyValueFiles(store, of.files), mounts))
     folder, results = store.path(of.files), store.path(of.results)
     for one in (folder, results):
         files.make_folder(one)

@@ -12,6 +12,8 @@ import pytest
 from harness.builtin.tools import registry
 from harness.builtin.tools.tool import ToolResult, ToolSession
 from harness.filesystem import transfer
+from harness.filesystem._layered import Layered
+from harness.filesystem.composite import Composite
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import FileContent, FileFault, Filesystem, Listing, Shell
@@ -19,9 +21,11 @@ from harness.filesystem.shell import LocalShell
 from harness.stores.memory import MemoryStore
 from tests.filesystem.delegating import DelegatingFiles, DelegatingShell
 
-SHELL, DELEGATING, MEMORY = "shell", "delegating", "memory"
-KINDS = (SHELL, DELEGATING, MEMORY)
-"""A folder with a shell; the same behind a class that only passes the verbs on; files in memory, which have no shell."""
+SHELL, DELEGATING, MEMORY, LAYERS = "shell", "delegating", "memory", "layers"
+KINDS = (SHELL, DELEGATING, MEMORY, LAYERS)
+STORED = (MEMORY, LAYERS)
+"""A folder with a shell; the same behind a class that only passes the verbs on; files in memory, which have no shell; mounts of
+such files, some above a folder."""
 
 NO_SHELL = "these files have no shell"
 NO_DISK = "links, modes and times are those of a disk, and these files are in memory"
@@ -112,7 +116,7 @@ class Bench:
         self.folder, self.kind = folder, kind
         self.files = files or self._made(folder, shell)
         self.tree, self.results = folder / "tree", folder / "kept"
-        if kind == MEMORY:
+        if kind in STORED:
             self.tree, self.results = StoredPath(self.files, ""), StoredPath(self.files, "/results")
         self.own = ToolSession(self.files, results="results", **more)
 
@@ -121,6 +125,11 @@ class Bench:
             made = KeyValueFiles(MemoryStore())
             made.mkdir("results")
             return made
+        if self.kind == LAYERS:
+            (folder / "template").mkdir()
+            upper = KeyValueFiles(MemoryStore())
+            layers = Layered(upper, Local(str(folder / "template")))
+            return Composite(layers, {"results/": KeyValueFiles(MemoryStore())})
         for name in ("tree", "kept"):
             (folder / name).mkdir(exist_ok=True)
         also = {"results": Mount(path=str(folder / "kept"), mode="write")}
@@ -143,7 +152,7 @@ class Bench:
 
     def call(self, name: str, /, **given: Any) -> ToolResult:
         """A call by the model; a test that needs commands is skipped where there are none."""
-        if name == "execute" and self.kind == MEMORY:
+        if name == "execute" and self.kind in STORED:
             assert not isinstance(self.files, Shell)
             pytest.skip(reason=NO_SHELL)
         return registry.call(self.own, name, given)
