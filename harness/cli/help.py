@@ -17,7 +17,20 @@ from harness.state import files, layout
 from harness.state.layout import Layout, command
 
 GROUPS = {
-    "Mission": ("do", "spec", "init", "next", "doctor", "snapshot", "gc", "forget", "export", "completion", "help"),
+    "Mission": (
+        "do",
+        "spec",
+        "init",
+        "next",
+        "doctor",
+        "land",
+        "snapshot",
+        "gc",
+        "forget",
+        "export",
+        "completion",
+        "help",
+    ),
     "Look": (
         "workspace",
         "status",

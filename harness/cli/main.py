@@ -18,6 +18,7 @@ MODULES = {
     "_init": ("doctor", "init"),
     "_claims": ("claim",),
     "_commands": ("check", "issue", "next", "note", "reply", "verify"),
+    "_delivery": ("land",),
     "_completion": ("completion",),
     "_do": ("do", "spec"),
     "help": ("help",),

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.base import faults, schema
 from harness.base.errors import UsageFault
+from harness.commands import delivery
 from harness.decision import escalations, views
 from harness.mission import contract_log, receipts, runs, tasks
 from harness.mission.contract import Check, Claim
@@ -17,14 +18,19 @@ from harness.proof.index import CheckHistory, ClaimStatus, Proofs
 from harness.state.layout import Layout, command
 
 RUNS_SHOWN = 8
+MIN_ID_CHARS = 7  # of a commit
 MAX_CHECK_LINES = 8  # of a check, after its first line
 LAST_LINES = 8  # of a red output
 WIDTH, CONTINUED = 90, " " * 11  # of these lines; indent of continuation lines
 
 
 def explain(layout: Layout, name: str) -> list[str]:
-    """One screen about a feature, a claim, the setup or a service; raises UsageFault for an unknown name."""
+    """One screen about a feature, a claim, the setup, a service or a commit that was landed; raises UsageFault for an unknown
+    name."""
+    head, name = _landed(layout, name)
     known, queue = index.proofs(layout), views.queue(layout)
+    if head:
+        return [*head, *(explain(layout, name) if name else [])]
     if blocks := _block(known.log, queue, name):
         return [blocks[-1].block, *blocks[-1].new_block.rstrip("\n").split("\n"), *map(_entry, blocks)]
     feature, claims, ids = _found(known, queue, name)
@@ -32,6 +38,15 @@ def explain(layout: Layout, name: str) -> list[str]:
     for claim, status in claims:
         lines += _claim(layout, claim, status, known)
     return lines + _worked(layout, ids)
+
+
+def _landed(layout: Layout, name: str) -> tuple[list[str], str]:
+    """(a line for each commit with this old or new id, the feature of its run or ""); ([], name) for any other name."""
+    rows = [(old, new, one.branch) for one in delivery.load(layout) for old, new in one.commits.items()]
+    found = [row for row in rows if len(name) >= MIN_ID_CHARS and any(one.startswith(name) for one in row[:2])]
+    of = {one.commit: one.feature for one in runs.finished(layout)} if found else {}
+    lines = [f"{old[:10]} is {new[:10]} on {branch}" for old, new, branch in found]
+    return lines, next((of[old] for old, _, _ in found if old in of), "" if found else name)
 
 
 def _block(log: list[ContractChange], queue: list[Feature], name: str) -> list[ContractChange]:
@@ -70,6 +85,7 @@ def claims(layout: Layout) -> list[dict[str, Any]]:
 
 def value(layout: Layout, name: str) -> dict[str, Any]:
     """The same as plain values: for the keys see docs/contract.md."""
+    name = _landed(layout, name)[1] or name
     known, queue = index.proofs(layout), views.queue(layout)
     if blocks := _block(known.log, queue, name):
         return {"name": blocks[-1].block, "block": blocks[-1].new_block, "log": blocks}
@@ -150,9 +166,10 @@ def _place(place: list[str]) -> str:
 def _worked(layout: Layout, ids: list[str]) -> list[str]:
     mine = (result for result in runs.finished(layout) if result.feature in ids)
     newest = list(islice(mine, RUNS_SHOWN))[::-1]
-    lines = ["", "runs"] if newest else []
+    lines, landed = ["", "runs"] if newest else [], [one.commits for one in delivery.load(layout)]
     for result in newest:
-        lines.append(f"  {result.at} {result.run} {result.verdict or result.outcome} {result.commit[:10]}".rstrip())
+        commits = " = ".join(dict.fromkeys([result.commit[:10], *(new.get(result.commit, "")[:10] for new in landed)]))
+        lines.append(f"  {result.at} {result.run} {result.verdict or result.outcome} {commits}".rstrip(" ="))
         lines += [
             f"    {one.id} {one.status}, {one.turns} requests" for one in tasks.of_run(layout.run(result.run).tasks)
         ]

@@ -9,7 +9,7 @@ from harness.base.record import Record
 from harness.decision import rules, views
 from harness.decision.rules import Decision, View
 from harness.memory import backlog, pages
-from harness.mission.features import Feature
+from harness.mission.features import Feature, passed
 from harness.proof import index
 from harness.proof.index import Proofs
 from harness.state.layout import Layout
@@ -37,6 +37,15 @@ def gather(layout: Layout) -> Overview:
 def features(layout: Layout) -> list[Feature]:
     """The features as commands show and count them, also while runs are open or died."""
     return index.proofs(layout).shown(views.queue(layout))
+
+
+def unfinished(layout: Layout) -> str:
+    """Why the mission is not done, regardless of SPEC.md's present content; "" if it is done."""
+    found = features(layout)
+    done = len(passed(found))
+    if not found or done < len(found):
+        return f"{done} of {len(found)} features passed" if found else "it has no plan yet"
+    return "" if views.swept(layout) else "all features passed, and the final sweep is not green since"
 
 
 def uncurated(layout: Layout) -> int:

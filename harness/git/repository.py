@@ -272,7 +272,7 @@ def commit_tree(project: str, tree: str, parents: Collection[str], message: str,
     code, out, err = _call(project, *words, stdin=text, extra=person)
     if code and b"ident" in err:
         ours = {f"GIT_{name}": value for name, value in zip(settings.PERSONS, AUTHOR * 2, strict=True)}
-        out = run(project, *words, stdin=text, extra=ours)
+        out = run(project, *words, stdin=text, extra={**ours, **person})
     elif code:
         raise failure(project, words[0], code, err)
     return out.decode().strip()

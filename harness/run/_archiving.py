@@ -10,10 +10,10 @@ import os
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, LockBusy, NeedsPerson, UsageFault
-from harness.decision import overview, views
+from harness.decision import overview
 from harness.git import dotgit, refs
 from harness.git.checkouts import worktrees
-from harness.mission import features, lease, mission
+from harness.mission import lease, mission
 from harness.mission.mission import Mission
 from harness.process import temporary
 from harness.run import recover
@@ -46,7 +46,7 @@ def archive(layout: Layout, *, abandon: bool) -> list[str]:
         made = mission.load(layout)
         if live := [one.run for one in lease.alive(layout)]:
             raise LockBusy(f"A run of {made.id} is under way: {', '.join(live)}. Stop it, or wait for it to end.")
-        if not abandon and (why := unfinished(layout)):
+        if not abandon and (why := overview.unfinished(layout)):
             away = f"or put it away as it is: {command('init --new --abandon')}"
             raise UsageFault(f"The mission {made.id} is not DONE: {why}. Go on with it: {command()}   {away}")
         _require_movable(layout, made.id)
@@ -56,15 +56,6 @@ def archive(layout: Layout, *, abandon: bool) -> list[str]:
         files.replace(layout.path(names.ARCHIVING), encoding.dump_json({"id": made.id}))
         _move(layout, made.id)
     return lines
-
-
-def unfinished(layout: Layout) -> str:
-    """Why the mission is not done, regardless of SPEC.md's present content; "" if it is done."""
-    found = overview.features(layout)
-    passed = len(features.passed(found))
-    if not found or passed < len(found):
-        return f"{passed} of {len(found)} features passed" if found else "it has no plan yet"
-    return "" if views.swept(layout) else "all features passed, and the final sweep is not green since"
 
 
 def go_on(layout: Layout) -> str:

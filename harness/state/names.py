@@ -18,6 +18,7 @@ CHECKPOINT_LOG = "checkpoints.jsonl"
 STEERING = "steering.jsonl"
 NOTICES = "notices.jsonl"
 RESTORES = "restores.jsonl"
+LANDINGS = "landings.jsonl"
 WORKSPACE_LOG = "workspace.jsonl"
 FORGOTTEN = "forgotten.jsonl"
 RAW = "memory/raw.md"
@@ -34,6 +35,7 @@ PAUSE = "PAUSE"
 LEDGER = "ledger.json"
 SHIM = "bin/harness"
 IGNORE = ".ignore"
+PULL_REQUEST = "pull-request.md"  # the text of one, written by `land`
 REPORT = "report.html"
 SESSIONS = "sessions"
 SCHEDULE = "schedule"
@@ -66,7 +68,7 @@ MANAGED = (
 # these grow by whole JSON lines
 APPEND_ONLY = (
     *(CONTRACT_LOG, ISSUES, ORDERS, ANSWERS, CHECKPOINT_LOG, STEERING, NOTICES),
-    *(RESTORES, FORGOTTEN, WORKSPACE_LOG, ARCHIVE, RUN_LOG),
+    *(RESTORES, LANDINGS, FORGOTTEN, WORKSPACE_LOG, ARCHIVE, RUN_LOG),
 )
 # a curation shortens the first of these, so length alone does not identify its version
 CURATED_TOO = (RAW, ARCHIVE)

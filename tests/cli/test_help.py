@@ -71,7 +71,7 @@ def test_a_role_with_a_broken_file_does_not_hide_the_others(house: House) -> Non
     ("words", "said"),
     [
         (("staus",), "Did you mean 'status'"),
-        (("plannr",), "Did you mean 'planner'?"),
+        (("plannr",), "Did you mean 'planner'"),
         (("feature", "shw"), "Did you mean 'show'?"),
         (("runs", "lst"), "Did you mean 'list'?"),
     ],
