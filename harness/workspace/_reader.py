@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.base import encoding
@@ -50,6 +50,15 @@ class WorkspaceReader:
         self.paths = [path[len(self.prefix) :] for path in self.accepted.files]
         self.faults: list[str] = []  # of skipped texts
         self._read: dict[str, bytes] = {}
+
+    def lay_over(self, texts: Mapping[str, bytes]) -> None:
+        """Put these files, by path in the project, over those that are there."""
+        if not texts:
+            return
+        self.accepted = acceptance.OverlaidFiles(
+            self.accepted, {self.prefix + name: data for name, data in texts.items()}
+        )
+        self.paths = list(dict.fromkeys([*self.paths, *texts]))
 
     @property
     def waiting(self) -> list[WaitingChange]:

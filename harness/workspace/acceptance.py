@@ -7,7 +7,7 @@ the previous bytes stay effective until a person commits the file or accepts the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.base import clock, encoding, schema
@@ -72,6 +72,22 @@ class AcceptedFiles:
         wanted = [self.files[path] for path in paths if path in self.files]
         of_git = contents.blobs(self.layout.folders.top, (one.blob for one in wanted if one.blob))
         return {one.path: of_git[one.blob] if one.blob else objects.get(self.layout, one.object) for one in wanted}
+
+
+class OverlaidFiles(AcceptedFiles):
+    """Effective files with others over them, by git path."""
+
+    def __init__(self, below: AcceptedFiles, over: Mapping[str, bytes]) -> None:
+        super().__init__(below.layout, below.commit)
+        self.below, self.over, self.waiting = below, over, below.waiting
+        self.files = below.files
+        self.files |= {path: AcceptedFile(path=path, mode="100644", size=len(data)) for path, data in over.items()}
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """See AcceptedFiles."""
+        wanted = list(paths)
+        found = self.below.read(path for path in wanted if path not in self.over)
+        return found | {path: self.over[path] for path in wanted if path in self.over}
 
 
 def lines(layout: Layout) -> list[AcceptanceRow]:

@@ -6,7 +6,7 @@ Each run makes its own. `workspace.json` in the run's folder keeps the parts out
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
@@ -58,7 +58,7 @@ class WorkspaceSnapshot(Record):
     `left_out`: files that the CLI reads by itself, imports that are none, and fields of .mcp.json, in words; `tools`
     None: no tools.json and no .mcp.json; `faults`: one line for each part that is invalid or not accepted; `grants`:
     parts that require acceptance; `nested`: the AGENTS.md of folders below; `room`: tokens of the budget that are left
-    for their texts."""
+    for their texts; `over`: files of a store, by path, over those of the project."""
 
     user: str
     commit: str
@@ -74,6 +74,7 @@ class WorkspaceSnapshot(Record):
     grants: Grants = Grants()
     nested: list[str] = []
     room: int = 0
+    over: Mapping[str, bytes] = {}
 
 
 def gather(
@@ -87,13 +88,15 @@ def gather(
     more: Sequence[WorkspaceSection] = (),
     user: str | None = None,
     load: str = "harness skill NAME",
+    over: Mapping[str, bytes] = {},
 ) -> WorkspaceSnapshot:
     """The snapshot at a commit ("": the disk, without commits) for an agent whose role `reads` these parts. `own`: what
     each agent of the run reads by itself in the checkout `folder`; `known`: the newest lines of the log, if not those
     on disk; `more`: further sections within the same budget; `user`: overrides the configuration's; `load`: how the
-    agent loads a skill. Raises BrokenFile for a malformed file that may restrict or instruct, regardless of `reads`."""
+    agent loads a skill; `over`: files of a store, by path, that lie over those of the project. Raises BrokenFile for a malformed file that may restrict or instruct, regardless of `reads`."""
     table, user = WorkspaceTable(**settings.workspace), places.user_of(settings) if user is None else user
     reader = reader_of(layout, commit, user, table.additional_context, known)
+    reader.lay_over(over)
     at = layout.folders.within(folder) if folder else layout.folders.project
     found = WorkspaceSnapshot(
         user=user,
@@ -107,6 +110,7 @@ def gather(
         tools=_tools(reader) if table.tools else None,
         waiting=reader.waiting,
         faults=reader.faults,
+        over=over,
     )
     found.left_out += found.tools.unused if found.tools else []
     _without_grants(layout, reader, found)
@@ -173,7 +177,9 @@ def imported(layout: Layout, commit: str) -> list[str]:
 
 def nested_text(layout: Layout, given: WorkspaceSnapshot, name: str, room: int) -> str:
     """The effective text of a nested AGENTS.md of the snapshot, cut to what is left of the budget; raises BrokenFile."""
-    text = reader_of(layout, given.commit, given.user, (), None).text(name) or ""
+    reader = reader_of(layout, given.commit, given.user, (), None)
+    reader.lay_over(given.over)
+    text = reader.text(name) or ""
     whole = WorkspaceSection(kind="instructions", title="", text=_ended(text), source=name, layer=places.PROJECT)
     return budget.fit([whole], max(room, budget.SMALLEST))[0].text
 
@@ -361,12 +367,14 @@ def resource(layout: Layout, given: WorkspaceSnapshot, name: str, path: str) -> 
 
 def _beside(layout: Layout, given: WorkspaceSnapshot, skill: Skill) -> dict[str, bytes]:
     """{path: effective bytes} of the other files of a skill."""
-    if not skill.files:
-        return {}
+    over = {path: data for path in skill.files if (data := given.over.get(f"{skill.folder}/{path}")) is not None}
+    if len(over) == len(skill.files):
+        return over
     if skill.layer not in (places.PROJECT, places.OF_USER) or not given.commit:
         there = os.path.join(layout.folders.project, skill.folder)
-        return {path: data for path in skill.files if (data := files.read(os.path.join(there, path))) is not None}
+        found = {path: data for path in skill.files if (data := files.read(os.path.join(there, path))) is not None}
+        return found | over
     at = f"{layout.folders.prefix}{skill.folder}/"
-    found = acceptance.at(layout, given.commit, [at.rstrip("/")])
-    small = [path for path in skill.files if (one := found.files.get(at + path)) and one.size <= SMALL_BYTES]
-    return {path[len(at) :]: data for path, data in found.read(at + path for path in small).items()}
+    accepted = acceptance.at(layout, given.commit, [at.rstrip("/")])
+    small = [path for path in skill.files if (one := accepted.files.get(at + path)) and one.size <= SMALL_BYTES]
+    return {path[len(at) :]: data for path, data in accepted.read(at + path for path in small).items()} | over

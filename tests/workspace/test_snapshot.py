@@ -14,6 +14,7 @@ from harness.base.tokens import estimated
 from harness.mission import config, roles
 from harness.run import workspace_inputs as of_run
 from harness.state import names
+from harness.state.layout import Layout
 from harness.workspace import places, snapshot
 from harness.workspace.snapshot import CliReading, WorkspaceSnapshot
 from tests.crash import TORTURE
@@ -315,3 +316,28 @@ def test_without_a_workspace_there_is_nothing_of_it(house: House) -> None:
     assert not [one for one in HEADINGS if one in prompt]
     assert not os.path.exists(house.layout.run(house.result()["run"]).workspace)
     assert places.user_of(config.load(house.layout)) == ""
+
+
+def test_files_of_a_store_lie_over_those_of_the_project(tmp_path: Path) -> None:
+    """AGENTS.md, knowledge, skills with their files, tools.json; what the store does not have is the project's."""
+    for name, text in {
+        "AGENTS.md": "of the project\n",
+        "knowledge/KNOWLEDGE.md": "known\n",
+        "skills/a/SKILL.md": "---\nname: a\ndescription: one\n---\nold\n",
+        "skills/a/more.txt": "old\n",
+        "sub/AGENTS.md": "old\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    layout = Layout(str(tmp_path))
+    over = {"AGENTS.md": b"of the store\n", "skills/a/more.txt": b"new\n", "tools.json": b'{"deny": ["execute"]}',
+            "sub/AGENTS.md": b"new\n"}  # fmt: skip
+    found = snapshot.gather(layout, "", config.load(layout), snapshot.WORDS, over=over)
+    assert [one.text for one in found.sections if one.source in ("AGENTS.md", "knowledge/KNOWLEDGE.md")] == [
+        "of the store\n", "known\n"]  # fmt: skip
+    assert found.tools and found.tools.rules.deny == ["execute"]
+    assert snapshot.nested_text(layout, found, "sub/AGENTS.md", 1000) == "new\n"
+    assert found.grants.rows and found.skills == []  # a skill with files waits for a person, as in the project
+    found.grants.accept(layout)
+    found = snapshot.gather(layout, "", config.load(layout), snapshot.WORDS, over=over)
+    assert snapshot.resource(layout, found, "a", "more.txt") == "new\n"
