@@ -90,10 +90,11 @@ def gather(
     load: str = "harness skill NAME",
     over: Mapping[str, bytes] = {},
 ) -> WorkspaceSnapshot:
-    """The snapshot at a commit ("": the disk, without commits) for an agent whose role `reads` these parts. `own`: what
-    each agent of the run reads by itself in the checkout `folder`; `known`: the newest lines of the log, if not those
-    on disk; `more`: further sections within the same budget; `user`: overrides the configuration's; `load`: how the
-    agent loads a skill; `over`: files of a store, by path, that lie over those of the project. Raises BrokenFile for a malformed file that may restrict or instruct, regardless of `reads`."""
+    """The snapshot at a commit ("": the disk, without commits) for an agent whose role `reads` these parts. `own`: what each
+    agent of the run reads by itself in the checkout `folder`; `known`: the newest lines of the log, if not those on disk;
+    `more`: further sections within the same budget; `user`: overrides the configuration's; `load`: how the agent loads a skill;
+    `over`: files of a store, by path, that lie over those of the project. Raises BrokenFile for a malformed file that may
+    restrict or instruct, regardless of `reads`."""
     table, user = WorkspaceTable(**settings.workspace), places.user_of(settings) if user is None else user
     reader = reader_of(layout, commit, user, table.additional_context, known)
     reader.lay_over(over)

@@ -231,9 +231,9 @@ async def _in_turn(
 
 async def _prepared(parts: SessionPool, one: Session, asked: SessionCall) -> Conversation:
     """The conversation of the session, with the system text and the workspace of now, for this call."""
-    source, user = parts.source, one.keys.user
-    known = source.known(user)
-    words = known if known is not None else await asyncio.to_thread(source.of, user)
+    source, whose = parts.source, (one.keys.user, one.keys.memory)
+    known = source.known(*whose)
+    words = known if known is not None else await asyncio.to_thread(source.of, *whose)
     talk = one.conversation
     if talk is None or talk.spec.workspace is not words.given:
         await one.close()

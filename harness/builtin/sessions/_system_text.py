@@ -10,14 +10,14 @@ from typing import Any
 from harness.base import encoding
 from harness.base.record import Record
 from harness.builtin.sessions import _places as of_sessions
-from harness.builtin.sessions.keys import memory_of
+from harness.builtin.sessions.keys import MEMORY, WORKSPACE
 from harness.git import contents
 from harness.mission import config, roles
 from harness.run import prompt
 from harness.run.workspace_inputs import commit_of
 from harness.state import names
 from harness.state.layout import Layout, home
-from harness.stores.store import ABSENT, Store, Value
+from harness.stores.store import ABSENT, Key, Store, Value
 from harness.workspace import disk_reader, grants, places, snapshot
 from harness.workspace.snapshot import WorkspaceSnapshot
 
@@ -41,42 +41,50 @@ class SystemText(Record):
 
 class SystemTextSource:
     """The words of conversations in a folder, made again when a file of theirs has changed. `own`: a text in the place of the
-    role's words, "" for those; `store`: has what a user wanted to be kept."""
+    role's words, "" for those; `store`: has what a user wanted to be kept, and, where it is `layered`, files of the workspace
+    that lie over those of the folder."""
 
-    def __init__(self, layout: Layout, agent: str, store: Store, own: str = "") -> None:
-        self.layout, self.agent, self.own, self.store = layout, agent, own, store
+    def __init__(self, layout: Layout, agent: str, store: Store, own: str = "", *, layered: bool = False) -> None:
+        self.layout, self.agent, self.own, self.store, self.layered = layout, agent, own, store, layered
         self._known: dict[
-            str, tuple[float, Any, SystemText]
-        ] = {}  # by user: when it was looked at, the stamp, the words
+            tuple[str, Key], tuple[float, Any, SystemText]
+        ] = {}  # by user and memory: when it was looked at, the stamp, the words
         self._shared: tuple[Any, SystemText] | None = None  # of users who have nothing of their own, with its stamp
         self._layers: tuple[str, set[str]] | None = None  # the users who have a layer at a commit
         self._turn = threading.Lock()
 
-    def known(self, user: str) -> SystemText | None:
+    def known(self, user: str, memory: Key) -> SystemText | None:
         """The same, where it was looked at a moment ago."""
-        known = self._known.get(user)
+        known = self._known.get((user, memory))
         return known[2] if known and time.monotonic() - known[0] < LOOK_SECONDS else None
 
-    def of(self, user: str) -> SystemText:
-        """What a conversation of this user begins with now. Raises BrokenFile where a file of the workspace is malformed."""
-        if words := self.known(user):
+    def of(self, user: str, memory: Key) -> SystemText:
+        """What a conversation of this user with this memory begins with now. Raises BrokenFile where a file of the workspace is
+        malformed."""
+        if words := self.known(user, memory):
             return words
         with self._turn:
-            commit, kept = commit_of(self.layout), self.store.get(memory_of(user))
-            stamp = (commit, disk_reader.stamp(self._watched(user, commit)), kept.version if kept else ABSENT)
-            known = self._known.get(user)
-            words = known[2] if known and known[1] == stamp else self._fresh(user, commit, kept, stamp)
+            commit, kept, over = commit_of(self.layout), self.store.get(memory), self._over()
+            stamp = (commit, disk_reader.stamp(self._watched(user, memory, commit)), kept.version if kept else ABSENT,
+                     {path: one.version for path, one in over.items()})  # fmt: skip
+            known = self._known.get((user, memory))
+            words = known[2] if known and known[1] == stamp else self._fresh(user, commit, kept, over, stamp)
             while len(self._known) >= KNOWN:
                 self._known.pop(next(iter(self._known)))
-            self._known[user] = (time.monotonic(), stamp, words)
+            self._known[user, memory] = (time.monotonic(), stamp, words)
         return words
 
-    def _fresh(self, user: str, commit: str, kept: Value | None, stamp: Any) -> SystemText:
+    def _over(self) -> dict[str, Value]:
+        """The files of the workspace that the store has, by path."""
+        found = {key: self.store.get(key) for key in (self.store.list(WORKSPACE) if self.layered else ())}
+        return {"/".join(key[1:]): value for key, value in found.items() if value is not None}
+
+    def _fresh(self, user: str, commit: str, kept: Value | None, over: dict[str, Value], stamp: Any) -> SystemText:
         """The words of a user; whoever has nothing of the own has those of everybody, which are made once."""
-        if kept is not None or self._has_layer(user, commit):
-            return self._made(user, commit, kept)
+        if kept is not None or over or self._has_layer(user, commit):
+            return self._made(user, commit, kept, over)
         if self._shared is None or self._shared[0] != stamp:
-            self._shared = (stamp, self._made("", commit, None))
+            self._shared = (stamp, self._made("", commit, None, over))
         words = self._shared[1]
         return words.replace(given=words.given.replace(user=user))
 
@@ -91,12 +99,12 @@ class SystemTextSource:
             self._layers = (commit, {path[len(layout.folders.prefix) :].split("/")[1] for path in found})
         return folder.partition("/")[2] in self._layers[1]
 
-    def _watched(self, user: str, commit: str) -> list[str]:
+    def _watched(self, user: str, memory: Key, commit: str) -> list[str]:
         """The files outside of commits on which the words depend."""
         layout = self.layout
         more = config.load(layout).workspace.get("additional_context", ())
         inside = [] if commit else disk_reader.watched(places.folder_of_user(user), more)
-        if not commit and (known := self._known.get(user)):  # imported files, too
+        if not commit and (known := self._known.get((user, memory))):  # imported files, too
             inside += [one.source for one in known[2].given.sections if one.kind == "instructions"]
         outer = [os.path.join(folder, name) for _, folder in places.outer() for name in places.LAYERED]
         own = [
@@ -108,12 +116,11 @@ class SystemTextSource:
         words = [os.path.join(folder, f"{self.agent}.md") for folder in roles.folders(layout)]
         return [*own, *words, *outer, *(os.path.join(layout.folders.project, name) for name in dict.fromkeys(inside))]
 
-    def _made(self, user: str, commit: str, kept: Value | None) -> SystemText:
+    def _made(self, user: str, commit: str, kept: Value | None, over: dict[str, Value]) -> SystemText:
         settings = config.load(self.layout)
-        own = of_sessions.section(kept, memory_of(user)[-1]) if user else None
-        found = snapshot.gather(
-            self.layout, commit, settings, READS, more=[own] if own else [], user=user, load="load_skill"
-        )
+        own = of_sessions.section(kept, MEMORY) if user else None
+        found = snapshot.gather(self.layout, commit, settings, READS, more=[own] if own else [], user=user,
+                                load="load_skill", over={path: one.data for path, one in over.items()})  # fmt: skip
         memory = [found.memory] if found.memory else []
         parts = prompt.workspace([*found.sections, *memory])
         text = f"{_page()}\n{self._role()}\n{prompt.text_of(parts).decode()}".rstrip("\n") + "\n"

@@ -12,9 +12,9 @@ from harness.builtin.hooks import Hooks
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import _places, state
 from harness.builtin.sessions._calls import AgentConfig, Ask
-from harness.builtin.sessions._system_text import ROLE, SystemTextSource
+from harness.builtin.sessions._system_text import ROLE, SystemText, SystemTextSource
 from harness.builtin.sessions.agent import HarnessAgent
-from harness.builtin.sessions.keys import USER, keys
+from harness.builtin.sessions.keys import USER, keys, memory_of
 from harness.builtin.tools.tool import ALWAYS, NO, YES, Tool
 from harness.git import contents
 from harness.mission import config
@@ -79,12 +79,17 @@ def agent(
 
 def offer(layout: Layout, named: str, accepts: Callable[[Sequence[str]], bool]) -> None:
     """Ask a person to accept what the repository brings, where they have not accepted it: all of it, in one question."""
-    given = SystemTextSource(layout, ROLE, store(layout)).of(user(layout, named)).given
+    given = _source(layout, named).given
     found = (grants.of_state(layout), given.grants)
     waiting = [one for one in found if not one.is_accepted(layout)]
     if waiting and accepts([row for one in waiting for row in one.rows]):
         for one in waiting:
             one.accept(layout)
+
+
+def _source(layout: Layout, named: str) -> SystemText:
+    who = user(layout, named)
+    return SystemTextSource(layout, ROLE, store(layout)).of(who, memory_of(who))
 
 
 def check(layout: Layout) -> None:

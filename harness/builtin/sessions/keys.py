@@ -8,12 +8,17 @@ from harness.base.record import Record
 from harness.stores.store import Key, Store
 
 MAX_ID_CHARS = 4096
-STATE = "state.json"
+STATE, MEMORY = "state.json", "_memory.md"
+WORKSPACE = ("_workspace",)  # the prefix of the files of a workspace that a store has
 USER, SESSION = "default", "default"  # where nobody names them
+OF_SESSION, OF_USER, OF_AGENT, OF_ALL = "session", "user", "agent", "global"
+SCOPES = (OF_SESSION, OF_USER, OF_AGENT, OF_ALL)
+"""Who shares a memory and files: one session, the sessions of a user, those of an agent, or all."""
 
 
 class SessionKeys(Record):
-    """The keys of one session. `results`, `tasks` and `files` are prefixes; `memory` and `files` are the user's."""
+    """The keys of one session. `results`, `tasks` and `files` are prefixes; `memory` and `files` are the user's, or of
+    another scope."""
 
     user: str
     session: str
@@ -52,6 +57,16 @@ def keys(user: str, session: str) -> SessionKeys:
     )
 
 
+def scoped(of: SessionKeys, scope: str, agent: str) -> SessionKeys:
+    """The same with the memory and the files of a scope. Raises UsageFault for one that is none, and without the agent's name."""
+    if scope not in SCOPES:
+        raise UsageFault(f"There is no scope {scope}. There are: {', '.join(SCOPES)}.")
+    if not agent:
+        raise UsageFault("The agent has no name.")
+    tops = {OF_SESSION: of.top, OF_USER: of.top[:1], OF_AGENT: ("_agents", ids.encoded(agent)), OF_ALL: ("_all",)}
+    return of.replace(memory=(*tops[scope], MEMORY), files=(*tops[scope], "_files"))
+
+
 def gate_of(top: Key) -> Key:
     """The key of the gate of a session whose keys begin with `top`."""
     return (*top, "gate.json")
@@ -59,7 +74,7 @@ def gate_of(top: Key) -> Key:
 
 def memory_of(user: str) -> Key:
     """The key of what was kept for a user."""
-    return (ids.encoded(user), "_memory.md")
+    return (ids.encoded(user), MEMORY)
 
 
 def states(store: Store, user: str = "") -> list[Key]:
