@@ -16,7 +16,10 @@ Thinking = Generator["AgentEvent | AgentSuccess | AgentFailure", None, None]
 
 PLAYED_BACK = "HARNESS_RECORDING"  # variable: path of a recording that replaces every agent
 LOOP = "builtin"  # the agent whose loop is part of the harness
-LOOP_KEYS = ("base_url", "api_key_env", "temperature", "max_steps", "request_seconds", "curate", "plans")
+LOOP_KEYS = (
+    *("base_url", "api_key_env", "temperature", "max_steps", "request_seconds", "curate", "plans"),
+    *("placement", "scope", "shared", "store"),
+)
 LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 
 

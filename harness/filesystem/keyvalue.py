@@ -38,6 +38,11 @@ STAMP = struct.Struct(">d")  # before the content of each value: the unix second
 TRIES = 100
 
 
+def content_of(value: bytes) -> bytes:
+    """The content of a file in the value that holds it."""
+    return value[STAMP.size :]
+
+
 class KeyValueFiles:
     """Files under the keys of `store` that begin with `prefix`. `read_only`: patterns of read-only paths, besides
     ProtectedNames."""

@@ -166,6 +166,10 @@ class AgentTable(Record):
     request_seconds: MostNumber = 600
     curate: bool = True
     plans: str = "plans"
+    placement: str = "local"
+    scope: str = "user"
+    shared: list[str] = []
+    store: str = ""
 
 
 class PriceTable(Record):

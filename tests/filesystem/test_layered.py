@@ -1,4 +1,4 @@
-"""Promises of harness.filesystem._layered.py: the contract above an empty template, and a full one that never changes."""
+"""Promises of harness.filesystem.layered.py: the contract above an empty template, and a full one that never changes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from harness.filesystem._layered import Layered
 from harness.filesystem.keyvalue import KeyValueFiles
+from harness.filesystem.layered import Layered
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import Filesystem
 from harness.filesystem.transfer import upload

@@ -46,7 +46,9 @@ class AgentConfig(Record, frozen=True):
     `request_seconds`: as in `[agents.builtin]`; `api_key`: the key itself; `limits`: of each call; `compact`: when a conversation
     is compacted; `curate`: whether facts for the user's memory are extracted then; `plans`: the folder, in the files of the
     tools, for the file of a plan ("": none is written); `rules`: tool rules besides those of the workspace; `hooks`: functions
-    that run around calls; `instructions`: a text in the place of the role's."""
+    that run around calls; `instructions`: a text in the place of the role's;
+    `placement`: `local`, `store:URL`, `sandbox` or `sandbox:PREFIX`; `scope`: who shares memory and files (keys.SCOPES); `shared`:
+    folders of a store that all users write."""
 
     base_url: str = ""
     api_key: str = ""
@@ -60,6 +62,9 @@ class AgentConfig(Record, frozen=True):
     rules: ToolRules = ToolRules()
     hooks: Hooks = Hooks()
     instructions: str = ""
+    placement: str = "local"
+    scope: str = "user"
+    shared: list[str] = []
 
 
 class SessionPool:

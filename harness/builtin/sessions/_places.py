@@ -6,9 +6,7 @@ import os
 
 from harness.base.errors import UsageFault
 from harness.builtin.sessions.keys import SessionKeys
-from harness.builtin.tool_environment import RESULTS, STATE, ToolEnvironment
-from harness.filesystem.composite import Composite
-from harness.filesystem.keyvalue import KeyValueFiles
+from harness.builtin.tool_environment import STATE, ToolEnvironment
 from harness.filesystem.local import Mount
 from harness.filesystem.protocol import Filesystem
 from harness.state import files, names
@@ -53,13 +51,9 @@ def of_folder(store: DiskStore, layout: Layout, of: SessionKeys) -> ToolEnvironm
     )
 
 
-def of_user(store: Store, layout: Layout, of: SessionKeys) -> ToolEnvironment:
-    """A user's own files, without a shell. On this disk they are a folder, and beside it is the workspace's knowledge, to be
-    read."""
+def of_user(store: DiskStore, layout: Layout, of: SessionKeys) -> ToolEnvironment:
+    """A user's own folder, without a shell, and beside it the workspace's knowledge, to be read."""
     made = ToolEnvironment(shell=False, home=layout, memory=StoreKey(store, of.memory))
-    if not isinstance(store, DiskStore):
-        mounts = {f"{RESULTS}/": KeyValueFiles(store, of.results)}
-        return made.replace(filesystem=Composite(KeyValueFiles(store, of.files), mounts))
     folder, results = store.path(of.files), store.path(of.results)
     for one in (folder, results):
         files.make_folder(one)

@@ -16,12 +16,12 @@ from harness.builtin.events import EndEvent, Event, Reply, event_of
 from harness.builtin.loop.exchange import AUTH, Model, ModelFault
 from harness.builtin.loop.loop import Limits
 from harness.builtin.loop.simulated_model import SimulatedModel
-from harness.builtin.sessions import _calls, _places, _shutdown, log
+from harness.builtin.sessions import _calls, _placement, _places, _shutdown, log
 from harness.builtin.sessions import state as states
 from harness.builtin.sessions._calls import AgentConfig as AgentConfig
 from harness.builtin.sessions._calls import Ask, SessionCall, SessionPool
 from harness.builtin.sessions._system_text import SystemTextSource
-from harness.builtin.sessions.keys import SESSION, USER, SessionKeys, gate_of, keys
+from harness.builtin.sessions.keys import OF_SESSION, SESSION, USER, SessionKeys, gate_of, keys, scoped
 from harness.builtin.sessions.log import CallRecord
 from harness.builtin.sessions.upkeep import Sessions
 from harness.builtin.tool_environment import ToolEnvironment
@@ -81,15 +81,19 @@ class HarnessAgent:
         layout = Layout(workspace)
         self.name, self.model, self.ask, self.config = name, model, ask, config
         self.tools = _tools(tools)
-        store = open_store(store) if isinstance(store, str) else store
-        self.store: Store = store or DiskStore(_places.root(layout))
+        self.place = _placement.parse(config.placement)
+        given = open_store(store) if isinstance(store, str) else store
+        self.store: Store = _placement.store_of(self.place, layout, given)
         self.sessions = Sessions(self.store, name)
-        self.source = SystemTextSource(layout, name, self.store, config.instructions)
+        here = self.store if isinstance(self.store, DiskStore) else None
+        self.source = SystemTextSource(layout, name, self.store, config.instructions, layered=here is None)
 
         def environment(of: SessionKeys) -> ToolEnvironment:
-            if filesystem is None:
-                return _places.of_user(self.store, layout, of)
-            return _places.of_program(self.store, of, filesystem(of.user, of.session))
+            if filesystem is not None:
+                return _places.of_program(self.store, of, filesystem(of.user, of.session))
+            if here is None:
+                return _placement.of_store(self.store, layout, of, config.shared)
+            return _places.of_user(here, layout, of)
 
         self.environment = environment
         self._pools: dict[asyncio.AbstractEventLoop, SessionPool] = {}
@@ -107,7 +111,7 @@ class HarnessAgent:
         order in which they came, also where they come from several processes. `report` gets its events as they happen. Where the
         caller is cancelled, what there is is kept. Raises a HarnessError where the session cannot be read or written."""
         _shutdown.install()
-        of, hooks = _keys(options), self.config.hooks
+        of, hooks = self._keys(options), self.config.hooks
         attributes = options.get("attributes", {})
         with CallContext(user=of.user, session=of.session, agent=self.name, attributes=attributes).entered():
             message = (hooks.before_call and hooks.before_call(message)) or message
@@ -148,7 +152,7 @@ class HarnessAgent:
 
     async def resume(self, **options: Unpack[CallOptions]) -> Reply | None:
         """Go on with a call that the end of its process cut off; None where the newest call of the session came to its end."""
-        of = _keys(options)
+        of = self._keys(options)
         found, _ = await asyncio.to_thread(states.load, self.store, of)
         cut = found is not None and found.newest.get("outcome") in (log.KILLED, log.SHUTDOWN)
         return await self.call(GO_ON, **options) if cut and not gate.waiting(self.store, of.gate) else None
@@ -160,11 +164,11 @@ class HarnessAgent:
     async def compact(self, **options: Unpack[CallOptions]) -> bool:
         """Put a summary in the place of the older part of a session now; False where there was too little, or it failed."""
         asked = SessionCall(message="", report=lambda row: None, limits=options.get("limits"))
-        return await _calls.compacted(self._here(), _keys(options), asked)
+        return await _calls.compacted(self._here(), self._keys(options), asked)
 
     async def prepare(self, **options: Unpack[CallOptions]) -> None:
         """Load a session and start its servers, so that the next call finds them ready."""
-        await _calls.prepared(self._here(), _keys(options), SessionCall(message="", report=lambda row: None))
+        await _calls.prepared(self._here(), self._keys(options), SessionCall(message="", report=lambda row: None))
 
     def interrupt(self, session_id: str = "", user_id: str = USER, words: str = "") -> int:
         """End all calls of a session that run or wait, in any process, with these words for the agent; how many there are.
@@ -214,6 +218,14 @@ class HarnessAgent:
                 threading.Thread(target=self._own_loop.run_forever, name="harness", daemon=True).start()
             return self._own_loop
 
+    def _keys(self, options: CallOptions) -> SessionKeys:
+        """The keys of a call's session. Raises UsageFault where a place is shared and the call does not say whose it is."""
+        needed = ("user_id", "session_id") if self.config.scope == OF_SESSION else ("user_id",)
+        if self.place.is_shared and any(name not in options for name in needed):
+            raise UsageFault(_placement.NOBODY.format(kind=self.place.kind))
+        of = keys(options.get("user_id", USER), options.get("session_id", SESSION))
+        return scoped(of, self.config.scope, self.name)
+
     def _here(self) -> SessionPool:
         """What the calls of this event loop share."""
         loop = asyncio.get_running_loop()
@@ -242,10 +254,6 @@ class HarnessAgent:
         except ModelFault as fault:
             words_ = f"{fault.reason}: {' or '.join(key_names)}" if fault.outcome == AUTH else fault.reason
             raise Unavailable(words_) from None
-
-
-def _keys(options: CallOptions) -> SessionKeys:
-    return keys(options.get("user_id", USER), options.get("session_id", SESSION))
 
 
 def _tools(functions: Iterable[Callable[..., Any] | Tool]) -> list[Tool]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from harness.agents import builtin, registry
 from harness.agents.base import LOOP
 from harness.base.errors import UsageFault
 from harness.builtin.hooks import Hooks
 from harness.builtin.loop.loop import Limits
-from harness.builtin.sessions import _places, state
+from harness.builtin.sessions import _copy, _placement, _places, state
 from harness.builtin.sessions._calls import AgentConfig, Ask
+from harness.builtin.sessions._copy import DIFFERENT as DIFFERENT
+from harness.builtin.sessions._copy import FAILED as FAILED
+from harness.builtin.sessions._copy import CopiedValue
+from harness.builtin.sessions._placement import LOCAL
 from harness.builtin.sessions._system_text import ROLE, SystemText, SystemTextSource
 from harness.builtin.sessions.agent import HarnessAgent
-from harness.builtin.sessions.keys import USER, keys, memory_of
+from harness.builtin.sessions.keys import OF_USER, USER, keys, memory_of
 from harness.builtin.tools.tool import ALWAYS, NO, YES, Tool
 from harness.git import contents
 from harness.mission import config
@@ -23,6 +28,7 @@ from harness.state import files
 from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
 from harness.stores.store import Store
+from harness.stores.urls import open_store
 from harness.workspace import grants
 from harness.workspace.places import TOOLS, user_of
 from harness.workspace.rules import ToolRules
@@ -55,13 +61,14 @@ def agent(
     found = registry.settings_of(layout, settings, LOOP, name or ROLE)
     found = found.replace(model=model or found.model)
     builtin.check(found)
-    table, kept = found.table, DiskStore(scratch or _places.root(layout))
+    table, kept = found.table, DiskStore(scratch) if scratch else _store(layout, found.table)
+    here = kept if isinstance(kept, DiskStore) else None
     return HarnessAgent(
         name or ROLE,
         found.model,
         workspace=layout.folders.project,
         store=kept,
-        filesystem=lambda user, session: _places.of_folder(kept, layout, keys(user, session)),
+        filesystem=(lambda user, session: _places.of_folder(here, layout, keys(user, session))) if here else None,
         ask=ask,
         tools=asked,
         config=AgentConfig(
@@ -71,6 +78,9 @@ def agent(
             request_seconds=table.get("request_seconds", 600.0),
             curate=table.get("curate", True),
             plans=table.get("plans", "plans"),
+            placement=table.get("placement", LOCAL),
+            scope=table.get("scope", OF_USER),
+            shared=table.get("shared", []),
             hooks=hooks,
             rules=ToolRules(ask=[*ASKED, *(one.name for one in asked)]),
         ),
@@ -127,8 +137,28 @@ def answered(text: str) -> str:
 
 
 def store(layout: Layout) -> Store:
-    """The sessions of a workspace."""
-    return DiskStore(_places.root(layout))
+    """The sessions of a workspace, where its config.toml places them."""
+    return _store(layout, registry.settings_of(layout, config.load(layout), LOOP, ROLE).table)
+
+
+def copied(source: str, target: str, *, dry_run: bool) -> Iterator[CopiedValue]:
+    """Copy all that a store has to another; each is a URL, or the folder of a project, whose sessions are meant. A folder's
+    AGENTS.md, tools.json, knowledge, skills and subagents become files of the workspace in the target."""
+    from_, to = (_named(one) for one in (source, target))
+    yield from _copy.copied(from_, to, dry_run=dry_run)
+    if os.path.isdir(source):
+        yield from _copy.static(Layout(source), to, dry_run=dry_run)
+
+
+def _named(url: str) -> Store:
+    return store(Layout(url)) if os.path.isdir(url) else open_store(url)
+
+
+def _store(layout: Layout, table: Mapping[str, Any]) -> Store:
+    named = str(table.get("store", ""))
+    return _placement.store_of(
+        _placement.parse(table.get("placement", LOCAL)), layout, open_store(named) if named else None
+    )
 
 
 def agent_of(layout: Layout, user: str, session: str) -> str:

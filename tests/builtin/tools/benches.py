@@ -12,9 +12,9 @@ import pytest
 from harness.builtin.tools import registry
 from harness.builtin.tools.tool import ToolResult, ToolSession
 from harness.filesystem import transfer
-from harness.filesystem._layered import Layered
 from harness.filesystem.composite import Composite
 from harness.filesystem.keyvalue import KeyValueFiles
+from harness.filesystem.layered import Layered
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import FileContent, FileFault, Filesystem, Listing, Shell
 from harness.filesystem.shell import LocalShell

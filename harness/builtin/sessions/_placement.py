@@ -1,0 +1,78 @@
+"""Where an agent works, by one line of configuration: this folder, a store that processes share, or a sandbox."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from harness.base.errors import UsageFault
+from harness.base.record import Record
+from harness.builtin.sessions import _places
+from harness.builtin.sessions.keys import WORKSPACE, SessionKeys
+from harness.builtin.tool_environment import RESULTS, ToolEnvironment
+from harness.filesystem.composite import Composite
+from harness.filesystem.keyvalue import KeyValueFiles
+from harness.filesystem.layered import Layered
+from harness.filesystem.local import Local
+from harness.filesystem.protocol import Filesystem
+from harness.state.layout import Layout
+from harness.stores.disk import DiskStore
+from harness.stores.store import Store, StoreKey
+from harness.stores.urls import open_store
+from harness.workspace.places import KNOWLEDGE, SKILLS, SUBAGENTS
+
+LOCAL, STORE, SANDBOX = "local", "store", "sandbox"
+FORMS = "local, store:URL, sandbox or sandbox:PREFIX"
+STATIC = (KNOWLEDGE, SKILLS, SUBAGENTS)  # folders of the workspace that users read
+SHARED = "_shared"  # the names of folders that all users write begin so
+ALL = ["*"]
+LONELY = (
+    "A sandbox at {address} is reached by other machines, and sessions on this disk are not. Give the sessions a store:"
+    ' store = "URL" in [agents.builtin], or HarnessAgent(store="URL").'
+)
+NOBODY = "A {kind} is shared, so each call says whose it is: user_id, and session_id for the scope session."
+
+
+class Placement(Record, frozen=True):
+    """A place: its `kind`, and the `address` of a store, or the command that leads to a sandbox elsewhere."""
+
+    kind: str = LOCAL
+    address: str = ""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several machines may use it."""
+        return self.kind == STORE or bool(self.address)
+
+
+def parse(text: str) -> Placement:
+    """The place of a line of configuration. Raises UsageFault for what is none."""
+    kind, _, address = text.partition(":")
+    if kind not in (LOCAL, STORE, SANDBOX) or (kind == STORE) > bool(address) or (kind == LOCAL and address):
+        raise UsageFault(f"There is no place '{text}'. Write {FORMS}.")
+    return Placement(kind=kind, address=address.strip())
+
+
+def store_of(place: Placement, layout: Layout, given: Store | None) -> Store:
+    """Where the sessions of a place are. Raises UsageFault if others could not reach them."""
+    if given is None and place.kind == STORE:
+        return open_store(place.address)
+    made = given or DiskStore(_places.root(layout))
+    if place.is_shared and isinstance(made, DiskStore):
+        raise UsageFault(LONELY.format(address=place.address))
+    return made
+
+
+def of_store(store: Store, layout: Layout, of: SessionKeys, shared: Sequence[str]) -> ToolEnvironment:
+    """A user's own files in the store, the `shared` folders, and to be read the workspace's: those of the store over those of the
+    folder. There is no shell: no command runs where the files are."""
+    mounts: dict[str, Filesystem] = {f"{name}/": _static(store, layout, name) for name in STATIC}
+    mounts |= {f"{name.strip('/')}/": KeyValueFiles(store, (SHARED, name.strip("/"))) for name in shared}
+    files = Composite(KeyValueFiles(store, of.files), {**mounts, f"{RESULTS}/": KeyValueFiles(store, of.results)})
+    return ToolEnvironment(shell=False, home=layout, memory=StoreKey(store, of.memory), filesystem=files)
+
+
+def _static(store: Store, layout: Layout, name: str) -> Filesystem:
+    above = KeyValueFiles(store, (*WORKSPACE, name), read_only=ALL)
+    folder = os.path.join(layout.folders.project, name)
+    return Layered(above, Local(folder, read_only=ALL)) if os.path.isdir(folder) else above

@@ -1,0 +1,158 @@
+"""Where an agent works, by one line of configuration."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import SimulatedCall
+from harness.base.errors import UsageFault
+from harness.builtin.sessions import _placement
+from harness.filesystem.keyvalue import KeyValueFiles
+from harness.stores.memory import MemoryStore
+from harness.stores.urls import open_store
+from tests.builtin.simulating import Program
+from tests.missions import CHECKOUT
+
+pytestmark = pytest.mark.on_disk
+
+
+def calls(*found: tuple[str, dict[str, Any]]) -> list[SimulatedCall]:
+    """These calls of tools, in one answer."""
+    return [SimulatedCall(name=name, arguments=arguments) for name, arguments in found]
+
+
+def program(folder: Path, url: str, *answers: Any, **more: Any) -> Program:
+    """An agent whose place is a store."""
+    return Program(folder, *answers, store=None, placement=f"store:{url}", **more)
+
+
+def test_a_place_is_one_of_four_lines(tmp_path: Path) -> None:
+    """What is none says which there are; a sandbox that others reach needs sessions that others reach."""
+    assert _placement.parse("sandbox:ssh host").address == "ssh host" and _placement.parse("local").kind == "local"
+    for wrong in ("", "store", "local:x", "cloud", "store:"):
+        with pytest.raises(UsageFault, match="Write local, store:URL"):
+            _placement.parse(wrong)
+    with pytest.raises(UsageFault, match=r'store = "URL"'):
+        Program(tmp_path, store=None, placement="sandbox:ssh host")
+
+
+def test_a_store_has_the_files_the_memory_and_the_sessions_of_two_processes(tmp_path: Path) -> None:
+    """What one writes the other reads; the folder of the workspace stays as it is, and there is no shell."""
+    url, work = f"sqlite://{tmp_path}/db", tmp_path / "work"
+    (work / "knowledge").mkdir(parents=True)
+    (work / "knowledge/KNOWLEDGE.md").write_text("of the folder\n")
+    (work / "AGENTS.md").write_text("Be brief.\n")
+    before = sorted(work.rglob("*"))
+    wrote = calls(("write_file", {"path": "a.txt", "content": "A"}), ("memory_save", {"text": "They like tea very much."}),
+                  ("write_file", {"path": "knowledge/x.md", "content": "X"}))  # fmt: skip
+    with program(work, url, wrote, "done") as one:
+        one.call_sync("go", user_id="ann")
+        assert "execute" not in [tool["name"] for tool in one.simulated.requests[0].tools]
+        assert [text.split(" ")[0] for text in one.results()[:2]] == ["Created", "Kept."] or one.results()
+        refused = one.results()[2]
+    read = calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "knowledge/KNOWLEDGE.md"}))
+    with program(work, url, read, "done") as two:
+        two.call_sync("and?", user_id="ann", session_id="other")
+        system = two.simulated.requests[0].system
+        found = two.results()
+    assert "read-only" in refused and "A" in found[0] and "of the folder" in found[1]
+    assert "They like tea" in system and "Be brief." in system
+    assert [path for path in sorted(work.rglob("*")) if ".harness" not in path.parts] == before
+
+
+def test_the_workspace_in_the_store_lies_over_that_of_the_folder(tmp_path: Path) -> None:
+    """A change of it counts at the next call of every process."""
+    store = MemoryStore()
+    (tmp_path / "AGENTS.md").write_text("Old words.\n")
+    with Program(tmp_path, "a", "b", store=store, placement="store:memory:") as one:
+        one.call_sync("hi", user_id="ann")
+        KeyValueFiles(store, ("_workspace",)).write("AGENTS.md", b"New words.\n")
+        one.source._known.clear()  # it looks at most twice a second
+        one.call_sync("hi", user_id="ann")
+    assert ["Old words." in one.system for one in one.simulated.requests] == [True, False]
+    assert "New words." in one.simulated.requests[1].system
+
+
+@pytest.mark.parametrize(("scope", "sees"), [("session", "s"), ("user", "su"), ("agent", "sua"), ("global", "suao")])
+def test_a_scope_says_who_shares_files_and_memory(tmp_path: Path, scope: str, sees: str) -> None:
+    """The same session, another one of the user, another user, another agent."""
+    url = f"sqlite://{tmp_path}/db"
+    write = calls(
+        ("write_file", {"path": "a.txt", "content": "A"}), ("memory_save", {"text": "The code word is heron today."})
+    )
+    with program(tmp_path, url, write, "done", scope=scope) as one:
+        one.call_sync("go", user_id="ann", session_id="s")
+    found = ""
+    for letter, user, session, name in (("s", "ann", "s", "helper"), ("u", "ann", "t", "helper"), ("a", "bob", "t", "helper"),
+                                        ("o", "bob", "u", "other")):  # fmt: skip
+        with program(tmp_path, url, calls(("read_file", {"path": "a.txt"})), "done", scope=scope) as two:
+            two.name = two.source.agent = name
+            two.call_sync("go", user_id=user, session_id=session)
+            there = two.results()[-1].rstrip().endswith("A")
+            assert there == ("heron" in two.simulated.requests[-1].system)
+            found += letter * there
+    assert found == sees
+
+
+def test_a_shared_place_asks_whose_call_it_is(tmp_path: Path) -> None:
+    """A missing id is an error and no bucket that all share; a shared folder is one on purpose."""
+    with Program(tmp_path, "x", store=MemoryStore(), placement="store:memory:", scope="session") as one:
+        for options in ({}, {"session_id": "s"}, {"user_id": "ann"}):
+            with pytest.raises(UsageFault, match="whose it is"):
+                one.call_sync("hi", **options)  # type: ignore[arg-type]  # ids alone
+    with pytest.raises(UsageFault, match="no scope"):
+        Program(tmp_path, "x", scope="team").call_sync("hi")
+    store = MemoryStore()
+    write = calls(("write_file", {"path": "notes/a.txt", "content": "A"}))
+    with Program(tmp_path, write, "x", calls(("read_file", {"path": "notes/a.txt"})), "y", store=store,
+                 placement="store:memory:", shared=["notes"]) as one:  # fmt: skip
+        one.call_sync("hi", user_id="ann")
+        one.call_sync("hi", user_id="bob")
+        assert one.results()[-1].rstrip().endswith("A")
+
+
+def test_a_store_is_opened_by_its_url(tmp_path: Path) -> None:
+    """As `store=` and in `placement`."""
+    with Program(tmp_path, "hi", store=f"sqlite://{tmp_path}/db") as one:
+        one.call_sync("hello")
+    assert open_store(f"sqlite://{tmp_path}/db").list(("default", "default"))
+
+
+ELSEWHERE = """
+import asyncio, sys
+from harness import Config, HarnessAgent, SimulatedCall, SimulatedModel
+
+async def launch() -> str:
+    '''Launch the rocket.'''
+    print("begun", flush=True)
+    await asyncio.sleep(60)
+    return "launched"
+
+def seen(request):
+    print(*(one["text"] for one in request.messages if "text" in one), sep="\\n", flush=True)
+    return "taken up"
+
+first = sys.argv[3] == "first"
+model = SimulatedModel(SimulatedCall(name="launch")) if first else SimulatedModel(seen)
+with HarnessAgent("helper", model, workspace=sys.argv[1], tools=[launch], config=Config(placement=sys.argv[2])) as agent:
+    ids = {"user_id": "ann", "session_id": "s"}
+    print(agent.call_sync("launch it", **ids) if first else agent.resume_sync(**ids))
+"""
+
+
+def test_a_conversation_goes_on_on_another_machine(tmp_path: Path) -> None:
+    """Two processes, each in a network of its own: the first is killed in the middle of a tool, the second says what is
+    unknown."""
+    if subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no network namespace can be made here")
+    words = ["unshare", "-n", sys.executable, "-c", ELSEWHERE, str(tmp_path), f"store:sqlite://{tmp_path}/db"]
+    with subprocess.Popen([*words, "first"], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as one:
+        assert one.stdout is not None and one.stdout.readline() == "begun\n"
+        one.kill()
+    two = subprocess.run([*words, "second"], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=60)
+    assert "launch it" in two.stdout and "Nobody knows how it ended" in two.stdout and two.stdout.endswith("taken up\n")
