@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import click
 
-from harness.base import console
+from harness.base import console, errors
+from harness.builtin.sessions import folder
+from harness.builtin.sessions.folder import DIFFERENT, FAILED
 from harness.cli import _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import workspaces
 from harness.state.layout import command
+from harness.workplace import run_detection
 
 
 @click.group(cls=help.CommandGroups)
 def workspace() -> None:
-    """What agents get besides their task: show, accept."""
+    """What agents get besides their task: show, accept; copy it elsewhere."""
 
 
 @workspace.command(name="show")
@@ -78,6 +82,23 @@ def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
         console.print_line(console.sanitise(f"{one.path} is accepted ({one.what} by {one.run})"))
     if not found and not brought:
         console.print_line("Nothing to accept.")
+
+
+@workspace.command(name="copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--dry-run", is_flag=True, help="Say what would be copied, and write nothing.")
+def workspace_copy(source: str, target: str, dry_run: bool) -> int:
+    """Copy sessions, memories, users' files and the workspace from one store to another. Each is a URL (docs/stores.md) or the
+    folder of a project. What is there already stays; a second call goes on."""
+    run_detection.refuse(here(), "workspace copy")
+    found = Counter[str]()
+    for one in folder.copied(source, target, dry_run=dry_run):
+        found[one.what] += 1
+        if one.what in (DIFFERENT, FAILED):
+            console.print_error(console.sanitise(f"{one.where}: {one.what}"))
+    console.print_line(", ".join(f"{count} {what}" for what, count in found.items()) or "There is nothing to copy.")
+    return errors.NEGATIVE if found[DIFFERENT] or found[FAILED] else errors.DONE
 
 
 @click.command()
