@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.agents import builtin
 from harness.agents._command import Command
+from harness.agents._person import PersonAgent
 from harness.agents._playbook import Playbook
 from harness.agents._recording import RecordedAgent
 from harness.agents._script import ScriptedAgent
@@ -44,6 +45,7 @@ __all__ = [
 
 PLAYBOOK, RECORDED = "playbook", "recorded"
 NONE = "none"  # no agent: for roles that can run by code alone
+PERSON = "person"  # a person's own program on their terminal; no configuration names it
 EMBEDDED = (PLAYBOOK, "scripted", RECORDED)
 OBEDIENT = ("claude", LOOP)
 READ_BY_CLIS = (  # paths that some CLI reads by itself as instructions or skills, besides AGENTS.md; see clis.py
@@ -92,6 +94,8 @@ def make(name: str, settings: Settings) -> Agent:
     """The agent, ready to think. Raises Unavailable without its program or playbook, TrustMissing, or BrokenFile."""
     if name == RECORDED or PLAYED_BACK in os.environ:
         return RecordedAgent(name, settings, optional=name in EMBEDDED)
+    if name == PERSON and "program" in settings.table:
+        return PersonAgent(settings)
     if name != LOOP or "command" in settings.table:
         _refuse_own_keys(name, settings)
     _require_obedience(name, settings)
@@ -188,7 +192,7 @@ def available(
 def costs(name: str, table: dict[str, Any]) -> str:
     """Whether the agent costs money: "" (embedded, free), `reported` (its vendor reports USD) or `uncounted` (not
     reported)."""
-    if name in EMBEDDED and "command" not in table:
+    if name in (*EMBEDDED, PERSON) and "command" not in table:
         return ""
     if (shape := _shape(name, table)) not in KNOWN_CLIS or table.get("base_url"):
         return "uncounted"

@@ -1,6 +1,9 @@
-"""`pause`, `stop`, `resume` and `steer`: a person's influence on a running mission."""
+"""`pause`, `stop`, `resume`, `steer` and `enter`: a person's influence on a running mission."""
 
 from __future__ import annotations
+
+import os
+import shlex
 
 import click
 
@@ -9,6 +12,8 @@ from harness.cli import _values
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import steering
+from harness.run import steps
+from harness.workplace import run_detection
 
 
 @click.command()
@@ -66,4 +71,20 @@ def _list(rows: list[tuple[str, str]], as_json: bool) -> None:
         console.print_line("There are no notes yet.")
 
 
-COMMANDS = (pause, resume, stop, steer)
+@click.command()
+@click.argument("feature")
+@click.option(
+    "--with",
+    "program",
+    metavar="PROGRAM",
+    default="shell",
+    help="Such as the CLI of an agent, or an editor. [your shell]",
+)
+def enter(feature: str, program: str) -> int:
+    """Work on a feature yourself, in its tree. What you leave is a commit of yours, and validated like any other."""
+    run_detection.refuse(here(), "enter")
+    shell = [os.environ.get("SHELL") or "/bin/sh"]
+    return steps.enter(here(), feature, (shlex.split(program) if program != "shell" else []) or shell)
+
+
+COMMANDS = (pause, resume, stop, steer, enter)

@@ -50,7 +50,7 @@ GROUPS = {
         "usage",
     ),
     "Talk": ("ask", "sessions"),
-    "Steer": ("pause", "resume", "stop", "steer", "checkpoint", "escalation", "accept"),
+    "Steer": ("enter", "pause", "resume", "stop", "steer", "checkpoint", "escalation", "accept"),
     "Unattended": ("schedule",),
     "Inside and outside of runs": ("note", "issue", "reply", "skill"),
     "Check": ("check", "verify"),

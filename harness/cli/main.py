@@ -29,7 +29,7 @@ MODULES = {
     "_orders": ("accept", "checkpoint", "escalation", "feature"),
     "_schedule": ("schedule",),
     "_sessions": ("sessions",),
-    "_steering": ("pause", "resume", "steer", "stop"),
+    "_steering": ("enter", "pause", "resume", "steer", "stop"),
     "_workspaces": ("skill", "workspace"),
 }
 PLACES = {name: module for module, names in MODULES.items() for name in names}

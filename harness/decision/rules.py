@@ -320,6 +320,7 @@ def _spins(view: View, due: Decision) -> bool:
         return False
     return all(
         (run.role, run.feature, run.mark) == (due.what, due.feature, view.mark)
+        and run.trigger != runs.ENTERED
         and run.outcome not in runs.FREE_OF_BLAME  # an interrupted run does not count
         for run in newest
     )

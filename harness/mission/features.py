@@ -32,10 +32,10 @@ BLOCKING = ("needs", "dispute", "reason", "person")  # the notes that say why a 
 
 TRANSITIONS: dict[str, dict[str, str]] = {
     "start": {"todo": "in_progress", "failing": "in_progress"},
+    "enter": {name: "in_progress" for name in STATUSES if name != "in_progress"},  # a person works on it
     "implemented": {"in_progress": "validating"},
     "blocked": {"in_progress": "blocked"},
-    "back to todo": {"in_progress": "todo"},
-    "back to failing": {"in_progress": "failing"},
+    **{f"back to {name}": {"in_progress": name} for name in ("todo", "failing", "blocked")},
     "proved": {"validating": "passed"},
     "green already": {"todo": "validating"},
     "refuted": {"validating": "failing", "passed": "failing"},

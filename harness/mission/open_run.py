@@ -7,7 +7,7 @@ from typing import Any, Self
 from harness.base import clock, encoding
 from harness.base.errors import UsageFault
 from harness.base.record import Record
-from harness.mission import contract, features
+from harness.mission import contract, features, runs
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.config import Config
 from harness.mission.contract import Claim, Contract
@@ -48,9 +48,14 @@ class StartedRun(Record, frozen=True):
         return "commits"
 
     @property
+    def entered(self) -> bool:
+        """Whether a person works in it, instead of an agent."""
+        return self.context.trigger == runs.ENTERED
+
+    @property
     def sealed(self) -> bool:
         """Whether the run's programs cannot have changed the mission's state."""
-        return self.context.confined == BUBBLEWRAP
+        return self.entered or self.context.confined == BUBBLEWRAP
 
     @property
     def checkout(self) -> str:

@@ -30,6 +30,7 @@ MAX_STATED_SECONDS, MAX_JITTER_SECONDS = (
     8 * 24 * 3600,
     60,
 )  # limits of a wait for a vendor: the stated time, and the margin added to it
+ENTERED = "enter"  # the trigger of a run in which a person works
 CLOCK_STEP = 60  # seconds by which clock synchronisation may set a clock back
 WRITES = "a run writes"
 LEASE = "run-"  # prefix of leases among the locks

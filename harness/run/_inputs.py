@@ -67,7 +67,9 @@ def gather(run: OpenRun) -> Material:
         issues=issues.serious(issues.load(layout)) if "issues" in role.reads else [],
         raw="\n\n".join(filter(None, [_raw(run), outcome.prompt.offer])) if "raw" in role.reads else "",
         steer=State(layout).text(names.STEER) or "" if "steer" in role.reads else "",
-        steer_once=_said_once(run) if "steer" in role.reads and State(layout).exists(names.STEERING) else "",
+        steer_once=_said_once(run)
+        if "steer" in role.reads and not run.entered and State(layout).exists(names.STEERING)
+        else "",
         runtime=runtime(context),
         how_to_reply=HOW_TO_REPLY,
     )

@@ -155,7 +155,7 @@ def _totals(run: StartedRun, outcome: Outcome, settings: Config, seconds: float)
     no_plan = run.capability == "plans" and outcome.ended not in runs.GOOD and not free
     return Totals(
         runs=before.runs + (not outcome.idle),
-        seconds=round(before.seconds + seconds, 3),
+        seconds=round(before.seconds + seconds * (not run.entered), 3),
         cost_usd=usage.plus(before.cost_usd, used.cost_usd if used else None),
         tokens=usage.plus(before.tokens, used.tokens if used else None),
         since_green=0

@@ -41,7 +41,7 @@ UNCONFINED = "not confined: programs of this run can read and write all that you
 
 class RunRequest(Record):
     """The request for a run: L0, from the environment and the command line. `again`: rework a feature of any status;
-    `looping`: run.sh continues with what is due then."""
+    `looping`: run.sh continues with what is due then; `program`: of a person who enters the run, instead of an agent."""
 
     layout: Layout
     role: str
@@ -51,6 +51,12 @@ class RunRequest(Record):
     reason: str = ""
     again: bool = False
     looping: bool = False
+    program: list[str] = []
+
+    @property
+    def event(self) -> str:
+        """The transition of the feature of a role that commits."""
+        return "enter" if self.trigger == runs.ENTERED else "start"
 
 
 class AgentChoice(Record):
@@ -66,11 +72,12 @@ def asked(role: str, feature: str = "", *, again: bool = False) -> RunRequest:
     layout = Layout(env.get("HARNESS_PROJECT") or os.getcwd(), env.get("HARNESS_STATE", ""))
     run_detection.refuse(layout, f"run {role}")
     named = {"feature": "FEATURE_ID", "wish": "HARNESS_RUN_ID", "trigger": "TRIGGER", "reason": "REASON"}
-    given = {name: env.get(variable, "") for name, variable in named.items()}
+    given: dict[str, Any] = {name: env.get(variable, "") for name, variable in named.items()}
     if given["wish"]:
         runs.require_id(given["wish"])
     if feature or again:
         given["feature"] = feature
+    again = again and given["trigger"] != runs.ENTERED  # a playback starts a role
     return RunRequest(layout=layout, role=role, again=again, looping=bool(env.get("HARNESS_LOOP")), **given)
 
 
@@ -89,7 +96,7 @@ def open_run(want: RunRequest) -> tuple[OpenRun, AgentChoice]:
             about = {"run": terms.run, "role": terms.role, "feature": terms.feature, "trigger": want.trigger}
             hooks.ask(layout, run.settings, about)
         run, agents = _in_tree(want, run, agents, tree)
-        _begin(run, again=want.again)
+        _begin(run, want)
     except BaseException:
         run.lease.release()
         recover.recover_dead(layout)  # release the claim; nothing has begun
@@ -125,7 +132,7 @@ def _claimed(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
     for claim in wanted:
         lease.require_free(live, claim)
     tier = confine.tier(layout, settings)
-    configured = roles.agents_of(settings, role)
+    configured = [registry.PERSON] if want.trigger == runs.ENTERED else roles.agents_of(settings, role)
     if role.plans:
         contract_log.load(layout)  # else a fault would only appear after the agent was paid
     claims = _validated(layout, feature, queue if role.judges and not feature else [])
@@ -146,7 +153,7 @@ def _claimed(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
     outcome.take_queue(queue, context.feature)
     run = OpenRun(
         layout=layout,
-        context=context.replace(confined="" if tier == NONE else tier),
+        context=context.replace(confined="" if tier == NONE or want.trigger == runs.ENTERED else tier),
         mission=made,
         settings=settings,
         role=role,
@@ -178,7 +185,7 @@ def _leased(
         feature=about,
         tree=tree,
         claims=[*claims, lease.tree(tree)],
-        sealed=tier == BUBBLEWRAP,
+        sealed=tier == BUBBLEWRAP or want.trigger == runs.ENTERED,
         **reserved,
     )
     own = Lease(layout, terms)
@@ -190,7 +197,7 @@ def _leased(
 
 def _in_tree(want: RunRequest, run: OpenRun, agents: AgentChoice, tree: Tree) -> tuple[OpenRun, AgentChoice]:
     """The run in its prepared tree, with the agents that this tree permits."""
-    layout, settings, tier = run.layout, run.settings, run.context.confined or NONE
+    layout, settings, tier = run.layout, run.settings, confine.tier(run.layout, run.settings)
     workplace.prepare(layout, tree, settings.carry)
     for line in [*_unconfined(layout, tier), *tree.notes]:
         console.print_line(console.sanitise(f"  {line}"))
@@ -226,8 +233,9 @@ def _recorded(layout: Layout) -> dict[str, list[Any]]:
     return rows
 
 
-def _begin(run: OpenRun, *, again: bool) -> None:
-    """Record the opening of the run; for a role that commits, the feature is now in progress, `again` with attempts reset."""
+def _begin(run: OpenRun, want: RunRequest) -> None:
+    """Record the opening of the run; for a role that commits, the feature is now in progress, if wanted again with attempts
+    reset."""
     outcome = run.outcome
     layout = run.layout
     objects.keep(layout, run.context.live)
@@ -238,9 +246,9 @@ def _begin(run: OpenRun, *, again: bool) -> None:
             return
         outcome.begin_changes()
         feature = features.find(outcome.features, run.context.feature)
-        if again:
+        if want.again:
             features.restart(feature, "retry", outcome.at, "worked on again")
-        features.move(feature, "start")
+        features.move(feature, want.event)
         outcome.save()
         State(layout).commit(outcome.changes)
     outcome.changes = Changes()
@@ -275,7 +283,7 @@ def _feature(want: RunRequest, role: Role, queue: list[Feature], live: list[Term
         feature = features.find(queue, want.feature)
         if role.commits or role.judges:
             lease.require_free(live, lease.feature(feature.id))
-        if role.commits and feature.status not in features.TRANSITIONS["start"] and not want.again:
+        if role.commits and feature.status not in features.TRANSITIONS[want.event] and not want.again:
             now = f"{command(role.name)} {feature.id} --again"
             raise (LockBusy if want.looping else UsageFault)(  # a loop decides again after the change
                 f"{feature.id} is '{feature.status}': a {role.name} takes what is todo or failing. "
@@ -307,7 +315,8 @@ def _agents(
 
     def of(name: str) -> registry.Settings:
         more = {"first": name == asked[0], "tools": tools, "held": held}
-        return registry.settings_of(layout, settings, name, role.name, feature, **more)
+        found = registry.settings_of(layout, settings, name, role.name, feature, **more)
+        return found.replace(table={"program": want.program}) if want.program else found
 
     found, missing = registry.available(asked, of)
     if not found and not (role.agent_optional and registry.embedded(asked)):

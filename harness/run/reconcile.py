@@ -155,7 +155,7 @@ def tree(run: StartedRun, outcome: Outcome) -> None:
         return  # the tree was removed, with the run's work
     if run.changes_tree:
         spec = run.layout.folders.prefix + names.ASKED_SPEC
-        leave = {*run.context.untracked, spec}  # SPEC.md is a person's: runs do not commit changes of it
+        leave = {*run.context.untracked, *([] if run.entered else [spec])}  # SPEC.md is a person's
         index = worktrees.index(run.checkout)
         done = repository.working_tree(run.checkout, index=index, parent=run.context.head, leave=leave)
         outcome.work.tree, outcome.work.kept_out = done.tree, done.kept_out

@@ -12,18 +12,19 @@ from harness.base.errors import GuardianKilled, Interruption, RequestRefused, Us
 from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
 from harness.decision import checkpoints, gaps
-from harness.mission import contract, order_log, replies, runs
+from harness.mission import contract, order_log, replies, roles, runs
 from harness.mission.open_run import OpenRun, Outcome, add_notes
 from harness.mission.runs import RunResult
 from harness.process import supervise
 from harness.proof import check_runs
 from harness.run import _inputs, closing, opening, prompt, reconcile, thinking, workspace_inputs
 from harness.run.notice import hooks
-from harness.run.opening import AgentChoice
+from harness.run.opening import AgentChoice, RunRequest
 from harness.run.requests import orders
 from harness.run.settle import worker
 from harness.state import manifests, names
 from harness.state.files import PRIVATE
+from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workplace import mission_lock, workplace
 
@@ -79,15 +80,29 @@ def _main(role: str, steps: RoleSteps) -> int:
     named = [word for word in sys.argv[1:] if word != AGAIN]
     if len(named) > 1:
         raise UsageFault(f"A role takes at most one feature: run.sh {role} [FEATURE] [{AGAIN}]")
-    run, agents = opening.open_run(opening.asked(role, *named, again=AGAIN in sys.argv[1:]))
+    return _live(opening.asked(role, *named, again=AGAIN in sys.argv[1:]), steps)
+
+
+def enter(layout: Layout, feature: str, program: list[str]) -> int:
+    """One run in which a person works on the feature with this program, instead of a worker's agent; returns the exit
+    code."""
+    role = roles.due(layout)["commits"]
+    want = RunRequest(layout=layout, role=role, feature=feature, trigger=runs.ENTERED, program=program)
+    return _live(want, RoleSteps(settle=worker.settle, prepare=None, examine=None))
+
+
+def _live(want: RunRequest, steps: RoleSteps) -> int:
+    """All steps of a run, and its exit code."""
+    run, agents = opening.open_run(want)
     if lane := os.environ.get(console.LANE):  # with several lanes, run.sh cannot know which one claims the work
-        console.print_line(f"> lane {lane}: {' '.join(filter(None, (role, run.context.feature)))}")
+        console.print_line(f"> lane {lane}: {' '.join(filter(None, (want.role, run.context.feature)))}")
     try:
         result, signum = _carry_out(run, agents, steps)
     finally:
         run.lease.release()
     closing.escalate(run.layout, run.outcome.features, clock.now())
     warnings = [*result.secrets, *closing.crossed(run, result)]
+    warnings += [f"not in your commit: {path}" for path in result.kept_out] if run.entered else []
     warnings += workspace_inputs.words(run.outcome.landing.unaccepted)
     if result.accepted:
         warnings += gaps.find(run.layout, run.outcome.prompt.spec, run.outcome.features)

@@ -370,7 +370,8 @@ def commit(run: StartedRun, tree: str, message: str, *, lands: bool = True, cut:
     """
     also = [refs.KEEP + run.id, *([refs.PARTIAL + run.id] if cut else [])]
     project, message = run.layout.folders.top, message.replace("\0", "").rstrip("\n") + "\n"
-    ours = repository.commit_tree(project, tree, [run.context.head], message)
+    person = settings.person(project) if run.entered else {}
+    ours = repository.commit_tree(project, tree, [run.context.head], message, person)
     if not lands:
         return RunCommit(landed="", kept=ours)
     ref = _ref(mission.read(run.layout).id, "tip")
@@ -381,6 +382,6 @@ def commit(run: StartedRun, tree: str, message: str, *, lands: bool = True, cut:
             joined = merges.tree_of(project, tip, ours)
             if joined.conflicts:
                 return RunCommit(landed="", kept=ours, clashes=joined.conflicts)
-            made = repository.commit_tree(project, joined.tree, [tip], message)
+            made = repository.commit_tree(project, joined.tree, [tip], message, person)
         if refs.swap(project, ref, made, tip, *also):
             return RunCommit(landed=made)

@@ -22,8 +22,8 @@ ALLOWED = {
     ("start", "failing"): "in_progress",
     ("implemented", "in_progress"): "validating",
     ("blocked", "in_progress"): "blocked",
-    ("back to todo", "in_progress"): "todo",
-    ("back to failing", "in_progress"): "failing",
+    **{("enter", name): "in_progress" for name in ("todo", "failing", "passed", "blocked", "validating")},
+    **{(f"back to {name}", "in_progress"): name for name in ("todo", "failing", "blocked")},
     ("proved", "validating"): "passed",
     ("green already", "todo"): "validating",
     ("refuted", "validating"): "failing",
@@ -84,7 +84,7 @@ def test_nobody_sets_passed() -> None:
 def test_only_a_red_check_or_a_person_takes_passed_away() -> None:
     """A new plan does not, and nor does a worker by itself."""
     ways = [event for event, table in features.TRANSITIONS.items() if "passed" in table]
-    assert ways == ["refuted", "retry", "claim set"]
+    assert ways == ["enter", "refuted", "retry", "claim set"]
 
 
 def test_features_come_back_one_a_line() -> None:

@@ -33,6 +33,9 @@ def settle(run: OpenRun) -> None:
     if outcome.landing.clashes:
         _give_back(run, outcome, feature)
         return
+    if run.entered:
+        _take_entered(run, outcome, feature)
+        return
     features.move(feature, "blocked" if blocked else "implemented")
     if blocked:
         why = "; ".join(filter(None, [reply.get("reason", ""), outcome.answer.not_passed]))
@@ -41,6 +44,17 @@ def settle(run: OpenRun) -> None:
         outcome.take_not_passed()
     outcome.reason = "; ".join(filter(None, [outcome.reason, _outside(run, outcome)]))
     features.unblock(outcome.features, outcome.at, run.id)
+    outcome.save()
+
+
+def _take_entered(run: StartedRun, outcome: Outcome, feature: Feature) -> None:
+    """Validate what a person left, with all attempts. If that is nothing, the feature stays as it was; only a proof makes it
+    pass, also again."""
+    before = run.context.before
+    if outcome.ended == "no_op":
+        features.move(feature, "implemented" if before in ("passed", "validating") else f"back to {before}")
+    else:
+        features.restart(feature, "implemented", outcome.at, "a person worked on it")
     outcome.save()
 
 
