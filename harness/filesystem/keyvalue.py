@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import errno
 import re
-import struct
 import time
 from collections.abc import Callable, Sequence
 from io import BytesIO
+from typing import TypeVar
 
-from harness.base import encoding, patterns
-from harness.base.errors import BrokenFile, VersionConflict
-from harness.filesystem import _edit, _lines, _python_grep, _ripgrep, _search
-from harness.filesystem._faults import VerbRefusal, changed, failed, read_only, root_stays, tried, verb
+from harness.base import patterns
+from harness.base.errors import VersionConflict
+from harness.filesystem import _edit, _python_grep, _ripgrep, _search
+from harness.filesystem._faults import VerbRefusal, changed, checked, failed, read_only, root_stays, tried, verb
 from harness.filesystem._protection import ProtectedNames, check_name
-from harness.filesystem._root import split
+from harness.filesystem._stored_files import SIGN, FileValues, PartGone, StoredFile, entry, heads, parts_of
+from harness.filesystem._union import walked
 from harness.filesystem._walk import IGNORE, MAX_RULE_BYTES, IgnoreRules, ignores, order, skips
 from harness.filesystem.protocol import (
     MAX_READ_BYTES,
@@ -31,16 +32,11 @@ from harness.filesystem.protocol import (
     Replacement,
     WriteResult,
 )
-from harness.stores.store import ABSENT, ANY, Key, Store
+from harness.stores.store import ANY, Key, Store, Value
 
-MARKER = "/"  # behind the names of a folder; no file has this name
-STAMP = struct.Struct(">d")  # before the content of each value: the unix seconds of the write
+T = TypeVar("T")
+MARKER = SIGN  # behind the names of a folder; no file has this name
 TRIES = 100
-
-
-def content_of(value: bytes) -> bytes:
-    """The content of a file in the value that holds it."""
-    return value[STAMP.size :]
 
 
 class KeyValueFiles:
@@ -48,21 +44,36 @@ class KeyValueFiles:
     ProtectedNames."""
 
     def __init__(self, store: Store, prefix: Key = (), *, read_only: Sequence[str] = ()) -> None:
-        self.store, self.prefix, self.guarded = store, prefix, ProtectedNames(list(read_only))
+        self.store, self.guarded = store, ProtectedNames(list(read_only))
+        self.values = FileValues(store, prefix)
+
+    def contents(self) -> dict[str, Value]:
+        """{path: content and version} of all files."""
+        found = {key: self.values.get(key) for key in heads(self.values.keys(()))}
+        return {"/".join(key): Value(self._content(key), one.version) for key, one in found.items() if one}
 
     @verb
     def ls(self, path: str = ".", most: int = 1000) -> Listing:
         """The entries of one folder."""
         names = self._folder(path)
-        found = sorted(self._tree(names).get(names, {}).items())
-        entries = [one for name, is_folder in found[:most] if (one := self._entry((*names, name), is_folder))]
+        found = sorted(self.values.tree(names).get(names, {}).items())
+        entries = [each for name, one in found[:most] if (each := one or self._entry((*names, name)))]
         return Listing(entries=entries, more=max(0, len(found) - most))
 
     @verb
     def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES) -> FileContent:
         """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
-        data, version, _ = self._opened(self._names(path))
-        return _lines.part_of(data, max(0, offset), max(0, limit), most).replace(version=version)
+        names = self._names(path)
+        return self._read(names, lambda known: self.values.lines(names, known, max(0, offset), max(0, limit), most))
+
+    def _read(self, names: Key, take: Callable[[StoredFile], T]) -> T:
+        """What is taken from the content of a file; again if it changed meanwhile. Raises OSError."""
+        for _ in range(TRIES):
+            try:
+                return take(self._opened(names))
+            except PartGone:
+                continue
+        raise changed("/".join(names))
 
     @verb
     def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult:
@@ -70,49 +81,45 @@ class KeyValueFiles:
         if create and expect:
             raise VerbRefusal("invalid", path, f"{path}: `create` and `expect` exclude each other.")
 
-        def new(old: bytes | None) -> bytes:
-            if old is not None and create:
+        def new(known: StoredFile | None) -> bytes:
+            if known and create:
                 raise failed(errno.EEXIST)
-            if expect and (old is None or encoding.digest(old) != expect):
+            if expect and (known is None or known.digest != expect):
                 raise changed(path)
             return data
 
-        return self._changed(path, new, make=not expect, create=create)
+        return self._changed(path, self._changeable(path, make=not expect), new, create=create)
 
     @verb
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult:
         """Replace bytes in a file, all changes or none."""
-        count = 0
+        count, names = 0, self._changeable(path)
 
-        def new(old: bytes | None) -> bytes:
+        def new(known: StoredFile | None) -> bytes:
             nonlocal count
-            if old is None:
+            if known is None:
                 raise failed(errno.ENOENT)
-            if expect and encoding.digest(old) != expect:
+            if expect and known.digest != expect:
                 raise changed(path)
-            made = _edit.apply(old, changes, path)
-            if isinstance(made, FileFault):
-                raise VerbRefusal(made.kind, made.path, made.text)
+            made = checked(_edit.apply(self.values.content(names, known), changes, path))
             count = made.count
             return made.data
 
-        return self._changed(path, new).replace(count=count)
+        return self._changed(path, names, new).replace(count=count)
 
     def _changed(
-        self, path: str, new: Callable[[bytes | None], bytes], *, make: bool = False, create: bool = False
+        self, path: str, names: Key, new: Callable[[StoredFile | None], bytes], *, create: bool = False
     ) -> WriteResult:
-        """Put what `new` makes of the content, None for no file, in its place; again if it changed meanwhile."""
-        names = self._changeable(path, make=make)
+        """Put what `new` makes of a file, None for no file, in its place; again if it changed meanwhile."""
         for _ in range(TRIES):
-            if self._is_folder(names):
+            known = self.values.get(names)
+            if known is None and self._is_folder(names):
                 raise failed(errno.EEXIST if create else errno.EISDIR)
-            known = self._value(names)
-            data = new(known[0] if known else None)
             try:
-                self.store.put(self._key(names), STAMP.pack(time.time()) + data, known[1] if known else ABSENT)
-            except VersionConflict:
+                made = self.values.put(names, new(known), known)
+            except (VersionConflict, PartGone):
                 continue
-            return WriteResult(path=path, digest=encoding.digest(data), size=len(data))
+            return WriteResult(path=path, digest=made.digest, size=made.size)
         raise changed(path)
 
     @verb
@@ -133,7 +140,7 @@ class KeyValueFiles:
             return [names], True
         wanted = _search.compiled_glob(glob, hidden=hidden) if glob else None
         found = self._walk(names, hidden=hidden or bool(glob and patterns.names_hidden(glob)))
-        kept = ["/".join(one) for one, is_folder in found if not is_folder]
+        kept = ["/".join(one) for one, known in found if not known or known.kind == "file"]
         start = len("/".join(names)) + bool(names)
         kept = [one for one in kept if wanted is None or wanted.match(one, start)]
         return [tuple(one.split("/")) for one in sorted(kept, key=order)], False
@@ -145,13 +152,11 @@ class KeyValueFiles:
                 raise VerbRefusal(
                     "timeout", "", f"The search took longer than {_ripgrep.SECONDS:.0f} s. Search in fewer files."
                 )
-            known, path = self._value(names), "/".join(names)
-            if known is None or b"\0" in known[0]:
-                skipped |= {path: "binary"} if known and searched[1] else {}
+            data, path = self._content(names), "/".join(names)
+            if b"\0" in data:
+                skipped |= {path: "binary"} if searched[1] else {}
                 continue
-            lines = [
-                (number, line) for number, line in enumerate(BytesIO(known[0]), 1) if _python_grep.fits(line, wanted)
-            ]
+            lines = [(number, line) for number, line in enumerate(BytesIO(data), 1) if _python_grep.fits(line, wanted)]
             files += bool(lines)
             found += [Match(path=path, line=number, text=line.removesuffix(b"\n")[:longest]) for number, line in lines]
             if len(found) > _search.COUNTED:
@@ -159,14 +164,22 @@ class KeyValueFiles:
         kept = found[: max(0, most)]
         return Matches(matches=kept, files=files, more=len(found) - len(kept), skipped=skipped)
 
+    def _content(self, names: Key) -> bytes:
+        """The content of a file; empty if it is gone."""
+        try:
+            return self._read(names, lambda known: self.values.content(names, known))
+        except OSError:
+            return b""
+
     @verb
     def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing:
         """Files and folders below a folder whose path matches, newest first."""
         wanted, names = _search.compiled_glob(pattern, folders=True), self._folder(path)
         start = len("/".join(names)) + bool(names)
-        walked = self._walk(names, hidden=patterns.names_hidden(pattern))
-        hits = [(one, is_folder) for one, is_folder in walked if wanted.match("/".join(one) + "/" * is_folder, start)]
-        entries = [one for names, is_folder in hits if (one := self._entry(names, is_folder))]
+        found = self._walk(names, hidden=patterns.names_hidden(pattern))
+        paths = ["/".join(one) + "/" * bool(known and known.kind == "folder") for one, known in found]
+        hits = [one for one, path in zip(found, paths, strict=True) if wanted.match(path, start)]
+        entries = [each for one, known in hits if (each := known or self._entry(one))]
         entries.sort(key=lambda one: (-one.changed, order(one.path)))
         return Listing(entries=entries[:most], more=max(0, len(entries) - most))
 
@@ -174,16 +187,16 @@ class KeyValueFiles:
     def stat(self, path: str) -> FileEntry:
         """The entry of one path."""
         names = self._names(path)
-        if found := self._entry(names, self._is_folder(names)):
+        if found := self._entry(names):
             return found
-        raise failed(errno.ENOENT)
+        raise self._absent(names)
 
     @verb
     def mkdir(self, path: str) -> WriteResult:
         """Create a folder with its parents; a folder that exists is no fault."""
-        if not self._is_folder(self._names(path, make=True)):
+        if not self._is_folder(self._names(path)):
             names = self._changeable(path, make=True)
-            if self._value(names) is not None:
+            if self.values.get(names):
                 raise failed(errno.EEXIST)
             self._keep(names)
         return WriteResult(path=path)
@@ -195,8 +208,8 @@ class KeyValueFiles:
         keys = self._below(names, path)
         self._keep(names[:-1])
         for one in keys:
-            self.store.delete(self._key(one), ANY)
-        return WriteResult(path=path, count=sum(one[-1] != MARKER for one in keys))
+            self.store.delete(self.values.prefix + one, ANY)
+        return WriteResult(path=path, count=sum(one[-1] != MARKER for one in heads(keys)))
 
     @verb
     def move(self, path: str, target: str) -> WriteResult | FileFault:
@@ -207,13 +220,13 @@ class KeyValueFiles:
         if isinstance(into, FileFault):
             return into
         self._keep(names[:-1])
-        sizes = [self._moved(one, into + one[len(names) :]) for one in keys]
+        sizes = [self._moved(one, into + one[len(names) :]) for one in heads(keys)]
         return WriteResult(path=target, size=sizes[0] if keys == [names] else 0)
 
     def _target(self, names: Key, target: str) -> Key:
         """The free place that something is moved to; raises OSError."""
         into = self._changeable(target, make=True)
-        if self._is_folder(into) or self._value(into) is not None:
+        if self._is_folder(into) or self.values.get(into) is not None:
             raise failed(errno.EEXIST)
         if into[: len(names)] == names:
             self._keep(into[:-1])
@@ -221,18 +234,22 @@ class KeyValueFiles:
         return into
 
     def _moved(self, names: Key, into: Key) -> int:
-        """Move one value with all that is written to it meanwhile; returns the size of its content."""
-        version = ABSENT
-        while known := self.store.get(self._key(names)):
+        """Move one file or marker with all that is written to it meanwhile; returns the size of its content."""
+        if names[-1] == MARKER:
+            self._keep(into[:-1])
+            self.store.delete(self.values.prefix + names, ANY)
+        placed = None
+        while names[-1] != MARKER and (known := self.values.get(names)):
             try:
-                version = self.store.put(self._key(into), known.data, version)
-            except VersionConflict:
-                raise failed(errno.EEXIST) from None
-            try:
-                self.store.delete(self._key(names), known.version)
-            except VersionConflict:
+                data = self.values.content(names, known)
+                placed = self.values.put(into, data, placed, int(known.stamp.split("-")[0]))
+                self.values.delete(names, known)
+                return known.size
+            except PartGone:
                 continue
-            return max(0, len(known.data) - STAMP.size)
+            except VersionConflict:
+                if placed is None or placed.version != getattr(self.values.get(into), "version", ""):
+                    raise failed(errno.EEXIST) from None
         return 0
 
     @verb
@@ -240,63 +257,52 @@ class KeyValueFiles:
         """The path from the root in its one form; there are no links to follow."""
         return "/".join(self._names(path, exact=False)) or "."
 
-    def _names(self, path: str, *, make: bool = False, exact: bool = True) -> Key:
-        """The names from the root. `exact`: the folders above are there, or with `make` may be created. Raises OSError."""
-        names, found = split(path), list[str]()
-        if names is None:
-            raise VerbRefusal("invalid", path, "The path is empty or contains a NUL. The root is `.`.")
-        for name in names:
-            if name != "..":
-                found.append(name)
-                continue
-            if not found:
-                raise failed(errno.EXDEV)
-            if exact and not self._is_folder(tuple(found)):
-                self._check_above((*found, name), make=False)
-            found.pop()
-        if exact:
-            self._check_above(tuple(found), make=make)
-        return tuple(found)
+    def _names(self, path: str, *, exact: bool = True) -> Key:
+        """The names from the root. `exact`: a folder before a `..` is there. Raises OSError."""
 
-    def _check_above(self, names: Key, *, make: bool) -> None:
-        """Raise OSError unless the folder above is there; with `make`, if a file is in its place."""
-        if self._is_folder(names[:-1]):
-            return
-        for count in range(1, len(names)):
-            if self._value(names[:count]) is not None:
-                raise failed(errno.ENOTDIR)
-        if not make:
-            raise failed(errno.ENOENT)
+        def above(names: Key) -> Key:
+            if exact and not self._is_folder(names):
+                raise self._absent((*names, ".."))
+            return names[:-1]
+
+        return walked(path, above)
+
+    def _absent(self, names: Key) -> OSError:
+        """The fault of a path where nothing is: a file may be above it."""
+        files = (names[:count] for count in range(1, len(names)))
+        return failed(errno.ENOTDIR if any(map(self.values.get, files)) else errno.ENOENT)
 
     def _folder(self, path: str) -> Key:
         """The names of a folder that is there; raises OSError."""
         names = self._names(path)
         if not self._is_folder(names):
-            raise failed(errno.ENOENT if self._value(names) is None else errno.ENOTDIR)
+            raise failed(errno.ENOTDIR) if self.values.get(names) else self._absent(names)
         return names
 
     def _changeable(self, path: str, *, make: bool = False) -> Key:
         """The names of something that may be changed, or created with its folders. Raises VerbRefusal and OSError."""
-        names = self._names(path, make=make)
+        names = self._names(path)
         if not names:
             raise root_stays(path)
-        if self.guarded.folder(names):
+        known = self.values.get(names)
+        is_new = known is None and not self._is_folder(names)
+        if is_new and not self._is_folder(names[:-1]):
+            fault = self._absent(names)
+            if not make or fault.errno == errno.ENOTDIR:
+                raise fault
+        if self.guarded.folder(names) or (known and self.guarded.file(names[-1])):
             raise read_only(path, path)
-        there = self._value(names) is not None
-        if there and self.guarded.file(names[-1]):
-            raise read_only(path, path)
-        if make and not there and not self._is_folder(names):
-            for name in names:
-                check_name(name, path)
+        for name in names if make and is_new else ():
+            check_name(name, path)
         return names
 
     def _below(self, names: Key, path: str) -> list[Key]:
-        """The file, or all that is below the folder; raises VerbRefusal if something there is read-only."""
+        """The file with its parts, or all that is below the folder; raises VerbRefusal if something there is read-only."""
         if not self._is_folder(names):
             self._opened(names)
-            return [names]
-        found = self._keys(names)
-        for one in found:
+            return [names, *self.values.keys(parts_of(names))]
+        found = self.values.keys(names)
+        for one in heads(found):
             if self.guarded.folder(one) or self.guarded.file(one[-1]):
                 raise read_only(path, "/".join(one).rstrip(MARKER))
         return found
@@ -304,70 +310,41 @@ class KeyValueFiles:
     def _keep(self, names: Key) -> None:
         """Let a folder exist though nothing may be in it."""
         if names:
-            self.store.put(self._key((*names, MARKER)), b"", ANY)
+            self.store.put((*self.values.prefix, *names, MARKER), b"", ANY)
 
-    def _key(self, names: Key) -> Key:
-        """The key of a path, or the beginning of those below it."""
-        return self.prefix + names
-
-    def _value(self, names: Key) -> tuple[bytes, str, float] | None:
-        """(content, version, unix seconds of the write) of a file; None if there is none."""
-        found = None if not names else self.store.get(self._key(names))
-        if found is None:
-            return None
-        if len(found.data) < STAMP.size:
-            raise BrokenFile(self.store.describe(self._key(names)), "it is no value of a file")
-        return found.data[STAMP.size :], found.version, STAMP.unpack_from(found.data)[0]
-
-    def _opened(self, names: Key) -> tuple[bytes, str, float]:
-        """The value of a file; raises OSError."""
-        found = self._value(names)
-        if found is None:
-            raise failed(errno.EISDIR if self._is_folder(names) else errno.ENOENT)
-        return found
+    def _opened(self, names: Key) -> StoredFile:
+        """The head of a file; raises OSError."""
+        if found := self.values.get(names):
+            return found
+        raise failed(errno.EISDIR) if self._is_folder(names) else self._absent(names)
 
     def _is_folder(self, names: Key) -> bool:
-        return not names or bool(self.store.list(self._key(names), limit=1))
+        return not names or bool(self.store.list(self.values.prefix + names, limit=1))
 
-    def _entry(self, names: Key, is_folder: bool) -> FileEntry | None:
-        """The entry of a file or folder; None if it was removed meanwhile."""
+    def _entry(self, names: Key) -> FileEntry | None:
+        """The entry of a file or folder; None if there is none."""
         path = "/".join(names) or "."
-        if is_folder:
-            return FileEntry(path=path, kind="folder")
-        found = self._value(names)
-        return FileEntry(path=path, kind="file", size=len(found[0]), changed=found[2]) if found else None
+        if found := self.values.get(names):
+            return entry(path, found.stamp)
+        return FileEntry(path=path, kind="folder") if self._is_folder(names) else None
 
-    def _keys(self, names: Key) -> list[Key]:
-        """The keys below a folder, from the root on."""
-        begins = self._key(names)
-        return [names + key[len(begins) :] for key in self.store.list(begins)]
-
-    def _tree(self, names: Key) -> dict[Key, dict[str, bool]]:
-        """{folder: {name in it: whether that is a folder}} of all that is below a folder."""
-        tree: dict[Key, dict[str, bool]] = {}
-        for key in self._keys(names):
-            for at in range(len(names), len(key)):
-                if key[at] != MARKER:
-                    tree.setdefault(key[:at], {})[key[at]] = at < len(key) - 1
-        return tree
-
-    def _walk(self, names: Key, *, hidden: bool) -> list[tuple[Key, bool]]:
-        """(names, whether it is a folder) of what a search of this folder sees."""
+    def _walk(self, names: Key, *, hidden: bool) -> list[tuple[Key, FileEntry | None]]:
+        """(names, entry) of what a search of this folder sees; None for the entry of a file that only its head has."""
         chain = [rules for count in range(len(names)) if (rules := self._rules(names[:count]))]
         if names and ignores(chain, "/".join(names), True):  # a folder named by the caller is walked even if ignored
             chain = []
-        tree, found, todo = self._tree(names), list[tuple[Key, bool]](), [(names, chain)]
+        tree, found, todo = self.values.tree(names), list[tuple[Key, FileEntry | None]](), [(names, chain)]
         while todo:
             folder, chain = todo.pop()
             rules = self._rules(folder) if IGNORE in tree.get(folder, {}) else None
             chain = [*chain, rules] if rules else chain
-            for name, is_folder in tree.get(folder, {}).items():
-                one = (*folder, name)
+            for name, known in tree.get(folder, {}).items():
+                one, is_folder = (*folder, name), known is not None and known.kind == "folder"
                 if not skips(chain, "/".join(one), is_folder, hidden=hidden):
-                    found.append((one, is_folder))
+                    found.append((one, known))
                     todo += [(one, chain)] if is_folder else []
         return found
 
     def _rules(self, folder: Key) -> IgnoreRules | None:
-        found = self._value((*folder, IGNORE))
-        return IgnoreRules(found[0][:MAX_RULE_BYTES], len("/".join(folder)) + bool(folder)) if found else None
+        found = self._content((*folder, IGNORE))
+        return IgnoreRules(found[:MAX_RULE_BYTES], len("/".join(folder)) + bool(folder)) if found else None

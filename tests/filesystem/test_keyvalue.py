@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from harness.base import encoding
 from harness.base.errors import BrokenFile
+from harness.filesystem import _stored_files
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.local import Local
-from harness.filesystem.protocol import Filesystem, LocalFolder, Shell
+from harness.filesystem.protocol import FileFault, Filesystem, Listing, LocalFolder, Shell
 from harness.filesystem.transfer import upload
 from harness.stores.memory import MemoryStore
 from harness.stores.store import ABSENT, ANY, Key, Value
@@ -101,15 +105,114 @@ def test_what_is_written_during_a_move_goes_with_it() -> None:
     assert (content(files.read("g")).data, names(files.ls()), names(files.ls("d"))) == (b"new", ["d", "g"], [])
 
 
-def test_a_search_reads_the_values_that_it_reports_alone() -> None:
-    """A folder's listing those of its files, a glob those of its hits."""
+def test_listings_and_globs_read_keys_only() -> None:
+    """With sizes and times; a grep reads the files that it searches."""
     store = Meddling()
     files = KeyValueFiles(store)
-    upload(files, {"a.py": b"", "d/b.py": b"", "d/e/c.txt": b""})
+    upload(files, {"a.py": b"", "d/b.py": b"123", "d/e/c.txt": b""})
     store.seen.clear()
-    assert names(files.ls("d")) == ["d/b.py", "d/e"]
+    found = files.ls("d")
+    assert isinstance(found, Listing)
+    assert [(one.path, one.size, one.changed > 1e9) for one in found.entries] == [
+        ("d/b.py", 3, True),
+        ("d/e", 0, False),
+    ]
     assert names(files.glob("**/*.txt")) == ["d/e/c.txt"]
-    assert store.seen == [("d", "b.py"), ("d", "e", "c.txt")]
+    assert store.seen == []
+    assert names(files.glob("d/*.py")) == ["d/b.py"]
+    files.grep("x", glob="*.py")
+    assert store.seen == [("a.py",), ("d", "b.py")]
+
+
+class Counting(MemoryStore):
+    """A store that counts its calls, and the bytes that it returns and takes."""
+
+    calls = moved = 0
+
+    def get(self, key: Key) -> Value | None:
+        """As any store."""
+        found = super().get(key)
+        self.calls, self.moved = self.calls + 1, self.moved + (len(found.data) if found else 0)
+        return found
+
+    def put(self, key: Key, data: bytes, expect: str) -> str:
+        """As any store."""
+        self.calls, self.moved = self.calls + 1, self.moved + len(data)
+        return super().put(key, data, expect)
+
+    def list(self, prefix: Key, after: Key = (), limit: int = 0) -> list[Key]:
+        """As any store."""
+        self.calls += 1
+        return super().list(prefix, after, limit)
+
+    def delete(self, key: Key, expect: str) -> None:
+        """As any store."""
+        self.calls += 1
+        super().delete(key, expect)
+
+    def cost(self, act: Callable[[], object]) -> tuple[int, int]:
+        """(calls, bytes) of an action that is no fault."""
+        self.calls = self.moved = 0
+        assert not isinstance(act(), FileFault)
+        return self.calls, self.moved
+
+
+def test_no_verb_reads_more_than_it_needs() -> None:
+    """In calls of the store, and bytes: 100 lines of a large file are in one part of it."""
+    store = Counting()
+    files = KeyValueFiles(store, ("f",))
+    upload(files, {f"many/{number:04}": b"" for number in range(5000)})
+    big = b"".join(b"line %07d of a large file\n" % number for number in range(320_000))
+    upload(files, {"big": big, "small": b"x\n"})
+    assert store.cost(lambda: files.ls("many"))[0] <= 3
+    assert store.cost(lambda: files.glob("*9", "many"))[0] <= 4
+    for offset in (0, 150_000, 319_950):
+        calls, moved = store.cost(partial(files.read, "big", offset, 100))
+        assert (calls, moved <= 2 * 2**20) == (2, True)
+        assert content(files.read("big", offset, 100)).data == b"".join(
+            big.splitlines(keepends=True)[offset : offset + 100]
+        )
+    assert store.cost(lambda: files.read("small"))[0] == 1
+    assert store.cost(lambda: files.stat("big"))[0] == 1
+    assert store.cost(lambda: files.write("new/a", b"x", create=True))[0] <= 10
+    assert store.cost(lambda: files.write("small", b"y"))[0] <= 5
+    calls, moved = store.cost(lambda: files.edit("small", [change("y", "z")]))
+    assert (calls <= 5, moved < 1000) == (True, True)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 100])
+def test_a_file_in_parts_reads_as_one(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """From any line on, with lines over several parts, and a last line without an end."""
+    data = b"".join(b"%d " % number + b"x" * (number * 7 % 40) + b"\n" * (number % 3) for number in range(60)) + b"last"
+    flat, files = KeyValueFiles(MemoryStore()), KeyValueFiles(Counting())
+    written(flat.write("f", data))
+    monkeypatch.setattr(_stored_files, "CHUNK", 64)
+    written(files.write("f", data))
+    for offset in range(70):
+        for most in (10, 200, 10**6):
+            wanted, found = (content(one.read("f", offset, limit, most=most)) for one in (flat, files))
+            assert found.replace(version="", digest="") == wanted.replace(version="", digest="")
+    assert content(files.read("f")).digest == encoding.digest(data)
+    written(files.edit("f", [change("last", "end\n")]))
+    written(files.move("f", "d/g"))
+    assert (content(files.read("d/g")).data, files.store.list(("f",))) == (data[:-4] + b"end\n", [])
+    written(files.delete("d"))
+    assert files.store.list(()) == []
+
+
+def test_what_a_killed_writer_left_is_not_seen() -> None:
+    """Parts without a head, of a file that is there, or is not; sizes are those of the content."""
+    store = MemoryStore()
+    files = KeyValueFiles(store)
+    written(files.write("f", b"123"))
+    for name in ("/f/", "/ghost/"):
+        store.put((name, "5-99-abc-0"), b"", ABSENT)
+    listed = files.ls()
+    assert isinstance(listed, Listing)
+    assert [(one.path, one.size) for one in listed.entries] == [("f", 3)]
+    assert names(files.glob("**")) == ["f"]
+    written(files.delete("f"))
+    assert names(files.ls()) == []
 
 
 def test_a_value_that_is_no_file_is_said_to_be_broken() -> None:

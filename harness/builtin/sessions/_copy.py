@@ -83,6 +83,8 @@ def _log(source: Store, target: Store, key: Key, *, dry_run: bool) -> CopiedValu
     def read() -> bytes | None:
         return logs.read(target, key).data if logs.exists(target, key) else None
 
+    if not data:
+        return CopiedValue(where=target.describe(key), bytes=0, what=THERE)
     return _written(target, key, data, read, lambda: logs.append(target, key, data, 0), dry_run=dry_run)
 
 
@@ -106,7 +108,7 @@ def _written(
     there, what = read(), COPIED
     if there is not None:
         what = THERE if there == data else DIFFERENT
-    elif not dry_run and data:
+    elif not dry_run:
         try:
             write()
         except VersionConflict:

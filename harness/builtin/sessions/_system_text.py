@@ -11,7 +11,7 @@ from harness.base import encoding
 from harness.base.record import Record
 from harness.builtin.sessions import _places as of_sessions
 from harness.builtin.sessions.keys import MEMORY, WORKSPACE
-from harness.filesystem.keyvalue import content_of
+from harness.filesystem.keyvalue import KeyValueFiles
 from harness.git import contents
 from harness.mission import config, roles
 from harness.run import prompt
@@ -77,10 +77,7 @@ class SystemTextSource:
 
     def _over(self) -> dict[str, Value]:
         """The files of the workspace that the store has, by path."""
-        found = {key: self.store.get(key) for key in (self.store.list(WORKSPACE) if self.layered else ())}
-        return {
-            "/".join(key[1:]): Value(content_of(one.data), one.version) for key, one in found.items() if one is not None
-        }
+        return KeyValueFiles(self.store, WORKSPACE).contents() if self.layered else {}
 
     def _fresh(self, user: str, commit: str, kept: Value | None, over: dict[str, Value], stamp: Any) -> SystemText:
         """The words of a user; whoever has nothing of the own has those of everybody, which are made once."""
