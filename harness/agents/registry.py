@@ -19,6 +19,7 @@ from harness.agents.builtin import Builtin
 from harness.agents.clis import ABOUT, CLIS, PLACES, SWITCHES
 from harness.agents.program import ProgramAgent
 from harness.base.errors import BrokenFile, Unavailable
+from harness.mission import config
 from harness.mission.config import Config
 from harness.mission.features import Feature
 from harness.state import layout, names
@@ -70,9 +71,11 @@ def settings_of(
     tools: Any = None,
     held: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> Settings:
-    """The Settings of the agent `name`; the role's own model applies to the `first` agent of its list. `tools`: the
+    """The Settings of the agent `name`; the role's own model applies to the `first` agent of its list, of several models the
+    one for this attempt. `tools`: the
     tools.json, or None; `held`: see Settings."""
-    table, model = settings.agents.get(name, {}), settings.roles.get(role, {}).get("model", "")
+    table, attempts = settings.agents.get(name, {}), feature.attempts if feature else 0
+    models = config.agent_names(settings.roles.get(role, {}).get("model")) if first else []
     return Settings(
         project=where.folders.project,
         config_path=where.shown(names.CONFIG),
@@ -81,7 +84,7 @@ def settings_of(
         attempt=feature.attempts + 1 if feature else 1,
         table=table,
         trust=settings.trust,
-        model=str((model if first else "") or table.get("model", "")),
+        model=str(models[min(attempts, len(models) - 1)] if models else table.get("model", "")),
         mcp=settings.mcp,
         prices=settings.prices,
         allow=tools.allow if tools else None,

@@ -19,9 +19,10 @@ def configured(layout: Layout) -> tuple[list[str], list[str]]:
         {name: row.get("model") for name, row in table.items()} for table in (settings.roles, settings.agents)
     )
     named = {
-        (name, str(of_role.get(role) or of_agent.get(name) or newest.get(name) or ""))
+        (name, str(model or of_agent.get(name) or newest.get(name) or ""))
         for role in roles.known(layout)
         for name in roles.agents_of(settings, roles.load(layout, role))
+        for model in config.agent_names(of_role.get(role)) or [""]
     }
     kinds = {name: registry.costs(name, settings.agents.get(name, {})) for name in sorted({name for name, _ in named})}
     costly = [name for name, kind in kinds.items() if kind]

@@ -167,7 +167,7 @@ def why(view: rules.View, decision: rules.Decision) -> str:
 def _halted(view: rules.View, word: str) -> str:
     """Why nothing starts, in a sentence: the cap and its setting, or the question to a person with the first real fault."""
     if word == "BUDGET":
-        cap = rules.spent(view.limits, view.totals)[:1]
+        cap = rules.exhausted(view)[:1]
         raising = "raise {} under [limits] in .harness/config.toml"
         return "; ".join(f"the cap is reached, {one.words}: {raising.format(one.key)}" for one in cap)
     if word != "ESCALATE":

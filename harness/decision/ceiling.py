@@ -16,11 +16,13 @@ def words(limits: Caps, costly: Sequence[str], hidden: Sequence[str]) -> str:
     tokens = (
         "" if limits.max_tokens is None else f"at {limits.max_tokens} tokens it stops with exit {errors.COST_CAP}; "
     )
-    if limits.max_cost_usd is None:
+    ways = (limits.max_cost_usd, ""), (limits.max_cost_usd_day, " a day"), (limits.max_cost_usd_feature, " a feature")
+    caps = [f"{usd:.2f} USD{way}" for usd, way in ways if usd is not None]
+    if not caps:
         return (
             f"cost: no cap set: {', '.join(costly)} may cost without bound (max_cost_usd in [limits]); {tokens}{ends}"
         )
-    cap = f"at most {limits.max_cost_usd:.2f} USD, then it stops with exit {errors.COST_CAP}"
+    cap = f"at most {', '.join(caps)}, then it stops with exit {errors.COST_CAP}"
     if not hidden:
         return f"cost: {cap}; {tokens}{ends}"
     tables = " and ".join(f"[prices.{name}]" for name in hidden)

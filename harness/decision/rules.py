@@ -27,17 +27,23 @@ CODES = {
     "CHECKPOINT": errors.CHECKPOINT_WAITING,
     "ESCALATE": errors.ESCALATED,
 }
-BUDGET_CODES = {"runs": errors.RUN_CAP, "hours": errors.RUN_CAP, "cost": errors.COST_CAP, "tokens": errors.COST_CAP}
+MONEY = ("cost", "day", "feature")  # the caps in USD
+BUDGET_CODES = dict.fromkeys(("runs", "hours"), errors.RUN_CAP) | dict.fromkeys((*MONEY, "tokens"), errors.COST_CAP)
 
 
 class Caps(Record):
-    """Caps, cumulative over restarts; None means no cap."""
+    """Caps, cumulative over restarts; None means no cap. What the mission cost besides what a cap counts, None if that cap does
+    not apply here: `before_today_usd` for the cap of a day (UTC), `elsewhere_usd` for that of a feature."""
 
     max_runs: int
     max_hours: float
     stall_after: int
     max_cost_usd: float | None
     max_tokens: int | None
+    max_cost_usd_day: float | None = None
+    max_cost_usd_feature: float | None = None
+    before_today_usd: float | None = None
+    elsewhere_usd: float | None = None
 
 
 class Cap(Record):
@@ -56,15 +62,16 @@ class Cap(Record):
     @property
     def key(self) -> str:
         """Its name in `[limits]` of config.toml."""
-        return "max_cost_usd" if self.name == "cost" else f"max_{self.name}"
+        return f"max_cost_usd_{self.name}".removesuffix("_cost") if self.name in MONEY else f"max_{self.name}"
 
     @property
     def words(self) -> str:
         """The cap in words, such as `cost 20.31 of 25.00 USD (81 %)`."""
-        digits, unit = {"cost": (2, " USD"), "hours": (1, "")}.get(self.name, (0, ""))
+        digits, unit = (2, " USD") if self.name in MONEY else (int(self.name == "hours"), "")
+        name = f"cost of the {self.name}" if self.name in MONEY[1:] else self.name
         least, more = ("at least ", f", {counted(self.uncounted)}") if self.uncounted else ("", "")
         spent = f"{self.spent:.{digits}f} of {self.most:.{digits}f}{unit}"
-        return f"{self.name} {least}{spent} ({self.percent} %){more}"
+        return f"{name} {least}{spent} ({self.percent} %){more}"
 
 
 def counted(uncounted: int) -> str:
@@ -106,12 +113,13 @@ class PendingCheckpoints(Record):
 
 
 class View(Record):
-    """The inputs of a decision. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up
-    to `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
-    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: other
-    obstacles to DONE. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last
-    answered. `set_aside`: {feature set aside since a claim was last newly proven: its last fault}, newest first.
-    `mark`: the present fingerprint. `held`: {claim: the live run that holds it}. `asks`: the waiting checkpoints."""
+    """The inputs of a decision. `escalation`: kind of an unanswered escalation.md, else "". `uncurated` is counted up to
+    `curate_after` only. `roles`: {capability: its role}. `serious`: open critical and major issues. `swept`: a final sweep
+    passed at this tree, contract and spec; `unlanded`: why its work is not on the mission's branch; `doubts`: other obstacles
+    to DONE. `newest`: the last finished runs, newest first. `answered`: the newest run when a person last answered.
+    `set_aside`: {feature set aside since a claim was last newly proven: its last fault}, newest first. `mark`: the present
+    fingerprint. `over`: {feature: its USD, of those at their cap}. `held`: {claim: the live run that holds it}. `asks`: the
+    waiting checkpoints."""
 
     stop: bool = False
     pause: bool = False
@@ -135,6 +143,7 @@ class View(Record):
     answered: str = ""
     set_aside: dict[str, str] = {}
     mark: str = ""
+    over: dict[str, float] = {}
     held: dict[str, str] = {}
 
 
@@ -225,6 +234,8 @@ def caps(limits: Caps, totals: Totals) -> list[Cap]:
         ("runs", totals.runs, limits.max_runs),
         ("hours", totals.seconds / 3600, limits.max_hours),
         ("cost", totals.cost_usd, limits.max_cost_usd),
+        ("day", _without(totals, limits.before_today_usd), limits.max_cost_usd_day),
+        ("feature", _without(totals, limits.elsewhere_usd), limits.max_cost_usd_feature),
         ("tokens", totals.tokens, limits.max_tokens),
     )
     return [
@@ -232,6 +243,18 @@ def caps(limits: Caps, totals: Totals) -> list[Cap]:
         for name, spent, most in known
         if spent is not None and most is not None
     ]
+
+
+def _without(totals: Totals, other: float | None) -> float | None:
+    return None if totals.cost_usd is None or other is None else round(totals.cost_usd - other, 9)
+
+
+def exhausted(view: View) -> list[Cap]:
+    """The caps that stop the mission: the exhausted ones, else those of features."""
+    most = view.limits.max_cost_usd_feature or 0
+    over = (view.over[one.id] for one in ready(view.features) if one.id in view.over)
+    own = [Cap(name="feature", spent=usd, most=most) for usd in over]
+    return spent(view.limits, view.totals) or own
 
 
 def near(limits: Caps, totals: Totals) -> list[Cap]:
@@ -259,7 +282,8 @@ def _due(view: View) -> Iterator[Decision]:
     for feature in view.features:
         if needs_plan(feature):
             yield Decision(word="NEXT", what=plans, feature=feature.id)
-    for feature in ready(view.features):
+    able = ready(view.features)
+    for feature in (one for one in able if one.id not in view.over):
         gate = view.asks.features.get(feature.id)
         yield Decision(word="CHECKPOINT" if gate else "NEXT", what=gate.name if gate else commits, feature=feature.id)
     if view.serious:
@@ -270,6 +294,7 @@ def _due(view: View) -> Iterator[Decision]:
         yield Decision(word="NEXT", what=judges)
     if view.uncurated and not view.held:
         yield Decision(word="NEXT", what=curates)
+    yield from (Decision(word="BUDGET", what="feature", feature=one.id) for one in able if one.id in view.over)
     if done and view.unlanded:
         yield Decision(word="ESCALATE", what="unlanded")
     if done and view.doubts:

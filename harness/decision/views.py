@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from harness.base import encoding, faults
+from harness.base import clock, encoding, faults
 from harness.base.errors import BrokenFile, UsageFault
 from harness.decision import rules
 from harness.decision.rules import Doubt, PendingCheckpoints, View
@@ -42,7 +42,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         stop=state.exists(names.STOP),
         pause=state.exists(names.PAUSE),
         escalation=escalation_kind(layout),
-        limits=limits_of(settings),
+        limits=limits_of(settings, layout),
         totals=totals,
         wait_since=since,
         wait_until=until,
@@ -59,6 +59,7 @@ def gather(layout: Layout, known: list[Feature] | None = None) -> View:
         newest=newest,
         answered=answered,
         set_aside=_set_aside(layout, found, totals.since_green),
+        over=_over(layout, settings.max_cost_usd_feature),
         mark=mark(layout) if _alike(newest) else "",
         held=held,
         asks=_checkpoints(layout, settings, found, totals.cost_usd, done and unlanded == ""),
@@ -116,9 +117,21 @@ def _other_agents(layout: Layout, settings: Config, last: RunResult) -> bool:
         return False
 
 
-def limits_of(settings: Config) -> rules.Caps:
-    """The caps of a configuration."""
-    return rules.Caps(**{name: getattr(settings, name) for name in rules.Caps.fields})
+def limits_of(settings: Config, layout: Layout | None = None, feature: str = "") -> rules.Caps:
+    """The caps of a configuration; with the mission also that of the present day, and of a feature that is named."""
+    found = rules.Caps(**{name: getattr(settings, name) for name in rules.Caps.fields if hasattr(settings, name)})
+    if layout and settings.max_cost_usd_day is not None:
+        today = clock.stamp(clock.now())[:10]
+        before = next((one.total().cost_usd for one in runs.finished(layout) if one.at[:10] < today), 0.0)
+        found.before_today_usd = before or 0.0
+    if layout and feature and settings.max_cost_usd_feature is not None:
+        found.elsewhere_usd = (runs.totals(layout).cost_usd or 0.0) - runs.costs(layout).get(feature, 0.0)
+    return found
+
+
+def _over(layout: Layout, most: float | None) -> dict[str, float]:
+    """{feature: its USD} of the features at their cap."""
+    return {} if most is None else {name: usd for name, usd in runs.costs(layout).items() if name and usd >= most}
 
 
 def _alike(newest: list[RunResult]) -> bool:

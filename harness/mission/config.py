@@ -91,6 +91,8 @@ class LimitsTable(Record):
     max_hours: MostNumber = 48
     stall_after: Most = 3
     max_cost_usd: MostNumber | None = None
+    max_cost_usd_day: MostNumber | None = None
+    max_cost_usd_feature: MostNumber | None = None
     max_tokens: Most | None = None
     max_log_mb: Most = 64
 
@@ -144,7 +146,7 @@ class RoleTable(Record):
     """[roles.NAME]"""
 
     agent: Agents = ""
-    model: str = ""
+    model: Agents = ""
     minutes: MostNumber = 60
     idle_minutes: MostNumber = 10
 

@@ -304,6 +304,14 @@ def last_receipts(layout: Layout, feature: str) -> list[receipts.Receipt]:
     return receipts.of_run(layout, newest.run) if newest else []
 
 
+def costs(layout: Layout) -> dict[str, float]:
+    """{feature: known USD of all its finished runs}; "" for those of no feature."""
+    found: dict[str, float] = {}
+    for one in finished(layout):
+        found[one.feature] = found.get(one.feature, 0.0) + ((one.usage or {}).get("cost_usd") or 0.0)
+    return found
+
+
 def totals(layout: Layout) -> Totals:
     """The running totals after the newest finished run and the answers of people since."""
     return totals_of(next(finished(layout), None), answered(layout))

@@ -151,7 +151,7 @@ class Watcher(FactsReader):
             why = raw.one_line(self.state.part(name, 0, TEXT_CHARS).decode("utf-8", "replace"))
             return f": {why}" if why else ""
         if due.word == "BUDGET":
-            return rules.spent(known.view.limits, known.view.totals)[0].words
+            return rules.exhausted(known.view)[0].words
         if due.word == "WAIT" and due.what != "0":
             until = clock.local(known.view.wait_until, found.now)
             return f"until {until} for the vendor of {known.view.newest[0].agent}"

@@ -25,7 +25,7 @@ from harness.workplace import inbox
 
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 60, 3600
 JITTER = 0.1
-PAID = ("cost", "tokens")
+PAID = (*rules.MONEY, "tokens")
 MIN_COST_USD = 0.0001  # USD; less would print as 0, which programs read as no cap or an error
 
 
@@ -84,7 +84,7 @@ def _commit(run: StartedRun, outcome: Outcome) -> None:
 
 def crossed(run: OpenRun, result: RunResult) -> list[str]:
     """The caps that this run has nearly exhausted, each in words."""
-    limits = views.limits_of(run.settings)
+    limits = views.limits_of(run.settings, run.layout, run.context.feature)
     after = rules.near(limits, result.total())
     if not after:
         return []
@@ -96,11 +96,20 @@ def crossed(run: OpenRun, result: RunResult) -> list[str]:
 def overspent(run: OpenRun) -> str:
     """The cap on cost or tokens that this run has exhausted, including reservations of other runs, in words; "" below
     it, or if it was exhausted before the run."""
-    limits = views.limits_of(run.settings)
+    limits = views.limits_of(run.settings, run.layout, run.context.feature)
     before = {cap.name for cap in rules.spent(limits, runs.totals(run.layout))}
-    with_run = _totals(run, run.outcome, run.settings, run.seconds())
-    now = rules.spent(limits, reservations.with_reserved(with_run, reservations.others(run.layout, run.id)))
+    now = [cap for cap in _caps(run, _totals(run, run.outcome, run.settings, run.seconds())) if cap.spent >= cap.most]
     return next((cap.words for cap in now if cap.name in PAID and cap.name not in before), "")
+
+
+def _caps(run: OpenRun, totals: Totals) -> list[rules.Cap]:
+    """The caps with what other runs reserve, but for that of the feature, which is this run's alone."""
+    limits, others = (
+        views.limits_of(run.settings, run.layout, run.context.feature),
+        reservations.others(run.layout, run.id),
+    )
+    reserved = [cap for cap in rules.caps(limits, reservations.with_reserved(totals, others)) if cap.name != "feature"]
+    return reserved + [cap for cap in rules.caps(limits, totals) if cap.name == "feature"]
 
 
 def cost_so_far(run: OpenRun) -> str:
@@ -118,11 +127,11 @@ def reserve_used(run: OpenRun) -> None:
 
 
 def cost_left(run: OpenRun) -> float | None:
-    """The USD left below the cap; None without a cap, or above it."""
-    most = run.settings.max_cost_usd
-    spent = reservations.with_reserved(runs.totals(run.layout), reservations.others(run.layout, run.id))
-    left = 0.0 if most is None else most - (spent.cost_usd or 0.0)
-    return max(left, MIN_COST_USD) if left > 0 else None
+    """The USD left below the closest cap; None without a cap, or above all."""
+    known = runs.totals(run.layout)
+    caps = _caps(run, known.replace(cost_usd=known.cost_usd or 0.0))
+    left = [cap.most - cap.spent for cap in caps if cap.name in rules.MONEY and cap.spent < cap.most]
+    return max(min(left), MIN_COST_USD) if left else None
 
 
 def tokens_left(run: OpenRun) -> int | None:

@@ -335,7 +335,8 @@ def agent_again(
 ) -> registry.Agent:
     """An agent, by the present configuration, to repeat a run that was `given` this workspace; raises Unavailable."""
     tools = given.tools if given else None
-    known = registry.settings_of(layout, settings, name, context.role, feature, tools=tools)
+    then = feature and feature.replace(attempts=context.attempt - 1)
+    known = registry.settings_of(layout, settings, name, context.role, then, tools=tools)
     known = known.replace(attempt=context.attempt, feature=context.feature, model=model or known.model)
     return registry.make(name, known)
 

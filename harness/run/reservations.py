@@ -46,7 +46,7 @@ def reserve(
 ) -> dict[str, Any]:
     """{cost_usd, tokens} that a run of the role reserves, {} without a cap. Raises LockBusy if open runs reserve the
     whole remainder of one."""
-    limits, totals = views.limits_of(settings), runs.totals(layout)
+    limits, totals = views.limits_of(settings, layout), runs.totals(layout)
     taken = with_reserved(totals, live)
     full = rules.spent(limits, taken)
     if live and full and not rules.spent(limits, totals):
@@ -54,17 +54,17 @@ def reserve(
         raise LockBusy(
             f"What is left of the cap is reserved by {names}: {full[0].words}. Wait for it to end, then try again."
         )
-    if limits.max_cost_usd is None and limits.max_tokens is None:
+    money = rules.caps(limits, taken.replace(cost_usd=taken.cost_usd or 0.0))
+    usd = min((cap.most - cap.spent for cap in money if cap.name in rules.MONEY), default=None)
+    if usd is None and limits.max_tokens is None:
         return {}
     known = list(islice(runs.finished(layout), LOOKED_BACK))
     own = [one for one in known if one.role == role and one.usage] or [one for one in known if one.usage]
     kinds = {registry.costs(name, settings.agents.get(name, {})) for name in agents}
     found: dict[str, Any] = {}
-    for name, most, spent in (
-        ("cost_usd", limits.max_cost_usd, taken.cost_usd),
-        ("tokens", limits.max_tokens, taken.tokens),
-    ):
-        left = max(0, most - (spent or 0)) if most is not None and any(kinds) else 0
+    tokens = None if limits.max_tokens is None else limits.max_tokens - (taken.tokens or 0)
+    for name, rest in (("cost_usd", usd), ("tokens", tokens)):
+        left = max(0, rest) if rest is not None and any(kinds) else 0
         unknown = left if "reported" in kinds else 0
         found[name] = min(left, max((_used(one, name) for one in own), default=unknown))
     return found

@@ -11,6 +11,9 @@ from harness.agents import registry
 from harness.agents._command import Command
 from harness.agents._playbook import Playbook
 from harness.base.errors import BrokenFile, Unavailable
+from harness.mission import config
+from harness.mission.features import Feature
+from harness.state.layout import Layout
 from tests.agents.agent_desk import project, settings
 
 CONFIG = ".harness/config.toml"
@@ -27,6 +30,19 @@ def test_configured_agents_are_tried_in_order(tmp_path: Path) -> None:
     """A playbooks folder does not change that."""
     (tmp_path / "playbooks").mkdir()
     assert registry.choose(["codex", "mine"], str(tmp_path), CONFIG) == ["codex", "mine"]
+
+
+def test_a_list_of_models_goes_on_with_each_failed_attempt(tmp_path: Path) -> None:
+    """The dearer one after the first red; the last one from then on; it is for the first agent of the role's list."""
+    known = config.parse('[roles.worker]\nmodel = ["small", "large"]\n[roles.validator]\nmodel = "one"\n', CONFIG)
+    known = known.replace(agents={"codex": {"model": "own"}})
+
+    def model(role: str, attempts: int, *, first: bool = True) -> str:
+        feature = Feature(id="F-001", title="x", claims=[], attempts=attempts)
+        return registry.settings_of(Layout(str(tmp_path)), known, "codex", role, feature, first=first).model
+
+    assert [model("worker", attempts) for attempts in range(3)] == ["small", "large", "large"]
+    assert (model("worker", 1, first=False), model("validator", 1), model("planner", 1)) == ("own", "one", "own")
 
 
 def test_a_project_with_playbooks_needs_no_configuration(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ max_runs = 4
 max_hours = 5.5
 stall_after = 6
 max_cost_usd = 7
+max_cost_usd_day = 2.5
+max_cost_usd_feature = 1.5
 max_tokens = 50_000_000
 max_log_mb = 9
 
@@ -116,7 +118,7 @@ def test_every_key_is_read() -> None:
     assert (told.shown, told.home) == ([".config/tool", ".npmrc"], ["/", ".config/tool", ".npmrc"])
     assert told.replace(trust="workspace").home == told.shown
     assert told.workspace.keys() == set(config.WorkspaceTable.fields)
-    assert [read[key] for key in config.LimitsTable.fields] == [4, 5.5, 6, 7, 50_000_000, 9]
+    assert [read[key] for key in config.LimitsTable.fields] == [4, 5.5, 6, 7, 2.5, 1.5, 50_000_000, 9]
     assert told.roles["worker"].keys() == set(config.RoleTable.fields)
     assert told.agents["codex"].keys() == set(config.AgentTable.fields)
     assert told.prices == {"gpt-5.1-codex": {"input": 1.25, "output": 10, "cache_read": 0.125, "cache_write": 0}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from harness.mission.features import Feature
 from harness.run import closing
 from harness.state import files, names, objects
 from tests.missions import House
-from tests.planned import stalled
+from tests.planned import due, stalled
 
 USAGE = {"usage": {"cost_usd": 0.25, "input": 1000}}
 
@@ -328,3 +329,40 @@ def test_a_stalled_mission_shows_a_line_for_every_run_that_brought_nothing(house
     assert ": planner not accepted  " in lines[1]
     assert lines[2].endswith(": worker F-001 agent_error  why agent_error")
     assert len(lines) == 5
+
+
+# the caps of a feature and of a day
+
+
+def spending(house: House, usd: float, feature: str) -> dict[str, object]:
+    """A run of a worker that reports this cost, and then would go on."""
+    return house.work({"usage": {"cost_usd": usd, "input": 10}}, {"run": f"echo {usd} >> {feature}"}, feature=feature)
+
+
+def test_a_feature_at_its_cap_waits_for_a_person_after_all_others(house: House) -> None:
+    """Its run ends there without an attempt used; what other features cost does not count in it; then BUDGET, with 6."""
+    house.config('agent = "scripted"', "[limits]", "max_cost_usd_feature = 2.0", "max_cost_usd = 50.0")
+    assert spending(house, 1.5, "F-001")["outcome"] == "ok"
+    house.lay(house.feature().replace(status="failing", attempts=1), house.feature("F-002"))
+    assert due(house) == "NEXT worker F-001"
+    result = spending(house, 0.5, "F-001")
+    assert (result["outcome"], house.feature().attempts) == ("killed", 1)
+    assert str(result["reason"]).startswith("ended at its cap: cost of the feature 2.00 of 2.00 USD (100 %)")
+    assert due(house) == "NEXT worker F-002"
+    assert spending(house, 1.9, "F-002")["outcome"] == "ok"
+    house.lay(house.feature(), house.feature("F-002").replace(status="passed"))
+    done = house.harness("next")
+    assert (done.code, done.out) == (6, "BUDGET feature F-001\n")
+    assert "cost of the feature 2.00 of 2.00 USD (100 %): raise max_cost_usd_feature" in house.harness("status").out
+
+
+def test_a_day_has_a_cap_that_the_next_day_does_not_know(house: House) -> None:
+    """The run ends there, and the mission with 6; seen from the next day, nothing is spent."""
+    house.config('agent = "scripted"', "[limits]", "max_cost_usd_day = 2.0")
+    assert spending(house, 1.5, "F-001")["outcome"] == "ok"
+    result = spending(house, 0.6, "F-002")
+    assert str(result["reason"]).startswith("ended at its cap: cost of the day 2.10 of 2.00 USD")
+    assert (house.harness("next").code, due(house)) == (6, "BUDGET day")
+    path = Path(house.layout.path(names.RUN_LOG))
+    path.write_text(re.sub(r'"at":( ?)"\d{4}-\d\d-\d\d', r'"at":\1"2026-01-01', path.read_text()))
+    assert due(house) != "BUDGET day"

@@ -90,7 +90,9 @@ def test_a_role_whose_script_has_no_words_is_told_what_is_missing(house: House) 
     """A role consists of two files."""
     house.role_files("helper")
     (Path(house.layout.path(names.ROLES)) / "helper.md").unlink()
-    refused(house, 64, "There is no role 'helper'", "curator, planner, validator, worker", role="helper", args=())
+    refused(
+        house, 64, "There is no role 'helper'", "curator, planner, specifier, validator, worker", role="helper", args=()
+    )
 
 
 BROKEN: dict[str, tuple[str | bytes, str]] = {

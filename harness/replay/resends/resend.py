@@ -120,7 +120,7 @@ def capped(layout: Layout, settings: Config) -> Config:
     cost, tokens = replays.spent(layout)
     totals = reservations.with_reserved(runs.totals(layout), lease.alive(layout))
     sums = totals.replace(cost_usd=(totals.cost_usd or 0.0) + cost, tokens=(totals.tokens or 0) + tokens)
-    gone = [cap for cap in rules.spent(views.limits_of(settings), sums) if cap.name in closing.PAID]
+    gone = [cap for cap in rules.spent(views.limits_of(settings, layout), sums) if cap.name in closing.PAID]
     if gone:
         raise NeedsPerson(
             f"Nothing is sent: {gone[0].words}, replays counted. Raise it in {layout.shown(names.CONFIG)}."

@@ -65,12 +65,15 @@ def of_decision(layout: Layout, line: str, now: int) -> list[NoticeEvent]:
         return [NoticeEvent(id=f"{kind}-{rest}-{_short(text)}", name=kind, text=text, facts=totals) for kind in kinds]
     if word == "BUDGET":
         view = views.gather(layout)
-        caps = rules.spent(view.limits, view.totals)[:1]
+        again = f"-{view.totals.runs}"  # the cap of a day or a feature may be reached again
         return [
             NoticeEvent(
-                id=f"budget-{cap.name}-{cap.most:g}", name="budget", text=f"A cap is reached: {cap.words}", facts=totals
+                id=f"budget-{cap.name}-{cap.most:g}{again * (cap.name in rules.MONEY[1:])}",
+                name="budget",
+                text=f"A cap is reached: {cap.words}",
+                facts=totals,
             )
-            for cap in caps
+            for cap in rules.exhausted(view)[:1]
         ]
     return []
 

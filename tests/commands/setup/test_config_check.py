@@ -27,7 +27,9 @@ def told(house: House, *lines: str) -> list[str]:
 def test_a_table_of_a_role_that_is_none_here_is_an_error(house: House) -> None:
     """Nothing would use the table, and the intended role would run without it."""
     (fault,) = told(house, 'agent = "scripted"', "[roles.woker]", 'model = "x"')
-    assert fault == "line 2: there is no role 'woker'. The roles here are: curator, planner, validator, worker."
+    assert (
+        fault == "line 2: there is no role 'woker'. The roles here are: curator, planner, specifier, validator, worker."
+    )
 
 
 def test_a_role_of_ones_own_counts(house: House) -> None:
