@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
-EXTRAS := dev agent
+EXTRAS := dev agent otel
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 

@@ -15,6 +15,8 @@ NAMES = {  # a package -> the modules that it and what it brings have; click has
     "python-frontmatter": {"frontmatter", "yaml"},
     "markdown-it-py": {"markdown_it"},
     "pydantic-ai-slim": {"pydantic_ai", "pydantic_core", "httpx2", "mcp", "mcp_types", "anyio"},
+    "opentelemetry-sdk": {"opentelemetry"},
+    "opentelemetry-exporter-otlp-proto-http": {"opentelemetry"},
     "ripgrep": set[str](),
 }
 
@@ -44,7 +46,9 @@ def test_the_page_names_every_package_of_pyproject() -> None:
     """And no other."""
     project = tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    assert {row[0] for row in rows("At run time")} == packages([*project["dependencies"], *extras["agent"]])
+    assert {row[0] for row in rows("At run time")} == packages(
+        [*project["dependencies"], *extras["agent"], *extras["otel"]]
+    )
     assert {name for row in rows("In development") for name in row[0].split(", ")} == packages(extras["dev"])
 
 

@@ -8,13 +8,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import accumulate
 from typing import TextIO
-from unicodedata import east_asian_width
 
 LANE = "HARNESS_LANE"  # the number of this lane, where several work on the mission and share the terminal
 ERASE = "\r\x1b[K"
-LOOK_SECONDS = 1.0
+ONE_LINE = "\x1b[?7l{:.500}\x1b[K\x1b[?7h"  # the terminal cuts it off, which knows the widths of characters
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 # Characters that reverse, break or hide text: bidi marks, overrides and isolates, separators, the byte order mark.
@@ -60,7 +58,7 @@ class Spinner:
         self.title, self.progress, self.known = title, progress, ""
         self.started = time.monotonic()
         self.shown = _can_draw(sys.stderr)
-        self.drawn, self.asked = 0.0, -LOOK_SECONDS
+        self.drawn, self.asked = 0.0, -1
         self.terminal = -1  # its lock belongs to the spinner that draws
 
     def draw(self, action: str) -> None:
@@ -69,13 +67,13 @@ class Spinner:
         if not self.shown or now - self.drawn < 0.1 or not self._is_alone():
             return
         self.drawn = now
-        if now - self.asked >= LOOK_SECONDS:
-            self.known, self.asked = self.progress(), now
         seconds = int(now - self.started)
+        if seconds != self.asked:
+            self.known, self.asked = self.progress(), seconds
         frame = FRAMES[int(now * 10) % len(FRAMES)]
         progress = f", {self.known} ·" if self.known else ""
         words = f"{frame} {self.title} {seconds // 60}:{seconds % 60:02d}{progress} {action}"
-        sys.stderr.write(ERASE + _fitting(sanitise(" ".join(words.split())), _width()))
+        sys.stderr.write(ERASE + ONE_LINE.format(sanitise(" ".join(words.split()))))
         sys.stderr.flush()
 
     def _is_alone(self) -> bool:
@@ -84,10 +82,8 @@ class Spinner:
             if self.terminal < 0:
                 self.terminal = os.open(os.ttyname(sys.stderr.fileno()), os.O_WRONLY | os.O_NOCTTY)
             fcntl.flock(self.terminal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+        except OSError as fault:
+            return not isinstance(fault, BlockingIOError)
         return True
 
     def clear(self) -> None:
@@ -96,20 +92,5 @@ class Spinner:
             sys.stderr.write(ERASE)
             sys.stderr.flush()
         if self.terminal >= 0:
-            with suppress(OSError):
-                fcntl.flock(self.terminal, fcntl.LOCK_UN)
             os.close(self.terminal)
             self.terminal = -1
-
-
-def _fitting(text: str, width: int) -> str:
-    """The beginning of a text that leaves the last of so many columns free; a wide character takes two."""
-    ends = accumulate(1 + (east_asian_width(char) in "WF") for char in text)
-    return "".join(char for char, end in zip(text, ends, strict=True) if end < width)
-
-
-def _width() -> int:
-    try:
-        return os.get_terminal_size(2).columns or 80  # some terminals report 0
-    except OSError:
-        return 80

@@ -82,6 +82,7 @@ class TopTable(Record):
     check_seconds: Most = 600
     sweep_seconds: Most = 300
     curate_after: Most = 20
+    otel: Address = ""
 
 
 class LimitsTable(Record):

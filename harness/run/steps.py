@@ -108,7 +108,7 @@ def _live(want: RunRequest, steps: RoleSteps) -> int:
         warnings += gaps.find(run.layout, run.outcome.prompt.spec, run.outcome.features)
     lines = [line_of(result), *(console.sanitise(f"  warning: {line}") for line in warnings)]
     console.print_line("\n".join(lines))
-    if run.settings.on and not signum:
+    if hooks.every(run.settings) and not signum:
         for line in hooks.after_run(run.layout, run.settings):
             console.print_line(console.sanitise(f"  warning: {line}"))
     if signum == signal.SIGKILL:

@@ -30,6 +30,7 @@ FURTHEST_BACK = 50  # finished runs whose missed events are still delivered
 LABEL_CHARS = 60
 GRACE_SECONDS = 1.0
 NO_RUN = "-"
+ENDPOINT, OTLP_SECONDS = "OTEL_EXPORTER_OTLP_ENDPOINT", 5
 
 
 class HookOutput:
@@ -47,6 +48,13 @@ class HookOutput:
         """The first non-empty line, masked."""
         lines = redaction.mask(self.data.decode("utf-8", "replace")).split("\n")
         return next((line.strip() for line in lines if line.strip()), "")[:REASON_CHARS]
+
+
+def every(settings: Config) -> list[dict[str, Any]]:
+    """The hooks of config.toml, and, if an endpoint is set, the one that sends finished runs to a collector as spans."""
+    endpoint = os.environ.get(ENDPOINT) or settings.otel
+    spans = {"event": "run", "url": endpoint, "post": "_otlp.py", "seconds": OTLP_SECONDS}
+    return [*settings.on, *([spans] if endpoint else [])]
 
 
 def after_run(layout: Layout, settings: Config) -> list[str]:
@@ -73,7 +81,7 @@ def not_started(layout: Layout, reasons: list[str]) -> list[str]:
 
 def _at_end(layout: Layout, last: Callable[[], list[NoticeEvent]]) -> list[str]:
     settings = config.load(layout)
-    if not settings.on or run_detection.run_id(layout):
+    if not every(settings) or run_detection.run_id(layout):
         return []
     lock = State(layout).lock("notice")
     lock.take(wait=True)
@@ -98,7 +106,7 @@ def ask(layout: Layout, settings: Config, facts: dict[str, Any]) -> None:
 
 def failing(layout: Layout) -> list[str]:
     """The hooks of config.toml that failed when they were last called, a line each."""
-    wanted = {_key(hook) for hook in config.load(layout).on}
+    wanted = {_key(hook) for hook in every(config.load(layout))}
     found = _notices.known(layout).failed if wanted else {}
     return [_failed(NoticeRow(**row)) for key, row in found.items() if key in wanted]
 
@@ -118,7 +126,7 @@ def _give_out(layout: Layout, settings: Config, last: list[NoticeEvent], *, back
     found, newest = _of_runs(layout, seen)
     failed: list[str] = []
     for event in [*found, *last]:
-        for hook in settings.on:
+        for hook in every(settings):
             if hook["event"] != event.name or hook.get("before"):
                 continue
             before = known.state(event.id, _key(hook))
@@ -171,7 +179,8 @@ def _call(layout: Layout, hook: dict[str, Any], payload: bytes) -> tuple[bool, s
     """Run a hook with its process tree to the end: (whether it succeeded, its first output line or the reason)."""
     argv, body = hook.get("run") or [], payload
     if not argv:
-        argv = [sys.executable, "-I", os.path.join(os.path.dirname(os.path.abspath(__file__)), "_post.py")]
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), hook.get("post", "_post.py"))
+        argv = [sys.executable, "-I", program]
         body = hook["url"].encode() + b"\n" + payload
     folder, output, seconds = temporary.create("hook"), HookOutput(), hook.get("seconds", config.OnTable.seconds)
     try:
@@ -205,6 +214,6 @@ def _label(hook: dict[str, Any]) -> str:
     if hook.get("run"):
         words = " ".join(hook["run"])
     else:
-        scheme, _, place = hook["url"].replace("?", "/").replace("#", "/").split("/")[:3]
-        words = f"{scheme}//{place.rpartition('@')[2]}"
+        scheme, _, place = hook["url"].replace("?", "/").replace("#", "/").partition("//")
+        words = f"{scheme}//{place.partition('/')[0].rpartition('@')[2]}"
     return redaction.mask(" ".join(words.split()))[:LABEL_CHARS]
