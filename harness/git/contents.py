@@ -17,7 +17,7 @@ MERGED = "what a person did there"  # in the message of a merge by the harness
 
 
 class CommitFile(Record):
-    """A file of a commit: git's `mode`, the id of its blob, its length in bytes."""
+    """A file of a commit: git's `mode`, the id of its blob, its length in bytes, 0 if `entries` did not ask."""
 
     mode: str
     blob: str
@@ -32,17 +32,18 @@ class PathChange(Record):
     merge_of_ours: bool
 
 
-def entries(project: str, commit: str, paths: Collection[str]) -> dict[str, CommitFile]:
-    """{path: entry} of the files that are, or lie below, one of `paths`, in git's order. 1 call, 0 without paths."""
+def entries(project: str, commit: str, paths: Collection[str], *, sizes: bool = True) -> dict[str, CommitFile]:
+    """{path: entry} of the files that are, or lie below, one of `paths`, in git's order. For `sizes` a partial clone fetches
+    each file that it lacks, one by one. 1 call, 0 without paths."""
     if not paths or not commit:
         return {}
-    words = ("--literal-pathspecs", "ls-tree", "-r", "-z", "-l", "--full-tree", commit, "--", *paths)
+    words = ("--literal-pathspecs", "ls-tree", "-r", "-z", *["-l"] * sizes, "--full-tree", commit, "--", *paths)
     found: dict[str, CommitFile] = {}
     for row in repository.run(project, *words).split(b"\0")[:-1]:
         about, _, path = row.partition(b"\t")
-        mode, kind, blob, size = about.decode().split()
+        mode, kind, blob, *size = about.decode().split()
         if kind != SUBMODULE:
-            found[os.fsdecode(path)] = CommitFile(mode=mode, blob=blob, size=int(size))
+            found[os.fsdecode(path)] = CommitFile(mode=mode, blob=blob, size=int(size[0]) if size else 0)
     return found
 
 

@@ -39,12 +39,11 @@ class FileWatch:
         self.below = os.path.relpath(place.directory, place.root).removeprefix(".")
         self.names = {one.id: _file_kinds.NamedPaths(check.run for check in one.checks) for one in known.claims}
         self.named = _file_kinds.NamedPaths(check.run for one in known.claims for check in one.checks)
-        self.tracked = contents.entries(self.source, place.head, ["."])
+        self.tracked = contents.entries(self.source, place.head, ["."], sizes=False)
         looks = {path: self._look(path) for path in self.tracked if not self._is_meant(path)}
         self.looks = {path: look for path, look in looks.items() if look}
         deciding = [path for path, look in self.looks.items() if look[0] <= LARGE_FILE_BYTES and self._decides(path)]
         self.laid = {path: self._data(path) for path in deciding}
-        self.filtered = {path for path, look in self.looks.items() if look[0] != self.tracked[path].size}
         self.others, self.removed, self.notes = set[str](), dict[str, str](), list[str]()
         self.kept = dict[str, str]()  # {file to remove before a check of another claim: the claim whose check made it}
 
@@ -91,9 +90,12 @@ class FileWatch:
         """(changed tracked files, tests that were written but are unchanged)."""
         touched = [path for path, look in self.looks.items() if self._look(path) != look]
         changed = [path for path, data in self.laid.items() if path in self.looks and self._data(path) != data]
-        others = [path for path in touched if path not in self.laid and path not in self.filtered]
+        others = [path for path in touched if path not in self.laid]
         known = contents.blobs(self.source, [self.tracked[path].blob for path in others])
-        changed += [path for path in others if self._data(path) != known[self.tracked[path].blob]]
+        for path in others:
+            blob = known[self.tracked[path].blob]
+            filtered = self.looks[path][0] != len(blob)  # by git, as it wrote the file
+            changed += [path] * (not filtered and self._data(path) != blob)
         tests = (path for path in touched if path in self.laid and path not in changed)
         return changed, [
             path for path in tests if _file_kinds.TEST_FILE.search(path) or _file_kinds.CHECK_FILE.search(path)

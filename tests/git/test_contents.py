@@ -28,6 +28,17 @@ def test_files_below_paths_are_listed_and_read_at_once(tmp_path: Path, monkeypat
         contents.blobs(made.project, ["1" * 40])
 
 
+def test_a_partial_clone_is_listed_without_a_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """git would fetch each file that it lacks, one by one."""
+    made = git_repository.new(tmp_path, monkeypatch)
+    head = made.save(a="a\n", b="b\n")
+    made.run("config", "uploadpack.allowFilter", "true")
+    clone = str(tmp_path / "clone")
+    made.run("clone", "-q", "--bare", "--filter=blob:none", f"file://{made.project}", clone)
+    assert [*contents.entries(clone, head, ["."], sizes=False)] == ["a", "b"]
+    assert made.run("-C", clone, "rev-list", "--objects", "--missing=print", head).count("?") == 2
+
+
 def test_files_of_one_name_are_found_below_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At any depth, but not at its top."""
     made = git_repository.new(tmp_path, monkeypatch)
