@@ -145,7 +145,9 @@ def lay_example(layout: Layout, name: str) -> list[str]:
         first_commit.first_commit(layout.folders.project, wanted, "A spec and its playbooks")
     folders = [name.partition("/")[0] + "/" for name in wanted if "/" in name]
     written = [name for name in wanted if "/" not in name]
-    return [f"wrote {', '.join(written)}"] + [f"wrote {count} in {name}" for name, count in Counter(folders).items()]
+    return [f"wrote {', '.join(written)}"] + [
+        f"wrote {count} files in {name}" for name, count in Counter(folders).items()
+    ]
 
 
 def announcement(layout: Layout) -> list[str]:
