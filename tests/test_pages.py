@@ -126,7 +126,7 @@ def test_the_blocks_of_the_first_pages_run(tmp_path: Path, name: str) -> None:
     done = subprocess.run(
         ["bash", "-c", script], cwd=home, env=env, stdin=-3, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr.count("harness: ")) == (0, 0), done
+    assert (done.returncode, done.stderr.count("harness: ")) == (0, 0), done.stdout + done.stderr
     assert re.search(r"^DONE  csv2md-\w{6}: 1 of 1 features passed$", done.stdout, re.M)
 
 
