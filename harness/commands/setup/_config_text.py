@@ -56,6 +56,7 @@ ABOUT = {
     "workplace": '"tree": runs work in separate worktrees',
     "confine": '"auto": programs of a run are confined if the machine can; "required": else nothing starts; "off"',
     "network": 'of confined programs: true, false, or "loopback": only servers of the same run',
+    "otel": "the address of an OpenTelemetry collector, which gets each finished run as spans (docs/unattended.md)",
     "carry": "ignored files of the project that are copied into the worktree; none unless set",
     "lanes": "how many features run.sh works on at once",
     "check_seconds": "the longest a check may take",
