@@ -107,16 +107,16 @@ class VersionConflict(LockBusy):
         super().__init__(f"{path} changed during the operation and is left as it is. Nothing is lost; try again.")
 
 
+WHOLE = "A write that was under way is there as a whole, or not at all."
+
+
 class StoreUnavailable(HarnessError):
     """A store does not answer; the message names the store, the key and why. Nothing is half written."""
 
     code = BUSY
 
     def __init__(self, where: str, why: str) -> None:
-        super().__init__(
-            f"{where}: the store does not answer ({why}). Try again later; a write that was under way is there as a whole, "
-            "or not at all."
-        )
+        super().__init__(f"{where}: the store does not answer ({why}). Try again later. {WHOLE}")
 
 
 class StoreRefusal(HarnessError):

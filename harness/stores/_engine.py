@@ -1,7 +1,7 @@
 """A store over an engine that keeps named entries: what SQLite, Redis, PostgreSQL and S3 have in common.
 
 Each write has a token of its own, which becomes its version; an entry remembers the tokens of its last writes. So a write whose
-reply is lost is sent again as it is: an engine that finds the token among them knows that it went in, and changes nothing.
+reply is lost is sent again as it is, and the tokens that are there say whether it went in the first time.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Protocol, TypeVar
 
 from harness.base.errors import BrokenFile, StoreRefusal, StoreUnavailable, VersionConflict
 from harness.stores import store
-from harness.stores.store import Key, Value
+from harness.stores.store import ABSENT, ANY, Key, Value
 
 T = TypeVar("T")
 
 TOKEN_CHARS = 16
 HISTORY_CHARS = 8 * TOKEN_CHARS  # the tokens of the last eight writes, newest first
-PAUSES = (0.1, 0.4, 1.5)  # seconds between the tries of one call: a server may restart meanwhile
+PAUSES = (0.0, 0.1, 0.4, 1.5)  # seconds between the tries of one call: a server may restart meanwhile
 
 
 class NoAnswer(Exception):
@@ -37,12 +37,12 @@ class Engine(Protocol):
     def read(self, names: Sequence[str]) -> list[Value | None]:
         """The entries, None for each that is not there."""
 
-    def write(self, name: str, data: bytes, expect: str, token: str) -> str:
-        """Replace what `expect` says, as for a store; returns the new version, "" if another one is there. Does nothing if
-        the token is among the last ones of the entry."""
+    def change(self, name: str, data: bytes | None, expect: str, token: str) -> str:
+        """Replace what `expect` says, as for a store, or with None remove it, which never expects ABSENT; returns the new
+        version. "" if another one is there, or if the token is among the last ones of the entry: then nothing changes."""
 
-    def remove(self, name: str, expect: str, token: str) -> bool:
-        """Remove what `expect` says, as for a store; False if another version is there."""
+    def history(self, name: str) -> str:
+        """The tokens of the last writes of an entry, newest first; "" for none."""
 
     def names(self, begins: str, after: str, limit: int) -> list[str]:
         """The names that begin so and are behind `after`; at most `limit`, 0 for all."""
@@ -56,8 +56,7 @@ class EngineStore:
 
     def get(self, key: Key) -> Value | None:
         """See Store."""
-        name = store.encoded(key)
-        return self._tried(key, lambda: self.engine.read([name]))[0]
+        return self.get_many([key])[0]
 
     def get_many(self, keys: Sequence[Key]) -> list[Value | None]:
         """See log.Bulk."""
@@ -65,22 +64,37 @@ class EngineStore:
         return self._tried(keys[0], lambda: self.engine.read(names)) if keys else []
 
     def put(self, key: Key, data: bytes, expect: str) -> str:
-        """See Store."""
-        name, token = store.encoded(key), os.urandom(TOKEN_CHARS // 2).hex()
-        if version := self._tried(key, lambda: self.engine.write(name, data, expect, token)):
-            return version
-        raise VersionConflict(self.describe(key))
+        """See Store. Raises StoreUnavailable if a reply is lost, and so many writes follow that nothing says what became of
+        this one."""
+        return self._changed(key, data, expect)
 
     def delete(self, key: Key, expect: str) -> None:
         """See Store. If the reply is lost and the value is gone, this was the one that removed it."""
+        if expect != ABSENT:
+            self._changed(key, None, expect)
+        elif self.get(key):
+            raise VersionConflict(self.describe(key))
+
+    def _changed(self, key: Key, data: bytes | None, expect: str) -> str:
         name, token, tries = store.encoded(key), os.urandom(TOKEN_CHARS // 2).hex(), count()
 
-        def removed() -> bool:
+        def sent() -> str:
             is_again = next(tries) > 0
-            return self.engine.remove(name, expect, token) or (is_again and self.engine.read([name]) == [None])
+            version = self.engine.change(name, data, expect, token) or (token if expect == ANY else "")
+            return version or (self._resolved(key, data, expect, token) if is_again else "")
 
-        if not self._tried(key, removed):
-            raise VersionConflict(self.describe(key))
+        if version := self._tried(key, sent):
+            return version
+        raise VersionConflict(self.describe(key))
+
+    def _resolved(self, key: Key, data: bytes | None, expect: str, token: str) -> str:
+        """The version of a change that was sent twice and now finds another version: its own, or "" if it never went in."""
+        history = self.engine.history(store.encoded(key))
+        if token in history or (data is None and not history):
+            return token
+        if (expect[:TOKEN_CHARS] in history) if expect else len(history.rstrip("-")) < HISTORY_CHARS:
+            return ""
+        raise StoreUnavailable(self.describe(key), "a reply was lost, and many writes followed")
 
     def list(self, prefix: Key, after: Key = (), limit: int = 0) -> list[Key]:
         """See Store."""

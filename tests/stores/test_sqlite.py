@@ -25,7 +25,7 @@ def test_a_store_is_one_file_for_its_owner_that_sqlite_opens(tmp_path: Path) -> 
     assert not path.parent.exists()
     store.put(("a", "k"), b"\x00v", ABSENT)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert sqlite3.connect(path).execute("select name, data from entries").fetchall() == [("a/k", b"\x00v")]
+    assert sqlite3.connect(path).execute("select name, data from harness_entries").fetchall() == [("a/k", b"\x00v")]
 
 
 def test_a_file_that_is_no_store_is_neither_absent_nor_empty(tmp_path: Path) -> None:

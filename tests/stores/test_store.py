@@ -144,7 +144,7 @@ def test_what_is_not_there_can_be_deleted_and_listed(store: Store) -> None:
 
 
 def test_no_compare_and_set_of_many_writers_is_lost(place: Place) -> None:
-    """Each adds one to a number, again and again: processes, where the values outlive one."""
+    """Each adds one to a number, again and again: processes, where the values outlive one and it may be forked."""
     writes = WRITES if TORTURE or not place.outlives else SAMPLED_WRITES
 
     def count() -> None:
@@ -159,7 +159,7 @@ def test_no_compare_and_set_of_many_writers_is_lost(place: Place) -> None:
                 except VersionConflict:
                     continue
 
-    if place.outlives:
+    if place.forks:
         children = [crash.start(count) for _ in range(WRITERS)]
         assert [crash.end(pid) for pid in children] == [0] * WRITERS
     else:
@@ -233,14 +233,14 @@ def _state(store: Store) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def _meanwhile(place: Place, action: Callable[[Store], object]) -> Iterator[None]:
-    """Repeat an action beside this: in a process, where the values outlive one, else in a thread."""
+    """Repeat an action beside this: in a process, where the values outlive one and it may be forked, else in a thread."""
     done, store = threading.Event(), place.open()
 
     def repeat() -> None:
         while not done.is_set():
             action(store)
 
-    if place.outlives:
+    if place.forks:
         pid = crash.start(repeat)
         try:
             time.sleep(0.01)

@@ -1,0 +1,129 @@
+"""A store in one table of a PostgreSQL database; as each call is one statement, it passes through any pooler.
+
+It speaks to libpq, through psycopg: a call of psycopg itself waits without an end for a server that has stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from psycopg import OperationalError
+from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, PGconn, PollingStatus
+from psycopg.pq.abc import PGconn as Connection
+from psycopg.pq.abc import PGresult
+
+from harness.stores._engine import EngineStore, NoAnswer, RefusedCall
+from harness.stores._sql import TABLE, SqlEngine
+
+CONNECTIONS = 8  # of one process, at most
+TEXT, BYTEA = 25, 17  # types
+MAKE = f'create table {TABLE} (name text collate "C" primary key, history text not null, data bytea not null)'
+NO_TABLE, MADE = "42P01", ("", "42P07", "23505")  # there is none; this or another process has made it
+LATER = ("08", "40", "53300", "55P03", "57")  # connections, deadlocks, limits, time-outs, a server that ends or starts
+DENIED = (
+    "authentication failed",
+    "does not exist",
+    "no password supplied",
+    "pg_hba.conf",
+    "permission denied",
+    "invalid",
+)
+
+
+class PostgresDatabase:
+    """See Database. `seconds`: that the server may take for one answer."""
+
+    each = "json_array_elements_text(cast($1 as json))"
+
+    def __init__(self, address: str, seconds: float) -> None:
+        self.address, self.seconds = address.encode(), seconds
+        self._idle: dict[int, list[Connection]] = {}  # by process: a fork closes none of its parent's
+        self._free = threading.BoundedSemaphore(CONNECTIONS)
+
+    def ask(self, statement: str, *values: str | bytes) -> tuple[list[Sequence[Any]], int]:
+        """See Database. The table is made where there is none."""
+        with self._connection() as connection:
+            found = _result(connection, statement, values, self.seconds)
+            if _state(found) == NO_TABLE:
+                made = _result(connection, MAKE, (), self.seconds)
+                found = _result(connection, statement, values, self.seconds) if _state(made) in MADE else made
+        if state := _state(found):
+            raise (NoAnswer if state.startswith(LATER) else RefusedCall)(_words(found.error_message))
+        columns = [(number, found.ftype(number) == BYTEA) for number in range(found.nfields)]
+        rows = [[(found.get_value(row, one) or b"", raw) for one, raw in columns] for row in range(found.ntuples)]
+        return [[value if raw else value.decode() for value, raw in row] for row in rows], found.command_tuples or 0
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """A connection that nobody else uses meanwhile. One that fails is closed with all that are idle: a server that went
+        away has lost them, too."""
+        idle = self._idle.setdefault(os.getpid(), [])
+        with self._free:
+            used = list[Connection]()
+            try:
+                used.append(idle.pop() if idle else self._connected())
+                yield used[0]
+            except (OperationalError, NoAnswer) as fault:
+                for one in used + idle:
+                    one.finish()
+                idle.clear()
+                raise NoAnswer(_words(str(fault).encode())) from None
+            idle += used
+
+    def _connected(self) -> Connection:
+        made, until = PGconn.connect_start(self.address), time.monotonic() + self.seconds
+        step = PollingStatus.WRITING
+        while made.status != ConnStatus.BAD and step in (PollingStatus.READING, PollingStatus.WRITING):
+            _await(made, select.POLLIN if step == PollingStatus.READING else select.POLLOUT, until)
+            step = PollingStatus(made.connect_poll())
+        if made.status == ConnStatus.OK:
+            made.nonblocking = 1
+            return made
+        why = _words(made.error_message)
+        raise (RefusedCall if any(one in why for one in DENIED) else NoAnswer)(why)
+
+
+def _result(connection: Connection, statement: str, values: Sequence[str | bytes], seconds: float) -> PGresult:
+    """Send a statement and await its result. Raises OperationalError, NoAnswer."""
+    sent = [one.encode() if isinstance(one, str) else one for one in values]
+    raw = [int(isinstance(one, bytes)) for one in values]
+    connection.send_query_params(statement.encode(), sent, [BYTEA if one else TEXT for one in raw], raw, 1)
+    found, until = None, time.monotonic() + seconds
+    while True:
+        while (unsent := connection.flush()) or connection.is_busy():
+            _await(connection, select.POLLIN | (select.POLLOUT if unsent else 0), until)
+            connection.consume_input()
+        if (more := connection.get_result()) is None:
+            assert found is not None  # each statement has a result
+            return found
+        found = more
+
+
+def _await(connection: Connection, event: int, until: float) -> None:
+    """Wait for an event of poll(2) at the socket. Raises NoAnswer."""
+    watched = select.poll()
+    watched.register(connection.socket, event)
+    if not watched.poll(max(0.0, until - time.monotonic()) * 1000):
+        raise NoAnswer("it takes too long")
+
+
+def _state(found: PGresult) -> str:
+    """The SQLSTATE of a fault, else ""."""
+    if found.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+        return ""
+    return (found.error_field(DiagnosticField.SQLSTATE) or b"08000").decode()
+
+
+def _words(message: bytes) -> str:
+    return " ".join(message.decode("utf-8", "replace").split())
+
+
+def opened(url: str, address: str, prefix: str, seconds: float) -> EngineStore:
+    """The store in this database. `seconds`: that the server may take for one answer."""
+    return EngineStore(SqlEngine(PostgresDatabase(url, seconds), f"{prefix}/"), address)

@@ -1,0 +1,101 @@
+"""A store on a Redis server: a value a string, and one sorted set with the names. A write is one script, so it is whole.
+
+All keys of a store have one hash tag, so a cluster keeps them together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, RedisError
+from redis.exceptions import ConnectionError as ConnectionFault
+from redis.exceptions import TimeoutError as TimeoutFault
+from redis.retry import Retry
+
+from harness.stores._engine import HISTORY_CHARS, TOKEN_CHARS, EngineStore, NoAnswer, RefusedCall, unpacked, upper
+from harness.stores.store import ANY, Value
+
+CHANGE = f"""
+local known = redis.call('GETRANGE', KEYS[1], 0, {HISTORY_CHARS - 1})
+local is_other = ARGV[3] ~= '{ANY}' and ARGV[3] ~= string.sub(known, 1, {TOKEN_CHARS})
+if is_other or string.find(known, ARGV[2], 1, true) then return 0 end
+if ARGV[4] then
+  local history = string.sub(ARGV[2] .. known .. string.rep('-', {HISTORY_CHARS}), 1, {HISTORY_CHARS})
+  redis.call('SET', KEYS[1], history .. '\\n' .. ARGV[4])
+  redis.call('ZADD', KEYS[2], 0, ARGV[1])
+else
+  redis.call('DEL', KEYS[1])
+  redis.call('ZREM', KEYS[2], ARGV[1])
+end
+return 1
+"""
+LATER = (
+    "LOADING",
+    "BUSY",
+    "TRYAGAIN",
+    "CLUSTERDOWN",
+    "MASTERDOWN",
+)  # of a server that is starting, or has a long script
+
+
+class RedisEngine:
+    """See Engine. `prefix`: of all keys of this store."""
+
+    def __init__(self, client: Redis, prefix: str, address: str) -> None:
+        self.client, self.prefix, self.address = client, "{" + prefix + "}", address
+        self._change = client.register_script(CHANGE)
+
+    def read(self, names: Sequence[str]) -> list[Value | None]:
+        """See Engine."""
+        with _explained():
+            found = cast(list[bytes | None], self.client.mget([self._key(one) for one in names]))
+        return [None if one is None else self._value(name, one) for name, one in zip(names, found, strict=True)]
+
+    def _value(self, name: str, found: bytes) -> Value:
+        history, data = unpacked(found, f"{self.address}/{name}")
+        return Value(data, history[:TOKEN_CHARS])
+
+    def change(self, name: str, data: bytes | None, expect: str, token: str) -> str:
+        """See Engine."""
+        values: list[str | bytes] = [name, token, expect]
+        values += [] if data is None else [data]
+        with _explained():
+            return token if self._change(keys=[self._key(name), self._key()], args=values) else ""
+
+    def history(self, name: str) -> str:
+        """See Engine."""
+        with _explained():
+            return cast(bytes, self.client.getrange(self._key(name), 0, HISTORY_CHARS - 1)).decode()
+
+    def names(self, begins: str, after: str, limit: int) -> list[str]:
+        """See Engine."""
+        low = f"({after}" if after >= begins else f"[{begins}"
+        bounds = low if after or begins else "-", f"({upper(begins)}"
+        with _explained():
+            found = cast(list[bytes], self.client.zrangebylex(self._key(), *bounds, 0, limit or -1))
+        return [one.decode() for one in found]
+
+    def _key(self, name: str = "") -> str:
+        """Of an entry, or without a name of the set of all names."""
+        return f"{self.prefix}/{name}" if name else f"{self.prefix}names"
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except RedisError as fault:
+        is_lost = isinstance(fault, ConnectionFault | TimeoutFault) and not isinstance(fault, AuthenticationError)
+        raise (NoAnswer if is_lost or str(fault).startswith(LATER) else RefusedCall)(str(fault)) from None
+
+
+def opened(url: str, address: str, prefix: str, seconds: float) -> EngineStore:
+    """The store on this server. `seconds`: that it may take for one answer."""
+    client = Redis.from_url(
+        url, socket_timeout=seconds, socket_connect_timeout=seconds, retry=Retry(NoBackoff(), 0), protocol=2
+    )
+    return EngineStore(RedisEngine(client, prefix, address), address)
