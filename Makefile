@@ -54,6 +54,7 @@ bench: setup ## measure against a baseline run beside it
 	$(PY) bench/loop.py
 	$(PY) bench/filesystem.py
 	$(PY) bench/append.py
+	$(PY) bench/stores.py
 
 test-agents: setup ## install real agent CLIs in a throw-away place, and take a mission to DONE with each (npm, PyPI)
 	@place=$$(mktemp -d -p "$(CURDIR)" .agents.XXXXXX); trap 'rm -rf "$$place"' EXIT; HARNESS_REAL_AGENTS="$$place" $(PY) -m pytest -v tests/agents/test_real.py tests/builtin

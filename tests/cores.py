@@ -37,6 +37,7 @@ PROCESSES = min(os.cpu_count() or 1, 8) + 1  # beside the one for THREADED
 THREADED = (
     *("tests/builtin", "tests/peers"),
     *("tests/cli/test_ask.py", "tests/cli/test_turn_view.py"),
+    "tests/stores/test_s3.py",
 )
 NEW_MOUNTS = 0x20000  # CLONE_NEWNS of unshare(2)
 MEMORY_BYTES = 4 << 30  # of a machine whose memory may hold the folders of the tests: they take 0.2 GB at once

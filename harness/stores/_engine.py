@@ -38,11 +38,9 @@ class Engine(Protocol):
         """The entries, None for each that is not there."""
 
     def change(self, name: str, data: bytes | None, expect: str, token: str) -> str:
-        """Replace what `expect` says, as for a store, or with None remove it, which never expects ABSENT; returns the new
-        version. "" if another one is there, or if the token is among the last ones of the entry: then nothing changes."""
-
-    def history(self, name: str) -> str:
-        """The tokens of the last writes of an entry, newest first; "" for none."""
+        """Replace what `expect` says, as for a store, or with None remove it, which never expects ABSENT. Returns the new
+        version: the tokens of the last writes, newest first; of S3 more, behind a `/`. Returns "" and changes nothing if
+        another one is there, or if `token` is among its tokens."""
 
     def names(self, begins: str, after: str, limit: int) -> list[str]:
         """The names that begin so and are behind `after`; at most `limit`, 0 for all."""
@@ -80,18 +78,20 @@ class EngineStore:
 
         def sent() -> str:
             is_again = next(tries) > 0
-            version = self.engine.change(name, data, expect, token) or (token if expect == ANY else "")
-            return version or (self._resolved(key, data, expect, token) if is_again else "")
+            version = self.engine.change(name, data, expect, token)
+            return version or (self._resolved(key, data, expect, token) if is_again or expect == ANY else "")
 
         if version := self._tried(key, sent):
             return version
         raise VersionConflict(self.describe(key))
 
     def _resolved(self, key: Key, data: bytes | None, expect: str, token: str) -> str:
-        """The version of a change that was sent twice and now finds another version: its own, or "" if it never went in."""
-        history = self.engine.history(store.encoded(key))
-        if token in history or (data is None and not history):
-            return token
+        """The version of a change that went in before, "" if it never did. (With ANY none is refused.)"""
+        found = self.engine.read([store.encoded(key)])[0]
+        version = found.version if found else ""
+        history = version.partition("/")[0]
+        if expect == ANY or token in history or (data is None and found is None):
+            return version if history.startswith(token) else token
         if (expect[:TOKEN_CHARS] in history) if expect else len(history.rstrip("-")) < HISTORY_CHARS:
             return ""
         raise StoreUnavailable(self.describe(key), "a reply was lost, and many writes followed")

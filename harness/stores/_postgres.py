@@ -36,18 +36,18 @@ DENIED = (
 )
 
 
-class PostgresDatabase:
-    """See Database. `seconds`: that the server may take for one answer."""
+class PostgresEngine(SqlEngine):
+    """See Engine. `seconds`: that the server may take for one answer."""
 
     each = "json_array_elements_text(cast($1 as json))"
 
-    def __init__(self, address: str, seconds: float) -> None:
-        self.address, self.seconds = address.encode(), seconds
+    def __init__(self, address: str, prefix: str, seconds: float) -> None:
+        self.address, self.prefix, self.seconds = address.encode(), prefix, seconds
         self._idle: dict[int, list[Connection]] = {}  # by process: a fork closes none of its parent's
         self._free = threading.BoundedSemaphore(CONNECTIONS)
 
-    def ask(self, statement: str, *values: str | bytes) -> tuple[list[Sequence[Any]], int]:
-        """See Database. The table is made where there is none."""
+    def ask(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
+        """See SqlEngine. The table is made where there is none."""
         with self._connection() as connection:
             found = _result(connection, statement, values, self.seconds)
             if _state(found) == NO_TABLE:
@@ -57,7 +57,7 @@ class PostgresDatabase:
             raise (NoAnswer if state.startswith(LATER) else RefusedCall)(_words(found.error_message))
         columns = [(number, found.ftype(number) == BYTEA) for number in range(found.nfields)]
         rows = [[(found.get_value(row, one) or b"", raw) for one, raw in columns] for row in range(found.ntuples)]
-        return [[value if raw else value.decode() for value, raw in row] for row in rows], found.command_tuples or 0
+        return [[value if raw else value.decode() for value, raw in row] for row in rows]
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Connection]:
@@ -126,4 +126,4 @@ def _words(message: bytes) -> str:
 
 def opened(url: str, address: str, prefix: str, seconds: float) -> EngineStore:
     """The store in this database. `seconds`: that the server may take for one answer."""
-    return EngineStore(SqlEngine(PostgresDatabase(url, seconds), f"{prefix}/"), address)
+    return EngineStore(PostgresEngine(url, f"{prefix}/", seconds), address)

@@ -16,22 +16,21 @@ from redis.exceptions import ConnectionError as ConnectionFault
 from redis.exceptions import TimeoutError as TimeoutFault
 from redis.retry import Retry
 
-from harness.stores._engine import HISTORY_CHARS, TOKEN_CHARS, EngineStore, NoAnswer, RefusedCall, unpacked, upper
+from harness.stores._engine import HISTORY_CHARS, EngineStore, NoAnswer, RefusedCall, unpacked, upper
 from harness.stores.store import ANY, Value
 
 CHANGE = f"""
 local known = redis.call('GETRANGE', KEYS[1], 0, {HISTORY_CHARS - 1})
-local is_other = ARGV[3] ~= '{ANY}' and ARGV[3] ~= string.sub(known, 1, {TOKEN_CHARS})
-if is_other or string.find(known, ARGV[2], 1, true) then return 0 end
+if (ARGV[3] ~= '{ANY}' and ARGV[3] ~= known) or string.find(known, ARGV[2], 1, true) then return '' end
+local history = string.sub(ARGV[2] .. known .. string.rep('-', {HISTORY_CHARS}), 1, {HISTORY_CHARS})
 if ARGV[4] then
-  local history = string.sub(ARGV[2] .. known .. string.rep('-', {HISTORY_CHARS}), 1, {HISTORY_CHARS})
   redis.call('SET', KEYS[1], history .. '\\n' .. ARGV[4])
   redis.call('ZADD', KEYS[2], 0, ARGV[1])
 else
   redis.call('DEL', KEYS[1])
   redis.call('ZREM', KEYS[2], ARGV[1])
 end
-return 1
+return history
 """
 LATER = (
     "LOADING",
@@ -53,23 +52,15 @@ class RedisEngine:
         """See Engine."""
         with _explained():
             found = cast(list[bytes | None], self.client.mget([self._key(one) for one in names]))
-        return [None if one is None else self._value(name, one) for name, one in zip(names, found, strict=True)]
-
-    def _value(self, name: str, found: bytes) -> Value:
-        history, data = unpacked(found, f"{self.address}/{name}")
-        return Value(data, history[:TOKEN_CHARS])
+        parts = [one and unpacked(one, f"{self.address}/{name}") for name, one in zip(names, found, strict=True)]
+        return [Value(one[1], one[0]) if one else None for one in parts]
 
     def change(self, name: str, data: bytes | None, expect: str, token: str) -> str:
         """See Engine."""
         values: list[str | bytes] = [name, token, expect]
         values += [] if data is None else [data]
         with _explained():
-            return token if self._change(keys=[self._key(name), self._key()], args=values) else ""
-
-    def history(self, name: str) -> str:
-        """See Engine."""
-        with _explained():
-            return cast(bytes, self.client.getrange(self._key(name), 0, HISTORY_CHARS - 1)).decode()
+            return cast(bytes, self._change(keys=[self._key(name), self._key()], args=values)).decode()
 
     def names(self, begins: str, after: str, limit: int) -> list[str]:
         """See Engine."""
@@ -88,7 +79,7 @@ class RedisEngine:
 def _explained() -> Iterator[None]:
     try:
         yield
-    except RedisError as fault:
+    except (RedisError, TypeError) as fault:  # the second for an option that it does not know
         is_lost = isinstance(fault, ConnectionFault | TimeoutFault) and not isinstance(fault, AuthenticationError)
         raise (NoAnswer if is_lost or str(fault).startswith(LATER) else RefusedCall)(str(fault)) from None
 

@@ -20,9 +20,9 @@ from obstore.store import S3Store
 from harness.stores._engine import HISTORY_CHARS, EngineStore, NoAnswer, RefusedCall, packed, unpacked
 from harness.stores.store import ABSENT, ANY, Value
 
-if TYPE_CHECKING:
-    from obstore import PutMode  # it is there for type checkers alone
-    from obstore.store import ClientConfig, RetryConfig, S3Config  # the same
+if TYPE_CHECKING:  # obstore has these for type checkers alone
+    from obstore import PutMode  # see above
+    from obstore.store import ClientConfig, RetryConfig, S3Config  # see above
 
 AT_ONCE = 16  # requests
 PROBE = "%probe"  # no key has this form
@@ -79,20 +79,14 @@ class S3Engine:
         history, _, tag = expect.partition("/")
         known = self._known(name) if expect == ANY else _Known(history, tag or expect)
         for _ in range(TRIES):
-            if data is None and not known.is_there:
+            if token in known.history or (data is None and not known.is_there):
                 return ""
             if put := self._put(name, known, data, token):
                 return put
             before, known = known.tag, self._known(name)
-            if token in known.history:
-                return known.version if known.history.startswith(token) else token
             if not (expect == ANY or known.tag == before or (expect == ABSENT and not known.is_there)):
                 return ""
         raise NoAnswer("too many writers at once")
-
-    def history(self, name: str) -> str:
-        """See Engine."""
-        return self._known(name).history
 
     def _put(self, name: str, known: _Known, data: bytes | None, token: str) -> str:
         """The version of an object that replaces the known one; "" if that is not there any more."""

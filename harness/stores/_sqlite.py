@@ -27,20 +27,21 @@ BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 REFUSED = ("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_TOOBIG")
 
 
-class SqliteFile:
-    """See Database. `path`: the file, made by the first write."""
+class SqliteEngine(SqlEngine):
+    """See Engine. `path`: the file, made by the first write."""
 
     each = "json_each($1)"
 
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def ask(self, statement: str, *values: str | bytes) -> tuple[list[Sequence[Any]], int]:
-        """See Database. Who waits for another looks often: SQLite's own pauses let one busy writer keep readers out."""
-        if statement.startswith(INSERT):
-            self._make()
-        elif not (os.path.exists(self.path) and os.path.getsize(self.path)):
-            return [], 0
+    def ask(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
+        """See SqlEngine. Who waits for another looks often: SQLite's own pauses let one busy writer keep readers out."""
+        if statement.startswith(INSERT) and not os.path.exists(self.path):
+            files.make_folder(os.path.dirname(self.path))
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, files.PRIVATE))
+        elif not (os.path.exists(self.path) and (os.path.getsize(self.path) or statement.startswith(INSERT))):
+            return []
         until = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -49,20 +50,14 @@ class SqliteFile:
                 self._check(fault, is_late=time.monotonic() > until)
             time.sleep(random.uniform(0, PAUSE_SECONDS))
 
-    def _make(self) -> None:
-        if not os.path.exists(self.path):
-            files.make_folder(os.path.dirname(self.path))
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, files.PRIVATE))
-
-    def _carried_out(self, statement: str, values: dict[str, str | bytes]) -> tuple[list[Sequence[Any]], int]:
+    def _carried_out(self, statement: str, values: dict[str, str | bytes]) -> list[Sequence[Any]]:
         with contextlib.closing(sqlite3.connect(f"file:{quote(self.path)}?mode=rw", 0, uri=True)) as found:
             found.isolation_level = None
             found.execute("pragma journal_mode = truncate")
             found.execute("pragma synchronous = full")
             if statement.startswith(INSERT):
                 found.execute(MAKE)
-            done = found.execute(statement, values)
-            return done.fetchall(), done.rowcount
+            return found.execute(statement, values).fetchall()
 
     def _check(self, fault: sqlite3.Error, *, is_late: bool) -> None:
         """Raise what is wrong, unless another one holds the lock and there is time."""
@@ -78,4 +73,4 @@ class SqliteFile:
 
 def opened(path: str) -> EngineStore:
     """The store in this file."""
-    return EngineStore(SqlEngine(SqliteFile(path)), f"sqlite://{path}")
+    return EngineStore(SqliteEngine(path), f"sqlite://{path}")

@@ -39,22 +39,22 @@ def open_store(url: str) -> Store:
 def _on_server(parts: SplitResult) -> Store:
     options = dict(parse_qsl(parts.query))
     where = parts.netloc.rpartition("@")[2]  # no password is shown
-    prefix, seconds = encoded((options.pop("prefix", PREFIX),)), _seconds(options.pop("seconds", SECONDS))
+    prefix, seconds = encoded((options.pop("prefix", PREFIX),)), options.pop("seconds", SECONDS)
     url = urlunsplit((*parts[:3], urlencode(options), ""))
     address = f"{parts.scheme}://{where}{parts.path.rstrip('/')}/{prefix}"
     with _extra(parts.scheme):
         if parts.scheme in ("redis", "rediss"):
             from harness.stores import _redis  # the package is an extra
 
-            return _redis.opened(url, address, prefix, seconds)
+            return _redis.opened(url, address, prefix, float(seconds))
         if parts.scheme in ("postgresql", "postgres"):
             from harness.stores import _postgres  # the package is an extra
 
-            return _postgres.opened(url, address, prefix, seconds)
+            return _postgres.opened(url, address, prefix, float(seconds))
         if parts.scheme == "s3" and where:
             from harness.stores import _s3  # the package is an extra
 
-            return _s3.opened(where, parts.path.strip("/"), options, seconds)
+            return _s3.opened(where, parts.path.strip("/"), options, float(seconds))
     raise UsageFault(f"{parts.scheme}://{where} names no store. Write one of {FORMS}.")
 
 
@@ -66,13 +66,8 @@ def _extra(scheme: str) -> Iterator[None]:
         extra = {"rediss": "redis", "postgresql": "postgres"}.get(scheme, scheme)
         words = f"pip install 'harness-missions[{extra}]'"
         raise Unavailable(f"A store at {scheme}:// needs the package {fault.name}. Install it: {words}") from None
-
-
-def _seconds(text: str | float) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageFault(f"seconds={text} is no number. Write such as seconds=10.") from None
+    except (TypeError, ValueError) as fault:
+        raise UsageFault(f"The options behind `?` are none of a store at {scheme}://: {fault}.") from None
 
 
 def _path(parts: SplitResult) -> str:

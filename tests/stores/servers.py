@@ -108,8 +108,8 @@ def redis(folder: Path, *more: str) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def postgres(limit: int = 0) -> Iterator[Server]:
-    """A PostgreSQL cluster that loses nothing when it is killed. It never runs as root, and what it is in is short. `limit`: bytes
-    that a file of it may have, 0 for any."""
+    """A PostgreSQL cluster that loses nothing when it is killed; it never runs as root. `limit`: bytes that a file of it may
+    have, 0 for any."""
     dying = [*DYING, *(["--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else [])]
     with tempfile.TemporaryDirectory(prefix="postgres-") as name:
         if os.geteuid() == 0:

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from harness.base.errors import StoreRefusal
-from harness.stores._postgres import PostgresDatabase
+from harness.stores._postgres import PostgresEngine
 from harness.stores.store import ABSENT, ANY
 from harness.stores.urls import open_store
 from tests import crash
@@ -58,7 +58,7 @@ def test_many_threads_have_few_connections(postgres_server: Server) -> None:
     store = open_store(f"{postgres_server.url}?prefix=threads")
     servers.together(lambda number: store.put((str(number),), b"", ANY), 64)
     assert len(store.list(())) == 64
-    rows, _ = PostgresDatabase(postgres_server.url, 5).ask(
+    rows = PostgresEngine(postgres_server.url, "", 5).ask(
         "select count(*)::text from pg_stat_activity where usename = 'tests'"
     )
     assert int(rows[0][0]) <= 8 + 3  # with those of other tests

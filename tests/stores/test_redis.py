@@ -43,6 +43,12 @@ def test_a_wrong_password_is_said_at_once_and_no_password_is_shown(tmp_path: Pat
             assert "secret" not in f"{raised.value} {store.describe(('k',))}"
 
 
+def test_an_option_that_nobody_knows_is_said_so(redis_server: Server) -> None:
+    """It is no server that is down."""
+    with pytest.raises(StoreRefusal, match="color"):
+        open_store(f"{redis_server.url}?color=red").get(("k",))
+
+
 def test_what_another_program_keeps_under_a_key_is_no_value(redis_server: Server) -> None:
     """It is neither absent nor empty; a prefix with any letters is one store."""
     store = open_store(f"{redis_server.url}?prefix=a}}b%2Fc")

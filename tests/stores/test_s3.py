@@ -49,8 +49,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return made("s3", tmp_path, request)
 
 
-@pytest.fixture
-def served(place: Place) -> Place:
+@pytest.fixture(name="served")
+def the_same(place: Place) -> Place:
     """The same."""
     return place
 
@@ -92,7 +92,7 @@ def test_of_processes_that_count_together_no_write_is_lost(place: Place) -> None
 
 def test_a_server_that_ignores_conditions_is_refused_before_the_first_write(answers: tuple[str, list[int]]) -> None:
     """On it, writers would replace what they have not seen."""
-    with pytest.raises(StoreRefusal, match="x/k: .*ignores"):
+    with pytest.raises(StoreRefusal, match=r"x/k: .*ignores"):
         open_store(answers[0]).put(("k",), b"v", ANY)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,11 +32,32 @@ def test_a_store_in_memory_is_new_each_time() -> None:
     assert open_store("memory:mine").describe(("k",)) == "mine:k"
 
 
-@pytest.mark.parametrize("url", ["ftp://host/x", "sqlite://host/x.db", "sqlite:x.db", "file://x", "sqlite:///x?y=1"])
+@pytest.mark.parametrize(
+    "url", ["ftp://host/x", "sqlite://host/x.db", "sqlite:x.db", "file://x", "sqlite:///x?y=1", "s3:///no/bucket"]
+)
 def test_what_names_no_store_is_said_with_what_to_write(url: str) -> None:
     """Nothing is made."""
     with pytest.raises(UsageFault, match="///"):
         open_store(url)
+
+
+@pytest.mark.parametrize("url", ["redis://h/0?seconds=soon", "s3://b/p?seconds=", "postgresql://h/d?seconds=soon"])
+def test_an_option_that_is_none_is_said_so(url: str) -> None:
+    """Before the server is asked."""
+    with pytest.raises(UsageFault, match="options behind"):
+        open_store(url).get(("k",))
+
+
+@pytest.mark.parametrize(
+    ("url", "package"), [("redis://h", "redis"), ("postgresql://h/d", "psycopg"), ("s3://b", "obstore")]
+)
+def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it(url: str, package: str) -> None:
+    """It is asked for by the stores that need it, and by no other."""
+    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); sys.modules[{package!r}] = None\n"
+    script += "from harness.stores.urls import open_store; from harness.base.errors import Unavailable; open_store('memory:')\n"
+    script += f"try: open_store({url!r})\nexcept Unavailable as fault: print(fault.code, fault)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert re.fullmatch(rf"69 .* {package}\b.*pip install 'harness-missions\[\w+\]'\n", done.stdout), done
 
 
 def test_an_agent_keeps_its_sessions_where_a_url_says(tmp_path: Path) -> None:
