@@ -13,7 +13,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, os.path.abspath(f"{__file__}/../../../.."))
     if not all(map(find_spec, ("opentelemetry", "opentelemetry.sdk"))):
-        raise SystemExit("not installed: make setup, or pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http")
+        raise SystemExit("not installed: pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http")
 
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
