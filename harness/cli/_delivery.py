@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from harness.base import console
+from harness.base import console, errors
 from harness.cli import _values
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import delivery
+from harness.commands.setup import removal
 from harness.mission import run_lookup
+from harness.state.layout import command
 
 
 @click.command()
@@ -26,3 +30,24 @@ def land(mission_id: str, onto: str, name: str, squash: bool, force: bool, opens
     made = delivery.land(where, onto, name, squash=squash, force=force)
     lines = delivery.lines(where, made) + ([delivery.request(where, made)] if opens else [])
     _values.echo(made) if as_json else console.print_line(console.sanitise("\n".join(lines)))
+
+
+@click.command()
+@click.argument("mission_id", metavar="MISSION...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@as_json
+def remove(mission_id: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Delete missions for good: trees, refs, state and archive, here and on this machine. Branches stay."""
+    found = [removal.find(here(), one) for one in mission_id]
+    for one in () if as_json else found:
+        rows = [f"{size / 1e6:8.1f} MB  {path}" for path, size in one.paths.items()]
+        console.print_line(console.sanitise("\n".join([f"{one.mission}: {one.words}", *rows, *one.notes])))
+    if not yes and not sys.stdin.isatty():
+        raise errors.UsageFault(
+            f"This cannot be undone. Confirm with: {command('remove')} {' '.join(mission_id)} --yes"
+        )
+    if not yes:
+        click.confirm("Remove this for good?", abort=True)
+    for one in found:
+        removal.remove(here(), one)
+    _values.echo(found) if as_json else console.print_line("removed")

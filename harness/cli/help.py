@@ -27,6 +27,7 @@ GROUPS = {
         "snapshot",
         "gc",
         "forget",
+        "remove",
         "export",
         "completion",
         "help",

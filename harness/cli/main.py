@@ -18,7 +18,7 @@ MODULES = {
     "_init": ("doctor", "init"),
     "_claims": ("claim",),
     "_commands": ("check", "issue", "next", "note", "reply", "verify"),
-    "_delivery": ("land",),
+    "_delivery": ("land", "remove"),
     "_completion": ("completion",),
     "_do": ("do", "spec"),
     "help": ("help",),

@@ -12,7 +12,6 @@ from harness.base import clock, encoding, schema
 from harness.base.errors import RESTORE, BrokenFile, LockBusy, NeedsPerson, UsageFault
 from harness.decision import overview
 from harness.git import dotgit, refs
-from harness.git.checkouts import worktrees
 from harness.mission import lease, mission
 from harness.mission.mission import Mission
 from harness.process import temporary
@@ -51,7 +50,7 @@ def archive(layout: Layout, *, abandon: bool) -> list[str]:
             raise UsageFault(f"The mission {made.id} is not DONE: {why}. Go on with it: {command()}   {away}")
         _require_movable(layout, made.id)
         lines = _said(layout, made)
-        _remove_trees(layout, made.id)
+        workplace.remove_trees(layout, made.id)
         lock.sign({"pid": os.getpid(), "since": clock.stamp(clock.now())})  # none of its runs is the newest any more
         files.replace(layout.path(names.ARCHIVING), encoding.dump_json({"id": made.id}))
         _move(layout, made.id)
@@ -90,15 +89,6 @@ def _said(layout: Layout, made: Mission) -> list[str]:
     if mission.asked_spec(layout) == files.read(layout.path(names.SPEC)):
         lines.append(f"note: SPEC.md is still that of {made.id}")
     return lines
-
-
-def _remove_trees(layout: Layout, name: str) -> None:
-    """Remove and unregister the mission's trees, which can be recreated while the mission exists."""
-    top = os.path.dirname(workplace.folder_of(name))
-    for one in files.names(top):
-        if one.removeprefix(workplace.TREES).isdigit():
-            worktrees.remove(layout.folders.top, os.path.join(top, one))
-    temporary.remove(top)
 
 
 def _move(layout: Layout, name: str) -> None:

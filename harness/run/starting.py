@@ -61,14 +61,14 @@ def start(layout: Layout) -> Mission:
     return made
 
 
-def put_away(layout: Layout, *, abandon: bool) -> list[str]:
+def put_away(layout: Layout, *, abandon: bool, starts: bool = True) -> list[str]:
     """Archive the mission of this folder, if any, so that `start` begins another; returns messages. Raises the faults
-    of `start` and `archive` with nothing changed."""
+    of `archive`, and if it `starts` those of `start`, with nothing changed."""
     _finish_archiving(layout)
     if not mission.exists(layout):
         return []
-
-    _require_startable(layout)
+    if starts:
+        _require_startable(layout)
     return _archiving.archive(layout, abandon=abandon)
 
 

@@ -54,6 +54,15 @@ def free_tree(taken: Collection[str]) -> str:
     return next(name for number in count(1) if (name := f"{TREES}{number}") not in taken)
 
 
+def remove_trees(layout: Layout, mission_id: str) -> None:
+    """Remove and unregister the mission's trees, which can be recreated while the mission exists."""
+    top = os.path.dirname(folder_of(mission_id))
+    for one in files.names(top):
+        if one.removeprefix(TREES).isdigit():
+            worktrees.remove(layout.folders.top, os.path.join(top, one))
+    temporary.remove(top)
+
+
 def record(layout: Layout) -> bytes:
     """The present git configuration of the project for the file `git.json`, read before any agent runs."""
     return encoding.dump_json(settings.record(layout.folders.top).replace(prefix=layout.folders.prefix).asdict())

@@ -12,7 +12,7 @@ from harness.agents import registry
 from harness.base import errors
 from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import provenance
-from harness.commands.setup import agent_probe, config_check
+from harness.commands.setup import agent_probe, config_check, removal
 from harness.commands.setup.agent_probe import Finding
 from harness.decision import doubts
 from harness.git import first_commit, repository
@@ -326,6 +326,12 @@ def _seals(layout: Layout) -> Iterator[Finding]:
         yield _ok("finished runs and objects", "unchanged")
 
 
+def _leftovers(layout: Layout) -> Iterator[Finding]:
+    for one in removal.leftovers():
+        what = f"left by the mission {one.mission}, which is gone: {one.words}. To remove it: {command('remove')} {one.mission}"
+        yield Finding(state="note", what=what)
+
+
 LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("repository", _repository),
     ("mission", _mission),
@@ -339,4 +345,5 @@ LOOKS: tuple[tuple[str, Callable[[Layout], Iterator[Finding]]], ...] = (
     ("tails", _tails),
     ("runs", _open_runs),
     ("seals", _seals),
+    ("leftovers", _leftovers),
 )
