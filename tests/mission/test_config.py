@@ -78,6 +78,10 @@ max_steps = 9
 request_seconds = 60
 curate = false
 plans = "notes"
+placement = "store:memory:"
+scope = "agent"
+shared = ["notes"]
+store = "memory:"
 
 [prices."gpt-5.1-codex"]
 input = 1.25
