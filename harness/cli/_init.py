@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 import click
 
+from harness.agents import builtin
 from harness.base import console, errors
 from harness.cli import _schedule, _tables, _values, quick
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.commands.setup import agent_choice, config_check, confinement_probe
+from harness.commands.setup import agent_choice, config_check, confinement_probe, price
 from harness.commands.setup import doctor as doctors
 from harness.mission import mission
 from harness.run import starting
@@ -60,10 +63,29 @@ def begin(layout: Layout, agent: str, trust: str, *, quietly: bool = False, step
     if not (there and quietly):
         begun = f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."
         _lines([begun, *starting.located(layout)])
-    ask = _ask if sys.stdin.isatty() else None
+    ask, known = _ask if sys.stdin.isatty() else None, agent_choice.loop_of(layout)
     _lines([] if quietly else agent_choice.choose(layout, agent, trust, ask, steps=steps))
+    if ask and not quietly and not known and (table := agent_choice.loop_of(layout)):
+        _try(layout, table)
     warnings = map("warning: {}".format, config_check.require(layout))
-    _lines([*(starting.announced(layout) if quietly else [agent_choice.ceiling(layout)]), *warnings])
+    _lines(
+        [*(starting.announced(layout) if quietly else [agent_choice.ceiling(layout), price.words(layout)]), *warnings]
+    )
+
+
+def _try(layout: Layout, table: dict[str, Any]) -> None:
+    """Send the model of the built-in agent one tiny request; ask for a key that is not set, which only this process keeps."""
+    from harness.builtin.sessions import folder  # 100 ms, which the starts of run.sh save
+
+    names = builtin.keys_of(str(table.get("model", "")), table)
+    needed = table.get("api_key_env") or not table.get("base_url")
+    if needed and not any(map(os.environ.get, names)):
+        asked = f"{names[0]} is not set. The key, for now; it is written nowhere"
+        key = click.prompt(asked, default="", hide_input=True, show_default=False)
+        os.environ[names[0]] = key.strip()
+        _lines([f"To keep it, put into your shell's startup file: export {names[0]}=…"])
+    fault = folder.attempt(layout)
+    _lines([f"tried the model: {f'no: {fault}' if fault else 'it answers'}"])
 
 
 def _lines(lines: Iterable[str]) -> None:

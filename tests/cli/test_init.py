@@ -11,11 +11,13 @@ import sys
 import termios
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.mission import mission
 from harness.state import names
+from tests.agents.modelserver import Reply, serving
 from tests.missions import PROGRAM, House, heard
 
 
@@ -69,6 +71,31 @@ def test_whoever_leaves_the_questions_of_init_is_told_where_things_stand(unbegun
     assert done.wait(20) == 130
     assert b"The mission is started, nothing else was written. run.sh init asks again." in said
     assert not Path(unbegun.layout.path(names.CONFIG)).exists()
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["a model that answers", "no model there"])
+def test_the_model_of_the_built_in_agent_is_tried(unbegun: House, there: bool) -> None:
+    """With one tiny request, as soon as address and key are known; the key is in no file."""
+    pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
+    ours, theirs = pty.openpty()
+    with serving(lambda exchange: Reply("ok")) as server:
+        url = f"{server.url}/v1" if there else "http://127.0.0.1:9/v1"
+        said = ["builtin", "5", "openai-chat:fake-model", url, "MY_KEY", "workspace"]
+        words = [sys.executable, "-P", str(PROGRAM), "init"]
+        piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "preexec_fn": keyboard}
+        done = subprocess.Popen(words, cwd=unbegun.project, env=unbegun.env, stdin=theirs, **piped)
+        os.close(theirs)
+        os.write(ours, "".join(f"{line}\n" for line in said).encode())
+        shown = os.read(ours, 65536)
+        while b"MY_KEY is not set. The key" not in shown:  # what is typed before a hidden answer is dropped
+            shown += os.read(ours, 65536)
+        os.write(ours, b"sk-1234567890abcdef\n")
+        out = done.communicate(timeout=60)[0].decode()
+    os.close(ours)
+    assert ("tried the model: it answers" in out, "tried the model: no: " in out) == (there, not there), out
+    assert "export MY_KEY=" in out and "price: not known: no past run of" in out
+    text = Path(unbegun.layout.path(names.CONFIG)).read_text()
+    assert f'base_url = "{url}"\n' in text and 'api_key_env = "MY_KEY"\n' in text and "sk-1" not in text
 
 
 def test_doctor_says_what_it_fixed_and_10_where_something_is_bad(house: House) -> None:

@@ -233,11 +233,12 @@ class HarnessAgent:
             for gone in [one for one in self._pools if one.is_closed()]:
                 del self._pools[gone]
             self._pools[loop] = SessionPool(
-                self.name, self.store, self.source, self.environment, self.config, self._model(), self.tools
+                self.name, self.store, self.source, self.environment, self.config, self.client(), self.tools
             )
         return self._pools[loop]
 
-    def _model(self) -> Model:
+    def client(self) -> Model:
+        """Its model. Raises Unavailable without the extra or without a key."""
         if not isinstance(self.model, str):
             return self.model
         if not builtin.installed():

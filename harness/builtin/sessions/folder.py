@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.agents import builtin, registry
 from harness.agents.base import LOOP
-from harness.base.errors import UsageFault
+from harness.base.errors import Unavailable, UsageFault
 from harness.builtin.hooks import Hooks
+from harness.builtin.loop.exchange import ModelFault, Request
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions import _copy, _placement, _places, state
 from harness.builtin.sessions._calls import AgentConfig, Ask
@@ -85,6 +87,28 @@ def agent(
             rules=ToolRules(ask=[*ASKED, *(one.name for one in asked)]),
         ),
     )
+
+
+def attempt(layout: Layout) -> str:
+    """Send one tiny request to the configured model; "" if it answers, else why not."""
+    made = agent(layout, "", "", None)
+
+    async def ask() -> str:
+        model = made.client()
+        hello = {"role": "user", "text": "Answer with: ok", "images": []}
+        try:
+            request = Request(system="", tools=[], messages=[hello], parameters=model.parameters)
+            await model.ask(request, lambda sent: None, lambda piece: None)
+        except ModelFault as fault:
+            return fault.reason
+        finally:
+            await model.close()
+        return ""
+
+    try:
+        return asyncio.run(ask())
+    except Unavailable as fault:
+        return str(fault)
 
 
 def offer(layout: Layout, named: str, accepts: Callable[[Sequence[str]], bool]) -> None:

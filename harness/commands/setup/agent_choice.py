@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from shutil import which
+from typing import Any
 
 from harness.agents import builtin, registry, spenders
 from harness.base.errors import Unavailable, UsageFault
@@ -25,6 +26,8 @@ Ask = Callable[[str, dict[str, str], str], str]
 
 AGENT, TRUST = "Which agent works here?", "How far may it go?"
 MODEL = f"Which model, with its vendor before a colon ({', '.join(builtin.KEYS)})?"
+ADDRESS, VENDOR = "At which address ('vendor': the vendor's own)?", "vendor"
+KEY, NO_KEY = "Which variable has its key ('none': it needs none)?", "none"
 CAP = "How many USD may the mission cost at most ('none': no cap)?"
 DEFAULT_CAP, NO_CAP = "10", "none"
 PLAYBOOK = "embedded, free: follows the files that you write in playbooks/"
@@ -54,16 +57,21 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None, *, steps: bo
     named = wanted or settings.agent
     costly = [name for name in named if name in registry.KNOWN_CLIS]
     cap = _cap(ask) if ask and costly and settings.max_cost_usd is None else None
-    model = _model(ask) if ask and registry.LOOP in wanted and not settings.agents.get(registry.LOOP) else ""
+    loop = _loop(ask) if ask and registry.LOOP in wanted and not settings.agents.get(registry.LOOP) else {}
     if ask and costly and not trust and not settings.trust:
         trust = ask(TRUST, {word: _meant(word, costly) for word in TRUSTS}, next(iter(TRUSTS)))
     values = {"agent": wanted[0] if len(wanted) == 1 else wanted, "trust": trust, "limits.max_cost_usd": cap}
-    values |= {f"agents.{registry.LOOP}.model": model} if model else {}
+    values |= {f"agents.{registry.LOOP}.{key}": value for key, value in loop.items()}
     lines = _write(layout, values)
     if costly and not trust and not settings.trust:
         how = f"{command('init')} --trust workspace (or full)"
         return [*lines, f"It does not start before you set its trust: {how}"]
     return lines + (_next(layout, named or (["playbook"] if playbooks else []), found) if steps else [])
+
+
+def loop_of(layout: Layout) -> dict[str, Any]:
+    """The table of the built-in agent; {} without one."""
+    return config.load(layout).agents.get(registry.LOOP, {})
 
 
 def require(layout: Layout, agent: str, trust: str) -> None:
@@ -110,12 +118,21 @@ def _program(name: str) -> str:
     return f"{which(name)}, which costs money"
 
 
-def _model(ask: Ask) -> str:
-    """Ask for the model."""
-    question = MODEL
-    while not builtin.is_model(answer := ask(question, {}, builtin.SUGGESTED).strip()):
-        question = f"invalid model '{answer}'. {MODEL}"
-    return answer
+def _loop(ask: Ask) -> dict[str, str]:
+    """Ask for model, address and the variable with the key of the built-in agent. A key itself is never taken or written."""
+
+    def asked(question: str, default: str, valid: Callable[[str], bool]) -> str:
+        words = question
+        while not valid(answer := ask(words, {}, default).strip()):
+            words = f"invalid: '{answer[:12]}'. {question}"
+        return answer
+
+    model = asked(MODEL, builtin.SUGGESTED, builtin.is_model)
+    url = asked(ADDRESS, VENDOR, lambda text: text == VENDOR or text.startswith(("http://", "https://")))
+    name = builtin.keys_of(model, {})[0]
+    key = asked(KEY, name, lambda text: text == NO_KEY or (text.isidentifier() and text == text.upper()))
+    return {"model": model, "base_url": "" if url == VENDOR else url,
+            "api_key_env": "" if key in (NO_KEY, name) else key}  # fmt: skip
 
 
 def _cap(ask: Ask) -> float | None:

@@ -85,12 +85,13 @@ def test_it_is_asked_once(unbegun: House) -> None:
 
 @pytest.mark.skipif(not LOOP, reason="the packages of the built-in agent are not installed")
 def test_the_loop_of_ours_is_asked_for_its_model(unbegun: House) -> None:
-    """Until it is one: a vendor, a colon, a name; then no other question about it is left."""
+    """Until it is one: a vendor, a colon, a name; then for its address, and for the variable with its key, never a key itself."""
     unbegun.program("init")
-    said = answers("builtin", "5", "gpt-5", "openai:gpt-5", "workspace")
+    said = answers("builtin", "5", "gpt-5", "openai:gpt-5", "nowhere", "vendor", "sk-secret", "MY_KEY", "workspace")
     agent_choice.choose(unbegun.layout, "", "", lambda question, choices, default: said.pop(0))
     settings = config.load(unbegun.layout)
-    assert (settings.agent, settings.agents["builtin"]["model"], said) == (["builtin"], "openai:gpt-5", [])
+    table = {"model": "openai:gpt-5", "api_key_env": "MY_KEY"}
+    assert (settings.agent, settings.agents["builtin"], said) == (["builtin"], table, [])
 
 
 def test_a_person_at_a_terminal_is_asked_three_questions(unbegun: House) -> None:
