@@ -290,7 +290,7 @@ def _merge(layout: Layout, branch: str) -> list[str]:
         return [f"look      git switch {branch}", f"look      {more}"]
     return [
         f"look      git diff {target}...{branch}   or: {more}",
-        f"merge     git switch {target} && git merge {branch}",
+        f"merge     git switch {target} && git merge {branch}   or, one commit a feature: {command('land')}",
     ]
 
 
