@@ -122,8 +122,11 @@ def postgres(limit: int = 0) -> Iterator[Server]:
             here = ["-D", f"{folder}/data", "-p", str(port)]
             return [*limited, *dying, str(_program("postgres")), *here, *POSTGRES.split()]
 
-        hello = bytes([0, 0, 0, 8, 4, 210, 22, 47])  # asks for TLS, which is answered before anything else
-        yield from _ended(Server(words, _says(hello, b"N"), Path(name), "postgresql://tests@127.0.0.1:PORT/postgres"))
+        def is_up(port: int) -> bool:
+            asked = [str(_program("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(port)]
+            return subprocess.run(asked, check=False).returncode == 0
+
+        yield from _ended(Server(words, is_up, Path(name), "postgresql://tests@127.0.0.1:PORT/postgres"))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, StoreUnavailable, VersionConflict
 from harness.stores import log
-from harness.stores._engine import packed, unpacked
+from harness.stores._engine import EngineStore, packed, unpacked
 from harness.stores.store import ABSENT, ANY, Store
 from harness.stores.urls import open_store
 from tests.crash import TORTURE
@@ -51,6 +51,23 @@ def test_an_entry_is_its_last_tokens_and_its_data() -> None:
     for broken in (b"", b"data\n", value[:128], value.replace(b"0", b"\xff")):
         with pytest.raises(BrokenFile, match="k: "):
             unpacked(broken, "k")
+
+
+def test_a_write_that_comes_late_changes_nothing_again(served: Place) -> None:
+    """Its token is among those of the entry, though others wrote meanwhile."""
+    check_late(served.first)
+
+
+def check_late(store: Store) -> None:
+    """Send a write again."""
+    assert isinstance(store, EngineStore)
+    tokens = [f"{number:016x}" for number in range(20)]
+    for token in tokens:
+        assert store.engine.change("k", token.encode(), ANY, token)
+    assert store.engine.change("k", b"again", ANY, tokens[12]) == ""
+    known = store.get(("k",))
+    assert known is not None and known.data == tokens[-1].encode()
+    assert known.version.partition("/")[0] == "".join(tokens[:11:-1])
 
 
 def test_whichever_reply_is_lost_each_call_does_what_it_does_once(served: Place, between: Proxy) -> None:

@@ -41,20 +41,25 @@ def test_who_is_denied_is_told_so_at_once_and_no_password_is_shown(postgres_serv
 
 
 def test_a_fork_has_connections_of_its_own(postgres_server: Server) -> None:
-    """What it does and how it ends is nothing to those of its parent."""
+    """Both go on at once, and neither reads what the other is answered."""
     store = open_store(f"{postgres_server.url}?prefix=forked")
-    store.put(("n",), b"1", ANY)
 
-    def child() -> None:
-        assert store.put(("n",), b"2", ANY)
+    def write(name: str) -> None:
+        for number in range(200):
+            store.put((name,), f"{name}{number}".encode(), ANY)
+            known = store.get((name,))
+            assert known is not None and known.data == f"{name}{number}".encode()
 
-    assert crash.in_child(child) == 0
-    known = store.get(("n",))
-    assert known is not None and known.data == b"2"
+    write("before")
+    child = crash.start(lambda: write("child"))
+    write("parent")
+    assert crash.end(child) == 0
 
 
-def test_many_threads_have_few_connections(postgres_server: Server) -> None:
-    """A server has not many to give."""
+def test_many_threads_have_few_connections_and_a_server_that_starts_again_gets_new_ones(
+    postgres_server: Server,
+) -> None:
+    """A server has not many to give, and forgets those that were there."""
     store = open_store(f"{postgres_server.url}?prefix=threads")
     servers.together(lambda number: store.put((str(number),), b"", ANY), 64)
     assert len(store.list(())) == 64
@@ -62,3 +67,6 @@ def test_many_threads_have_few_connections(postgres_server: Server) -> None:
         "select count(*)::text from pg_stat_activity where usename = 'tests'"
     )
     assert int(rows[0][0]) <= 8 + 3  # with those of other tests
+    postgres_server.kill()
+    postgres_server.start()
+    assert store.get(("1",)) is not None

@@ -17,13 +17,3 @@ def test_a_prefix_is_a_space_of_its_own_in_one_table(tmp_path: Path) -> None:
     for engine in engines:
         assert engine.names("", "", 0) == engine.names("x/", "", 0) == ["x/k"] and engine.names("", "x/k", 0) == []
         assert engine.read(["x/k", "k"]) == [(engine.prefix.encode(), "0" * 16), None]
-
-
-def test_a_token_that_is_there_changes_nothing_again(tmp_path: Path) -> None:
-    """Though others wrote meanwhile."""
-    engine = SqliteEngine(str(tmp_path / "store.db"))
-    tokens = [f"{number:016x}" for number in range(20)]
-    for token in tokens:
-        assert engine.change("k", token.encode(), "*", token)
-    assert engine.change("k", b"again", "*", tokens[12]) == ""
-    assert engine.read(["k"]) == [(tokens[-1].encode(), "".join(tokens[:11:-1]))]

@@ -14,6 +14,7 @@ from harness.stores import _sqlite
 from harness.stores.store import ABSENT, ANY
 from harness.stores.urls import open_store
 from tests import crash
+from tests.stores.test_engine import check_late
 
 
 def test_a_store_is_one_file_for_its_owner_that_sqlite_opens(tmp_path: Path) -> None:
@@ -65,3 +66,8 @@ def test_a_writer_that_hangs_ends_the_others_in_busy(tmp_path: Path, monkeypatch
         store.put(("k",), b"", ANY)
     other.execute("rollback")
     store.put(("k",), b"", ANY)
+
+
+def test_a_write_that_comes_late_changes_nothing_again(tmp_path: Path) -> None:
+    """As on a server, though no reply is lost here."""
+    check_late(open_store(f"sqlite://{tmp_path}/store.db"))
