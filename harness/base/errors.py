@@ -107,27 +107,21 @@ class VersionConflict(LockBusy):
         super().__init__(f"{path} changed during the operation and is left as it is. Nothing is lost; try again.")
 
 
-WHOLE = "A write that was under way is there as a whole, or not at all."
-
-
 class StoreUnavailable(HarnessError):
     """A store does not answer; the message names the store, the key and why. Nothing is half written."""
 
     code = BUSY
+    words = "does not answer ({}). Try again later. A write that was under way is there as a whole, or not at all"
 
     def __init__(self, where: str, why: str) -> None:
-        super().__init__(f"{where}: the store does not answer ({why}). Try again later. {WHOLE}")
+        super().__init__(f"{where}: the store {self.words.format(' '.join(why.split()))}.")
 
 
-class StoreRefusal(HarnessError):
-    """A store refuses a call, such as one that is full or may not be written; the message names the store, the key and why."""
+class StoreRefusal(StoreUnavailable):
+    """A store refuses a call, such as one that is full or may not be written; the message is as above. Nothing is written."""
 
     code = NEEDS_PERSON
-
-    def __init__(self, where: str, why: str) -> None:
-        super().__init__(
-            f"{where}: the store refuses this ({why}), and nothing was changed. Fix that there, and try again."
-        )
+    words = "refuses this ({}), and nothing was changed. Fix that there, and try again"
 
 
 class RequestRefused(HarnessError):

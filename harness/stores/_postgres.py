@@ -54,7 +54,7 @@ class PostgresEngine(SqlEngine):
                 made = _result(connection, MAKE, (), self.seconds)
                 found = _result(connection, statement, values, self.seconds) if _state(made) in MADE else made
         if state := _state(found):
-            raise (NoAnswer if state.startswith(LATER) else RefusedCall)(_words(found.error_message))
+            raise (NoAnswer if state.startswith(LATER) else RefusedCall)(found.get_error_message())
         columns = [(number, found.ftype(number) == BYTEA) for number in range(found.nfields)]
         rows = [[(found.get_value(row, one) or b"", raw) for one, raw in columns] for row in range(found.ntuples)]
         return [[value if raw else value.decode() for value, raw in row] for row in rows]
@@ -73,7 +73,7 @@ class PostgresEngine(SqlEngine):
                 for one in used + idle:
                     one.finish()
                 idle.clear()
-                raise NoAnswer(_words(str(fault).encode())) from None
+                raise NoAnswer(str(fault)) from None
             idle += used
 
     def _connected(self) -> Connection:
@@ -85,7 +85,7 @@ class PostgresEngine(SqlEngine):
         if made.status == ConnStatus.OK:
             made.nonblocking = 1
             return made
-        why = _words(made.error_message)
+        why = made.get_error_message()
         raise (RefusedCall if any(one in why for one in DENIED) else NoAnswer)(why)
 
 
@@ -118,10 +118,6 @@ def _state(found: PGresult) -> str:
     if found.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
         return ""
     return (found.error_field(DiagnosticField.SQLSTATE) or b"08000").decode()
-
-
-def _words(message: bytes) -> str:
-    return " ".join(message.decode("utf-8", "replace").split())
 
 
 def opened(url: str, address: str, prefix: str, seconds: float) -> EngineStore:

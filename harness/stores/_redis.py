@@ -9,11 +9,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from redis import Redis
+import redis
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, RedisError
-from redis.exceptions import ConnectionError as ConnectionFault
-from redis.exceptions import TimeoutError as TimeoutFault
 from redis.retry import Retry
 
 from harness.stores._engine import HISTORY_CHARS, EngineStore, NoAnswer, RefusedCall, unpacked, upper
@@ -44,7 +41,7 @@ LATER = (
 class RedisEngine:
     """See Engine. `prefix`: of all keys of this store."""
 
-    def __init__(self, client: Redis, prefix: str, address: str) -> None:
+    def __init__(self, client: redis.Redis, prefix: str, address: str) -> None:
         self.client, self.prefix, self.address = client, "{" + prefix + "}", address
         self._change = client.register_script(CHANGE)
 
@@ -79,14 +76,16 @@ class RedisEngine:
 def _explained() -> Iterator[None]:
     try:
         yield
-    except (RedisError, TypeError) as fault:  # the second for an option that it does not know
-        is_lost = isinstance(fault, ConnectionFault | TimeoutFault) and not isinstance(fault, AuthenticationError)
+    except (redis.RedisError, TypeError) as fault:  # the second for an option that it does not know
+        is_lost = isinstance(fault, redis.ConnectionError | redis.TimeoutError) and not isinstance(
+            fault, redis.AuthenticationError
+        )
         raise (NoAnswer if is_lost or str(fault).startswith(LATER) else RefusedCall)(str(fault)) from None
 
 
 def opened(url: str, address: str, prefix: str, seconds: float) -> EngineStore:
     """The store on this server. `seconds`: that it may take for one answer."""
-    client = Redis.from_url(
+    client = redis.Redis.from_url(
         url, socket_timeout=seconds, socket_connect_timeout=seconds, retry=Retry(NoBackoff(), 0), protocol=2
     )
     return EngineStore(RedisEngine(client, prefix, address), address)

@@ -6,12 +6,11 @@ condition only, so a removed value is a tombstone: an object with the tokens of 
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
@@ -23,6 +22,8 @@ from harness.stores.store import ABSENT, ANY, Value
 if TYPE_CHECKING:  # obstore has these for type checkers alone
     from obstore import PutMode  # see above
     from obstore.store import ClientConfig, RetryConfig, S3Config  # see above
+
+T = TypeVar("T")
 
 AT_ONCE = 16  # requests
 PROBE = "%probe"  # no key has this form
@@ -60,15 +61,14 @@ class S3Engine:
 
     def _got(self, name: str, end: int = 0) -> tuple[_Known, bytes]:
         """What is known of an object, and its bytes, at most so many."""
-        with _explained():
-            try:
-                found = obstore.get(self.bucket, name, options={"range": (0, end)} if end else None)
-                data, meta = bytes(found.bytes()), found.meta
-            except FileNotFoundError as fault:
-                _check_bucket(fault)
-                return _Known("", "", False), b""
-        history = data[:HISTORY_CHARS].decode("ascii", "replace")
-        return _Known(history, meta["e_tag"] or "", meta["size"] != HISTORY_CHARS), data
+
+        def got() -> tuple[_Known, bytes]:
+            found = obstore.get(self.bucket, name, options={"range": (0, end)} if end else None)
+            data, meta = bytes(found.bytes()), found.meta
+            history = data[:HISTORY_CHARS].decode("ascii", "replace")
+            return _Known(history, meta["e_tag"] or "", meta["size"] != HISTORY_CHARS), data
+
+        return _called(got, (_Known("", "", False), b""))
 
     def _known(self, name: str) -> _Known:
         return self._got(name, HISTORY_CHARS + 1)[0]
@@ -97,12 +97,9 @@ class S3Engine:
     def _sent(self, name: str, body: bytes, tag: str) -> str:
         """The tag of an object that is put in the place of the one with this tag, or of none; "" if another one is there."""
         mode: PutMode = {"e_tag": tag} if tag else "create"
-        with _explained():
-            try:
-                return obstore.put(self.bucket, name, body, mode=mode, use_multipart=False)["e_tag"] or ""
-            except (AlreadyExistsError, PreconditionError, FileNotFoundError) as fault:
-                _check_bucket(fault)
-                return ""
+        return (
+            _called(lambda: obstore.put(self.bucket, name, body, mode=mode, use_multipart=False)["e_tag"], None) or ""
+        )
 
     def _probe(self) -> None:
         """Raises RefusedCall if the server ignores conditions: then writers would replace what they have not seen."""
@@ -114,29 +111,30 @@ class S3Engine:
 
     def names(self, begins: str, after: str, limit: int) -> list[str]:
         """See Engine."""
-        found: list[str] = []
-        with _explained():
+        found = list[str]()
+
+        def listed() -> None:
             for page in obstore.list(self.bucket, begins.rstrip("/") or None, offset=after or None, chunk_size=PAGE):
-                found += [one["path"] for one in page if one["size"] > HISTORY_CHARS and one["path"] != PROBE]
+                found.extend(one["path"] for one in page if one["size"] > HISTORY_CHARS and one["path"] != PROBE)
                 if limit and len(found) >= limit:
                     break
+
+        _called(listed, None)
         return found[: limit or None]
 
 
-@contextlib.contextmanager
-def _explained() -> Iterator[None]:
+def _called(action: Callable[[], T], nothing: T) -> T:
+    """What a call returns, or `nothing` if no object is there, or another one than the expected."""
     try:
-        yield
+        return action()
     except (BaseError, FileNotFoundError) as fault:
-        _check_bucket(fault)
-        words = " ".join(str(fault).partition("Debug source")[0].split())[:300]
+        words = str(fault).partition("Debug source")[0][:300]
+        if (
+            isinstance(fault, AlreadyExistsError | PreconditionError | FileNotFoundError)
+            and "NoSuchBucket" not in words
+        ):
+            return nothing
         raise (RefusedCall if REFUSED.search(words) else NoAnswer)(words) from None
-
-
-def _check_bucket(fault: Exception) -> None:
-    """Raises RefusedCall if it is the bucket that is not there."""
-    if "NoSuchBucket" in str(fault):
-        raise RefusedCall("there is no such bucket")
 
 
 def opened(bucket: str, prefix: str, options: dict[str, str], seconds: float) -> EngineStore:

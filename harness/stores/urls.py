@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from harness.base.errors import Unavailable, UsageFault
@@ -17,6 +15,8 @@ SECONDS = 10.0  # that a server may take for one answer
 FORMS = (
     "memory:, a path, file:///PATH, sqlite:///PATH, redis://HOST/0, postgresql://HOST/DATABASE or s3://BUCKET/PREFIX"
 )
+
+EXTRAS = {"redis": "redis", "rediss": "redis", "postgresql": "postgres", "postgres": "postgres", "s3": "s3"}
 
 
 def open_store(url: str) -> Store:
@@ -33,41 +33,35 @@ def open_store(url: str) -> Store:
         from harness.stores import _sqlite  # 12 ms, which no other store needs
 
         return _sqlite.opened(_path(parts))
-    return _on_server(parts)
+    try:
+        return _on_server(parts)
+    except ModuleNotFoundError as fault:
+        words = f"needs the package {fault.name}. Install it: pip install 'harness-missions[{EXTRAS[parts.scheme]}]'"
+        raise Unavailable(f"A store at {parts.scheme}:// {words}") from None
+    except ValueError as fault:
+        raise UsageFault(f"The options behind `?` are none of a store at {parts.scheme}://: {fault}.") from None
 
 
 def _on_server(parts: SplitResult) -> Store:
     options = dict(parse_qsl(parts.query))
     where = parts.netloc.rpartition("@")[2]  # no password is shown
-    prefix, seconds = encoded((options.pop("prefix", PREFIX),)), options.pop("seconds", SECONDS)
+    prefix, seconds = encoded((options.pop("prefix", PREFIX),)), float(options.pop("seconds", SECONDS))
     url = urlunsplit((*parts[:3], urlencode(options), ""))
     address = f"{parts.scheme}://{where}{parts.path.rstrip('/')}/{prefix}"
-    with _extra(parts.scheme):
-        if parts.scheme in ("redis", "rediss"):
-            from harness.stores import _redis  # the package is an extra
+    extra = EXTRAS.get(parts.scheme)
+    if extra == "redis":
+        from harness.stores import _redis  # the package is an extra
 
-            return _redis.opened(url, address, prefix, float(seconds))
-        if parts.scheme in ("postgresql", "postgres"):
-            from harness.stores import _postgres  # the package is an extra
+        return _redis.opened(url, address, prefix, seconds)
+    if extra == "postgres":
+        from harness.stores import _postgres  # the package is an extra
 
-            return _postgres.opened(url, address, prefix, float(seconds))
-        if parts.scheme == "s3" and where:
-            from harness.stores import _s3  # the package is an extra
+        return _postgres.opened(url, address, prefix, seconds)
+    if extra == "s3" and where:
+        from harness.stores import _s3  # the package is an extra
 
-            return _s3.opened(where, parts.path.strip("/"), options, float(seconds))
+        return _s3.opened(where, parts.path.strip("/"), options, seconds)
     raise UsageFault(f"{parts.scheme}://{where} names no store. Write one of {FORMS}.")
-
-
-@contextlib.contextmanager
-def _extra(scheme: str) -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as fault:
-        extra = {"rediss": "redis", "postgresql": "postgres"}.get(scheme, scheme)
-        words = f"pip install 'harness-missions[{extra}]'"
-        raise Unavailable(f"A store at {scheme}:// needs the package {fault.name}. Install it: {words}") from None
-    except (TypeError, ValueError) as fault:
-        raise UsageFault(f"The options behind `?` are none of a store at {scheme}://: {fault}.") from None
 
 
 def _path(parts: SplitResult) -> str:
