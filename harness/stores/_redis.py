@@ -77,15 +77,13 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except (redis.RedisError, TypeError) as fault:  # the second for an option that it does not know
-        is_lost = isinstance(fault, redis.ConnectionError | redis.TimeoutError) and not isinstance(
-            fault, redis.AuthenticationError
-        )
-        raise (NoAnswer if is_lost or str(fault).startswith(LATER) else RefusedCall)(str(fault)) from None
+        is_denied = isinstance(fault, redis.AuthenticationError)  # which is one of the connection, too
+        is_lost = isinstance(fault, redis.ConnectionError | redis.TimeoutError) or str(fault).startswith(LATER)
+        raise (NoAnswer if is_lost and not is_denied else RefusedCall)(str(fault)) from None
 
 
 def opened(url: str, address: str, prefix: str, seconds: float) -> EngineStore:
     """The store on this server. `seconds`: that it may take for one answer."""
-    client = redis.Redis.from_url(
-        url, socket_timeout=seconds, socket_connect_timeout=seconds, retry=Retry(NoBackoff(), 0), protocol=2
-    )
+    once = Retry(NoBackoff(), 0)
+    client = redis.Redis.from_url(url, socket_timeout=seconds, socket_connect_timeout=seconds, retry=once, protocol=2)
     return EngineStore(RedisEngine(client, prefix, address), address)
