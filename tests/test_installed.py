@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import homes
-from tests.missions import Done
+from tests.missions import CHECKOUT, Done
 
 SKIPPED = "skipped: there is no Chromium here (apt install chromium), so only the page without its script was checked\n"
 
@@ -84,3 +84,15 @@ def test_a_web_service_is_checked_in_a_browser_where_there_is_one(command: Path,
     said = {row["output"] for row in rows if row["claim"] == "VAL-PAGE-002" and row["exit"] == 0}
     browser = any(shutil.which(name, path=os.defpath) for name in ("chromium", "chromium-browser", "google-chrome"))
     assert said and (said == {SKIPPED}) == (not browser)
+
+
+def test_one_sentence_is_a_mission(command: Path, tmp_path: Path) -> None:
+    """`do` writes SPEC.md, plans, works and shows the diff; what it says to type is the command that was typed."""
+    project = Path(shutil.copytree(CHECKOUT / "tests/csv2md", tmp_path / "csv2md"))
+    (tmp_path / "home").mkdir()
+    for words in ("init -q -b main", "add -A", "-c user.name=p -c user.email=p@localhost commit -q -m csv2md"):
+        subprocess.run(["git", "-C", project, *words.split()], check=True)
+    done = run(command, project, "do", "add a --json flag to csv2md", "--yes")
+    assert (done.code, done.err) == (0, ""), done
+    assert "1 of 1 features passed" in done.out and "   or: harness status; " in done.out
+    assert '+    parser.add_argument("--json"' in done.out

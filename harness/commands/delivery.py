@@ -214,7 +214,7 @@ def lines(where: Layout, made: LandedBranch) -> list[str]:
     """What was made, for a person: its commits, where the old branch is, and the next commands."""
     log = repository.log_lines(where.folders.top, made.base, made.branch)[::-1]
     return [
-        f"{made.branch}: {len(log)} commits on {made.onto}",
+        f"{made.branch}: {len(log)} commit{'s' * (len(log) != 1)} on {made.onto}",
         *(f"  {line}" for line in log),
         f"kept      {made.was[:12]}, by {made.ref}; old and new ids: {where.shown(names.LANDINGS)}",
         f"look      git log -p {made.base[:12]}..{made.branch}",

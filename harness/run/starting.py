@@ -143,11 +143,8 @@ def lay_example(layout: Layout, name: str) -> list[str]:
         files.replace(os.path.join(layout.folders.project, name), files.read(os.path.join(source, name)) or b"")
     if fresh:
         first_commit.first_commit(layout.folders.project, wanted, "A spec and its playbooks")
-    folders = [name.partition("/")[0] + "/" for name in wanted if "/" in name]
-    written = [name for name in wanted if "/" not in name]
-    return [f"wrote {', '.join(written)}"] + [
-        f"wrote {count} files in {name}" for name, count in Counter(folders).items()
-    ]
+    written = Counter(name.partition("/")[0] + "/" * ("/" in name) for name in wanted)
+    return ["wrote " + ", ".join(name if name[-1] != "/" else f"{name} ({many})" for name, many in written.items())]
 
 
 def announcement(layout: Layout) -> list[str]:

@@ -52,7 +52,7 @@ def test_a_claim_shows_its_red_and_green_receipts_with_commits_and_runs(built: H
 def test_a_feature_shows_its_claims_its_tries_and_the_runs_that_worked_on_it(built: House) -> None:
     """The oldest first, each with its outcome."""
     text = told(built, "F-001")
-    assert text.startswith("F-001 Part one: passed after 1 tries\n")
+    assert text.startswith("F-001 Part one: passed after 1 try\n")
     assert "VAL-1: Part 1 works" in text
     assert "VAL-2" not in text
     runs = [line.split(" ") for line in text.split("\nruns\n")[1].split("\n") if "look twice" not in line]

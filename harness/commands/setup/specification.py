@@ -80,6 +80,7 @@ def _carried_out(layout: Layout, words: list[str], more: Mapping[str, str]) -> i
     """Run a program of the harness, which gets every signal to this process and may settle its run before it ends."""
     env = {key: value for key, value in os.environ.items() if key not in ("HARNESS_RUN_ID", "TRIGGER", "REASON")}
     env |= {"HARNESS_HOME": home(), "PYTHONPATH": home(), "HARNESS_PYTHON": sys.executable}
+    env.setdefault("HARNESS_CALLED", "harness")  # in the commands that are shown
     env |= {"HARNESS_PROJECT": layout.folders.project, "HARNESS_STATE": layout.state, **more}
     with subprocess.Popen(words, cwd=layout.folders.project, env=env, stdin=subprocess.DEVNULL) as child:
         while child.poll() is None:
