@@ -9,10 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from harness import HarnessAgent, SimulatedModel
 from harness.base.errors import UsageFault
 from harness.stores.store import ANY
 from harness.stores.urls import open_store
+
+TALKS = """import sys
+sys.path.insert(0, sys.argv[1])
+from harness import HarnessAgent, SimulatedModel
+with HarnessAgent("assistant", SimulatedModel("Hello."), workspace=sys.argv[2], store=sys.argv[3]) as agent:
+    print(agent.call_sync("Hi.").call)
+"""
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "sqlite://{}/store.db"])
@@ -61,9 +67,7 @@ def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it(url: 
 
 
 def test_an_agent_keeps_its_sessions_where_a_url_says(tmp_path: Path) -> None:
-    """Another process that names it goes on there."""
-    for number in (1, 2):
-        model = SimulatedModel("Hello.")
-        with HarnessAgent("assistant", model, workspace=str(tmp_path), store=f"sqlite://{tmp_path}/s.db") as agent:
-            assert agent.call_sync("Hi.").call == number
-    assert not (tmp_path / ".harness").exists()
+    """Another process that names it goes on there. (A process each: an agent has threads.)"""
+    words = [sys.executable, "-c", TALKS, str(Path(__file__).parents[2]), str(tmp_path), f"sqlite://{tmp_path}/s.db"]
+    calls = [subprocess.run(words, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert calls == ["1\n", "2\n"] and not (tmp_path / ".harness").exists()
