@@ -50,8 +50,6 @@ ONLY_IN_TORTURE = {
     "test_a_check_uses_the_tools_of_each_home_and_sees_no_login[landlock]",
     "test_an_honest_mission_reaches_done[pyenv-bubblewrap]",
     "test_a_hundred_turns_take_less_than_twice_their_last_request",
-    "test_a_refusal_is_an_answer[messages]",
-    "test_a_refusal_is_an_answer[gemini]",
     "test_forty_at_once_are_all_answered_and_none_is_lost",
     "test_notes_given_in_parallel_are_counted_too",
     "test_recovery_that_is_killed_itself_is_gone_on_with[os.unlink]",
