@@ -22,7 +22,7 @@ from harness.mission.features import Feature
 from harness.state import names
 from harness.workplace import lane_turn
 from tests.crash import TORTURE
-from tests.missions import CHECKOUT, PROGRAM, House, listing, tagged, until
+from tests.missions import CHECKOUT, PROGRAM, Done, House, listing, tagged, until
 from tests.planned import accept_all, lay, reply
 from tests.replay.test_playback import play
 
@@ -114,6 +114,51 @@ def test_what_conflicts_is_done_again_on_top_of_what_landed(unbegun: House) -> N
     shutil.rmtree(unbegun.scripts)
     made = play(unbegun)
     assert (made["code"], made["first"], made["played"]) == (0, None, len(unbegun.ran())), made
+
+
+def meeting(house: House, answer: str) -> Done:
+    """A mission of one feature whose worker meets a person's edit of the line that it changes; asked again, it does `answer`.
+    Played by run.sh to its end."""
+    house.base = ('confine = "off"',)
+    house.harness("init")
+    house.config('agent = "scripted"')
+    claims = [{"id": "VAL-1", "claim": "It greets", "checks": ["grep run main.py"]}]
+    house.script("planner", reply(features=[{"id": "F-001", "title": "Greet", "claims": ["VAL-1"]}], contract=claims))
+    first = (
+        f"touch '{house.folder}/met'; echo \"print('mine')\" >'{house.project}/main.py'; echo \"print('run')\" >main.py"
+    )
+    house.script("worker", {"run": f"if [ -e '{house.folder}/met' ]; then {answer}; else {first}; fi"})
+    return house.run([RUN_SH])
+
+
+def test_a_worker_settles_what_a_person_and_a_run_changed_in_one_line(unbegun: House) -> None:
+    """It is shown both sides, its result has both as parents, is validated and lands in the person's folder, with what else
+    they changed; nobody is asked."""
+    unbegun.write("other.txt", "old\n")
+    unbegun.git("add", "-A")
+    unbegun.git("commit", "-qm", "more")
+    answer = "echo \"print('mine'); print('run')\" >main.py"
+    done = meeting(unbegun, f"echo new >'{unbegun.project}/other.txt'; {answer}")
+    assert done.code == 0, done
+    assert (unbegun.project / "main.py").read_text() == "print('mine'); print('run')\n"
+    assert (unbegun.project / "other.txt").read_text() == "new\n"
+    last = [line for line in unbegun.ran() if line["role"] == "worker"][-1]
+    told = unbegun.prompt(last["run"])
+    assert told.index("Your task now") < told.index("+print('run')") < told.index("+print('mine')")
+    theirs = unbegun.git("show", "-s", "--format=%P", last["commit"]).split()[1]
+    assert unbegun.git("show", f"{theirs}:main.py") == "print('mine')"
+    assert [line["role"] for line in unbegun.ran()] == ["planner", *["worker", "validator"] * 2, "validator", "curator"]
+    assert play(unbegun)["first"] is None
+
+
+@pytest.mark.parametrize("answer", ["true", "echo >>else.txt"])
+def test_what_a_worker_cannot_settle_is_a_persons_after_one_try(unbegun: House, answer: str) -> None:
+    """It changed nothing, or not that file: their side and its own stay as they are, and the mission escalates."""
+    done = meeting(unbegun, answer)
+    assert (done.code, "ESCALATE unlanded" in done.out) == (3, True), done
+    assert (unbegun.project / "main.py").read_text() == "print('mine')\n"
+    assert sum(line["role"] == "worker" for line in unbegun.ran()) == 2
+    assert unbegun.feature().status == "passed"
 
 
 def test_each_lane_has_services_of_its_own(unconfined: House) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 
-from harness.agents.base import AgentSuccess, ExecutionContext, Settings, Thinking
+from harness.agents.base import AgentSuccess, ExecutionContext, Settings, Thinking, installed
 from harness.base import console
+from harness.base.errors import Unavailable
 from harness.process import spawn
-
-OURS = ("PYTHONPATH", "HARNESS_LOOP", "HARNESS_LANE", "HARNESS_TURN")
 
 
 class PersonAgent:
@@ -20,11 +19,12 @@ class PersonAgent:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.program = settings, [str(word) for word in settings.table["program"]]
-        spawn.require(self.program[0])
+        if not installed(self.program[0]):
+            raise Unavailable(f"There is no program '{self.program[0]}' on PATH.")
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Say where the person is, and give them the terminal."""
-        env = {name: value for name, value in os.environ.items() if name not in OURS}
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # that is ours
         env["HARNESS_PROJECT"] = self.settings.project  # so that commands there are about this mission
         console.print_error(
             f"  {self.settings.feature}: you are in {context.directory}; its task is in {context.prompt_path}\n"

@@ -72,19 +72,13 @@ def _list(rows: list[tuple[str, str]], as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("feature")
-@click.option(
-    "--with",
-    "program",
-    metavar="PROGRAM",
-    default="shell",
-    help="Such as the CLI of an agent, or an editor. [your shell]",
-)
-def enter(feature: str, program: str) -> int:
+@click.argument("feature_id", metavar="FEATURE")
+@click.option("--with", "program", metavar="PROGRAM", default="", help="Such as an agent or an editor. [your shell]")
+def enter(feature_id: str, program: str) -> int:
     """Work on a feature yourself, in its tree. What you leave is a commit of yours, and validated like any other."""
     run_detection.refuse(here(), "enter")
-    shell = [os.environ.get("SHELL") or "/bin/sh"]
-    return steps.enter(here(), feature, (shlex.split(program) if program != "shell" else []) or shell)
+    words = shlex.split("" if program == "shell" else program)
+    return steps.enter(here(), feature_id, words or [os.environ.get("SHELL") or "/bin/sh"])
 
 
 COMMANDS = (pause, resume, stop, steer, enter)

@@ -318,11 +318,6 @@ def diff(project: str, old: str, new: str, form: str) -> bytes:
     return run(project, "diff-tree", "-r", "-M", *plain, form, old or EMPTY_TREE[len(new)], new)
 
 
-def parents(project: str, commits: Collection[str]) -> list[str]:
-    """The first parent of each commit. 1 call, 0 without commits."""
-    return _line(project, "rev-parse", *(f"{one}^" for one in commits)).split("\n") if commits else []
-
-
 def changed(project: str, old: str, new: str) -> list[tuple[str, str]]:
     """(status letter A M D T, path) of every file that differs between `old` and `new`; a rename is D and A. 1 call."""
     words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status")

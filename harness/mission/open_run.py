@@ -168,12 +168,14 @@ class TreeResult(Record):
 
 
 class LandingResult(Record):
-    """How the work reached the mission: its `commit`; why the mission's branch is behind; paths there that a person and
-    runs changed; paths of this work that conflict with what landed meanwhile; workspace paths that a person must accept."""
+    """How the work reached the mission: its `commit`; why the mission's branch is behind; paths there that a person, in their
+    commit `theirs`, and runs changed; paths of this work that conflict with what landed meanwhile; workspace paths that a
+    person must accept."""
 
     commit: str = ""
     unlanded: str = ""
     conflicts: list[str] = []
+    theirs: str = ""
     clashes: list[str] = []
     unaccepted: list[str] = []
 

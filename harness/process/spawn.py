@@ -224,38 +224,31 @@ def capture(
         close(ours)
         if pid:
             os.killpg(pid, signal.SIGTERM)
-            until = time.monotonic() + TERM_SECONDS
-            while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and time.monotonic() < until:
-                time.sleep(0.01)
+            _wait_briefly(pid)
             _reap_group(pid)
 
 
-def require(name: str) -> None:
-    """Raise Unavailable unless this program can be started from here."""
-    try:
-        program(name, os.environ)
-    except OSError:
-        raise errors.Unavailable(f"There is no program '{name}' on PATH.") from None
+def _wait_briefly(pid: int) -> None:
+    """Give a program time to end."""
+    until = time.monotonic() + TERM_SECONDS
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and time.monotonic() < until:
+        time.sleep(0.01)
 
 
 def attend(argv: Sequence[str], *, cwd: str, env: Mapping[str, str], keep: Sequence[int]) -> int:
     """Give this terminal to a person's program until it ends; returns its exit code or -signal. `keep` is as in `start`.
     Ctrl-C is for the program alone; when a signal interrupts this process, the program gets HUP, then KILL."""
-    before = {one: signal.signal(one, lambda *_: None) for one in (signal.SIGINT, signal.SIGQUIT)}
+    for one in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(one, lambda *_: None)  # from here on: what follows takes moments
     pid = start(argv, cwd=cwd, env=env, stdin=0, stdout=1, stderr=2, keep=keep)
     try:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     except errors.Interruption:
         os.kill(pid, signal.SIGHUP)
-        until = time.monotonic() + TERM_SECONDS
-        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and time.monotonic() < until:
-            time.sleep(0.01)
+        _wait_briefly(pid)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 def _reap_group(pid: int) -> int:

@@ -6,14 +6,14 @@ from itertools import islice
 
 from harness.base import encoding
 from harness.decision import checkpoints, person_notes
-from harness.git import dotgit, merges, repository
+from harness.git import dotgit, merges, refs, repository
 from harness.memory import archive, backlog, pages
 from harness.mission import contract_log, issues, runs
 from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun
 from harness.mission.receipts import Receipt
-from harness.mission.runs import RunResult
 from harness.run.prompt import Material, cut, runtime
+from harness.run.settle import worker
 from harness.state import files, names
 from harness.state.layout import identity_file, identity_folder
 from harness.state.state import State
@@ -109,9 +109,7 @@ def _findings(run: OpenRun) -> list[tuple[str, str]]:
     if outcome.checks.setup_fault:
         found.append(("The contract's setup is red in your tree", outcome.checks.setup_fault))
     if outcome.landing.conflicts:
-        found.append(
-            ("Leave these alone: a person changed them too, and must merge first", "\n".join(outcome.landing.conflicts))
-        )
+        found += _conflict(run, "\n".join(outcome.landing.conflicts))
     if "plan" in run.role.reads and (fixed := _set_by_person(run)):
         found.append(("Set by a person: a plan leaves these as they are", "\n".join(fixed)))
     if run.role.plans and State(run.layout).exists(names.CHECKPOINT_LOG):
@@ -123,7 +121,8 @@ def _findings(run: OpenRun) -> list[tuple[str, str]]:
     if feature:
         found += _cut_work(feature) + _diff(run, feature)
     if last and last.outcome == "conflict":
-        found += _sides(run, last)
+        ref = refs.PARTIAL + last.run
+        found += _sides(run, dotgit.commit_of(run.layout.folders.top, ref), ref, "that run")
     return found
 
 
@@ -141,17 +140,23 @@ def _cut_work(feature: Feature) -> list[tuple[str, str]]:
     return [("Cut work", f"{text}See what it did: git show --stat refs/harness/partial/{run_id}")]
 
 
-def _sides(run: OpenRun, last: RunResult) -> list[tuple[str, str]]:
-    """The changes of the last run, and of what landed meanwhile, in the files that both changed."""
-    ref = f"refs/harness/partial/{last.run}"
-    ours = dotgit.commit_of(run.layout.folders.top, ref)
-    if not ours:
+def _sides(run: OpenRun, commit: str, ref: str, who: str) -> list[tuple[str, str]]:
+    """The changes of this commit, and of what landed meanwhile, in the files that both changed."""
+    if not commit:
         return []
-    mine, theirs = merges.sides(run.layout.folders.top, ours, run.context.head)
+    mine, theirs = merges.sides(run.layout.folders.top, commit, run.context.head)
     return [
         ("What landed meanwhile, and is in your tree", cut(theirs, SIDE_CHARS, f"git log -p {ref}..")),
-        ("What that run did to the same files, and is not in your tree", cut(mine, SIDE_CHARS, f"git show {ref}")),
+        (f"What {who} did to the same files, and is not in your tree", cut(mine, SIDE_CHARS, f"git show {ref}")),
     ]
+
+
+def _conflict(run: OpenRun, paths: str) -> list[tuple[str, str]]:
+    """What to do with files that a person changed too: the worker that merges them gets both sides."""
+    if not (theirs := worker.merges_with(run.outcome)):
+        return [("Leave these alone: a person changed them too, and must merge first", paths)]
+    task = "Your task now: edit each of these files so that it has the changes of both sides below"
+    return [(task, paths), *_sides(run, theirs, theirs, "a person")]
 
 
 def _diff(run: OpenRun, feature: Feature) -> list[tuple[str, str]]:

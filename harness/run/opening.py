@@ -149,7 +149,7 @@ def _claimed(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
     own = _leased(want, feature, role, wanted, name, tier, reserved)
     context = _context(want, own.terms, configured, feature, tree)
     outcome = Outcome.begun(layout, context.tree)
-    outcome.landing = LandingResult(unlanded=tree.unlanded, conflicts=tree.conflicts)
+    outcome.landing = LandingResult(unlanded=tree.unlanded, conflicts=tree.conflicts, theirs=tree.theirs)
     outcome.take_queue(queue, context.feature)
     run = OpenRun(
         layout=layout,

@@ -157,6 +157,7 @@ def _settle_and_close(run: OpenRun, steps: RoleSteps) -> RunResult:
             outcome.ended, outcome.reason = ended, reason
             outcome.begin_changes()
             settled(run, steps.settle)
+            worker.hand_conflict(run, outcome)
             if outcome.landing.commit:
                 outcome.landing.unlanded = workplace.land(run.layout, run.mission, outcome.landing.commit)
             try:

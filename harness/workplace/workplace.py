@@ -20,7 +20,7 @@ from harness.git.repository import BRANCHES, GitFailed, Position
 from harness.git.settings import RecordedSettings
 from harness.mission import config, mission
 from harness.mission.mission import Mission
-from harness.mission.open_run import StartedRun
+from harness.mission.open_run import LandingResult, StartedRun
 from harness.process import temporary
 from harness.state import files, names
 from harness.state.layout import Layout, command, state_home
@@ -34,7 +34,7 @@ MAX_PATHS = 3
 class Tree(Record):
     """The workplace at the start of a run: its tree's folder, the mission's position, and unignored untracked files
     (git paths). `notes`: lines for a person; `unlanded`: why the branch is not at the mission's position, or "";
-    `conflicts`: the paths that both a person and runs changed."""
+    `conflicts`: the paths that both a person, in their commit `theirs`, and runs changed."""
 
     folder: str
     position: Position
@@ -42,6 +42,7 @@ class Tree(Record):
     unlanded: str = ""
     notes: list[str] = []
     conflicts: list[str] = []
+    theirs: str = ""
 
 
 def folder_of(mission_id: str, name: str = TREES + "1") -> str:
@@ -232,7 +233,7 @@ def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
     tip, landed = (known.get(_ref(made.id, name), NOWHERE).head for name in ("tip", "landed"))
     if not (tip or theirs):
         raise NeedsPerson(_gone(layout, made))
-    commit = tip or theirs
+    commit, side = tip or theirs, theirs
     if theirs and theirs not in (tip, landed):
         if landed and landed == tip and not refs.is_ancestor(project, landed, theirs):
             commit = theirs  # they removed commits, and no work of runs waits
@@ -242,10 +243,11 @@ def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
             commit = merged.commit or commit
     if branches[1] in known and not tree.conflicts:
         message = f"Merge branch '{made.branch}{landing.HELD}'\n\n{contents.MERGED}"
-        merged = merges.merge(project, commit, known[branches[1]].head, message)
+        side = known[branches[1]].head
+        merged = merges.merge(project, commit, side, message)
         tree.conflicts, commit = merged.conflicts, merged.commit or commit
     if tree.conflicts:
-        tree.unlanded = _conflict(layout, made, commit, tree.conflicts)
+        tree.unlanded, tree.theirs = _conflict(layout, made, commit, tree.conflicts), side
     behind = landed != tip and _moved_back(project, landed, theirs)
     _move(layout, made, tip, landed, commit, landed if tree.conflicts or behind else theirs)
     at = next((one for one in known.values() if one.head == commit), None) or refs.position_of(project, commit)
@@ -372,10 +374,19 @@ class RunCommit(Record):
     clashes: list[str] = []
 
 
-def commit(run: StartedRun, tree: str, message: str, *, lands: bool = True, cut: bool = False) -> RunCommit:
+def commit(
+    run: StartedRun,
+    tree: str,
+    message: str,
+    *,
+    lands: bool = True,
+    cut: bool = False,
+    joins: LandingResult | None = None,
+) -> RunCommit:
     """Commit `tree` on the mission's position, merged with what other runs landed meanwhile; durable. The refs by which
     recovery finds the commit, and whether its work is `cut`, move with the position. One commit on top, for a linear
-    history. 3 calls; 2 more if another run was faster.
+    history; it `joins` a person's commit if the work has settled the conflicts named there, and no others have come.
+    3 calls; 2 more if another run was faster.
     """
     also = [refs.KEEP + run.id, *([refs.PARTIAL + run.id] if cut else [])]
     project, message = run.layout.folders.top, message.replace("\0", "").rstrip("\n") + "\n"
@@ -392,5 +403,7 @@ def commit(run: StartedRun, tree: str, message: str, *, lands: bool = True, cut:
             if joined.conflicts:
                 return RunCommit(landed="", kept=ours, clashes=joined.conflicts)
             made = repository.commit_tree(project, joined.tree, [tip], message, person)
+        if joins and (both := merges.settled(project, made, joins.theirs, joins.conflicts)):
+            made = repository.commit_tree(project, both, [tip, joins.theirs], message, person)
         if refs.swap(project, ref, made, tip, *also):
             return RunCommit(landed=made)

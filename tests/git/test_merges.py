@@ -232,6 +232,21 @@ def test_a_conflict_is_a_value_that_names_every_path(repo: Repository) -> None:
     assert repo.run("for-each-ref") == refs
 
 
+def test_conflicts_are_settled_as_in_ours_only_where_that_was_asked(repo: Repository) -> None:
+    """Also a file that one side removed, and odd names; what else the person changed is theirs; an unknown conflict stops it."""
+    repo.save(gone="old\n")
+    run = commit(repo, repo.head(), a="both\n", gone="run\n", **{"odd \n name": "both"})
+    repo.run("rm", "-q", "gone")
+    theirs = repo.save(a="person\n", b="person\n", **{"odd \n name": "person"})
+    paths = ["a", "gone", "odd \n name"]
+    tree = merges.settled(repo.project, run, theirs, paths)
+    shown = [repo.run("show", f"{tree}:{name}") for name in (*paths, "b", "d/c")]
+    assert shown == ["both", "run", "both", "person", "3"]
+    other_way = merges.settled(repo.project, theirs, run, paths)
+    assert repo.names(other_way) == ["a", "b", "d/c", "odd \n name"]
+    assert merges.settled(repo.project, run, theirs, paths[1:]) == ""
+
+
 def test_histories_without_an_ancestor_are_merged(repo: Repository) -> None:
     """A person who made the branch again from nothing."""
     run = repo.head()

@@ -93,8 +93,8 @@ def _set(context: OrderContext, feature_id: str, key: str, value: str) -> str:
     return f"{feature_id}: {key} is now {value}"
 
 
-def _retry(context: OrderContext, feature_id: str) -> str:
-    features.restart(context.free(feature_id), "retry", context.at, "retry")
+def _retry(context: OrderContext, feature_id: str, why: str = "retry") -> str:
+    features.restart(context.free(feature_id), "retry", context.at, why)
     said = f"{feature_id} is todo again, with all its tries"
     question = State(context.layout).text(names.ESCALATION)
     if question is None:

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import textwrap
 
-from harness.base import redaction
+from harness.base import encoding, redaction
 from harness.git import dotgit, refs, repository
 from harness.mission import features, runs
 from harness.mission.features import Feature
 from harness.mission.open_run import OpenRun, Outcome, StartedRun
+from harness.mission.order_log import Order
+from harness.state import names
 from harness.workplace import workplace
 from harness.workplace.recovery import recovery_plan
 
 SUBJECT_CHARS = 72
 INDENT = "    "
 MAX_SHOWN_PATHS = 3
+SHORT = 12  # characters of a commit in a note
 
 
 def settle(run: OpenRun) -> None:
     """Commit the changes; the feature moves to validation, or is blocked for the reason in the reply."""
     outcome = run.outcome
     reply = outcome.reply or {}
-    blocked = reply.get("status") == "blocked"
+    blocked = reply.get("status") == "blocked" and not merges_with(outcome)
     feature = _still_ours(run, outcome)
     if feature is None:
         return
@@ -107,8 +110,8 @@ def _note_block(run: StartedRun, outcome: Outcome, reason: str, needs: list[str]
         features.judged(feature, outcome.at, run.id)
     named = {"needs": {"features": needs}} if needs else {}
     named |= {"dispute": {"claims": disputes}} if disputes else {}
-    for kind, names in (named or {"reason": {}}).items():
-        feature.note(outcome.at, run.id, kind, text=reason, **names)
+    for kind, about in (named or {"reason": {}}).items():
+        feature.note(outcome.at, run.id, kind, text=reason, **about)
     outcome.reason = f"blocked, needs {', '.join(needs)}: {reason}" if needs else f"blocked: {reason}"
 
 
@@ -125,10 +128,34 @@ def commit(run: StartedRun, outcome: Outcome, subject: str, summary: str, work: 
     parts = [subject[:SUBJECT_CHARS], *(textwrap.indent(said.strip(), INDENT) for said in (summary, *own))]
     parts.append(f"Harness-Run: {run.id}\nHarness-Outcome: {work}")
     message = "\n\n".join(part for part in parts if part) + "\n"
-    made = workplace.commit(run, outcome.work.tree, message, lands=lands, cut=work in runs.UNFINISHED)
+    asked = work == "implemented" and merges_with(outcome)
+    changed = repository.changed(run.checkout, run.context.tree, outcome.work.tree) if asked else []
+    joins = outcome.landing if asked and {*outcome.landing.conflicts} <= {path for _, path in changed} else None
+    made = workplace.commit(run, outcome.work.tree, message, lands=lands, cut=work in runs.UNFINISHED, joins=joins)
     outcome.landing.commit, outcome.landing.clashes = made.landed, made.clashes
     if not made.landed:
         refs.set_one(run.layout.folders.top, partial(run), made.kept)
+
+
+def merges_with(outcome: Outcome) -> str:
+    """The person's commit that the worker of this feature is asked to merge with its work; "" for none."""
+    theirs, note = outcome.landing.theirs, outcome.feature.last_note("retry") if outcome.feature else None
+    return theirs if theirs and note and theirs[:SHORT] in note["text"] else ""
+
+
+def hand_conflict(run: StartedRun, outcome: Outcome) -> None:
+    """Order that a passed feature which conflicts with a person's commit is worked on again; once, whatever comes of it."""
+    theirs, paths = outcome.landing.theirs, outcome.landing.conflicts
+    notes = [note.get("text", "") for feature in outcome.features for note in feature.notes]
+    if not theirs or any(theirs[:SHORT] in text for text in notes):
+        return
+    words = ("log", "--format=%H", f"{theirs}..{run.context.head}", "--", *paths)
+    commits = repository.run(run.layout.folders.top, *words).decode().split()
+    last = next((one.feature for one in runs.finished(run.layout) if one.commit in commits), "")
+    if last in features.passed(outcome.features):
+        why = f"a person's commit {theirs[:SHORT]} conflicts with its work in {', '.join(paths[:MAX_SHOWN_PATHS])}"
+        made = Order(id=f"O-{run.id}", at=outcome.at, by=run.id, verb="feature retry", args=[last, why])
+        outcome.changes.append(names.ORDERS, encoding.dump_json(made.asdict()))
 
 
 def cut_short(run: StartedRun, outcome: Outcome) -> None:
