@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any
 
 import click
 
@@ -25,12 +23,7 @@ from harness.state.layout import Layout
 from harness.workplace import changes
 
 MAX_LISTED_RUNS = 1_000_000
-STYLES: dict[str, dict[str, Any]] = {  # of lines of a diff, by their beginning
-    **{begin: {"bold": True} for begin in ("diff ", "+++", "---")},
-    "+": {"fg": "green"},
-    "-": {"fg": "red"},
-    "@@": {"fg": "cyan"},
-}
+COLOURS = {"+": "green", "-": "red", "@": "cyan", "#": "blue"}  # of the lines of a diff
 
 
 @click.command()
@@ -103,21 +96,15 @@ def diff(of: str, stat: bool) -> None:
 
 def show_diff(layout: Layout, of: str = "", stat: bool = False) -> None:
     """Show these changes: on a terminal paged, coloured and sanitised, else exactly, as git applies them."""
-    found = [(one.title, changes.text(layout, one, stat=stat)) for one in changes.find(layout, of)]
-    found = found or [(f"{of} changed nothing", b"")]
+    data = changes.text(layout, of, stat=stat)
     if not sys.stdout.isatty():
-        click.echo(b"".join(b"# %b\n%b" % (os.fsencode(title), data) for title, data in found), nl=False)
+        click.echo(data, nl=False)
         return
     os.environ.setdefault("LESS", "FRX")  # as git does: a short diff needs no page
     os.environ["PAGER"] = os.environ.get("GIT_PAGER") or os.environ.get("PAGER", "")
-    click.echo_via_pager(_coloured(found), color="NO_COLOR" not in os.environ)
-
-
-def _coloured(found: list[tuple[str, bytes]]) -> Iterator[str]:
-    for title, data in found:
-        yield f"{click.style(console.sanitise(f'# {title}'), bold=True)}\n"
-        for line in console.sanitise(data.decode("utf-8", "replace")).split("\n")[:-1]:
-            yield f"{click.style(line, **next((one for begin, one in STYLES.items() if line.startswith(begin)), {}))}\n"
+    lines = console.sanitise(data.decode("utf-8", "replace")).removesuffix("\n").split("\n")
+    shown = (f"{click.style(line, fg=COLOURS.get(line[:1]))}\n" for line in lines)
+    click.echo_via_pager(shown, color="NO_COLOR" not in os.environ)
 
 
 @click.command()

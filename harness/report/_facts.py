@@ -33,7 +33,6 @@ T = TypeVar("T")
 HERE = "project folder"  # the lane of runs in the project folder
 UNKNOWN = "unknown"  # the lane of a run without context.json
 REPLY_BYTES = 16 * 1024
-DIFF_BYTES = 64 * 1024  # of one feature
 
 
 class RunRow(Record):
@@ -179,9 +178,7 @@ class _Gathering(FactsReader):
             archived=layout.archived,
             due="" if layout.archived else now.decision.line if now else "cannot be decided",
             features=known.shown(queue) if known else queue,
-            diffs={
-                name: self.diff(name) for name in dict.fromkeys(one.result.feature for one in past if one.result.commit)
-            },
+            diffs={name: self.diff(name) for name in {one.result.feature for one in past if one.result.commit} - {""}},
             proofs=self.proofs(known),
             runs=past,
             unfinished=self.unfinished({one.result.run for one in past}),
@@ -268,13 +265,11 @@ class _Gathering(FactsReader):
         ]
 
     def diff(self, feature: str) -> str:
-        """What a feature changed; the start of it if that is long."""
+        """What a feature changed."""
         try:
-            found = changes.find(self.layout, feature) if feature else []
-            texts = [f"# {one.title}\n".encode() + changes.text(self.layout, one) for one in found]
+            return changes.text(self.layout, feature).decode("utf-8", "replace")
         except HarnessError as fault:  # such as commits that only another clone has
             return str(fault)
-        return b"".join(texts)[:DIFF_BYTES].decode("utf-8", "replace")
 
     # people
 

@@ -46,7 +46,8 @@ def proof(found: Facts) -> Html:
 
 def _diff(found: Facts, feature: str) -> list[Html]:
     """What the feature changed, folded, in its share of the page."""
-    text = faults.cut(found.diffs.get(feature, ""), ALL_DIFF_CHARS // max(len(found.diffs), 1))
+    room = min(MAX_PAGE_CHARS, ALL_DIFF_CHARS // max(len(found.diffs), 1))
+    text = faults.cut(found.diffs.get(feature, ""), room)
     whole = element("p", f"The whole, coloured: {command('diff')} {feature}", class_="note")
     return [folded(f"What {feature} changed", element("pre", text, tabindex=0), whole)] if text else []
 
