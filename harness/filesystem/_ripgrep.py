@@ -12,6 +12,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from importlib import metadata
+from types import ModuleType
+from typing import Any
 
 from harness.base.errors import Unavailable
 from harness.filesystem import _python_grep
@@ -47,9 +49,15 @@ def argv(rg: str, pattern: str, *, literal: bool, ignore_case: bool) -> list[str
     """The command line of a search, without the paths; `rg` "" means Python's `re`."""
     if not rg:
         options = "-" + _python_grep.LITERAL * literal + _python_grep.IGNORE_CASE * ignore_case
-        return [sys.executable, "-I", "-S", _python_grep.__file__, options, pattern]
+        return [sys.executable, "-I", "-S", "-c", source(_python_grep), options, pattern]
     flags = ["--fixed-strings"] * literal + ["--ignore-case"] * ignore_case
     return [rg, *FLAGS, *flags, f"--regexp={pattern}", "--"]
+
+
+def source(module: ModuleType) -> str:
+    """The text of a module, which runs as a program of its own also where there is no file of it."""
+    loader: Any = module.__loader__
+    return str(loader.get_source(module.__name__))
 
 
 def batches(paths: Sequence[str]) -> Iterator[list[str]]:

@@ -121,8 +121,17 @@ class Composite:
 
     def _at(self, path: str, *, follow: bool = True) -> tuple[Names, _Place]:
         """(the names from the root, where they lead). Raises VerbRefusal and OSError."""
-        names = self._real(_union.walked(path, self._above), follow=follow)
+        names = self._real(_union.walked(self._rooted(path), self._above), follow=follow)
         return names, self._route(names)
+
+    def _rooted(self, path: str) -> str:
+        """A path from the common root: models write the default's root before it, as commands print it."""
+        names = split(path) or []
+        if path[:1] != "/" or not names:
+            return path
+        up = names.index("..") if ".." in names else len(names)
+        found = self.default.resolve("/" + "/".join(names[:up]), follow=False)
+        return path if isinstance(found, FileFault) else "/".join([found, *names[up:]])
 
     def _below(self, names: Names) -> list[Names]:
         """The mounts below a folder."""
@@ -322,7 +331,7 @@ class Composite:
     @verb
     def resolve(self, path: str, *, follow: bool = True) -> str:
         """The path from the root in its one form; `follow`: with its links resolved."""
-        names = _union.walked(path, lambda above: (self._resolved(above) if follow else above)[:-1])
+        names = _union.walked(self._rooted(path), lambda above: (self._resolved(above) if follow else above)[:-1])
         return joined(self._resolved(names) if follow else names)
 
     def folder(self) -> str:

@@ -24,22 +24,14 @@ TIERS = (BUBBLEWRAP, LANDLOCK, NONE)
 NETWORKS = ("host", "none")
 PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # empty and writable inside
 MAX_PROCESSES = 4096  # bounds a fork bomb
+MIN_PID_MAX = 301  # of the kernel
 PID_MAX = "/proc/sys/kernel/pid_max"
 OWN_PID_MAX_SINCE = (6, 14)  # older kernels have one value per machine, which root inside would change for all
-ULIMIT = f"ulimit -u {MAX_PROCESSES} 2>/dev/null || ulimit -p {MAX_PROCESSES} 2>/dev/null; "  # bash || dash
+ULIMIT = "ulimit -u {0} 2>/dev/null || ulimit -p {0} 2>/dev/null; "  # bash || dash
 EXEC = 'exec "$@"'
-ROOT = (
-    "--die-with-parent",
-    "--unshare-pid",
-    "--unshare-ipc",
-    "--ro-bind",
-    "/",
-    "/",
-    "--dev",
-    "/dev",
-    "--proc",
-    "/proc",
-)
+APART = ("--die-with-parent", "--unshare-pid", "--unshare-ipc")
+ROOT = ("--ro-bind", "/", "/")
+SYSTEM = ("--dev", "/dev", "--proc", "/proc")
 PROC_SYS = ("--ro-bind", "/proc/sys", "/proc/sys")  # root without capabilities could write kernel.core_pattern there
 FILTER = ("--seccomp", str(spawn.HELD_FROM))
 LAST_PID = "/proc/sys/kernel/ns_last_pid"  # of the namespace: the next pid is one higher
@@ -58,7 +50,8 @@ class Glass(Record):
     `writable`: folders or files that it may change. `readable`: folders that are read-only although they lie below a private,
     hidden or writable one. `hidden`: folders and files that appear empty, also below a writable one. The deepest path wins.
     `network`: host, or none (a loopback of its own). `moved`: {path inside, without links: the host folder mounted there}, in
-    the order in which `Confinement.seen` tries them; such a path is also in `writable` or `readable`.
+    the order in which `Confinement.seen` tries them; such a path is also in `writable` or `readable`. `root`: all that it sees
+    of the host besides; empty: everything.
     """
 
     writable: list[str] = []
@@ -66,6 +59,7 @@ class Glass(Record):
     hidden: list[str] = []
     network: str = "host"
     moved: dict[str, str] = {}
+    root: list[str] = []
 
     def layers(self) -> list[tuple[str, str]]:
         """(path without links, option) of each mount over the read-only root, in order: a later one covers an earlier one."""
@@ -89,12 +83,13 @@ class Glass(Record):
 
 class Confinement(Record):
     """How a program is confined: its access, the tier, and the pid of the `holder` of its network (0: none). `plain`:
-    it sees no process of the harness, and pids look like those of an ordinary machine."""
+    it sees no process of the harness, and pids look like those of an ordinary machine. `processes`: the most it may have."""
 
     glass: Glass
     tier: str
     holder: int = 0
     plain: bool = False
+    processes: int = MAX_PROCESSES
 
     def opened(self, *folders: str) -> Confinement:
         """A copy with these folders writable too."""
@@ -119,7 +114,8 @@ class Confinement(Record):
         layers = self.glass.layers()
         self._check(argv[0], cwd, env, layers)
         sources = {**self.glass.links(), **self.glass.moved}
-        words = bubblewrap(argv, layers, self.glass.network, os.uname().release, sources, self.plain)
+        kernel, glass = os.uname().release, self.glass
+        words = bubblewrap(argv, layers, glass.network, kernel, sources, self.plain, glass.root, self.processes)
         at = self.seen(cwd)
         return words if at == cwd else [words[0], "--chdir", at, *words[1:]]
 
@@ -134,7 +130,7 @@ class Confinement(Record):
         """New descriptors for bubblewrap in the order of `words`: the system call filter, then process limits and pids."""
         if self.tier != BUBBLEWRAP:
             return []
-        numbers = _numbers(os.uname().release, self.plain).values()
+        numbers = _numbers(os.uname().release, self.plain, self.processes).values()
         return [spawn.filled_pipe(data) for data in (_seccomp.program(), *(str(number).encode() for number in numbers))]
 
     def confine_this_process(self) -> None:
@@ -158,13 +154,14 @@ class Confinement(Record):
 
 
 def bubblewrap(
-    argv: Sequence[str], layers: Layers, network: str, kernel: str, sources: Mapping[str, str] = {}, plain: bool = False
-) -> list[str]:
+    argv: Sequence[str], layers: Layers, network: str, kernel: str, sources: Mapping[str, str] = {}, plain: bool = False,
+    root: Sequence[str] = (), processes: int = MAX_PROCESSES,
+) -> list[str]:  # fmt: skip
     """The command line of bubblewrap with these mounts, on this kernel release; see Confinement. `sources`: {path of a
     mount: a different folder to mount there, or the target of a link}."""
-    script = ("" if has_own_pid_max(kernel) else ULIMIT) + (BEHIND if plain else EXEC)
-    words = [_bubblewrap(), *ROOT, *FILTER]
-    for number, path in enumerate(_numbers(kernel, plain), start=1):
+    script = ("" if has_own_pid_max(kernel) else ULIMIT.format(processes)) + (BEHIND if plain else EXEC)
+    words = [_bubblewrap(), *APART, *(_own_root(root) if root else ROOT), *SYSTEM, *FILTER]
+    for number, path in enumerate(_numbers(kernel, plain, processes), start=1):
         words += ["--file", str(spawn.HELD_FROM + number), path]
     words += PROC_SYS
     for path, option in layers:
@@ -175,14 +172,21 @@ def bubblewrap(
         words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETFCAP"]
     words += [] if network == "host" else ["--unshare-net"]
     words += ["--as-pid-1", "--unsetenv", tree.TAG] if plain else []
+    words += ["--remount-ro", "/"] if root else []
     return [*words, "--", *(() if script == EXEC else ("/bin/sh", "-c", script, "sh")), *argv]
 
 
-def _numbers(kernel: str, plain: bool) -> dict[str, int]:
+def _own_root(paths: Sequence[str]) -> Iterator[str]:
+    """The options for a root with these paths of the host alone."""
+    for path in _there(paths):
+        yield from ("--symlink", os.readlink(path), path) if os.path.islink(path) else ("--ro-bind", path, path)
+
+
+def _numbers(kernel: str, plain: bool, processes: int) -> dict[str, int]:
     """{kernel file: value to write} for a new PID namespace."""
     late = plain and os.path.exists(LAST_PID)
     last = {LAST_PID: NUMBERED + int.from_bytes(os.urandom(2)) % 2000} if late else {}
-    return {**({PID_MAX: MAX_PROCESSES} if has_own_pid_max(kernel) else {}), **last}
+    return {**({PID_MAX: max(processes, MIN_PID_MAX)} if has_own_pid_max(kernel) else {}), **last}
 
 
 def _needed(layers: Layers, moved: Collection[str]) -> list[tuple[str, str]]:

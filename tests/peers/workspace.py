@@ -6,7 +6,7 @@ import os
 import shlex
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from anyio import to_thread
 from pydantic_ai import workspaces as theirs
 
 from harness.filesystem import transfer
+from harness.filesystem._remote_shell import RemoteShell
 from harness.filesystem.protocol import FileFault
 from harness.filesystem.shell import LocalShell
 
@@ -28,19 +29,20 @@ Result = TypeVar("Result")
 @dataclass
 class ShellWorkspace:
     """See WorkspaceBackend, SupportsCommands and SupportsFilesystem. The first operation makes a folder in `parent`, unless
-    `ref` names one."""
+    `ref` names one; `make` makes its shell."""
 
     parent: Path
     ref: theirs.WorkspaceRef | None = None
+    make: Callable[[str], LocalShell | RemoteShell] = LocalShell
 
-    def shell(self, path: str = "") -> LocalShell:
+    def shell(self, path: str = "") -> LocalShell | RemoteShell:
         """The shell of the folder. Raises WorkspaceUnavailableError if that is gone, ValueError for a path beside it."""
         self.ref = self.ref or theirs.WorkspaceRef(provider="harness", id=tempfile.mkdtemp(dir=self.parent))
         if not os.path.isdir(self.ref.id):
             raise theirs.WorkspaceUnavailableError(f"{self.ref.id} is gone")
         if path and not f"{path}/".startswith(f"{self.ref.id}/"):
             raise ValueError(f"{path} is not in {self.ref.id}")
-        return LocalShell(self.ref.id)
+        return self.make(self.ref.id)
 
     async def working_dir(self) -> str:
         return self.shell().root

@@ -12,6 +12,8 @@ import pytest
 from harness.builtin.tools import registry
 from harness.builtin.tools.tool import ToolResult, ToolSession
 from harness.filesystem import transfer
+from harness.filesystem._remote_shell import RemoteShell
+from harness.filesystem._sandbox import WORKSPACE
 from harness.filesystem.composite import Composite
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.layered import Layered
@@ -20,12 +22,13 @@ from harness.filesystem.protocol import FileContent, FileFault, Filesystem, List
 from harness.filesystem.shell import LocalShell
 from harness.stores.memory import MemoryStore
 from tests.filesystem.delegating import DelegatingFiles, DelegatingShell
+from tests.filesystem.places import behind, in_sandbox
 
-SHELL, DELEGATING, MEMORY, LAYERS = "shell", "delegating", "memory", "layers"
-KINDS = (SHELL, DELEGATING, MEMORY, LAYERS)
-STORED = (MEMORY, LAYERS)
+SHELL, DELEGATING, MEMORY, LAYERS, REMOTE, SANDBOX = "shell", "delegating", "memory", "layers", "remote", "sandbox"
+KINDS = (SHELL, DELEGATING, MEMORY, LAYERS, REMOTE, SANDBOX)
+STORED, ELSEWHERE = (MEMORY, LAYERS), (REMOTE, SANDBOX)
 """A folder with a shell; the same behind a class that only passes the verbs on; files in memory, which have no shell; mounts of
-such files, some above a folder."""
+such files, some above a folder; a shell in another process, and in a sandbox."""
 
 NO_SHELL = "these files have no shell"
 NO_DISK = "links, modes and times are those of a disk, and these files are in memory"
@@ -132,11 +135,21 @@ class Bench:
             return Composite(layers, {"results/": KeyValueFiles(MemoryStore())})
         for name in ("tree", "kept"):
             (folder / name).mkdir(exist_ok=True)
+        if self.kind in ELSEWHERE:
+            places = {name: RemoteShell(behind("env"), str(folder / name)) for name in ("tree", "kept")}
+            if self.kind == SANDBOX:
+                places = {name: in_sandbox(folder, name) for name in places}
+            return Composite(places["tree"], {"results/": places["kept"]})
         also = {"results": Mount(path=str(folder / "kept"), mode="write")}
         found = (LocalShell if shell else Local)(str(folder / "tree"), also=also)
         if self.kind == DELEGATING:
             return DelegatingShell(found) if isinstance(found, LocalShell) else DelegatingFiles(found)
         return found
+
+    def absolute(self, path: str) -> str:
+        """An absolute path of the tree, as commands print it."""
+        found = str(self.tree / path)
+        return found.replace(str(self.folder.parent), WORKSPACE) if self.kind == SANDBOX else found
 
     def again(self) -> Self:
         """Another workbench over the same files, as of a later conversation."""
