@@ -9,7 +9,7 @@ import time
 from harness.agents import registry
 from harness.base import clock, encoding
 from harness.base.record import Record
-from harness.git import refs
+from harness.git import landing, refs
 from harness.git.checkouts import worktrees
 from harness.memory import identity
 from harness.mission import config, features, lease, mission, transcript
@@ -80,7 +80,7 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     if older:
         migrations.migrate(layout)  # on restored bytes, before any of them is parsed
     in_progress = b'"status":"in_progress"' in (State(layout).data(names.FEATURES) or b"")
-    done += workplace.finish_landing(layout) if workplace.landing_waits(layout) else []
+    done += workplace.finish_landing(layout) if landing.unfinished(layout.folders.top) else []
     busy = [one.feature for one in lease.alive(layout)]
     died = [recovery_plan.locate(layout, one) for one in died]
     for step in recovery_plan.plan(died, features.load(layout) if dead or in_progress else [], busy):

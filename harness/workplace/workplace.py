@@ -86,12 +86,6 @@ def use(layout: Layout) -> None:
         )
 
 
-def unheeded(layout: Layout) -> list[str]:
-    """Names of git settings changed since the record, which the harness's git ignores."""
-    known = recorded(layout)
-    return settings.later(layout.folders.top, known) if known else []
-
-
 def recorded(layout: Layout) -> RecordedSettings | None:
     """The git configuration of the project as it was at init; None without a record."""
     value = State(layout).json(names.GIT_RECORD)
@@ -291,11 +285,6 @@ def land(layout: Layout, made: Mission, commit: str, *, accepted: bool = False) 
     if dotgit.commit_of(layout.folders.top, mark) != commit and (not why or branch_commit(layout, made) == commit):
         refs.set_one(layout.folders.top, mark, commit)
     return why
-
-
-def landing_waits(layout: Layout) -> bool:
-    """Whether a landing was interrupted, so that a person's git finds a lock of the harness. 0 git calls."""
-    return landing.unfinished(layout.folders.top)
 
 
 def finish_landing(layout: Layout) -> list[str]:

@@ -20,7 +20,6 @@ from harness.mission import mission, runs
 from harness.process import temporary, tree
 from harness.run import recover
 from harness.state import files, names, objects
-from harness.workplace import workplace
 from tests.crash import DYING, sampled
 from tests.kill_sweep import Kept
 from tests.missions import CHECKOUT, Done, House, differences, listing, tagged, until
@@ -214,13 +213,13 @@ def test_a_start_that_opens_no_run_ends_a_landing_that_was_killed(house: House) 
     for step in range(1, 20):
         house.script("worker", {"run": f"echo {step} > 1.txt; echo {step} > main.py"})
         dying_at(house, "os.link", step)
-        if workplace.landing_waits(house.layout):
+        if landing.unfinished(house.layout.folders.top):
             break
         recovered(house)
         house.lay(house.feature().replace(status="todo", notes=[]), house.feature("F-002"))
-    assert workplace.landing_waits(house.layout)
+    assert landing.unfinished(house.layout.folders.top)
     assert house.program("init", "--quietly").code == 0
-    assert not workplace.landing_waits(house.layout)
+    assert not landing.unfinished(house.layout.folders.top)
     assert house.git("status", "--porcelain") == ""
     assert {(house.project / name).read_text() for name in ("1.txt", "main.py")} == {f"{step}\n"}
     assert house.git("log", "-1", "--format=%s") == "F-001: Part one"

@@ -16,6 +16,7 @@ from harness.commands.setup import agent_probe, config_check, removal
 from harness.commands.setup.agent_probe import Finding
 from harness.decision import doubts
 from harness.git import first_commit, repository
+from harness.git import settings as git_settings
 from harness.memory import archive, backlog, edits, identity, pages
 from harness.mission import config, contract, contract_log, features, issues, mission, order_log, roles, runs
 from harness.run import reconcile, recover, steps
@@ -117,7 +118,8 @@ def _repository(layout: Layout) -> Iterator[Finding]:
     first_commit.require_version(layout.folders.top)
     state = repository.state(layout.folders.top)
     yield _ok("repository", f"branch {state.standing.branch or 'detached'} at {state.standing.head[:10]}")
-    if unheeded := workplace.unheeded(layout):
+    known = workplace.recorded(layout)
+    if unheeded := git_settings.later(layout.folders.top, known) if known else []:
         fault = "git settings made since init, which the harness's own git does not read"
         yield Finding(state="note", what=f"{fault}: {', '.join(unheeded[:5])}")
     if state.dirty:

@@ -94,10 +94,10 @@ def books_short(layout: Layout) -> bool:
 def needs_recovery(layout: Layout) -> bool:
     """Whether a dead run is unsettled, lines of the run log or all objects are missing, the format is older, or a
     landing or restore was interrupted."""
-    from harness.workplace import workplace  # git, which `next` does not load
+    from harness.git import landing  # which `next` does not load
 
     settled = not unsettled(layout) and not books_short(layout) and not objects_lost(layout)
-    cut = workplace.landing_waits(layout) or State(layout).exists(names.RESTORING)
+    cut = landing.unfinished(layout.folders.top) or State(layout).exists(names.RESTORING)
     return not settled or migrations.is_due(layout) or cut
 
 
