@@ -233,8 +233,7 @@ def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
             commit = theirs  # they removed commits, and no work of runs waits
         else:
             merged = merges.merge(project, commit, theirs, f"Merge branch '{made.branch}'\n\n{contents.MERGED}")
-            tree.conflicts = merged.conflicts
-            commit = merged.commit or commit
+            tree.conflicts, commit = merged.conflicts, merged.commit or commit
     if branches[1] in known and not tree.conflicts:
         message = f"Merge branch '{made.branch}{landing.HELD}'\n\n{contents.MERGED}"
         side = known[branches[1]].head
@@ -297,11 +296,7 @@ def clear_ref_locks(layout: Layout, dead: Sequence[str], *, alone: bool = True) 
     """Remove locks that a killed git left on refs of the mission and its dead runs. Not `alone`: other runs of it are at work."""
     made = mission.read(layout)
     branch, own = repository.BRANCHES + made.branch, f"refs/harness/{made.id}"
-    shared = [
-        branch,
-        branch + landing.HELD,
-        branch.partition(mission.AT)[0] + mission.AT + "*",
-    ]  # a person's git may hold one
+    shared = [branch, branch + landing.HELD, branch.partition(mission.AT)[0] + mission.AT + "*"]  # perhaps a person's
     left = [f"refs/harness/{kind}/{run}" for run in dead for kind in ("partial", "refused", "keep")]
     (left if alone else shared).append(own)
     for path in (path for name in left for path in dotgit.ref_locks(layout.folders.top, name)):
@@ -364,13 +359,7 @@ class RunCommit(Record):
 
 
 def commit(
-    run: StartedRun,
-    tree: str,
-    message: str,
-    *,
-    lands: bool = True,
-    cut: bool = False,
-    joins: LandingResult | None = None,
+    run: StartedRun, tree: str, text: str, *, lands: bool = True, cut: bool = False, joins: LandingResult | None = None
 ) -> RunCommit:
     """Commit `tree` on the mission's position, merged with what other runs landed meanwhile; durable. The refs by which
     recovery finds the commit, and whether its work is `cut`, move with the position. One commit on top, for a linear
@@ -378,7 +367,7 @@ def commit(
     3 calls; 2 more if another run was faster.
     """
     also = [refs.KEEP + run.id, *([refs.PARTIAL + run.id] if cut else [])]
-    project, message = run.layout.folders.top, message.replace("\0", "").rstrip("\n") + "\n"
+    project, message = run.layout.folders.top, text.replace("\0", "").rstrip("\n") + "\n"
     person = settings.person(project) if run.entered else {}
     ours = repository.commit_tree(project, tree, [run.context.head], message, person)
     if not lands:
