@@ -61,6 +61,7 @@ OWN_FILES = {
     "builtin.mcp._stdio",  # the standard input of a server
     "filesystem._spool",  # the output of a command, in a file without a name
     *(f"filesystem.{name}" for name in ("_relay", "_remote_server", "_remote_shell")),  # pipes
+    "filesystem._control_groups",  # files of the kernel
     *(f"process.{name}" for name in ("spawn", "tree", "_guardian", "supervise", "temporary", "network")),
     "base.clock",  # beside a recorded clock, outside any mission
     "git.checkouts.clones",  # a copy of a partial clone's objects

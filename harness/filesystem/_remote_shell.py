@@ -22,7 +22,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from harness.base import encoding
 from harness.base.errors import Unavailable
-from harness.filesystem import _frames, _relay
+from harness.filesystem import _control_groups, _frames, _relay
 from harness.filesystem._ripgrep import source
 from harness.filesystem.protocol import (
     CommandResult,
@@ -73,7 +73,7 @@ _remote_server.RemoteServer().serve()
 class RemoteConnection:
     """One kept process behind a command, for any number of threads. `prefix`: the words before `sh`; `python`: the interpreter
     there; `confine`: confines all of it; `environment`: of the command, None: what passes to programs, and where ssh, Docker and
-    Kubernetes find their agent and settings. It starts with the first call, and
+    Kubernetes find their agent and settings; `groups`: control groups of all of it. It starts with the first call, and
     again after it was lost. Calls raise Unavailable if the other side cannot be reached, or does not answer for 8 s."""
 
     def __init__(
@@ -83,10 +83,10 @@ class RemoteConnection:
         python: str = "python3",
         confine: Confinement | None = None,
         environment: Mapping[str, str] | None = None,
+        groups: Sequence[str] = (),
     ) -> None:
         self.prefix, self.python, self.confine = list(prefix), python, confine
-        self.environment = environment
-        self._turn, self._starting = threading.Condition(), threading.Lock()
+        self.environment, self.groups, self._starting = environment, list(groups), threading.Lock()
         self._link: _Link | None = None
 
     def call(self, root: str, verb: str, *given: object, stop: Callable[[], bool] | None = None, **more: object) -> Any:
@@ -118,12 +118,13 @@ class _Link:
                                grace_seconds=0.5, confine=to.confine)  # fmt: skip
         finally:
             os.close(reading)
-        self.output, self.buffer, self.numbers = self.child.output(), bytearray(), itertools.count(1)
+        self.buffer, self.numbers = bytearray(), itertools.count(1)
+        self.output: Any = self.child.output()
         self.answers, self.reading, self.heard = dict[int, dict[str, Any]](), False, time.monotonic()
         self.turn, self.write_turn, self.ended = threading.Condition(), threading.Lock(), False
-        self._boot(to.python)
+        self._boot(to.python, to.groups)
 
-    def _boot(self, python: str) -> None:
+    def _boot(self, python: str, groups: Sequence[str]) -> None:
         """Turn `sh` into our process; what login files print before is skipped."""
         token = os.urandom(16).hex().encode()
         code = BOOT % "".join(f"\\x{one:02x}" for one in token)  # an echo of the command is not the token
@@ -134,6 +135,8 @@ class _Link:
             if time.monotonic() > until:
                 raise self._lost("it does not answer")
         del self.buffer[: self.buffer.index(token) + len(token)]
+        for group in groups:
+            _control_groups.join(group, self.child.pid)
         data = zlib.compress(json.dumps(_sources()).encode())
         self.send(len(data).to_bytes(8) + data)
 
@@ -219,7 +222,9 @@ class _Link:
         self.child.close()
 
     def __del__(self) -> None:
-        """A link without references ends: the relay sees its input close."""
+        """A link without references ends."""
+        if hasattr(self, "output"):
+            self.output.close()
         os.close(self.writing)
 
 

@@ -1,8 +1,9 @@
 """A RemoteShell whose other side is bubblewrap on this machine, with a root of its own: the system's programs, read-only, and
 one folder of the host, writable.
 
-The limit of processes holds by `pid_max` of its PID namespace (Linux 6.14), or `ulimit -u`, which does not hold for root; those
-of CPU seconds and memory by `ulimit`, for each process."""
+Limits of memory and processes hold for all of it by control groups, where they can be made. Else that of processes holds by
+`pid_max` of its PID namespace (Linux 6.14) or `ulimit -u`, which does not hold for root, and that of memory by `ulimit -v`, for
+each process. That of CPU seconds holds for each process."""
 
 from __future__ import annotations
 
@@ -10,15 +11,16 @@ import os
 import sys
 
 from harness.base.errors import Unavailable
+from harness.filesystem import _control_groups
 from harness.filesystem._remote_shell import RemoteConnection, RemoteShell
 from harness.process import confine
 from harness.process.confine import MAX_PROCESSES, Confinement, Glass
 
 WORKSPACE = "/workspace"
-LOOPBACK = "loopback"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 SETTINGS = ("alternatives", "ca-certificates", "group", "hosts", "ld.so.cache", "localtime", "mime.types", "nsswitch.conf",
             "passwd", "protocols", "resolv.conf", "services", "ssl")  # fmt: skip
+DYING_FIRST = "echo 1000 > /proc/self/oom_score_adj; "  # the command, and not what runs it
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": WORKSPACE, "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
 
 
@@ -28,21 +30,27 @@ def sandbox(
     network: bool | str = True,
     cpu_seconds: int = 0,
     memory_bytes: int = 0,
-    processes: int = MAX_PROCESSES,
+    processes: int = 0,
 ) -> RemoteShell:
     """A sandbox that sees `folder` as /workspace. `network`: as in config.toml, True: the host's; "loopback" and False: a
-    loopback of its own. Limits for each process: `cpu_seconds` and `memory_bytes` of address space, 0: none; for all:
-    `processes`. Raises Unavailable without bubblewrap."""
+    loopback of its own. Limits, 0 for none: `cpu_seconds` of each process, `memory_bytes` and `processes` of all, see above.
+    Raises Unavailable without bubblewrap."""
     if confine.available()[0] != confine.BUBBLEWRAP:
         raise Unavailable(
             "A sandbox needs bubblewrap (`bwrap` on PATH) and user namespaces, or root: see docs/confinement.md."
         )
+    asked = {"memory": memory_bytes, "pids": processes}
     python = os.path.realpath(sys.executable)
     seen = [*SYSTEM, *(f"/etc/{name}" for name in SETTINGS)]
     seen += [] if f"{sys.base_prefix}/".startswith("/usr/") else [os.path.realpath(sys.base_prefix)]
     glass = Glass(writable=[WORKSPACE], moved={WORKSPACE: os.path.realpath(folder)}, root=seen,
                   network="host" if network is True else "none")  # fmt: skip
-    limits = f" -t {cpu_seconds}" * bool(cpu_seconds) + f" -v {memory_bytes // 1024}" * bool(memory_bytes)
-    confinement = Confinement(glass=glass, tier=confine.BUBBLEWRAP, processes=processes)
-    connection = RemoteConnection([], python=python, confine=confinement, environment=ENVIRONMENT)
-    return RemoteShell(connection, WORKSPACE, before=f"ulimit{limits}; " if limits else "")
+    groups = {name: _control_groups.made(name, limit) for name, limit in asked.items() if limit}
+    each = memory_bytes if not groups.get("memory") else 0
+    limits = f" -t {cpu_seconds}" * bool(cpu_seconds) + f" -v {each // 1024}" * bool(each)
+    confinement = Confinement(glass=glass, tier=confine.BUBBLEWRAP, processes=processes or MAX_PROCESSES)
+    connection = RemoteConnection(
+        [], python=python, confine=confinement, environment=ENVIRONMENT, groups=[one for one in groups.values() if one]
+    )
+    before = DYING_FIRST * bool(groups.get("memory")) + f"ulimit{limits}; " * bool(limits)
+    return RemoteShell(connection, WORKSPACE, before=before)

@@ -60,7 +60,9 @@ def ssh() -> tuple[str, ...]:
         port = free.getsockname()[1]
     os.makedirs("/run/sshd", exist_ok=True)
     options = [f"HostKey={folder}/host", f"AuthorizedKeysFile={folder}/authorized", "StrictModes=no", "UsePAM=no"]
-    options.append(f"SetEnv=HOME={folder} PATH={os.environ['PATH']}")  # without the login files of whoever runs the tests
+    options.append(
+        f"SetEnv=HOME={folder} PATH={os.environ['PATH']}"
+    )  # without the login files of whoever runs the tests
     words = [SSHD, "-D", "-e", "-f", "/dev/null", "-p", str(port), "-o", "ListenAddress=127.0.0.1"]
     server = subprocess.Popen([*words, *(f"-o{one}" for one in options)], stderr=subprocess.DEVNULL)
     atexit.register(shutil.rmtree, folder)
