@@ -17,8 +17,10 @@ import pytest
 from harness.filesystem._remote_shell import RemoteConnection, RemoteShell
 from harness.filesystem._sandbox import sandbox
 from harness.process import confine
+from harness.process.supervise import Child
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
+SERVERS = list[Child]()
 NO_SSHD = "needs sshd, of the package openssh-server"
 NO_BUBBLEWRAP = "needs bubblewrap"
 
@@ -64,9 +66,11 @@ def ssh() -> tuple[str, ...]:
         f"SetEnv=HOME={folder} PATH={os.environ['PATH']}"
     )  # without the login files of whoever runs the tests
     words = [SSHD, "-D", "-e", "-f", "/dev/null", "-p", str(port), "-o", "ListenAddress=127.0.0.1"]
-    server = subprocess.Popen([*words, *(f"-o{one}" for one in options)], stderr=subprocess.DEVNULL)
+    words += [f"-o{one}" for one in [*options, "LogLevel=QUIET"]]
+    SERVERS.append(
+        Child(words, cwd="/", env=os.environ, wall_seconds=3600)
+    )  # it ends with this process, however that ends
     atexit.register(shutil.rmtree, folder)
-    atexit.register(server.kill)
     client = ["-F", "none", "-i", f"{folder}/key", "-p", str(port), "-o", "StrictHostKeyChecking=no"]
     client += ["-o", f"UserKnownHostsFile={folder}/known", "-o", "LogLevel=ERROR", "-o", "BatchMode=yes"]
     for _ in range(100):
