@@ -34,13 +34,8 @@ def explain(layout: Layout, name: str) -> list[str]:
     if blocks := _block(known.log, queue, name):
         return [blocks[-1].block, *blocks[-1].new_block.rstrip("\n").split("\n"), *map(_entry, blocks)]
     feature, claims, ids = _found(known, queue, name)
-    lines = (
-        [
-            f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} tr{'y' if feature.attempts == 1 else 'ies'}"
-        ]
-        if feature
-        else []
-    )
+    tries = "try" if feature and feature.attempts == 1 else "tries"
+    lines = [f"{feature.id} {feature.title}: {feature.status} after {feature.attempts} {tries}"] if feature else []
     for claim, status in claims:
         lines += _claim(layout, claim, status, known)
     return lines + _worked(layout, ids)
