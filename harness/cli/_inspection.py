@@ -98,7 +98,8 @@ def show_diff(layout: Layout, of: str = "", stat: bool = False) -> None:
     """Show these changes: on a terminal paged, coloured and sanitised, else exactly, as git applies them."""
     data = changes.text(layout, of, stat=stat)
     if not sys.stdout.isatty():
-        click.echo(data, nl=False)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
         return
     os.environ.setdefault("LESS", "FRX")  # as git does: a short diff needs no page
     os.environ["PAGER"] = os.environ.get("GIT_PAGER") or os.environ.get("PAGER", "")

@@ -82,7 +82,10 @@ def same_day(golden: Golden, status: dict[str, Any]) -> dict[str, Any]:
         status = {**status, "features": [{**first, "proven": first["proven"] - 1}, *status["features"][1:]]}
         lines = {"proven": "12 of 14 claims, by 19 checks", "guarded": f"{SUITE}   (run.sh claim accept {SUITE})"}
         status["proof"] = {**status["proof"], **lines}
-    return {**status, "due": due, "why": "", "confined": "", "claims": [*claims.values()], "warnings": warnings}
+    newer = ("max_cost_usd_day", "max_cost_usd_feature", "before_today_usd", "elsewhere_usd")
+    limits = {**status["limits"], **dict.fromkeys(newer)}
+    return {**status, "due": due, "why": "", "confined": "", "claims": [*claims.values()], "warnings": warnings,
+            "limits": limits}  # fmt: skip
 
 
 SUITE = "VAL-SUITE-001"
