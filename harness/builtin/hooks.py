@@ -34,7 +34,8 @@ class Hooks(Record, frozen=True):
 
     def around_tool(self, name: str, arguments: dict[str, Any], run: Callable[[], ToolResult]) -> ToolResult:
         """Carry out the call of a tool, with what comes before and after it. Raises ProgramFault."""
-        if self.before_tool and (refusal := guarded("before_tool", lambda: self.before_tool(name, arguments))):  # type: ignore[misc]  # it is there
+        before = self.before_tool
+        if before and (refusal := guarded("before_tool", lambda: before(name, arguments))):
             return ToolResult(text=refusal, failed=True)
         result = run()
         if self.after_tool is None:

@@ -9,18 +9,23 @@ from harness.base.errors import VersionConflict
 from harness.base.record import Record
 from harness.builtin.sessions import keys as of_sessions
 from harness.builtin.sessions import state as states
-from harness.builtin.sessions.keys import STATE, WORKSPACE
+from harness.builtin.sessions._placement import SHARED
+from harness.builtin.sessions.keys import STATE, WORKSPACE, gate_of
 from harness.filesystem.keyvalue import KeyValueFiles
-from harness.filesystem.protocol import FileFault
+from harness.filesystem.local import Local
+from harness.filesystem.protocol import FileFault, Filesystem
 from harness.filesystem.transfer import whole
+from harness.state import files, names
 from harness.state.layout import Layout
 from harness.stores import log as logs
+from harness.stores.disk import DiskStore
 from harness.stores.log import Appending
 from harness.stores.store import ABSENT, Key, Store, Value
 from harness.workspace.disk_reader import reader_of
 from harness.workspace.places import ROOTS
 
-GATES, LOGS = "gate.json", ".jsonl"
+FILES, RESULTS = "_files", "results"
+ALL = 10**9  # entries of a folder
 COPIED, THERE, DIFFERENT, FAILED = (
     "copied",
     "there already",
@@ -40,16 +45,67 @@ class CopiedValue(Record):
 def copied(source: Store, target: Store, *, dry_run: bool) -> Iterator[CopiedValue]:
     """Copy every value that the target lacks, states last, so that a session is there when all of it is. With `dry_run` nothing
     is written. A gate belongs to its store and stays."""
-    found = [key for key in source.list(()) if key[-1] != GATES]
-    one_log = [key for key in found if key[-1].endswith(LOGS)]
-    parts = dict.fromkeys(key[:-1] for key in found if len(key) > 1 and key[-2].endswith(LOGS))
-    for key in [*one_log, *parts]:
+    found = source.list(())
+    for prefix in dict.fromkeys(filter(None, map(_folder_of, found))):
+        yield from _files(source, target, prefix, dry_run=dry_run)
+    rest = [key for key in found if not _folder_of(key) and key != gate_of(key[:2])]
+    for key in dict.fromkeys(filter(None, map(_log_of, rest))):
         yield _log(source, target, key, dry_run=dry_run)
-    rest = [key for key in found if key not in one_log and key[:-1] not in parts]
-    for key in sorted(rest, key=lambda key: key[-1] == STATE and len(key) == 3):
+    for key in sorted((key for key in rest if not _log_of(key)), key=lambda key: key[2:] == (STATE,)):
         known = source.get(key)
         if known is not None:
             yield _value(target, key, _moved(source, target, key, known), dry_run=dry_run)
+
+
+def _folder_of(key: Key) -> Key:
+    """The prefix of the files that a key belongs to; () for another key. A disk keeps them as they are, other stores in parts."""
+    if key[0] in (SHARED, *WORKSPACE):
+        return key[:2] if key[0] == SHARED else key[:1]
+    at = key.index(FILES) if FILES in key[:-1] else 2 if key[2:3] == (RESULTS,) and len(key) > 3 else -1
+    return key[: at + 1]
+
+
+def _log_of(key: Key) -> Key:
+    """The key of the log that a key is, or is a part of; () for another key."""
+    forms = ((3, key[2:3] == ("log.jsonl",)), (4, key[2:3] == ("compactions",)),
+             (5, key[2:3] == ("tasks",) and key[4:5] == (names.TURNS,)))  # fmt: skip
+    return next((key[:count] for count, fits in forms if fits), ())
+
+
+def _files(source: Store, target: Store, prefix: Key, *, dry_run: bool) -> Iterator[CopiedValue]:
+    """Copy the files below a prefix; a link is none, and what cannot be read whole is said to have failed."""
+    below, above = _filesystem(source, prefix, make=False), _filesystem(target, prefix, make=not dry_run)
+    for path in _paths(below, "."):
+        found = whole(below, path)
+        if isinstance(found, FileFault):
+            yield CopiedValue(where=source.describe((*prefix, *path.split("/"))), bytes=0, what=FAILED)
+        else:
+            yield _file(target, above, (*prefix, *path.split("/")), path, found.data, dry_run=dry_run)
+
+
+def _filesystem(store: Store, prefix: Key, *, make: bool) -> Filesystem:
+    if not isinstance(store, DiskStore):
+        return KeyValueFiles(store, prefix)
+    if make:
+        files.make_folder(store.path(prefix))
+    return Local(store.path(prefix))
+
+
+def _paths(below: Filesystem, folder: str) -> Iterator[str]:
+    found = below.ls(folder, ALL)
+    for one in () if isinstance(found, FileFault) else found.entries:
+        if one.kind == "folder":
+            yield from _paths(below, one.path)
+        elif one.kind == "file":
+            yield one.path
+
+
+def _file(target: Store, above: Filesystem, key: Key, path: str, data: bytes, *, dry_run: bool) -> CopiedValue:
+    def read() -> bytes | None:
+        found = whole(above, path)
+        return None if isinstance(found, FileFault) else found.data
+
+    return _written(target, key, data, read, lambda: above.write(path, data, create=True), dry_run=dry_run)
 
 
 def static(layout: Layout, target: Store, *, dry_run: bool) -> Iterator[CopiedValue]:
@@ -57,20 +113,12 @@ def static(layout: Layout, target: Store, *, dry_run: bool) -> Iterator[CopiedVa
     reader, above = reader_of(layout, "", "", (), None), KeyValueFiles(target, WORKSPACE)
     paths = [path for path in reader.paths if path.split("/")[0] in ROOTS]
     for path, data in reader.accepted.read(paths).items():
-
-        def read(path: str = path) -> bytes | None:
-            found = whole(above, path)
-            return None if isinstance(found, FileFault) else found.data
-
-        def write(path: str = path, data: bytes = data) -> object:
-            return above.write(path, data, create=True)
-
-        yield _written(target, (*WORKSPACE, *path.split("/")), data, read, write, dry_run=dry_run)
+        yield _file(target, above, (*WORKSPACE, *path.split("/")), path, data, dry_run=dry_run)
 
 
 def _moved(source: Store, target: Store, key: Key, known: Value) -> bytes:
     """The bytes of a value in the target: the position in a state is of its store's kind, so the log is read from its start."""
-    if key[-1] != STATE or len(key) != 3 or isinstance(source, Appending) == isinstance(target, Appending):
+    if key[2:] != (STATE,) or isinstance(source, Appending) == isinstance(target, Appending):
         return known.data
     row = encoding.parse_json(known.data, source.describe(key))
     made = states.parse(known, source.describe(key), of_sessions.keys(row["user"], row["session"]))

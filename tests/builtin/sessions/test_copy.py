@@ -23,7 +23,9 @@ pytestmark = pytest.mark.on_disk
 def filled(folder: Path, store: Store) -> None:
     """A session with a compaction, a memory and a file."""
     save = calls(
-        ("memory_save", {"text": "They like tea very much."}), ("write_file", {"path": "a.txt", "content": "A"})
+        ("memory_save", {"text": "They like tea very much."}),
+        ("write_file", {"path": "a.txt", "content": "heron"}),
+        ("write_file", {"path": "rows/d.jsonl", "content": "one\ntwo"}),
     )
     answers: list[Any] = [save, "one " * 300, "two " * 300, "three", "the summary", "four"]
     with Program(folder, *answers, store=store) as one:
@@ -43,10 +45,12 @@ def test_a_session_goes_on_in_another_kind_of_store(tmp_path: Path, back: bool) 
     assert set(planned) == {COPIED} and not target.list(())
     assert [one.what for one in copied(source, target, dry_run=False)] == planned
     assert {one.what for one in copied(source, target, dry_run=False)} == {THERE}
-    with Program(tmp_path, "five", store=target) as one:
+    read = calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "rows/d.jsonl"}))
+    with Program(tmp_path, read, "five", store=target) as one:
         before = [message.text for message in one.sessions.messages()]
         one.call_sync("e")
         assert [message.text for message in one.sessions.messages()][: len(before)] == before
+        assert ["heron" in one.results()[-2], "two" in one.results()[-1]] == [True, True]
     assert "They like tea" in one.simulated.requests[0].system
     assert "the summary" in one.simulated.requests[0].messages[0]["text"]
 
