@@ -47,7 +47,7 @@ class AgentConfig(Record, frozen=True):
     is compacted; `curate`: whether facts for the user's memory are extracted then; `plans`: the folder, in the files of the
     tools, for the file of a plan ("": none is written); `rules`: tool rules besides those of the workspace; `hooks`: functions
     that run around calls; `instructions`: a text in the place of the role's;
-    `placement`: `local`, `store:URL`, `sandbox` or `sandbox:PREFIX`; `scope`: who shares memory and files (keys.SCOPES);
+    `placement`: `local` or `store:URL`; `scope`: who shares memory and files (keys.SCOPES);
     `shared`: folders of a store that all users write."""
 
     base_url: str = ""

@@ -1,4 +1,4 @@
-"""Where an agent works, by one line of configuration: this folder, a store that processes share, or a sandbox."""
+"""Where an agent works, by one line of configuration: this folder, or a store that processes share."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ from harness.stores.store import Store, StoreKey
 from harness.stores.urls import open_store
 from harness.workspace.places import KNOWLEDGE, SKILLS, SUBAGENTS
 
-LOCAL, STORE, SANDBOX = "local", "store", "sandbox"
-FORMS = "local, store:URL, sandbox or sandbox:PREFIX"
+LOCAL, STORE = "local", "store"
 STATIC = (KNOWLEDGE, SKILLS, SUBAGENTS)  # folders of the workspace that users read
 SHARED = "_shared"  # the names of folders that all users write begin so
 ALL = ["*"]
 LONELY = (
-    "A sandbox at {address} is reached by other machines, and sessions on this disk are not. Give the sessions a store:"
-    ' store = "URL" in [agents.builtin], or HarnessAgent(store="URL").'
+    "Files at {address} are reached by other machines, and sessions on this disk are not. Leave `store` out, or name one that"
+    ' others reach: store = "URL" in [agents.builtin], or HarnessAgent(store="URL").'
 )
 NOBODY = "A {kind} is shared, so each call says whose it is: user_id, and session_id for the scope session."
 
 
 class Placement(Record, frozen=True):
-    """A place: its `kind`, and the `address` of a store, or the command that leads to a sandbox elsewhere."""
+    """A place: its `kind`, and the `address` of a store."""
 
     kind: str = LOCAL
     address: str = ""
@@ -42,14 +41,14 @@ class Placement(Record, frozen=True):
     @property
     def is_shared(self) -> bool:
         """Whether several machines may use it."""
-        return self.kind == STORE or bool(self.address)
+        return self.kind == STORE
 
 
 def parse(text: str) -> Placement:
     """The place of a line of configuration. Raises UsageFault for what is none."""
     kind, _, address = text.partition(":")
-    if kind not in (LOCAL, STORE, SANDBOX) or (kind == STORE) > bool(address) or (kind == LOCAL and address):
-        raise UsageFault(f"There is no place '{text}'. Write {FORMS}.")
+    if text != LOCAL and (kind != STORE or not address.strip()):
+        raise UsageFault(f"There is no place '{text}'. Write local or store:URL.")
     return Placement(kind=kind, address=address.strip())
 
 

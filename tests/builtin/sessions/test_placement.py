@@ -31,14 +31,14 @@ def program(folder: Path, url: str, *answers: Any, **more: Any) -> Program:
     return Program(folder, *answers, store=None, placement=f"store:{url}", **more)
 
 
-def test_a_place_is_one_of_four_lines(tmp_path: Path) -> None:
-    """What is none says which there are; a sandbox that others reach needs sessions that others reach."""
-    assert _placement.parse("sandbox:ssh host").address == "ssh host" and _placement.parse("local").kind == "local"
-    for wrong in ("", "store", "local:x", "cloud", "store:"):
-        with pytest.raises(UsageFault, match="Write local, store:URL"):
+def test_a_place_is_one_of_two_lines(tmp_path: Path) -> None:
+    """What is none says which there are; files that others reach need sessions that others reach."""
+    assert _placement.parse("store:memory:x").address == "memory:x" and _placement.parse("local").kind == "local"
+    for wrong in ("", "store", "local:x", "cloud", "store:", "sandbox", "sandbox:ssh host"):
+        with pytest.raises(UsageFault, match="Write local or store:URL"):
             _placement.parse(wrong)
     with pytest.raises(UsageFault, match=r'store = "URL"'):
-        Program(tmp_path, store=None, placement="sandbox:ssh host")
+        Program(tmp_path, store=str(tmp_path / "sessions"), placement="store:memory:x")
 
 
 def test_a_store_has_the_files_the_memory_and_the_sessions_of_two_processes(tmp_path: Path) -> None:
