@@ -42,12 +42,14 @@ def test_without_a_word_the_loop_begins(house: House) -> None:
         assert (done.code, done.out.split()[:1]) == (9, ["STOPPED"]), done
 
 
-def test_a_commands_name_wins_over_a_roles(house: House) -> None:
-    """A role called `status` is never started by accident."""
+def test_a_role_of_the_missions_own_comes_before_a_command(house: House) -> None:
+    """A role called `status` is started; a run that asks for `status` means the command."""
     house.role_files("status")
-    assert '"due"' in house.harness("status", "--json").out
-    assert '"due"' in house.run([str(CHECKOUT / "run.sh"), "status", "--json"]).out
+    assert '"due"' in house.harness("status", "--json", HARNESS_LOOP="1").out
     assert house.ran() == []
+    house.script("status", {"answer": {"outcome": "no_op", "summary": "nothing"}})
+    done = house.program("status")
+    assert '"due"' not in done.out and [one["role"] for one in house.ran()] == ["status"], done
 
 
 def test_the_run_option_says_in_which_run_we_are(house: House) -> None:
