@@ -7,10 +7,10 @@ EXTRAS := dev agent otel
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 
-.PHONY: help setup demo test test-versions test-bash32 test-agents test-peers check fix bench torture clean
+.PHONY: help setup demo demo-store test test-versions test-bash32 test-agents test-peers check fix bench torture clean
 
 help: ## show this list
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 15
 
 setup: $(READY) ## make .venv with everything the project needs
 
@@ -24,6 +24,9 @@ $(READY): pyproject.toml Makefile
 
 demo: setup ## run the example mission to DONE, offline
 	@bash examples/demo.sh
+
+demo-store: setup ## two users and two processes over Redis and PostgreSQL, one process killed (apt install redis-server postgresql)
+	@$(PY) examples/demo_store.py
 
 test: setup ## run the tests, on all cores (those of the report open it where a Chromium is: apt install chromium)
 	@$(PY) tests/cores.py
