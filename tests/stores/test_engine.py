@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile, StoreUnavailable, VersionConflict
+from harness.filesystem.keyvalue import KeyValueFiles
+from harness.filesystem.protocol import FileContent, FileFault
+from harness.filesystem.transfer import upload
 from harness.stores import log
 from harness.stores._engine import EngineStore, packed, unpacked
 from harness.stores.store import ABSENT, ANY, Store
@@ -184,3 +187,31 @@ def test_a_server_that_is_not_there_is_named_with_the_key(served: Place) -> None
 
 def _with(served: Place, option: str) -> str:
     return served.url + ("&" if "?" in served.url else "?") + option
+
+
+def test_a_hundred_lines_of_a_large_file_take_two_round_trips_and_two_mebibytes(served: Place, between: Proxy) -> None:
+    """Where they lie in one part of it, else a third; a search in the file's folder and its size cost no content."""
+    files = KeyValueFiles(served.open(), ("f",))
+    rows = [b"line %07d of a large file\n" % number for number in range(360_000)]
+    upload(files, {"d/big": b"".join(rows), "d/small": b"x\n"})
+    files.read("d/big", 7, 1)
+    for offset in (0, 150_000, 319_900):
+        found = list[FileContent | FileFault]()
+        cost = between.cost(lambda at=offset: found.append(files.read("d/big", at, 100)))  # type: ignore[misc]  # it is an int
+        assert isinstance(found[0], FileContent) and found[0].data == b"".join(rows[offset : offset + 100])
+        assert cost.trips <= 2 and cost.given <= 2 * 2**20, cost
+    assert between.cost(lambda: files.read("d/big", 2**20 // len(rows[0]) - 50, 100)).trips <= 3
+    assert between.cost(lambda: files.stat("d/big")).trips == 1
+    for act in (lambda: files.ls("d"), lambda: files.glob("*g", "d")):
+        cost = between.cost(act)
+        assert cost.trips <= 4 and cost.given < 10_000, cost
+
+
+def test_an_append_costs_the_same_however_long_the_log_is(served: Place, between: Proxy) -> None:
+    """One round trip, and its own bytes; so does a look whether the log goes on."""
+    store, row = served.open(), b"x" * 1000 + b"\n"
+    costs = [between.cost(lambda at=at: log.append(store, ("log",), row, at)) for at in range(100)]  # type: ignore[misc]  # the same
+    early, late = costs[10:20], costs[-10:]
+    assert {one.trips for one in early + late} == {1}
+    assert max(map(sum, late)) <= max(map(sum, early)) + 20 < 3000
+    assert between.cost(lambda: log.has_more(store, ("log",), 100)).trips <= 2

@@ -6,11 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
+import redis
 
 from harness.base.errors import BrokenFile, StoreRefusal
-from harness.stores.store import ABSENT, ANY
+from harness.filesystem.keyvalue import KeyValueFiles
+from harness.filesystem.protocol import FileFault, Listing
+from harness.filesystem.transfer import upload
+from harness.stores._engine import packed
+from harness.stores.memory import MemoryStore
+from harness.stores.store import ABSENT, ANY, encoded
 from harness.stores.urls import open_store
-from tests.stores import servers
+from tests.stores import proxy, servers
 from tests.stores.conftest import skip_without
 from tests.stores.servers import Server
 
@@ -58,3 +64,22 @@ def test_what_another_program_keeps_under_a_key_is_no_value(redis_server: Server
     servers.ask(redis_server.port, b"SET {foreign}/k short\r\n")
     with pytest.raises(BrokenFile, match="foreign/k"):
         open_store(f"{redis_server.url}?prefix=foreign").get(("k",))
+
+
+def test_a_listing_of_5000_files_takes_three_round_trips(redis_server: Server) -> None:
+    """With their sizes and times, and no content of them."""
+    made = MemoryStore()
+    upload(KeyValueFiles(made), {f"many/{number:04}": b"x" * number for number in range(5000)})
+    with proxy.before(redis_server.port) as between:
+        store = open_store(f"{redis_server.url.replace(str(redis_server.port), str(between.port))}?prefix=many")
+        written = {encoded(key): made.get(key) for key in made.list(())}
+        client = redis.Redis.from_url(redis_server.url)
+        client.mset({f"{{many}}/{name}": packed("0" * 16, "", one.data) for name, one in written.items() if one})
+        client.zadd("{many}names", dict.fromkeys(written, 0))
+        files = KeyValueFiles(store)
+        files.stat("many/0001")
+        found = list[Listing | FileFault]()
+        cost = between.cost(lambda: found.append(files.ls("many", most=9999)))
+        assert cost.trips <= 3 and cost.given < 10_000 * 100, cost
+    assert isinstance(found[0], Listing)
+    assert [one.size for one in found[0].entries] == [*range(5000)]
