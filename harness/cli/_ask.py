@@ -8,7 +8,7 @@ import select
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import click
@@ -25,7 +25,6 @@ from harness.cli._terminal import EVENTS, JSON, TEXT, Terminal
 from harness.cli._turn_changes import TurnChanges
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.process import temporary
 from harness.state import files
 from harness.state.layout import Layout, command
 from harness.workplace import run_detection
@@ -36,7 +35,6 @@ MAX_PIPED_BYTES = 1_000_000  # bytes
 TOO_LARGE = (
     f"Standard input has more than {MAX_PIPED_BYTES:,} bytes. Write it to a file in this folder, and mention the file."
 )
-SCRATCH = "ask"  # the tag of the folders of conversations that are not saved
 CODES = {
     "ok": errors.DONE,
     log.INTERRUPTED: errors.INTERRUPTED,
@@ -120,21 +118,15 @@ def _session(layout: Layout, options: AskOptions, talk: Terminal, *, person: boo
     limits = folder.limits(layout, options.max_cost, options.max_tokens, options.max_steps)
     wanted = {"images": options.images, "limits": limits, "output": options.schema and _schema(options.schema)}
     changes, who = TurnChanges(layout.folders.project), folder.user(layout, options.user)
-    temporary.remove_abandoned(SCRATCH)
-    scratch = temporary.create(SCRATCH, temporary.of_process(SCRATCH)) if options.no_save else ""
-    name = options.agent or ("" if scratch else folder.agent_of(layout, who, options.session))
-    verbs = _mission_verbs.tools(layout)
-    made = folder.agent(
-        layout, name, options.model, talk.permit if person else None, verbs, changes.hooks, scratch=scratch
-    )
-    with asyncio.Runner() as runner:
+    name = options.agent or ("" if options.no_save else folder.agent_of(layout, who, options.session))
+    verbs, permit = _mission_verbs.tools(layout), talk.permit if person else None
+    with folder.scratch() if options.no_save else nullcontext("") as scratch, asyncio.Runner() as runner:
+        made = folder.agent(layout, name, options.model, permit, verbs, changes.hooks, scratch=scratch)
         try:
             ids = {"session_id": options.session, "user_id": who}
             yield AskSession(made, talk, runner, changes, {**ids, **wanted})
         finally:
             runner.run(made.close())
-            if scratch:
-                temporary.remove(scratch)
 
 
 def _piped() -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from harness.agents import builtin
 from harness.base import console, errors
 from harness.cli import _schedule, _tables, _values, quick
 from harness.cli.help import as_json
@@ -77,7 +76,7 @@ def _try(layout: Layout, table: dict[str, Any]) -> None:
     """Send the model of the built-in agent one tiny request; ask for a key that is not set, which only this process keeps."""
     from harness.builtin.sessions import folder  # 100 ms, which the starts of run.sh save
 
-    names = builtin.keys_of(str(table.get("model", "")), table)
+    names = agent_choice.key_names(table)
     needed = table.get("api_key_env") or not table.get("base_url")
     if needed and not any(map(os.environ.get, names)):
         asked = f"{names[0]} is not set. The key, for now; it is written nowhere"

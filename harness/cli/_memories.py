@@ -11,7 +11,6 @@ from harness.cli import _snapshots, _tables, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import curations, identities, provenance
-from harness.memory import archive
 from harness.state import raw
 
 TITLES = {
@@ -19,7 +18,7 @@ TITLES = {
     "said again": ("merged",),
     "superseded": ("superseded",),
     "gated": ("gated",),
-    "dropped": ("dropped", *(one for one in archive.OLDER[1:] if one not in archive.DISPOSITIONS)),
+    "dropped": curations.DROPPED,
 }
 WHERE = {"promoted": "also in summary.md", "graduated": "also in an identity"}
 

@@ -10,13 +10,11 @@ import click
 from harness.base import console
 from harness.base.errors import UsageFault
 from harness.builtin.sessions import folder, log, recall, repair, rule_changes, state, turn_replay
-from harness.builtin.sessions.keys import USER, SessionKeys, keys
+from harness.builtin.sessions.keys import USER
 from harness.builtin.sessions.upkeep import Sessions
 from harness.cli import _turn_view, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
-from harness.stores import gate
-from harness.stores.store import Store
 from harness.workplace import run_detection
 
 MAX_LISTED = 50
@@ -28,12 +26,6 @@ of_user = click.option("--user", default="", metavar="U", help="The user; defaul
 @click.group(cls=help.CommandGroups)
 def sessions() -> None:
     """Conversations with the built-in agent: list, show, search, interrupt, rename, fork, export, delete, repair, rules."""
-
-
-def _one(session: str, user: str) -> tuple[Store, SessionKeys]:
-    """The requested session."""
-    layout = here()
-    return folder.store(layout), keys(folder.user(layout, user), session)
 
 
 def _line(text: str) -> str:
@@ -68,7 +60,7 @@ def sessions_list(user: str, as_json: bool) -> None:
 @as_json
 def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_json: bool) -> int:
     """Show a session, and the result of each of its calls."""
-    store, of = _one(session, user)
+    store, of = folder.named(here(), session, user)
     if turn is not None:
         known, made = turn_replay.turn(store, of, turn)
         return _turn_view.shown(known, made, as_json=as_json)
@@ -101,7 +93,7 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
 @as_json
 def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
     """Search the messages of all sessions of a user; best matches first."""
-    store, of = _one(USER, user)
+    store, of = folder.named(here(), USER, user)
     found = recall.search(store, of.user, " ".join(words), MAX_LISTED)
     if as_json:
         _echo([one.asdict() for one in found])
@@ -120,8 +112,8 @@ def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
 def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json: bool) -> None:
     """End the running and waiting calls of a session; WORDS are for the agent."""
     run_detection.refuse(here(), "sessions interrupt")
-    store, of = _one(session, user)
-    count = gate.stop(store, of.gate, " ".join(words)[:MAX_WORDS_CHARS])
+    store, of = folder.named(here(), session, user)
+    count = Sessions(store, "").interrupt(of.session, of.user, " ".join(words)[:MAX_WORDS_CHARS])
     if as_json:
         _echo({"interrupted": count})
     else:
@@ -155,7 +147,7 @@ def sessions_fork(session: str, new: str, user: str) -> None:
 @of_user
 def sessions_export(session: str, user: str) -> None:
     """Print the state and all messages of a session as JSON."""
-    store, of = _one(session, user)
+    store, of = folder.named(here(), session, user)
     _echo(Sessions(store, "").export(of.session, of.user))
 
 
@@ -172,7 +164,7 @@ def sessions_delete(session: str, user: str) -> None:
 def _changing(verb: str, user: str) -> tuple[Sessions, str]:
     """The sessions of this folder, to be changed, and the user."""
     run_detection.refuse(here(), f"sessions {verb}")
-    store, of = _one(USER, user)
+    store, of = folder.named(here(), USER, user)
     return Sessions(store, ""), of.user
 
 
@@ -183,7 +175,7 @@ def _changing(verb: str, user: str) -> tuple[Sessions, str]:
 def sessions_repair(session: str, user: str, as_json: bool) -> None:
     """Repair a session whose log or state is damaged; what cannot be kept in it is kept beside it."""
     run_detection.refuse(here(), "sessions repair")
-    done = repair.repair(*_one(session, user))
+    done = repair.repair(*folder.named(here(), session, user))
     if as_json:
         _echo(done.asdict())
         return
@@ -208,7 +200,7 @@ def sessions_rules(session: str, verb: str | None, rules: tuple[str, ...], user:
     """Show the rules of a session; `allow`, `deny`, `ask` add to them, `drop` removes some. A rule is like one in tools.json:
     `execute`, or `execute(git *)`."""
     run_detection.refuse(here(), "sessions rules")
-    store, of = _one(session, user)
+    store, of = folder.named(here(), session, user)
     found = rule_changes.changed(store, of, verb, rules) if verb else rule_changes.known(store, of)
     if as_json:
         _echo(found)

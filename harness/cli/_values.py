@@ -10,12 +10,12 @@ from typing import Any
 
 from harness.base import console, errors
 from harness.base.record import Record
+from harness.commands import curations
 from harness.commands.setup.agent_probe import Finding
 from harness.decision import overview
-from harness.memory import pages
 from harness.mission import contract, features, issues, lease, mission, receipts, runs
 from harness.mission.receipts import Receipt
-from harness.state import files, layout, names, raw
+from harness.state import files, layout, names
 from harness.state.layout import Layout
 from harness.state.state import State
 
@@ -74,14 +74,10 @@ def memory(where: Layout, layer: str) -> dict[str, Any]:
     layers: dict[str, Callable[[], object]] = {
         "summary": lambda: files.read_text(where.path(names.SUMMARY)),
         "memory": lambda: files.read_text(where.path(names.MEMORY)),
-        "raw": lambda: list(raw.entries(where.path(names.RAW), _first_seq(where))),
+        "raw": lambda: curations.uncurated(where),
         "identity": lambda: {name: files.read_text(layout.identity_file(folder, name)) for name in roles},
     }
     return {name: read() for name, read in layers.items() if layer in (name, "all")}
-
-
-def _first_seq(where: Layout) -> int:
-    return pages.curated(where).first_seq
 
 
 def run_list(where: Layout, most: int) -> dict[str, Any]:

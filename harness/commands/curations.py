@@ -12,11 +12,18 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.memory import archive, pages
 from harness.memory.archive import ArchiveEntry, ItemMove, LessonChange
 from harness.mission import mission, runs
-from harness.state import files, json_lines, names, objects
+from harness.state import files, json_lines, names, objects, raw
 from harness.state.layout import Layout, command, identity_folder
+from harness.state.raw import RawEntry
 from harness.state.state import State
 
+DROPPED = ("dropped", *(one for one in archive.OLDER[1:] if one not in archive.DISPOSITIONS))  # in all versions
 MAX_ARCHIVE_LINES = 2000  # lines of the archive that `status` reads
+
+
+def uncurated(layout: Layout) -> list[RawEntry]:
+    """The entries of raw.md that no curation has taken yet."""
+    return list(raw.entries(layout.path(names.RAW), pages.curated(layout).first_seq))
 
 
 def diff(layout: Layout, run_id: str) -> dict[str, Any]:

@@ -233,7 +233,17 @@ def _named(claims: list[str], words: str) -> str:
 def last_words(layout: Layout, word: str) -> Iterator[str]:
     """The last lines of run.sh, then a warning for each hook that does not receive this decision."""
     yield from ending(layout, word)
-    yield from (console.sanitise(f"warning   {line}") for line in hooks.at_ending(layout, word))
+    yield from (console.sanitise(f"warning   {line}") for line in deliver_ending(layout, word))
+
+
+def deliver_ending(layout: Layout, word: str) -> list[str]:
+    """Give a person's programs this decision, with which run.sh ends or a schedule does not start; a line per failed hook."""
+    return hooks.at_ending(layout, word)
+
+
+def deliver_not_started(layout: Layout, reasons: list[str]) -> list[str]:
+    """Give a person's programs why a scheduled start was not made; a line per failed hook."""
+    return hooks.not_started(layout, reasons)
 
 
 def ending(layout: Layout, word: str) -> list[str]:

@@ -20,7 +20,6 @@ from harness.base.record import Record
 from harness.commands import status
 from harness.decision import rules, views
 from harness.mission import lease, order_log, runs
-from harness.run.notice import hooks
 from harness.state import files, names
 from harness.state.layout import Layout
 from harness.unattended import _preflight, _times, schedules
@@ -98,7 +97,7 @@ def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
     look = _look(where)
     soon = look.word == "WAIT" and look.until < clock.now() + _times.seconds(found.goes_on)
     if look.word != "NEXT" and not soon and not _owed(where, look):
-        return _told(log, look, lambda: hooks.at_ending(where, look.key) if look.word else [])
+        return _told(log, look, lambda: status.deliver_ending(where, look.key) if look.word else [])
     if look.word == "NEXT":
         with log.remembered() as seen:
             reasons = _preflight.faults(
@@ -108,7 +107,7 @@ def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
             text = f"not started: {'; '.join(reasons)}"
             key = "".join(letter for letter in text if not letter.isdigit())  # the free space varies
             look = look.replace(word="", text=text, key=key, code=errors.NEEDS_PERSON)
-            return _told(log, look, lambda: hooks.not_started(where, reasons))
+            return _told(log, look, lambda: status.deliver_not_started(where, reasons))
     return _carry_out(where, found, log, look)
 
 

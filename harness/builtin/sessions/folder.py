@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from harness.agents import builtin, registry
@@ -21,10 +22,11 @@ from harness.builtin.sessions._copy import CopiedValue
 from harness.builtin.sessions._placement import LOCAL
 from harness.builtin.sessions._system_text import ROLE, SystemText, SystemTextSource
 from harness.builtin.sessions.agent import HarnessAgent
-from harness.builtin.sessions.keys import OF_USER, USER, keys, memory_of
+from harness.builtin.sessions.keys import OF_USER, USER, SessionKeys, keys, memory_of
 from harness.builtin.tools.tool import ALWAYS, NO, YES, Tool
 from harness.git import contents
 from harness.mission import config
+from harness.process import temporary
 from harness.run.workspace_inputs import commit_of
 from harness.state import files
 from harness.state.layout import Layout
@@ -42,6 +44,7 @@ ASKED = [
 ]  # a person is asked before these, unless a rule of the session permits them
 ANSWERS = {"y": YES, "yes": YES, "a": ALWAYS, "always": ALWAYS}
 REFUSED = NO
+SCRATCH = "ask"  # the tag of the folders of conversations that are not saved
 
 
 def agent(
@@ -87,6 +90,17 @@ def agent(
             rules=ToolRules(ask=[*ASKED, *(one.name for one in asked)]),
         ),
     )
+
+
+@contextmanager
+def scratch() -> Iterator[str]:
+    """A folder for a conversation that is not saved, removed at the end."""
+    temporary.remove_abandoned(SCRATCH)
+    made = temporary.create(SCRATCH, temporary.of_process(SCRATCH))
+    try:
+        yield made
+    finally:
+        temporary.remove(made)
 
 
 def attempt(layout: Layout) -> str:
@@ -163,6 +177,11 @@ def answered(text: str) -> str:
 def store(layout: Layout) -> Store:
     """The sessions of a workspace, where its config.toml places them."""
     return _store(layout, registry.settings_of(layout, config.load(layout), LOOP, ROLE).table)
+
+
+def named(layout: Layout, session: str, who: str) -> tuple[Store, SessionKeys]:
+    """The store of a workspace's sessions, and the keys of one of them; `who` "": the user as for `ask`."""
+    return store(layout), keys(user(layout, who), session)
 
 
 def copied(source: str, target: str, *, dry_run: bool) -> Iterator[CopiedValue]:

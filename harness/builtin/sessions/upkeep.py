@@ -49,6 +49,11 @@ class Sessions:
         rows = [one.asdict() for one in self.messages(session_id, user_id)]
         return {"state": json.loads(self.state(session_id, user_id).to_json()), "messages": rows}
 
+    def interrupt(self, session_id: str = SESSION, user_id: str = USER, words: str = "") -> int:
+        """End the running and the waiting calls of a session, in whatever process; returns how many. `words` are for the
+        agent."""
+        return gate.stop(self.store, keys(user_id, session_id).gate, words)
+
     def append(self, text: str, session_id: str = SESSION, user_id: str = USER, *, role: str = "user") -> None:
         """Add a message without asking the model; a new session begins with it. `role`: `user` or `assistant`."""
         if role not in ROLES or not text.strip():

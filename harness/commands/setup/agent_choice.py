@@ -118,6 +118,11 @@ def _program(name: str) -> str:
     return f"{which(name)}, which costs money"
 
 
+def key_names(table: dict[str, Any]) -> list[str]:
+    """The variables that may have the key of the built-in agent, by its table in config.toml."""
+    return builtin.keys_of(str(table.get("model", "")), table)
+
+
 def _loop(ask: Ask) -> dict[str, str]:
     """Ask for model, address and the variable with the key of the built-in agent. A key itself is never taken or written."""
 
@@ -129,7 +134,7 @@ def _loop(ask: Ask) -> dict[str, str]:
 
     model = asked(MODEL, builtin.SUGGESTED, builtin.is_model)
     url = asked(ADDRESS, VENDOR, lambda text: text == VENDOR or text.startswith(("http://", "https://")))
-    name = builtin.keys_of(model, {})[0]
+    name = key_names({"model": model})[0]
     key = asked(KEY, name, lambda text: text == NO_KEY or (text.isidentifier() and text == text.upper()))
     return {"model": model, "base_url": "" if url == VENDOR else url,
             "api_key_env": "" if key in (NO_KEY, name) else key}  # fmt: skip
