@@ -105,6 +105,9 @@ def files_of(known: ToolEnvironment) -> Filesystem:
 def described(known: ToolEnvironment, name: str) -> str:
     """What the system text says of the place, as it is today, for the conversation of this name."""
     here, shell = bool(known.root), known.has_shell and not known.refusal
+    is_own = (
+        known.filesystem is None and not known.shell
+    )  # a user's folder, which no command and no other program names
     machine = os.uname()
     temporary = (known.variables or os.environ).get("TMPDIR", "/tmp")
     held = known.confinement
@@ -112,7 +115,7 @@ def described(known: ToolEnvironment, name: str) -> str:
         return file.read().format(
             date=clock.stamp(clock.now())[:10],
             system=f"{machine.sysname} {machine.release} {machine.machine}" if here else UNKNOWN,
-            folder=known.seen(known.root) if here else ROOT,
+            folder=known.seen(known.root) if here and not is_own else ROOT,
             temporary=NONE if not shell else temporary if here else UNKNOWN,
             name=name,
             confinement=(held.tier if held else "not confined") if here else UNKNOWN,

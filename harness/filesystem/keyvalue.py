@@ -47,10 +47,17 @@ class KeyValueFiles:
         self.store, self.guarded = store, ProtectedNames(list(read_only))
         self.values = FileValues(store, prefix)
 
+    def state(self) -> list[Key] | None:
+        """What differs after each change of a file, without reading one; None while one is being written, or its writer died."""
+        keys = self.values.keys(())
+        files = [one for one in heads(keys) if one[-1] != MARKER]
+        parts = {(one[:-1], one[-1].rpartition("-")[0]) for one in set(keys).difference(heads(keys))}
+        return keys if len(parts) == len(files) else None
+
     def contents(self) -> dict[str, Value]:
         """{path: content and version} of all files."""
-        found = {key: self.values.get(key) for key in heads(self.values.keys(()))}
-        return {"/".join(key): Value(self._content(key), one.version) for key, one in found.items() if one}
+        names = [one for one in heads(self.values.keys(())) if one[-1] != MARKER]
+        return {"/".join(one): found for one in names if (found := self._value(one))}
 
     @verb
     def ls(self, path: str = ".", most: int = 1000) -> Listing:
@@ -166,10 +173,14 @@ class KeyValueFiles:
 
     def _content(self, names: Key) -> bytes:
         """The content of a file; empty if it is gone."""
+        return found.data if (found := self._value(names)) else b""
+
+    def _value(self, names: Key) -> Value | None:
+        """The content and the version of a file; None if it is gone."""
         try:
-            return self._read(names, lambda known: self.values.content(names, known))
+            return self._read(names, lambda known: Value(self.values.content(names, known), known.version))
         except OSError:
-            return b""
+            return None
 
     @verb
     def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing:

@@ -62,7 +62,8 @@ def test_the_network_is_that_of_the_tier(network: str, tier: str, holder: int, s
 
 
 def test_without_a_shell_there_is_nothing_to_reach(tmp_path: Path) -> None:
-    """Also where one is refused; files of a program that are on this machine have their folder."""
+    """Also where one is refused; files of a program that are on this machine have their folder. Where a user's own is on the
+    machine is said to no model."""
     for known in (
         ToolEnvironment(folder=str(tmp_path), refusal="no"),
         ToolEnvironment(filesystem=Local(str(tmp_path))),
@@ -70,6 +71,8 @@ def test_without_a_shell_there_is_nothing_to_reach(tmp_path: Path) -> None:
         found = facts(described(known, "session s"))
         assert {found[name] for name in ("Temporary folder", "Network of commands", "Shell")} == {"none"}
         assert found["Folder"] == os.path.realpath(tmp_path)
+    described_own = described(ToolEnvironment(folder=str(tmp_path), shell=False), "session s")
+    assert str(tmp_path) not in described_own and facts(described_own)["Folder"].startswith("`.`")
 
 
 def test_the_place_comes_last_and_the_part_before_it_is_the_same_for_all(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ class SystemTextSource:
         ] = {}  # by user and memory: when it was looked at, the stamp, the words
         self._shared: tuple[Any, SystemText] | None = None  # of users who have nothing of their own, with its stamp
         self._layers: tuple[str, set[str]] | None = None  # the users who have a layer at a commit
+        self._stored: tuple[list[Key] | None, dict[str, Value]] = (None, {})  # the files of the store, with their state
         self._turn = threading.Lock()
 
     def known(self, user: str, memory: Key) -> SystemText | None:
@@ -76,8 +77,13 @@ class SystemTextSource:
         return words
 
     def _over(self) -> dict[str, Value]:
-        """The files of the workspace that the store has, by path."""
-        return KeyValueFiles(self.store, WORKSPACE).contents() if self.layered else {}
+        """The files of the workspace that the store has, by path; read again if one has changed."""
+        if not self.layered:
+            return {}
+        stored = KeyValueFiles(self.store, WORKSPACE)
+        if (state := stored.state()) is None or state != self._stored[0]:
+            self._stored = (state, stored.contents())
+        return self._stored[1]
 
     def _fresh(self, user: str, commit: str, kept: Value | None, over: dict[str, Value], stamp: Any) -> SystemText:
         """The words of a user; whoever has nothing of the own has those of everybody, which are made once."""

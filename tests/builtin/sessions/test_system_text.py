@@ -10,9 +10,13 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.builtin.sessions import _system_text
 from harness.builtin.sessions._system_text import SystemTextSource
-from harness.builtin.sessions.keys import memory_of
+from harness.builtin.sessions.keys import WORKSPACE, memory_of
+from harness.filesystem.keyvalue import KeyValueFiles
+from harness.filesystem.transfer import upload
 from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
+from harness.stores.memory import MemoryStore
+from harness.stores.store import ABSENT, Key, Value
 
 pytestmark = pytest.mark.on_disk
 
@@ -125,3 +129,38 @@ def test_users_with_nothing_of_their_own_share_one_text(tmp_path: Path) -> None:
     kept.parent.mkdir()
     kept.write_text("- [2026-01-01] Bob likes milk.\n")
     assert "milk" in known.of("bob", memory_of("bob")).system and "milk" not in known.of("ann", memory_of("ann")).system
+
+
+class Watched(MemoryStore):
+    """A store that knows which values were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = list[Key]()
+
+    def get(self, key: Key) -> Value | None:
+        """As any store."""
+        self.seen.append(key)
+        return super().get(key)
+
+
+def test_files_of_a_workspace_in_a_store_are_read_when_one_has_changed_and_only_then(tmp_path: Path) -> None:
+    """A look reads keys; whatever a writer has left, no old text stays."""
+    store = Watched()
+    files = KeyValueFiles(store, WORKSPACE)
+    upload(files, {"AGENTS.md": b"Say please.\n", "knowledge/KNOWLEDGE.md": b"Herons fish.\n"})
+    made = SystemTextSource(Layout(str(tmp_path)), "assistant", store, layered=True)
+
+    def reads() -> tuple[int, str]:
+        store.seen.clear()
+        text = made.of("ann", memory_of("ann")).system
+        return sum(key[:1] == WORKSPACE for key in store.seen), text
+
+    assert (reads()[0], reads()[0], reads()[0]) == (2, 0, 0)
+    files.write("AGENTS.md", b"Say thanks.\n")
+    count, text = reads()
+    assert count == 2 and "Say thanks." in text and reads()[0] == 0
+    store.put((*WORKSPACE, "/AGENTS.md/", "5-99-abc-0"), b"", ABSENT)  # of a writer that was killed
+    assert reads()[0] == reads()[0] == 2
+    files.delete("AGENTS.md")
+    assert "Say thanks." not in reads()[1] and "Herons" in reads()[1]
