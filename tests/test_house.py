@@ -156,7 +156,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         "folders and records of subagents",
     ),
     **dict.fromkeys(
-        ("builtin.sessions._places", "builtin.sessions._copy"),
+        ("builtin.sessions._places", "builtin.sessions._sandboxes"),
         "conversations, which are no mission's",
     ),
     "workspace.disk_reader": "a workspace without git",

@@ -116,7 +116,9 @@ class Conversation:
         made.session.loop = asyncio.get_running_loop()
         agents = spec.workspace.subagents if spec.workspace else []
         starts = spec.supervisor and spec.tasks and spec.parent is None and agents
-        if spec.supervisor and starts and made.environment.has_shell:  # else theirs are other files
+        if (
+            spec.supervisor and starts and made.environment.has_shell and not made.environment.is_elsewhere
+        ):  # theirs are here
             made.subagents = spec.supervisor(made)
         if made.subagents:
             made.subagents.enlist(made)
@@ -129,7 +131,8 @@ class Conversation:
         if known.home and not known.run:
             grants.check_state(known.home)
             tools = self.spec.workspace.tools if self.spec.workspace else None
-            known = confined(known, known.has_shell or bool(tools and tools.servers))
+            starts = known.has_shell and not known.is_elsewhere
+            known = confined(known, starts or bool(tools and tools.servers))
         self.faults += [known.refusal] if known.refusal else []
         self.scratch = self._scratch_folder(known)
         if self.scratch:

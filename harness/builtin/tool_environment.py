@@ -55,6 +55,11 @@ class ToolEnvironment(Record):
         return self.filesystem.folder() if isinstance(self.filesystem, LocalFolder) else ""
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether the files are not in a folder of this machine, so that what is made here changes nothing there."""
+        return self.filesystem is not None and not self.root
+
+    @property
     def shows_results(self) -> bool:
         """Whether results that are too long can be kept where the tools read them."""
         other = self.filesystem
@@ -80,6 +85,8 @@ def confined(known: ToolEnvironment, starts: bool) -> ToolEnvironment:
     try:
         settings, results = config.load(known.home), known.results if shell else ""
         held, variables = confine.of_conversation(known.home, settings, folder, results, known.variables)
+        if held and known.is_elsewhere:
+            held = held.reading(folder)
         made = known.replace(folder=folder, confinement=held, variables=variables)
     except Unavailable as fault:
         made = known.replace(folder=folder, refusal=str(fault))
@@ -128,6 +135,8 @@ def reach(known: ToolEnvironment) -> str:
     """What a command may touch, for the person who is asked about it; "" without a shell."""
     if not known.has_shell or known.refusal:
         return ""
+    if known.is_elsewhere:
+        return "It runs where the files are, and may change what is there; it does not see this folder."
     if known.confinement is None:
         return "It is not confined: it may change and send what you may."
     folders = ", ".join(known.confinement.glass.writable) or "no file"

@@ -269,6 +269,14 @@ class RemoteShell:
     def __init__(self, connection: RemoteConnection, root: str, *, before: str = "") -> None:
         self.connection, self.root, self.before = connection, root, before
 
+    def at(self, root: str) -> RemoteShell:
+        """Another folder, over the same connection."""
+        return RemoteShell(self.connection, root, before=self.before)
+
+    def close(self) -> None:
+        """End the other side, and what runs there; the next call begins it anew."""
+        self.connection.close()
+
     def ask(self, kind: type[T], verb: str, *given: object, **more: Any) -> T | FileFault:
         """The result of a verb; raises Unavailable for one of another kind."""
         found = self.connection.call(self.root, verb, *given, **more)

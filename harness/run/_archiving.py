@@ -31,6 +31,7 @@ STAYS = (
     "schedule",
     names.LOCKS,
     names.SESSIONS,
+    names.SANDBOXES,
 )
 PEOPLES = (names.STOP, names.PAUSE)
 COPIED = (names.CONFIG, "roles", "hooks")

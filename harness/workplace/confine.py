@@ -95,7 +95,7 @@ def of_conversation(
         opened = [top, *dict.fromkeys(above for path in spared for above in _between(path, top))]
     known = of_agent(layout, known, [*opened, own, room], settings.trust, ())
     shown = [*known.glass.readable, *filter(os.path.exists, spared), *filter(None, [results])]
-    hidden = [*known.glass.hidden, layout.path(names.SESSIONS)]
+    hidden = [*known.glass.hidden, layout.path(names.SESSIONS), layout.path(names.SANDBOXES)]
     known = known.replace(glass=known.glass.replace(readable=shown, hidden=hidden))
     return known, {**home_layer.variables(dict(environment), own, real), "TMPDIR": room}
 

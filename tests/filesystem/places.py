@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.filesystem._remote_shell import RemoteConnection, RemoteShell
-from harness.filesystem._sandbox import sandbox
+from harness.filesystem.sandbox import sandbox
 from harness.process import confine
 from harness.process.supervise import Child
 

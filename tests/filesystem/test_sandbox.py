@@ -1,4 +1,4 @@
-"""Promises of harness/filesystem/_sandbox.py: the contract of commands inside, and what they cannot see, change or use up."""
+"""Promises of harness/filesystem/sandbox.py: the contract of commands inside, and what they cannot see, change or use up."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from harness.base.errors import Unavailable
 from harness.filesystem import _control_groups
 from harness.filesystem._remote_shell import RemoteShell
-from harness.filesystem._sandbox import sandbox
 from harness.filesystem.protocol import CommandResult
+from harness.filesystem.sandbox import sandbox
 from harness.process import confine
 from tests.filesystem.contract import ShellContract, content, written
 from tests.filesystem.places import NO_BUBBLEWRAP, in_sandbox

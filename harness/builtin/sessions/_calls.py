@@ -15,10 +15,11 @@ from harness.builtin.loop.exchange import Model
 from harness.builtin.loop.loop import Budget, End, Limits, Loop, Report
 from harness.builtin.sessions import _compaction, _conversation, _session, log, recall
 from harness.builtin.sessions._compaction import Compact
+from harness.builtin.sessions._sandboxes import Sandboxes
 from harness.builtin.sessions._session import Session
 from harness.builtin.sessions._shutdown import ShutdownCalls
 from harness.builtin.sessions._system_text import SystemText, SystemTextSource
-from harness.builtin.sessions._watch import Watch
+from harness.builtin.sessions._watch import Watch, turn
 from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.sessions.log import CallRecord
 from harness.builtin.subagents.runner import SubagentRunner
@@ -37,7 +38,6 @@ Ask = Callable[[Question, Callable[[], bool]], str]
 MOST_KEPT = 1000  # sessions in memory that nobody uses now
 TOOL_THREADS = 128
 MESSAGE_CHARS = 500  # of a message, in the row of its call
-SOONEST, LATEST, SLOWER = 0.002, 0.05, 1.3  # seconds between two looks at a gate, and how they grow
 OUTCOMES = (*runs.OUTCOMES, log.INTERRUPTED, log.CANCELLED, log.SHUTDOWN)
 
 
@@ -47,7 +47,7 @@ class AgentConfig(Record, frozen=True):
     is compacted; `curate`: whether facts for the user's memory are extracted then; `plans`: the folder, in the files of the
     tools, for the file of a plan ("": none is written); `rules`: tool rules besides those of the workspace; `hooks`: functions
     that run around calls; `instructions`: a text in the place of the role's;
-    `placement`: `local` or `store:URL`; `scope`: who shares memory and files (keys.SCOPES);
+    `placement`: `local`, `store:URL`, `sandbox` or `sandbox:PREFIX`; `scope`: who shares memory and files (keys.SCOPES);
     `shared`: folders of a store that all users write."""
 
     base_url: str = ""
@@ -69,12 +69,13 @@ class AgentConfig(Record, frozen=True):
 
 class SessionPool:
     """What the calls of one event loop share, and the sessions that it has in memory. `source`: of system texts; `environment`:
-    where the tools of a session work; `model`: whose connections all of them use; `tools`: those of the program."""
+    where the tools of a session work; `sandboxes`: which they need for that, if any; `model`: whose connections all of them use;
+    `tools`: those of the program."""
 
     def __init__(self, agent: str, store: Store, source: SystemTextSource, environment: Callable[[SessionKeys], ToolEnvironment],
-                 config: AgentConfig, model: Model, tools: list[Tool]) -> None:  # fmt: skip
+                 sandboxes: Sandboxes | None, config: AgentConfig, model: Model, tools: list[Tool]) -> None:  # fmt: skip
         self.agent, self.store, self.source, self.environment = agent, store, source, environment
-        self.config, self.model, self.tools = config, model, tools
+        self.sandboxes, self.config, self.model, self.tools = sandboxes, config, model, tools
         self.watch, self.stops = Watch(), ShutdownCalls()
         self.threads = ThreadPoolExecutor(TOOL_THREADS, "tool")
         self.known: dict[Key, Session] = {}
@@ -167,7 +168,7 @@ class Compacter:
 async def carried_out(parts: SessionPool, keys: SessionKeys, asked: SessionCall) -> CallRecord:
     """Carry a call out. Raises what keeps it from being recorded: BrokenFile, Lost, Changed, OSError; and CancelledError, with
     all of it recorded, where its caller was cancelled."""
-    return await _queued(parts, keys, asked, _recorded)
+    return await _queued(parts, keys, asked, _in_sandbox if parts.sandboxes else _recorded)
 
 
 async def compacted(parts: SessionPool, keys: SessionKeys, asked: SessionCall) -> bool:
@@ -191,7 +192,7 @@ async def _queued(parts: SessionPool, keys: SessionKeys, asked: SessionCall, wor
     parts.stops.add(stop.shut_down)
     parts.running[keys.top] = parts.running.get(keys.top, 0) + 1
     try:
-        await _turn(place)
+        await turn(place)
         return await _in_turn(parts, keys, asked, place, stop, work)
     finally:
         parts.watch.remove(place)
@@ -201,15 +202,6 @@ async def _queued(parts: SessionPool, keys: SessionKeys, asked: SessionCall, wor
         if not parts.running[keys.top]:
             del parts.running[keys.top]
         await parts.spare()
-
-
-async def _turn(place: GatePlace) -> None:
-    """Wait until the place is the first. Raises LostPlace."""
-    pause = SOONEST
-    while not place.is_first():
-        place.renew()
-        await asyncio.sleep(pause)
-        pause = min(LATEST, pause * SLOWER)
 
 
 async def _in_turn(
@@ -284,6 +276,13 @@ async def _compacted(parts: SessionPool, one: Session, asked: SessionCall, place
     one.state = one.state.replace(used=log.added(one.state.used, talk.budget.used), fence=place.number)
     await asyncio.shield(asyncio.to_thread(one.save))
     return done
+
+
+async def _in_sandbox(parts: SessionPool, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:
+    """The call, which has its sandbox for itself."""
+    assert parts.sandboxes, "else there is none"
+    async with parts.sandboxes.held(one.keys, parts.watch, lambda text: asked.report({"type": "lacks", "text": text})):
+        return await _recorded(parts, one, asked, place, stop)
 
 
 async def _recorded(parts: SessionPool, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:

@@ -10,15 +10,14 @@ from harness.base.record import Record
 from harness.builtin.sessions import keys as of_sessions
 from harness.builtin.sessions import state as states
 from harness.builtin.sessions._placement import SHARED
+from harness.builtin.sessions._places import stored_files
 from harness.builtin.sessions.keys import STATE, WORKSPACE, gate_of
 from harness.filesystem.keyvalue import KeyValueFiles
-from harness.filesystem.local import Local
 from harness.filesystem.protocol import FileFault, Filesystem
 from harness.filesystem.transfer import whole
-from harness.state import files, names
+from harness.state import names
 from harness.state.layout import Layout
 from harness.stores import log as logs
-from harness.stores.disk import DiskStore
 from harness.stores.log import Appending
 from harness.stores.store import ABSENT, Key, Store, Value
 from harness.workspace.disk_reader import reader_of
@@ -48,7 +47,7 @@ def copied(source: Store, target: Store, *, dry_run: bool) -> Iterator[CopiedVal
     found = source.list(())
     for prefix in dict.fromkeys(filter(None, map(_folder_of, found))):
         yield from _files(source, target, prefix, dry_run=dry_run)
-    rest = [key for key in found if not _folder_of(key) and key != gate_of(key[:2])]
+    rest = [key for key in found if not _folder_of(key) and key != gate_of(key[:-1])]
     for key in dict.fromkeys(filter(None, map(_log_of, rest))):
         yield _log(source, target, key, dry_run=dry_run)
     for key in sorted((key for key in rest if not _log_of(key)), key=lambda key: key[2:] == (STATE,)):
@@ -74,21 +73,13 @@ def _log_of(key: Key) -> Key:
 
 def _files(source: Store, target: Store, prefix: Key, *, dry_run: bool) -> Iterator[CopiedValue]:
     """Copy the files below a prefix; a link is none, and what cannot be read whole is said to have failed."""
-    below, above = _filesystem(source, prefix, make=False), _filesystem(target, prefix, make=not dry_run)
+    below, above = stored_files(source, prefix, make=False), stored_files(target, prefix, make=not dry_run)
     for path in _paths(below, "."):
         found = whole(below, path)
         if isinstance(found, FileFault):
             yield CopiedValue(where=source.describe((*prefix, *path.split("/"))), bytes=0, what=FAILED)
         else:
             yield _file(target, above, (*prefix, *path.split("/")), path, found.data, dry_run=dry_run)
-
-
-def _filesystem(store: Store, prefix: Key, *, make: bool) -> Filesystem:
-    if not isinstance(store, DiskStore):
-        return KeyValueFiles(store, prefix)
-    if make:
-        files.make_folder(store.path(prefix))
-    return Local(store.path(prefix))
 
 
 def _paths(below: Filesystem, folder: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Where an agent works, by one line of configuration: this folder, or a store that processes share."""
+"""Where an agent works, by one line of configuration: this folder, a store that processes share, or a sandbox."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from harness.stores.store import Store, StoreKey
 from harness.stores.urls import open_store
 from harness.workspace.places import KNOWLEDGE, SKILLS, SUBAGENTS
 
-LOCAL, STORE = "local", "store"
+LOCAL, STORE, SANDBOX = "local", "store", "sandbox"
 STATIC = (KNOWLEDGE, SKILLS, SUBAGENTS)  # folders of the workspace that users read
 SHARED = "_shared"  # the names of folders that all users write begin so
 ALL = ["*"]
 LONELY = (
-    "Files at {address} are reached by other machines, and sessions on this disk are not. Leave `store` out, or name one that"
-    ' others reach: store = "URL" in [agents.builtin], or HarnessAgent(store="URL").'
+    "Files at {address} are reached by other machines, and sessions on this disk are not. {remedy} one that others reach:"
+    ' store = "URL" in [agents.builtin], or HarnessAgent(store="URL").'
 )
+REMEDIES = {STORE: "Leave `store` out, or name", SANDBOX: "Name"}
 NOBODY = "A {kind} is shared, so each call says whose it is: user_id, and session_id for the scope session."
 
 
 class Placement(Record, frozen=True):
-    """A place: its `kind`, and the `address` of a store."""
+    """A place: its `kind`, and the `address` of a store, or the words before a shell of a sandbox ("": on this machine)."""
 
     kind: str = LOCAL
     address: str = ""
@@ -41,14 +42,14 @@ class Placement(Record, frozen=True):
     @property
     def is_shared(self) -> bool:
         """Whether several machines may use it."""
-        return self.kind == STORE
+        return bool(self.address)
 
 
 def parse(text: str) -> Placement:
     """The place of a line of configuration. Raises UsageFault for what is none."""
     kind, _, address = text.partition(":")
-    if text != LOCAL and (kind != STORE or not address.strip()):
-        raise UsageFault(f"There is no place '{text}'. Write local or store:URL.")
+    if text not in (LOCAL, SANDBOX) and (kind not in REMEDIES or not address.strip()):
+        raise UsageFault(f"There is no place '{text}'. Write local, store:URL, sandbox or sandbox:PREFIX.")
     return Placement(kind=kind, address=address.strip())
 
 
@@ -58,7 +59,7 @@ def store_of(place: Placement, layout: Layout, given: Store | None) -> Store:
         return open_store(place.address)
     made = given or DiskStore(_places.root(layout))
     if place.is_shared and isinstance(made, DiskStore):
-        raise UsageFault(LONELY.format(address=place.address))
+        raise UsageFault(LONELY.format(address=place.address, remedy=REMEDIES[place.kind]))
     return made
 
 

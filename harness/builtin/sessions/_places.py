@@ -7,12 +7,13 @@ import os
 from harness.base.errors import UsageFault
 from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.tool_environment import STATE, ToolEnvironment
-from harness.filesystem.local import Mount
+from harness.filesystem.keyvalue import KeyValueFiles
+from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import Filesystem
 from harness.state import files, names
 from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
-from harness.stores.store import Store, StoreKey, Value
+from harness.stores.store import Key, Store, StoreKey, Value
 from harness.workspace import budget
 from harness.workspace.budget import WorkspaceSection
 from harness.workspace.places import OF_USER
@@ -60,6 +61,15 @@ def of_user(store: DiskStore, layout: Layout, of: SessionKeys) -> ToolEnvironmen
     shared = {name: os.path.join(layout.folders.project, name) for name in SHARED}
     also = {name: Mount(path=path) for name, path in shared.items() if os.path.isdir(path)}
     return made.replace(folder=folder, results=results, also={STATE: Mount(path=results), **also})
+
+
+def stored_files(store: Store, prefix: Key, *, make: bool) -> Filesystem:
+    """The files below a prefix: on a disk as they are, which needs their folder; elsewhere as values."""
+    if not isinstance(store, DiskStore):
+        return KeyValueFiles(store, prefix)
+    if make:
+        files.make_folder(store.path(prefix))
+    return Local(store.path(prefix))
 
 
 def of_program(store: Store, of: SessionKeys, made: Filesystem | ToolEnvironment) -> ToolEnvironment:

@@ -66,7 +66,7 @@ class SystemTextSource:
         if words := self.known(user, memory):
             return words
         with self._turn:
-            commit, kept, over = commit_of(self.layout), self.store.get(memory), self._over()
+            commit, kept, over = commit_of(self.layout), self.store.get(memory), self.over()
             stamp = (commit, disk_reader.stamp(self._watched(user, memory, commit)), kept.version if kept else ABSENT,
                      {path: one.version for path, one in over.items()})  # fmt: skip
             known = self._known.get((user, memory))
@@ -76,7 +76,7 @@ class SystemTextSource:
             self._known[user, memory] = (time.monotonic(), stamp, words)
         return words
 
-    def _over(self) -> dict[str, Value]:
+    def over(self) -> dict[str, Value]:
         """The files of the workspace that the store has, by path; read again if one has changed."""
         if not self.layered:
             return {}

@@ -10,6 +10,7 @@ from harness.base.errors import LockBusy
 from harness.stores.gate import GatePlace
 
 LOOK_SECONDS = 0.2
+SOONEST, LATEST, SLOWER = 0.002, 0.05, 1.3  # seconds between two looks at a gate, and how they grow
 
 Told = Callable[[str], None]
 
@@ -44,6 +45,15 @@ class Watch:
                 if (tell := self.calls.pop(place, None)) is not None:
                     tell(words)
             await asyncio.sleep(LOOK_SECONDS)
+
+
+async def turn(place: GatePlace) -> None:
+    """Wait until the place is the first. Raises LostPlace."""
+    pause = SOONEST
+    while not place.is_first():
+        place.renew()
+        await asyncio.sleep(pause)
+        pause = min(LATEST, pause * SLOWER)
 
 
 def _stopped(places: list[GatePlace]) -> list[tuple[GatePlace, str]]:

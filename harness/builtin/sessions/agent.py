@@ -20,6 +20,7 @@ from harness.builtin.sessions import _calls, _placement, _places, _shutdown, log
 from harness.builtin.sessions import state as states
 from harness.builtin.sessions._calls import AgentConfig as AgentConfig
 from harness.builtin.sessions._calls import Ask, SessionCall, SessionPool
+from harness.builtin.sessions._sandboxes import Sandboxes
 from harness.builtin.sessions._system_text import SystemTextSource
 from harness.builtin.sessions.keys import OF_SESSION, SESSION, USER, SessionKeys, gate_of, keys, scoped
 from harness.builtin.sessions.log import CallRecord
@@ -87,10 +88,14 @@ class HarnessAgent:
         self.sessions = Sessions(self.store, name)
         here = self.store if isinstance(self.store, DiskStore) else None
         self.source = SystemTextSource(layout, name, self.store, config.instructions, layered=here is None)
+        boxed = self.place.kind == _placement.SANDBOX and filesystem is None
+        self.sandboxes = Sandboxes(self.place.address, self.store, self.source, config.shared) if boxed else None
 
         def environment(of: SessionKeys) -> ToolEnvironment:
             if filesystem is not None:
                 return _places.of_program(self.store, of, filesystem(of.user, of.session))
+            if self.sandboxes is not None:
+                return self.sandboxes.environment(of)
             if here is None:
                 return _placement.of_store(self.store, layout, of, config.shared)
             return _places.of_user(here, layout, of)
@@ -233,7 +238,14 @@ class HarnessAgent:
             for gone in [one for one in self._pools if one.is_closed()]:
                 del self._pools[gone]
             self._pools[loop] = SessionPool(
-                self.name, self.store, self.source, self.environment, self.config, self.client(), self.tools
+                self.name,
+                self.store,
+                self.source,
+                self.environment,
+                self.sandboxes,
+                self.config,
+                self.client(),
+                self.tools,
             )
         return self._pools[loop]
 

@@ -28,7 +28,7 @@ from harness.git import contents
 from harness.mission import config
 from harness.process import temporary
 from harness.run.workspace_inputs import commit_of
-from harness.state import files
+from harness.state import files, names
 from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
 from harness.stores.store import Store
@@ -66,8 +66,9 @@ def agent(
     found = registry.settings_of(layout, settings, LOOP, name or ROLE)
     found = found.replace(model=model or found.model)
     builtin.check(found)
-    table, kept = found.table, DiskStore(scratch) if scratch else _store(layout, found.table)
-    here = kept if isinstance(kept, DiskStore) else None
+    kept = DiskStore(os.path.join(scratch, names.SESSIONS)) if scratch else _store(layout, found.table)
+    table, place = found.table, found.table.get("placement", LOCAL)
+    here = kept if isinstance(kept, DiskStore) and place == LOCAL else None
     return HarnessAgent(
         name or ROLE,
         found.model,
@@ -83,7 +84,7 @@ def agent(
             request_seconds=table.get("request_seconds", 600.0),
             curate=table.get("curate", True),
             plans=table.get("plans", "plans"),
-            placement=table.get("placement", LOCAL),
+            placement=place,
             scope=table.get("scope", OF_USER),
             shared=table.get("shared", []),
             hooks=hooks,

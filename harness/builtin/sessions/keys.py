@@ -31,6 +31,16 @@ class SessionKeys(Record):
     memory: Key
     files: Key
 
+    @property
+    def scope(self) -> str:
+        """The name of the scope that the files are of, for people and folders."""
+        return ".".join(self.files[:-1])
+
+    @property
+    def sandbox(self) -> Key:
+        """The prefix of what is known of the sandbox of the scope."""
+        return (*self.files[:-1], "_sandbox")
+
     def compaction(self, number: int) -> Key:
         """The log with the request and the answer of the n-th compaction."""
         return (*self.top, "compactions", f"{number:06d}.jsonl")

@@ -100,7 +100,7 @@ ABOUT = {
     "agents.request_seconds": "of the built-in agent: the longest that one request may take",
     "agents.curate": "of the built-in agent: whether a conversation that is compacted gives facts to the user's memory",
     "agents.plans": "of the built-in agent: the folder for the plan of a conversation; none is written if it is empty",
-    "agents.placement": "of the built-in agent: where conversations work: local or store:URL",
+    "agents.placement": "of the built-in agent: where conversations work: local, store:URL, sandbox or sandbox:PREFIX",
     "agents.scope": "of the built-in agent: who shares memory and files: session, user, agent or global",
     "agents.shared": "of the built-in agent: folders of a store that all users write",
     "agents.store": "of the built-in agent: where its sessions are kept, by URL (docs/stores.md)",

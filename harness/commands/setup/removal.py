@@ -60,7 +60,7 @@ def find(layout: Layout, name: str) -> Remains:
     )
     found.paths = {**found.paths, where.state: files.size_below(where.state)}
     if not where.archived:
-        stays = [layout.path(one) for one in (names.ARCHIVED, names.SESSIONS)]
+        stays = [layout.path(one) for one in (names.ARCHIVED, names.SESSIONS, names.SANDBOXES)]
         found.paths[where.state] -= sum(map(files.size_below, stays))
         found.notes += [f"archive, sessions, config.toml and roles in {layout.shown('')} stay"]
     found.refs = [*refs.positions(project, f"refs/harness/{name}", *of_runs)]

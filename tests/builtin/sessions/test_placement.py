@@ -31,11 +31,12 @@ def program(folder: Path, url: str, *answers: Any, **more: Any) -> Program:
     return Program(folder, *answers, store=None, placement=f"store:{url}", **more)
 
 
-def test_a_place_is_one_of_two_lines(tmp_path: Path) -> None:
+def test_a_place_is_one_of_four_lines(tmp_path: Path) -> None:
     """What is none says which there are; files that others reach need sessions that others reach."""
     assert _placement.parse("store:memory:x").address == "memory:x" and _placement.parse("local").kind == "local"
-    for wrong in ("", "store", "local:x", "cloud", "store:", "sandbox", "sandbox:ssh host"):
-        with pytest.raises(UsageFault, match="Write local or store:URL"):
+    assert [_placement.parse(one).is_shared for one in ("sandbox", "sandbox:ssh host")] == [False, True]
+    for wrong in ("", "store", "local:x", "cloud", "store:", "sandbox:", "sandbox: ", "sandboxes"):
+        with pytest.raises(UsageFault, match="Write local, store:URL, sandbox or sandbox:PREFIX"):
             _placement.parse(wrong)
     with pytest.raises(UsageFault, match=r'store = "URL"'):
         Program(tmp_path, store=str(tmp_path / "sessions"), placement="store:memory:x")

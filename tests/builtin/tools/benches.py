@@ -13,12 +13,12 @@ from harness.builtin.tools import registry
 from harness.builtin.tools.tool import ToolResult, ToolSession
 from harness.filesystem import transfer
 from harness.filesystem._remote_shell import RemoteShell
-from harness.filesystem._sandbox import WORKSPACE
 from harness.filesystem.composite import Composite
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.layered import Layered
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import FileContent, FileFault, Filesystem, Listing, Shell
+from harness.filesystem.sandbox import WORKSPACE
 from harness.filesystem.shell import LocalShell
 from harness.stores.memory import MemoryStore
 from tests.filesystem.delegating import DelegatingFiles, DelegatingShell

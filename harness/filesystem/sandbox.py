@@ -1,5 +1,5 @@
 """A RemoteShell whose other side is bubblewrap on this machine, with a root of its own: the system's programs, read-only, and
-one folder of the host, writable.
+one folder of the host, writable; or one behind the words of any command.
 
 Limits of memory and processes hold for all of it by control groups, where they can be made. Else that of processes holds by
 `pid_max` of its PID namespace (Linux 6.14) or `ulimit -u`, which does not hold for root, and that of memory by `ulimit -v`, for
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from harness.base.errors import Unavailable
 from harness.filesystem import _control_groups
-from harness.filesystem._remote_shell import RemoteConnection, RemoteShell
+from harness.filesystem._remote_shell import RemoteConnection
+from harness.filesystem._remote_shell import RemoteShell as RemoteShell
 from harness.process import confine
 from harness.process.confine import MAX_PROCESSES, Confinement, Glass
 
@@ -54,3 +56,8 @@ def sandbox(
     )
     before = DYING_FIRST * bool(groups.get("memory")) + f"ulimit{limits}; " * bool(limits)
     return RemoteShell(connection, WORKSPACE, before=before)
+
+
+def behind(prefix: Sequence[str], folder: str) -> RemoteShell:
+    """A shell in `folder` of what these words lead to, such as `docker exec -i name`."""
+    return RemoteShell(RemoteConnection(prefix), folder)
