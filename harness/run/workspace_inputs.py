@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from harness.agents import registry
 from harness.base import console
-from harness.git import dotgit, repository
+from harness.git import contents, dotgit, repository
 from harness.mission.config import Config
 from harness.mission.open_run import Outcome, StartedRun
 from harness.state import names
@@ -53,6 +53,18 @@ def commit_of(layout: Layout) -> str:
     if os.path.exists(layout.path(names.FORMAT)) and grants.of_state(layout).is_accepted(layout):
         return str(workplace.position(layout).head)
     return dotgit.commit(layout.folders.top) if os.path.lexists(f"{layout.folders.top}/.git") else ""
+
+
+def committed(layout: Layout, commit: str, path: str) -> dict[str, str]:
+    """{path in the project: blob} of the files of a commit that are, or lie below, this path in the project."""
+    found = contents.entries(layout.folders.top, commit, [layout.folders.prefix + path])
+    return {name[len(layout.folders.prefix) :]: entry.blob for name, entry in found.items()}
+
+
+def committed_bytes(layout: Layout, commit: str, path: str) -> bytes | None:
+    """One file of a commit; None if it has none at this path in the project."""
+    blob = committed(layout, commit, path).get(path)
+    return contents.blobs(layout.folders.top, [blob])[blob] if blob else None
 
 
 def check_state(layout: Layout) -> None:

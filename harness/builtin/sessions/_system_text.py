@@ -12,10 +12,9 @@ from harness.base.record import Record
 from harness.builtin.sessions import _places as of_sessions
 from harness.builtin.sessions.keys import MEMORY, WORKSPACE
 from harness.filesystem.keyvalue import KeyValueFiles
-from harness.git import contents
 from harness.mission import config, roles
 from harness.run import prompt
-from harness.run.workspace_inputs import commit_of
+from harness.run.workspace_inputs import commit_of, committed
 from harness.state import names
 from harness.state.layout import Layout, home
 from harness.stores.store import ABSENT, Key, Store, Value
@@ -100,9 +99,7 @@ class SystemTextSource:
         if os.path.exists(layout.path(names.WORKSPACE_LOG)) or not commit:
             return bool(commit) or os.path.isdir(os.path.join(layout.folders.project, folder))
         if self._layers is None or self._layers[0] != commit:
-            begins = f"{layout.folders.prefix}{places.USERS}"
-            found = contents.entries(layout.folders.top, commit, [begins])
-            self._layers = (commit, {path[len(layout.folders.prefix) :].split("/")[1] for path in found})
+            self._layers = (commit, {path.split("/")[1] for path in committed(layout, commit, places.USERS)})
         return folder.partition("/")[2] in self._layers[1]
 
     def _watched(self, user: str, memory: Key, commit: str) -> list[str]:

@@ -24,10 +24,9 @@ from harness.builtin.sessions._system_text import ROLE, SystemText, SystemTextSo
 from harness.builtin.sessions.agent import HarnessAgent
 from harness.builtin.sessions.keys import OF_USER, USER, SessionKeys, keys, memory_of
 from harness.builtin.tools.tool import ALWAYS, NO, YES, Tool
-from harness.git import contents
 from harness.mission import config
 from harness.process import temporary
-from harness.run.workspace_inputs import commit_of
+from harness.run.workspace_inputs import commit_of, committed_bytes
 from harness.state import files, names
 from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
@@ -155,10 +154,7 @@ def not_committed(layout: Layout) -> str:
     """A line for a person whose tools.json is not what their last commit has: its rules do not hold yet; "" for none."""
     if not (commit := commit_of(layout)):
         return ""
-    path = f"{layout.folders.prefix}{TOOLS}"
-    entry = contents.entries(layout.folders.top, commit, [path]).get(path)
-    held = contents.blobs(layout.folders.top, [entry.blob])[entry.blob] if entry else None
-    if held == files.read(os.path.join(layout.folders.project, TOOLS)):
+    if committed_bytes(layout, commit, TOOLS) == files.read(os.path.join(layout.folders.project, TOOLS)):
         return ""
     return f"{TOOLS} is not as the last commit has it, and that one holds. Commit it, if its rules shall."
 
