@@ -18,7 +18,6 @@ from harness.base.errors import VersionConflict
 from harness.filesystem import _edit, _python_grep, _ripgrep, _search
 from harness.filesystem._faults import VerbRefusal, changed, checked, failed, read_only, root_stays, tried, verb
 from harness.filesystem._protection import ProtectedNames, check_name
-from harness.filesystem._stored_files import SIGN, FileValues, PartGone, StoredFile, entry, heads, parts_of
 from harness.filesystem._union import walked
 from harness.filesystem._walk import IGNORE, MAX_RULE_BYTES, IgnoreRules, ignores, order, skips
 from harness.filesystem.protocol import (
@@ -32,6 +31,7 @@ from harness.filesystem.protocol import (
     Replacement,
     WriteResult,
 )
+from harness.filesystem.stored_files import SIGN, FileValues, PartGone, StoredFile, entry, heads, parts_of
 from harness.stores.store import ANY, Key, Store, Value
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import pytest
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
-from harness.filesystem import _stored_files
+from harness.filesystem import stored_files
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.local import Local
 from harness.filesystem.protocol import FileFault, Filesystem, Listing, LocalFolder, Shell
@@ -186,7 +186,7 @@ def test_a_file_in_parts_reads_as_one(monkeypatch: pytest.MonkeyPatch, limit: in
     data = b"".join(b"%d " % number + b"x" * (number * 7 % 40) + b"\n" * (number % 3) for number in range(60)) + b"last"
     flat, files = KeyValueFiles(MemoryStore()), KeyValueFiles(Counting())
     written(flat.write("f", data))
-    monkeypatch.setattr(_stored_files, "CHUNK", 64)
+    monkeypatch.setattr(stored_files, "CHUNK", 64)
     written(files.write("f", data))
     for offset in range(70):
         for most in (10, 200, 10**6):

@@ -131,22 +131,35 @@ class FileValues:
         """The keys below a folder, from the root on, those of parts included."""
         return [key[len(self.prefix) :] for key in self.store.list(self.prefix + names)]
 
+    def stamps(self) -> dict[Key, str]:
+        """{names of a file: the stamp of its last write} of all files, from one listing; "" where only the head says it."""
+        keys = self.keys(())
+        known = _stamps(keys)
+        return {names: known.get(names, "") for names in heads(keys) if names[-1] != SIGN}
+
     def tree(self, names: Key) -> dict[Key, dict[str, FileEntry | None]]:
         """{folder: {name in it: its entry}} of all that is below a folder; None for an entry that only the head has."""
-        tree, parts = dict[Key, dict[str, FileEntry | None]](), dict[Key, set[str]]()
-        for key in self.keys(names):
+        keys, tree = self.keys(names), dict[Key, dict[str, FileEntry | None]]()
+        for key in keys:
             signs = [at for at, name in enumerate(key) if name.startswith(SIGN)]
             end = signs[0] if signs else len(key)
             for at in range(len(names), end):
                 is_file = at == len(key) - 1
                 path = "/".join(key[: at + 1])
                 tree.setdefault(key[:at], {})[key[at]] = None if is_file else FileEntry(path=path, kind="folder")
-            if signs and key[end] != SIGN:
-                parts.setdefault((*key[:end], key[end].strip(SIGN)), set()).add(key[end + 1].rpartition("-")[0])
-        for file, stamps in parts.items():
-            if len(stamps) == 1 and file[-1] in tree.get(file[:-1], {}):
-                tree[file[:-1]][file[-1]] = entry("/".join(file), *stamps)
+        for file, stamp in _stamps(keys).items():
+            if stamp and file[-1] in tree.get(file[:-1], {}):
+                tree[file[:-1]][file[-1]] = entry("/".join(file), stamp)
         return tree
+
+
+def _stamps(keys: Iterable[Key]) -> dict[Key, str]:
+    """{names of a file: the stamp of its parts}; "" if there are parts of several writes."""
+    found = dict[Key, set[str]]()
+    for key in keys:
+        if len(key) > 1 and key[-2].startswith(SIGN) and key[-2] != SIGN:
+            found.setdefault((*key[:-2], key[-2].strip(SIGN)), set()).add(key[-1].rpartition("-")[0])
+    return {file: stamps.pop() if len(stamps) == 1 else "" for file, stamps in found.items()}
 
 
 def parts_of(names: Key) -> Key:
