@@ -196,3 +196,11 @@ def sides(project: str, ours: str, theirs: str) -> tuple[str, str]:
         return repository.run(project, *words).decode("utf-8", "replace") if both else ""
 
     return diff(ours), diff(theirs)
+
+
+def merged_file(ours: str, base: str, theirs: str) -> bytes | None:
+    """The content of a file with the changes that two sides made since `base`, all three given by their paths; None if
+    they conflict, or it is no text. 1 call."""
+    folder = os.path.dirname(os.path.abspath(ours))
+    code, out, _ = settings.call(folder, "merge-file", "-p", "-q", "--", ours, base, theirs)
+    return out if code == 0 else None

@@ -51,9 +51,9 @@ def keep_out(project: str, *, index: str, parent: str, tree: str) -> SecretCheck
     rows = repository.changed(project, parent, tree)
     changed = {path: letter for letter, path in rows if letter != "D"}
     unread: list[str] = []
-    hits = [path for path, data in _read(project, changed, unread) if _secrets(path, data)]
+    hits = [path for path, data in _read(project, changed, unread) if secrets_in(path, data)]
     committed = ((path, repository.show(project, tree, path) or b"") for path in hits)  # a filter may have encrypted it
-    found = _new(project, parent, [one for path, data in committed for one in _secrets(path, data[:MAX_FILE_BYTES])])
+    found = _new(project, parent, [one for path, data in committed for one in secrets_in(path, data[:MAX_FILE_BYTES])])
     out = {one.path: one for one in reversed(found) if one.certain}
     left = [one for one in found if one.path not in out]
     lines = [f"{one.path} line {one.line} ({one.rule})" for one in left]
@@ -97,7 +97,7 @@ def _read(project: str, paths: Iterable[str], unread: list[str]) -> Iterator[tup
             yield path, data
 
 
-def _secrets(path: str, data: bytes) -> list[SecretFinding]:
+def secrets_in(path: str, data: bytes) -> list[SecretFinding]:
     """The secrets of a file, except made-up ones and those that their line marks as allowed."""
     text, found = data.decode("utf-8", "replace"), []
     lines = text.split("\n")

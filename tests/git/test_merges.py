@@ -262,3 +262,20 @@ def test_the_example_of_a_conflict_is_one(repo: Repository) -> None:
     (repo.folder / ".git/MERGE_HEAD").unlink()
     taken = merges.take_edits(repo.project, "main")
     assert "conflicts" in taken.note
+
+
+def test_a_file_alone_is_merged_without_a_repository(tmp_path: Path) -> None:
+    """By lines; what conflicts, and what is no text, is not merged, and no file changes."""
+
+    def merged(*sides: bytes) -> bytes | None:
+        paths = [tmp_path / name for name in ("-ours", "base", "theirs")]
+        for path, data in zip(paths, sides, strict=True):
+            path.write_bytes(data)
+        found = merges.merged_file(*map(str, paths))
+        assert [path.read_bytes() for path in paths] == [*sides]
+        return found
+
+    base = b"1\n2\n3\n4\n5\n"
+    assert merged(base.replace(b"1", b"one"), base, base.replace(b"5", b"five")) == b"one\n2\n3\n4\nfive\n"
+    assert merged(b"x\n", base, b"y\n") is None
+    assert merged(b"\0x", base, b"\0y") is None
