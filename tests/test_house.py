@@ -50,6 +50,7 @@ PACKAGES = (  # lowest first: an import goes down this list only
     "report",
     "unattended",
     "builtin",
+    "team",
     "cli",
 )
 VOCABULARIES = ("base", "state", "mission")  # of which every module is for others
@@ -158,6 +159,9 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     **dict.fromkeys(
         ("builtin.sessions._places", "builtin.sessions._sandboxes"),
         "conversations, which are no mission's",
+    ),
+    **dict.fromkeys(
+        ("team._runtime", "team._reconcile", "team._outcomes"), "the workspace of a turn, and what is kept beside it"
     ),
     "workspace.disk_reader": "a workspace without git",
     "workspace.grants": "what a person has accepted, which no repository may say",

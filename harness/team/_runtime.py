@@ -1,0 +1,114 @@
+"""The folder of a thread on one machine: `workspace/`, which the agent sees, and beside it what is out of its reach.
+
+That is `manifest.json` of what was hydrated, the content of then by digest in `base/`, the rows of each finalize, and what was
+`refused/` or put into `quarantine/`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+
+from harness.state import files
+from harness.team._manifest import Manifest, read_manifest
+
+MANIFEST = "manifest.json"
+IRREGULAR = -1  # in the place of a size: a link, a pipe, a folder that cannot be read
+
+
+class RuntimeFolder:
+    """`folder`: of one thread on this machine; it is made when something is written."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = os.path.abspath(folder)
+        self.workspace, self.bases = f"{self.folder}/workspace", f"{self.folder}/base"
+
+    def manifest(self) -> Manifest | None:
+        """What the workspace was hydrated from; None if a hydration is not complete."""
+        data = files.read(f"{self.folder}/{MANIFEST}")
+        return read_manifest(data, f"{self.folder}/{MANIFEST}") if data else None
+
+    def begin(self) -> None:
+        """Remove the manifest: no finalize may take the workspace until `end`."""
+        for folder in (self.workspace, self.bases):
+            files.make_folder(folder)
+        for path in files.abandoned(self.bases):
+            files.remove(path)
+        files.remove(f"{self.folder}/{MANIFEST}")
+        files.sync_folder(self.folder)
+
+    def end(self, manifest: Manifest) -> None:
+        """Put the manifest of a complete workspace there, and forget all content that it does not name."""
+        files.replace(f"{self.folder}/{MANIFEST}", manifest.to_bytes())
+        for name in {*files.names(self.bases)} - {one.digest for one in manifest.entries.values()}:
+            files.remove(f"{self.bases}/{name}")
+
+    def sizes(self) -> dict[str, int]:
+        """{path: size in bytes, or IRREGULAR} of all that is in the workspace, but folders."""
+        return dict(_below(self.workspace, ""))
+
+    def content(self, path: str) -> bytes:
+        """The content of a file of the workspace. Raises OSError and BrokenFile."""
+        return files.read(f"{self.workspace}/{path}") or b""
+
+    def base(self, digest: str) -> bytes | None:
+        """The content with this digest that was kept; None if it is not there as it was."""
+        data = files.read(f"{self.bases}/{digest}")
+        return data if data is not None and files.digest(data) == digest else None
+
+    def keep(self, data: bytes) -> None:
+        """Keep content by its digest until a manifest does not name it."""
+        files.replace_quickly(f"{self.bases}/{files.digest(data)}", data)
+
+    def write(self, path: str, data: bytes, *, writable: bool) -> None:
+        """Put a file into the workspace. What is in its way is set aside, and no link is followed."""
+        names = path.split("/")
+        for part in ("/".join(names[:count]) for count in range(1, len(names) + 1)):
+            self._clear(part, for_folder=part != path)
+        rights = files.SHARED if writable else files.READ_ONLY
+        files.replace(f"{self.workspace}/{path}", data, rights, quickly=True, beside=f"{self.bases}/new")
+
+    def _clear(self, path: str, *, for_folder: bool) -> None:
+        whole = f"{self.workspace}/{path}"
+        if os.path.lexists(whole):  # first: other threads make folders meanwhile
+            is_folder = os.path.isdir(whole) and not os.path.islink(whole)
+            if is_folder != for_folder and (for_folder or (is_folder and not _removed(whole))):
+                self.set_aside("refused", "obstacles", path)
+
+    def set_aside(self, kind: str, reason: str, path: str) -> None:
+        """Move what is at a path out of the workspace, to a place of its own below `kind`; nothing is lost."""
+        target = f"{self.folder}/{kind}/{reason}/{path}"
+        if os.path.lexists(target):
+            target += f".{os.urandom(4).hex()}"
+        files.move(f"{self.workspace}/{path}", target)
+
+    def remove(self, path: str) -> None:
+        """Remove a file of the workspace, and the folders that are empty then."""
+        files.remove(f"{self.workspace}/{path}")
+        while (path := os.path.dirname(path)) and _removed(f"{self.workspace}/{path}"):
+            pass
+
+
+def _below(folder: str, path: str) -> Iterator[tuple[str, int]]:
+    try:
+        with os.scandir(folder) as scanned:
+            entries = list(scanned)
+    except OSError:
+        yield path.rstrip("/"), IRREGULAR
+        return
+    for one in entries:
+        if one.is_dir(follow_symlinks=False):
+            yield from _below(one.path, f"{path}{one.name}/")
+        else:
+            found = one.stat(follow_symlinks=False)
+            yield path + one.name, found.st_size if stat.S_ISREG(found.st_mode) else IRREGULAR
+
+
+def _removed(folder: str) -> bool:
+    """Whether the folder was empty, and is gone."""
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return False
+    return True
