@@ -12,7 +12,7 @@
 # 64 usage, 65 broken state, 69 agent not available, 75 busy, killed or out of time, 130 and 143 interrupted.
 set -u
 
-commands=' accept ask check checkpoint claim completion diff do doctor ending enter escalation export feature features forget gc help hold identity init issue land log memory next note pause remove replay reply report resume runs schedule search sessions skill snapshot spec status steer stop usage verify watch why workspace '
+commands=' accept ask check checkpoint claim completion diff do doctor ending enter escalation export feature features forget gc goal help hold identity init issue land log memory next note pause remove replay reply report resume runs schedule search sessions skill snapshot spec status steer stop task team usage verify watch why workspace '
 here=${BASH_SOURCE[0]}
 while [ -L "$here" ]; do
   link=$(readlink "$here")

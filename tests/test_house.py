@@ -129,6 +129,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         "what a run appends to as it goes",
     ),
     **dict.fromkeys(("stores.disk", "stores._sqlite"), "the files of a store"),
+    "team.database": "its migrations, which come with the program",
     "run._inputs": "identities, which missions share",
     **dict.fromkeys(("mission.mission", "mission.roles"), "SPEC.md and roles, which people write"),
     **dict.fromkeys(("run.settle.specifier", "commands.setup.specification"), "SPEC.md, which a person asks for"),
@@ -612,6 +613,7 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     keys |= {f"env.{key}" for key in config.EnvTable.fields} | {f"home.{key}" for key in config.HomeTable.fields}
     keys |= {f"checks.{key}" for key in config.ChecksTable.fields}
     keys |= {f"workspace.{key}" for key in config.WorkspaceTable.fields}
+    keys |= {f"team.{key}" for key in config.TeamTable.fields}
     keys |= {f"roles.NAME.{key}" for key in config.RoleTable.fields}
     keys |= {f"agents.NAME.{key}" for key in config.AgentTable.fields}
     keys |= {f"prices.MODEL.{key}" for key in config.PriceTable.fields}

@@ -52,6 +52,7 @@ GROUPS = {
     ),
     "Talk": ("ask", "sessions"),
     "Steer": ("enter", "pause", "resume", "stop", "steer", "checkpoint", "escalation", "accept"),
+    "Team": ("team", "goal", "task"),
     "Unattended": ("schedule",),
     "Inside and outside of runs": ("note", "issue", "reply", "skill"),
     "Check": ("check", "verify"),

@@ -30,6 +30,7 @@ MODULES = {
     "_schedule": ("schedule",),
     "_sessions": ("sessions",),
     "_steering": ("enter", "pause", "resume", "steer", "stop"),
+    "_team": ("goal", "task", "team"),
     "_workspaces": ("skill", "workspace"),
 }
 PLACES = {name: module for module, names in MODULES.items() for name in names}

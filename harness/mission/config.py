@@ -132,6 +132,14 @@ class HomeTable(Record):
     show: Shown = []
 
 
+class TeamTable(Record):
+    """[team]: its database, its files, and the tenant of this folder."""
+
+    database: str = ""
+    files: str = ""
+    tenant: str = ""
+
+
 class NamedTables(Record):
     """Tables with one subtable per name. `on` and `checkpoint`: arrays of tables. `prices`: USD per million tokens, by
     model."""
@@ -209,11 +217,12 @@ class ConfigFile(NamedTables, TopTable):
     home: dict[str, Any] = {}
     workspace: dict[str, Any] = {}
     checks: dict[str, Any] = {}
+    team: dict[str, Any] = {}
 
 
 class Config(NamedTables, LimitsTable, TopTable):
     """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `shown`: the paths of
-    `[home] show`; `writes` and `needs`: the keys of `[checks]`; `workspace`: its table."""
+    `[home] show`; `writes` and `needs`: the keys of `[checks]`; `workspace` and `team`: their tables."""
 
     agent: list[str] = []
     passed: list[str] = []
@@ -221,6 +230,7 @@ class Config(NamedTables, LimitsTable, TopTable):
     writes: list[str] = []
     needs: list[str] = []
     workspace: dict[str, Any] = {}
+    team: dict[str, Any] = {}
 
     @property
     def home(self) -> list[str]:
@@ -229,9 +239,9 @@ class Config(NamedTables, LimitsTable, TopTable):
 
 
 REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
-SINGLE = ("limits", "env", "home", "workspace", "checks")  # tables without a name of their own
+SINGLE = ("limits", "env", "home", "workspace", "checks", "team")  # tables without a name of their own
 TABLES = {"limits": LimitsTable, "env": EnvTable, "workspace": WorkspaceTable, "roles": RoleTable, "agents": AgentTable}
-TABLES |= {"home": HomeTable, "prices": PriceTable, "checks": ChecksTable}
+TABLES |= {"home": HomeTable, "prices": PriceTable, "checks": ChecksTable, "team": TeamTable}
 
 
 def load(layout: Layout) -> Config:

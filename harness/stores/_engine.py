@@ -6,9 +6,10 @@ reply is lost is sent again as it is, and the tokens that are there say whether 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Protocol, TypeVar
 
@@ -107,17 +108,31 @@ class EngineStore:
         return f"{self.address}/{store.encoded(key)}" if key else self.address
 
     def _tried(self, key: Key, action: Callable[[], T]) -> T:
-        """Do it, again after each pause while there is no answer. Raises StoreUnavailable, StoreRefusal."""
-        pauses = iter(PAUSES)
-        while True:
+        return tried(self.describe(key), action)
+
+
+def tried(where: str, action: Callable[[], T]) -> T:
+    """Do it, again after each pause while there is no answer. Raises StoreUnavailable, StoreRefusal."""
+    pauses = iter(PAUSES)
+    while True:
+        with named(where):
             try:
                 return action()
-            except NoAnswer as fault:
+            except NoAnswer:
                 if (pause := next(pauses, None)) is None:
-                    raise StoreUnavailable(self.describe(key), str(fault)) from None
-            except RefusedCall as fault:
-                raise StoreRefusal(self.describe(key), str(fault)) from None
-            time.sleep(pause)
+                    raise
+        time.sleep(pause)
+
+
+@contextlib.contextmanager
+def named(where: str) -> Iterator[None]:
+    """Turns NoAnswer into StoreUnavailable, and RefusedCall into StoreRefusal."""
+    try:
+        yield
+    except NoAnswer as fault:
+        raise StoreUnavailable(where, str(fault)) from None
+    except RefusedCall as fault:
+        raise StoreRefusal(where, str(fault)) from None
 
 
 def upper(begins: str) -> str:

@@ -19,10 +19,10 @@ from psycopg.pq.abc import PGconn as Connection
 from psycopg.pq.abc import PGresult
 
 from harness.stores._engine import EngineStore, NoAnswer, RefusedCall
-from harness.stores._sql import TABLE, SqlEngine
+from harness.stores._sql import TABLE, Asked, Row, SqlEngine
 
 CONNECTIONS = 8  # of one process, at most
-TEXT, BYTEA = 25, 17  # types
+INFERRED, TEXT, BYTEA, INTEGERS = 0, 25, 17, (20, 21, 23)  # types
 MAKE = f'create table {TABLE} (name text collate "C" primary key, history text not null, data bytea not null)'
 NO_TABLE, MADE = "42P01", ("", "42P07", "23505")  # there is none; this or another process has made it
 LATER = ("08", "40", "53300", "55P03", "57")  # connections, deadlocks, limits, time-outs, a server that ends or starts
@@ -39,6 +39,7 @@ DENIED = (
 class PostgresEngine(SqlEngine):
     """See Engine. `seconds`: that the server may take for one answer."""
 
+    kind = "postgresql"
     each = "json_array_elements_text(cast($1 as json))"
 
     def __init__(self, address: str, prefix: str, seconds: float) -> None:
@@ -53,11 +54,23 @@ class PostgresEngine(SqlEngine):
             if _state(found) == NO_TABLE:
                 made = _result(connection, MAKE, (), self.seconds)
                 found = _result(connection, statement, values, self.seconds) if _state(made) in MADE else made
-        if state := _state(found):
-            raise (NoAnswer if state.startswith(LATER) else RefusedCall)(found.get_error_message())
-        columns = [(number, found.ftype(number) == BYTEA) for number in range(found.nfields)]
-        rows = [[(found.get_value(row, one) or b"", raw) for one, raw in columns] for row in range(found.ntuples)]
-        return [[value if raw else value.decode() for value, raw in row] for row in rows]
+        return [[*row.values()] for row in _rows(found)]
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Asked]:
+        """See SqlEngine."""
+        with self._connection() as connection:
+
+            def asked(statement: str, *values: str | int | None) -> list[Row]:
+                sent = [None if one is None else str(one) for one in values]
+                try:
+                    return _rows(_result(connection, statement, sent, self.seconds, INFERRED))
+                except OperationalError as fault:
+                    raise NoAnswer(str(fault)) from None
+
+            asked("begin")
+            yield asked
+            asked("commit")
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Connection]:
@@ -74,6 +87,10 @@ class PostgresEngine(SqlEngine):
                     one.finish()
                 idle.clear()
                 raise NoAnswer(str(fault)) from None
+            except BaseException:
+                for one in used:
+                    one.finish()  # the server rolls back
+                raise
             idle += used
 
     def _connected(self) -> Connection:
@@ -89,11 +106,13 @@ class PostgresEngine(SqlEngine):
         raise (RefusedCall if any(one in why for one in DENIED) else NoAnswer)(why)
 
 
-def _result(connection: Connection, statement: str, values: Sequence[str | bytes], seconds: float) -> PGresult:
-    """Send a statement and await its result. Raises OperationalError, NoAnswer."""
+def _result(
+    connection: Connection, statement: str, values: Sequence[str | bytes | None], seconds: float, text: int = TEXT
+) -> PGresult:
+    """Send a statement and await its result. `text`: the type of values that are no bytes. Raises OperationalError, NoAnswer."""
     sent = [one.encode() if isinstance(one, str) else one for one in values]
     raw = [int(isinstance(one, bytes)) for one in values]
-    connection.send_query_params(statement.encode(), sent, [BYTEA if one else TEXT for one in raw], raw, 1)
+    connection.send_query_params(statement.encode(), sent, [BYTEA if one else text for one in raw], raw, 1)
     found, until = None, time.monotonic() + seconds
     while True:
         while (unsent := connection.flush()) or connection.is_busy():
@@ -111,6 +130,21 @@ def _await(connection: Connection, event: int, until: float) -> None:
     watched.register(connection.socket, event)
     if not watched.poll(max(0.0, until - time.monotonic()) * 1000):
         raise NoAnswer("it takes too long")
+
+
+def _rows(found: PGresult) -> list[Row]:
+    """By column. Raises NoAnswer, RefusedCall."""
+    if state := _state(found):
+        raise (NoAnswer if state.startswith(LATER) else RefusedCall)(found.get_error_message())
+
+    def value(row: int, column: int) -> Any:
+        data, kind = found.get_value(row, column), found.ftype(column)
+        if data is None or kind == BYTEA:
+            return data
+        return int.from_bytes(data, "big", signed=True) if kind in INTEGERS else data.decode()
+
+    names = [(found.fname(one) or b"").decode() for one in range(found.nfields)]
+    return [{name: value(row, column) for column, name in enumerate(names)} for row in range(found.ntuples)]
 
 
 def _state(found: PGresult) -> str:

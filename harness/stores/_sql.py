@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from harness.stores._engine import HISTORY_CHARS, upper
 from harness.stores.store import ABSENT, ANY, Value
+
+Row = dict[str, Any]  # by column: texts, integers, bytes and None
+Asked = Callable[..., list[Row]]  # a statement and its values
 
 TABLE = "harness_entries"
 INSERT = f"insert into {TABLE} as known (name, history, data) values ($1, $2, $3) on conflict (name) do "
@@ -24,12 +28,17 @@ ALL = str(2**62)  # rows
 
 
 class SqlEngine:
-    """See Engine. `prefix`: of all its names in the table; `each`: the rows, in a column `value`, of a JSON array."""
+    """See Engine. `prefix`: of all its names in the table; `kind`: `sqlite` or
+    `postgresql`; `each`: the rows, in a column `value`, of a JSON array."""
 
-    prefix, each = "", ""
+    prefix, kind, each = "", "", ""
 
     def ask(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
         """The rows of a statement; values are bytes for the data."""
+        raise NotImplementedError
+
+    def transaction(self) -> AbstractContextManager[Asked]:
+        """A transaction, undone if its block raises; it asks with texts, integers and None. Raises NoAnswer, RefusedCall."""
         raise NotImplementedError
 
     def read(self, names: Sequence[str]) -> list[Value | None]:

@@ -11,14 +11,16 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from harness.base.errors import BrokenFile, LockBusy
 from harness.state import files
 from harness.stores._engine import EngineStore, RefusedCall
-from harness.stores._sql import INSERT, TABLE, SqlEngine
+from harness.stores._sql import INSERT, TABLE, Asked, Row, SqlEngine
+
+T = TypeVar("T")
 
 BUSY_SECONDS = 10.0  # that a call waits for another process
 PAUSE_SECONDS = 0.002  # between two tries, at most
@@ -30,37 +32,72 @@ REFUSED = ("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_CANTOPEN", 
 class SqliteEngine(SqlEngine):
     """See Engine. `path`: the file, made by the first write."""
 
+    kind = "sqlite"
     each = "json_each($1)"
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def ask(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
-        """See SqlEngine. Who waits for another looks often: SQLite's own pauses let one busy writer keep readers out."""
+        """See SqlEngine."""
         if statement.startswith(INSERT) and not os.path.exists(self.path):
-            files.make_folder(os.path.dirname(self.path))
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, files.PRIVATE))
+            self._make()
         elif not (os.path.exists(self.path) and (os.path.getsize(self.path) or statement.startswith(INSERT))):
             return []
+        return self._waited(lambda: self._carried_out(statement, values))
+
+    def _carried_out(self, statement: str, values: Sequence[str | bytes]) -> list[Sequence[Any]]:
+        with contextlib.closing(self._connected()) as found:
+            if statement.startswith(INSERT):
+                found.execute(MAKE)
+            return found.execute(statement, _numbered(values)).fetchall()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Asked]:
+        """See SqlEngine. It has the lock of the file from its begin on, also to read; the file is made where there is none."""
+        if not os.path.exists(self.path):
+            self._make()
+        with contextlib.closing(self._waited(self._connected)) as found:
+
+            def asked(statement: str, *values: str | int | None) -> list[Row]:
+                done = self._waited(lambda: found.execute(statement, _numbered(values)))
+                names = [one[0] for one in done.description or ()]
+                return [dict(zip(names, row, strict=True)) for row in done.fetchall()]
+
+            found.execute("pragma foreign_keys = on")
+            asked("begin immediate")
+            yield asked
+            asked("commit")
+
+    def _make(self) -> None:
+        files.make_folder(os.path.dirname(self.path))
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, files.PRIVATE))
+
+    def _connected(self) -> sqlite3.Connection:
+        found = sqlite3.connect(f"file:{quote(self.path)}?mode=rw", 0, isolation_level=None, uri=True)
+        try:
+            found.execute("pragma journal_mode = truncate")
+            found.execute("pragma synchronous = full")
+        except sqlite3.Error:
+            found.close()
+            raise
+        return found
+
+    def _waited(self, action: Callable[[], T]) -> T:
+        """Do it, again while another process has the lock. Who waits looks often: SQLite's own pauses let one busy writer keep
+        others out."""
         until = time.monotonic() + BUSY_SECONDS
         while True:
             try:
-                return self._carried_out(statement, {str(number): value for number, value in enumerate(values, 1)})
+                return action()
             except sqlite3.Error as fault:
                 self._check(fault, is_late=time.monotonic() > until)
             time.sleep(random.uniform(0, PAUSE_SECONDS))
 
-    def _carried_out(self, statement: str, values: dict[str, str | bytes]) -> list[Sequence[Any]]:
-        with contextlib.closing(sqlite3.connect(f"file:{quote(self.path)}?mode=rw", 0, uri=True)) as found:
-            found.isolation_level = None
-            found.execute("pragma journal_mode = truncate")
-            found.execute("pragma synchronous = full")
-            if statement.startswith(INSERT):
-                found.execute(MAKE)
-            return found.execute(statement, values).fetchall()
-
     def _check(self, fault: sqlite3.Error, *, is_late: bool) -> None:
         """Raise what is wrong, unless another one holds the lock and there is time."""
+        if isinstance(fault, sqlite3.IntegrityError):
+            raise RefusedCall(str(fault)) from None
         name = getattr(fault, "sqlite_errorname", "")  # a fault of the module itself has none
         if name.startswith(REFUSED):
             raise RefusedCall(str(fault)) from None
@@ -69,6 +106,10 @@ class SqliteEngine(SqlEngine):
         if is_late:
             words = f"another process has held its lock for {BUSY_SECONDS:.0f} s"
             raise LockBusy(f"{self.path}: {words}. Try again later.") from None
+
+
+def _numbered(values: Sequence[Any]) -> dict[str, Any]:
+    return {str(number): value for number, value in enumerate(values, 1)}
 
 
 def opened(path: str) -> EngineStore:

@@ -57,6 +57,11 @@ memory = false
 subagents = false
 tools = false
 
+[team]
+database = "postgresql://clerk@db/acme"
+files = "s3://bucket/acme"
+tenant = "acme"
+
 [roles.worker]
 agent = "codex"
 model = "m"
@@ -97,6 +102,7 @@ TABLES = {
     "checks": config.ChecksTable.fields,
     "home": config.HomeTable.fields,
     "workspace": config.WorkspaceTable.fields,
+    "team": config.TeamTable.fields,
     "roles.worker": config.RoleTable.fields,
     "agents.codex": config.AgentTable.fields,
     PRICES: config.PriceTable.fields,

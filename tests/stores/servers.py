@@ -83,12 +83,12 @@ def missing(name: str) -> str:
     """Why a store of this name cannot be tried here; "" where it can."""
     programs = {"redis": ["redis-server"], "postgres": ["postgres", "initdb"]}.get(name, [])
     packages = {"redis": ["redis"], "postgres": ["psycopg"], "s3": ["obstore", "moto"]}.get(name, [])
-    lacking = [one for one in (*programs, "setpriv") if programs and not _program(one)]
+    lacking = [one for one in (*programs, "setpriv") if programs and not program(one)]
     lacking += [one for one in packages if not importlib.util.find_spec(one)]
     return f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not installed" if lacking else ""
 
 
-def _program(name: str) -> str | None:
+def program(name: str) -> str | None:
     """Where a program is; Debian keeps those of PostgreSQL off the PATH."""
     places = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
     return shutil.which(name, path=os.pathsep.join([*places, os.environ.get("PATH", "")]))
@@ -114,16 +114,16 @@ def postgres(limit: int = 0) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="postgres-") as name:
         if os.geteuid() == 0:
             shutil.chown(name, "postgres", "postgres")
-        made = [str(_program("initdb")), "-D", f"{name}/data", "-U", "tests", "-A", "trust", "--no-sync", "--locale=C"]
+        made = [str(program("initdb")), "-D", f"{name}/data", "-U", "tests", "-A", "trust", "--no-sync", "--locale=C"]
         subprocess.run([*dying, *made], check=True, capture_output=True, cwd="/")
 
         def words(port: int, folder: Path) -> list[str]:
             limited = ["prlimit", f"--fsize={limit}"] if limit else []
             here = ["-D", f"{folder}/data", "-p", str(port)]
-            return [*limited, *dying, str(_program("postgres")), *here, *POSTGRES.split()]
+            return [*limited, *dying, str(program("postgres")), *here, *POSTGRES.split()]
 
         def is_up(port: int) -> bool:
-            asked = [str(_program("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(port)]
+            asked = [str(program("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(port)]
             return subprocess.run(asked, check=False).returncode == 0
 
         yield from _ended(Server(words, is_up, Path(name), "postgresql://tests@127.0.0.1:PORT/postgres"))

@@ -27,6 +27,7 @@ TABLES: tuple[tuple[str, type[Record], str], ...] = (
     ("home", config.HomeTable, "Your home folder; runs see only a list of its paths (docs/threat-model.md)."),
     ("checks", config.ChecksTable, "What the project's checks may write, and what they need."),
     ("workspace", config.WorkspaceTable, "What agents get besides their task (docs/workspace.md)."),
+    ("team", config.TeamTable, "A team with composed workspaces (docs/team.md)."),
     (f"roles.{ROLE}", config.RoleTable, "One role, built-in or custom."),
     ("agents.mine", config.AgentTable, "One agent: a known one by its name, or any program."),
     ("prices.some-model", config.PriceTable, "USD per million tokens of a model whose vendor reports no cost."),
@@ -47,6 +48,7 @@ LIVE = (
     "home",
     "checks",
     "workspace",
+    "team",
 )  # an empty table changes nothing, so that keys below it need no new header
 ABOUT = {
     "agent": "the agent: a name, or a list to try in turn; known are " + ", ".join(registry.KNOWN_CLIS),
@@ -74,6 +76,9 @@ ABOUT = {
     "home.show": "paths below it that runs see besides the list, logins included; none unless set",
     "checks.writes": "tracked files that checks may change; none unless set",
     "checks.needs": "variables of a run that the second sweep, in a plain environment, sets too; none unless set",
+    "team.database": "sqlite:///PATH or postgresql://ROLE@HOST/DATABASE; no team unless set",
+    "team.files": "the URL of the store of its files, such as s3://BUCKET/PREFIX or /srv/team",
+    "team.tenant": "the tenant of this folder",
     "workspace.max_tokens": "tokens of all its parts in a prompt together",
     "workspace.additional_context": "files of the project whose text goes with AGENTS.md; none unless set",
     "workspace.instructions": "false: without AGENTS.md and instructions of other formats",

@@ -1,0 +1,48 @@
+"""A database with transactions, on SQLite or PostgreSQL, for those who keep rows and not bytes by key.
+
+A statement runs on both: its values are `$1`, `$2` …, texts, integers and None; types are `text` and `bigint`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from harness.base.errors import UsageFault
+from harness.stores._engine import EngineStore, named, tried
+from harness.stores._sql import Asked, Row, SqlEngine
+from harness.stores.urls import open_store
+
+__all__ = ["Asked", "Database", "Row", "open_database"]
+
+
+class Database:
+    """`kind`: `sqlite` or `postgresql`; `where`: how people see it, without a password. For several threads and processes."""
+
+    def __init__(self, engine: SqlEngine, where: str) -> None:
+        self.engine, self.kind, self.where = engine, engine.kind, where
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Asked]:
+        """One transaction, which asks by `ask(statement, *values)`: durable when the block ends, undone if it raises.
+
+        Raises StoreUnavailable, after whose end nobody knows whether it was committed; StoreRefusal, BrokenFile, LockBusy."""
+        with contextlib.ExitStack() as stack:
+            asked = tried(self.where, lambda: stack.enter_context(self.engine.transaction()))
+
+            def ask(statement: str, *values: str | int | None) -> list[Row]:
+                with named(self.where):
+                    return asked(statement, *values)
+
+            yield ask
+            with named(self.where):
+                stack.close()
+
+
+def open_database(url: str) -> Database:
+    """The database of a URL, sqlite:///PATH or postgresql://HOST/DATABASE. A server is asked on first use. Raises UsageFault
+    and Unavailable, as `open_store`."""
+    store = open_store(url)
+    if isinstance(store, EngineStore) and isinstance(store.engine, SqlEngine):
+        return Database(store.engine, store.address)
+    raise UsageFault(f"{store.describe(())} is no database. Write sqlite:///PATH or postgresql://ROLE@HOST/DATABASE.")
