@@ -156,6 +156,7 @@ class _Reconciliation:
                 break
             else:
                 made = merged
+            self.runtime.keep(made)
             self.log.add(FileOutcome(path=change.path, outcome=INTENDED, digest=encoding.digest(made)))
             try:
                 if not head or head.digest != encoding.digest(made):
@@ -168,16 +169,18 @@ class _Reconciliation:
     def _merged(self, change: _Change, data: bytes, key: Key, head: StoredFile | None) -> bytes | None:
         """The content with the changes of both sides; None if they conflict."""
         theirs = content(self.values, key, head) if head else None
-        if head and theirs is not None and head.digest == self.log.intended.get(change.path):
+        if head is None or theirs is None:
+            return None
+        intended = self.log.intended.get(change.path)  # by a call that was killed
+        mine = self.runtime.base(intended) if intended and change.mounts[-1].mode == APPEND else None
+        if mine is not None and theirs.startswith(mine):
             return theirs
         begin = change.entry.size if change.entry else 0
         appends = change.entry is None or encoding.digest(data[:begin]) == change.entry.digest
-        if change.mounts[-1].mode == APPEND and theirs is not None and appends:
-            if change.path in self.log.intended and data[begin:] in theirs:
-                return theirs
+        if change.mounts[-1].mode == APPEND and appends:
             return theirs + (b"" if theirs.endswith(b"\n") or not theirs else b"\n") + data[begin:]
         base = self.runtime.base(change.entry.digest) if change.entry else None
-        return None if base is None or theirs is None else self._three_way(data, base, theirs)
+        return None if base is None else self._three_way(data, base, theirs)
 
     def _three_way(self, *sides: bytes) -> bytes | None:
         paths = [f"{self.runtime.folder}/merge/{name}" for name in ("ours", "base", "theirs")]

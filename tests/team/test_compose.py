@@ -9,12 +9,27 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import BrokenFile, UsageFault
+from harness.filesystem import stored_files
 from harness.stores.memory import MemoryStore
+from harness.stores.store import Key, Value
 from harness.stores.urls import open_store
 from harness.team._compose import TeamThread, compose
 from tests import crash
-from tests.team.workspaces import AGENT, PROJECTIONS, SOURCES, SPACE, THREAD, CountingStore, Machine, read, team, write
+from tests.team.workspaces import (
+    AGENT,
+    FILES,
+    PROJECTIONS,
+    SOURCES,
+    SPACE,
+    THREAD,
+    CountingStore,
+    Machine,
+    read,
+    team,
+    write,
+)
 
+HERONS = "spaces/atlas/docs/herons.md"
 SHOWN = {
     "AGENTS.md": "# Scribe\n",
     "CONTEXT.md": "What all threads know.\n",
@@ -137,21 +152,23 @@ def test_links_that_an_agent_left_lead_nowhere(tmp_path: Path) -> None:
     assert (tmp_path / "outside/docs/herons.md").read_text() == "of somebody else\n"
 
 
-def test_a_source_that_changes_while_a_turn_begins_is_composed_again(tmp_path: Path) -> None:
-    """The manifest names what is on disk, whatever is written meanwhile."""
+def test_a_source_that_changes_while_a_turn_begins_is_composed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest names what is on disk, whatever is written meanwhile; also of a file in parts."""
+    monkeypatch.setattr(stored_files, "CHUNK", 8)
     store = team(MemoryStore())
 
     class Busy(CountingStore):
-        def get(self, key):  # type: ignore[no-untyped-def]  # as its base
-            if key[-1] == "herons.md" and self.count["get"] % 3 == 1 and self.count["get"] < 30:
-                write(self.store, "spaces/atlas/docs/herons.md", f"version {self.count['get']}\n")
+        def get(self, key: Key) -> Value | None:
+            self.count["herons"] += key[-1] == "herons.md"
+            if key[-1] == "herons.md" and self.count["herons"] in (2, 4):  # it is composed, and not yet hydrated
+                write(self.store, "spaces/atlas/docs/herons.md", f"a longer version {self.count['get']}\n")
             return super().get(key)
 
     machine = Machine(tmp_path, Busy(store))
     machine.begin()
-    manifest = machine.runtime.manifest()
-    assert manifest
-    assert machine.shown()["Space/docs/herons.md"] == read(store, "spaces/atlas/docs/herons.md")
+    assert machine.shown()["Space/docs/herons.md"] == read(store, "spaces/atlas/docs/herons.md") != FILES[HERONS]
 
 
 def test_a_hydration_that_is_killed_is_finished_by_the_next(tmp_path: Path) -> None:

@@ -297,17 +297,21 @@ def test_a_finalize_that_is_killed_is_finished_by_the_next(tmp_path: Path) -> No
 
 
 class Meddling(CountingStore):
-    """A store in which somebody acts just before the n-th write."""
+    """A store in which somebody acts just before the n-th write, or after it."""
 
-    def __init__(self, store: Store, at: int, act: Callable[[], None]) -> None:
+    def __init__(self, store: Store, at: int, act: Callable[[], None], *, after: bool = False) -> None:
         super().__init__(store)
-        self.at, self.act = at, act
+        self.at, self.act, self.after = at, act, after
 
     def put(self, key: tuple[str, ...], data: bytes, expect: str) -> str:
         """See Store."""
-        if self.count["put"] == self.at:
+        is_now = self.count["put"] == self.at
+        if is_now and not self.after:
             self.act()
-        return super().put(key, data, expect)
+        version = super().put(key, data, expect)
+        if is_now and self.after:
+            self.act()
+        return version
 
 
 def test_races_of_access(tmp_path: Path) -> None:
@@ -385,6 +389,17 @@ def test_races_of_two_threads_that_edit_one_file(tmp_path: Path) -> None:
         assert found == ["of 0\n", "of 1\n"]
 
 
+def test_a_line_that_two_append_at_once_is_there_twice(machine: Machine) -> None:
+    """A write that failed is not taken for one that went in."""
+    store = machine.thread.store
+    machine.write("DECISIONS.md", "- one\n- two\n")
+    machine.thread.values.store = Meddling(
+        store, 1, lambda: write(store, "threads/first/DECISIONS.md", "- one\n- two\n- three\n")
+    )
+    assert machine.outcomes() == {"DECISIONS.md": "merged"}
+    assert read(store, "threads/first/DECISIONS.md") == "- one\n- two\n- three\n- two\n"
+
+
 def test_races_of_one_finalize(tmp_path: Path) -> None:
     """Ended at any write by a lost place at the gate, and called again with other edits between: once is enough."""
     for race in range(RACES):
@@ -396,7 +411,7 @@ def test_races_of_one_finalize(tmp_path: Path) -> None:
         def lose() -> None:
             raise LockBusy("The thread has a newer turn.")
 
-        machine.thread.values.store = Meddling(store, race % 9, lose)
+        machine.thread.values.store = Meddling(store, race // 4 % 9, lose, after=race % 4 > 1)
         try:
             first = machine.outcomes()
         except LockBusy:
