@@ -1,62 +1,39 @@
-"""What the two sides of a remote shell say to each other: values as JSON, with bytes behind it and records by name.
-
-A frame is the length of the JSON and of the bytes, 4 bytes each, then both. An empty frame says that the sender is there.
-"""
+"""What the two sides of a remote shell say to each other: frames with records of the interface in them, by name."""
 
 from __future__ import annotations
 
-import json
-import struct
 from typing import Any
 
 from harness.base.record import Record
 from harness.filesystem import protocol
+from harness.process import frames
 
-HEAD = struct.Struct(">II")
+HEAD = frames.HEAD
 SILENT_SECONDS = 8.0  # after which the other side is taken to be gone
-BYTES, RECORD = "\0bytes", "\0record"  # no name of a file has a NUL
+RECORD = "\0record"  # no name of a file has a NUL
 RECORDS = {one.__name__: one for one in vars(protocol).values() if isinstance(one, type) and issubclass(one, Record)}
 
 
 def packed(value: object) -> bytes:
     """A value as a frame."""
-    blobs = bytearray()
-
-    def default(one: object) -> object:
-        if isinstance(one, Record):
-            return {RECORD: type(one).__name__, "values": one.asdict()}
-        assert isinstance(one, bytes | bytearray), f"{one!r} cannot be sent"
-        blobs.extend(one)
-        return {BYTES: [len(blobs) - len(one), len(blobs)]}
-
-    text = json.dumps(value, default=default).encode()
-    return HEAD.pack(len(text), len(blobs)) + text + blobs
+    return frames.packed(value, _named)
 
 
 def taken(buffer: bytearray) -> list[Any]:
     """Remove the whole frames from the beginning of a buffer and return their values; of an empty one None. Raises ValueError
     for what is no frame."""
-    found = []
-    while len(buffer) >= HEAD.size:
-        count, more = HEAD.unpack_from(buffer)
-        begin, end = HEAD.size + count, HEAD.size + count + more
-        if len(buffer) < end:
-            break
-        found.append(_value(bytes(buffer[HEAD.size : begin]), bytes(buffer[begin:end])) if count else None)
-        del buffer[:end]
-    return found
+    return [frames.value(one, _record) for one in frames.split(buffer)]
 
 
-def _value(text: bytes, blobs: bytes) -> Any:
-    def hook(one: dict[str, Any]) -> Any:
-        if BYTES in one:
-            begin, end = one[BYTES]
-            return blobs[begin:end]
-        if RECORD in one:
-            try:
-                return RECORDS[one[RECORD]](**one["values"])
-            except (KeyError, TypeError) as fault:
-                raise ValueError(f"unknown record: {fault}") from None
+def _named(one: object) -> object:
+    assert isinstance(one, Record), f"{one!r} cannot be sent"
+    return {RECORD: type(one).__name__, "values": one.asdict()}
+
+
+def _record(one: dict[str, Any]) -> Any:
+    if RECORD not in one:
         return one
-
-    return json.loads(text, object_hook=hook)
+    try:
+        return RECORDS[one[RECORD]](**one["values"])
+    except (KeyError, TypeError) as fault:
+        raise ValueError(f"unknown record: {fault}") from None

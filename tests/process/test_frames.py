@@ -1,0 +1,24 @@
+"""Promises of harness/process/frames.py: values with bytes arrive as they were, in pieces of any size; sizes have a limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.process import frames
+
+
+def test_values_arrive_as_they_were() -> None:
+    """Bytes of any length, names that are not UTF-8, and pings between them."""
+    values = [{"a\udcff": bytes(range(256)) * 300, "b": [b"", 2.5, None]}, None, "\u6f22"]
+    sent, buffer, found = b"".join(map(frames.packed, values[::2])), bytearray(), list[object]()
+    sent = sent[: len(frames.packed(values[0]))] + frames.PING + sent[len(frames.packed(values[0])) :]
+    for at in range(0, len(sent), 1009):
+        buffer += sent[at : at + 1009]
+        found += map(frames.value, frames.split(buffer))
+    assert (found, bytes(buffer)) == (values, b"")
+
+
+def test_a_frame_above_the_limit_is_refused_by_its_head() -> None:
+    """Before its bytes are there."""
+    with pytest.raises(ValueError, match="the limit is 1,000"):
+        frames.split(bytearray(frames.HEAD.pack(20, 2000)), 1000)
