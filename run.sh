@@ -2,7 +2,7 @@
 # run.sh - the loop of a mission: decides what is due and starts that role, until DONE.
 #
 #   run.sh                  run until DONE, or until a person is needed; --lanes N: N features at once; --for 25m: time limit
-#   run.sh --once           execute one decision
+#   run.sh --once           execute one decision; --on build2,build3: lanes on other machines (docs/machines.md)
 #   run.sh ROLE [FEATURE]   one run by hand, such as: run.sh worker F-023; --again: also if it has passed
 #   run.sh COMMAND …        any harness command, such as: run.sh status
 #   run.sh -C DIR …         any of these, as if started in DIR
@@ -12,7 +12,7 @@
 # 64 usage, 65 broken state, 69 agent not available, 75 busy, killed or out of time, 130 and 143 interrupted.
 set -u
 
-commands=' accept ask check checkpoint claim completion diff do doctor ending enter escalation export feature features forget gc goal help hold identity init issue land log memory next note pause remove replay reply report resume runs schedule search sessions skill snapshot spec status steer stop task team usage verify watch why workspace '
+commands=' accept ask check checkpoint claim completion diff do doctor ending enter escalation export feature features forget gc goal help hold identity init issue land log machine memory next note pause remove replay reply report resume runs schedule search sessions skill snapshot spec status steer stop task team usage verify watch why workspace '
 here=${BASH_SOURCE[0]}
 while [ -L "$here" ]; do
   link=$(readlink "$here")
@@ -82,11 +82,11 @@ loop() { # decide and execute repeatedly, as the options say; every other lane i
   [ "${HARNESS_LANE:-1}" != 1 ] || harness init --quietly -- "$@" || finish $? init
   mask=$(umask); umask go-w; { exec 9<>"$HARNESS_STATE/locks/loop${HARNESS_LANE-}" 8<>"$HARNESS_STATE/locks/turn"; } 2>/dev/null; umask "$mask"
   options=$(harness hold 9 "$@" 8>&-) || finish $? hold
-  read -r once seconds lanes <<<"$options"
+  read -r once seconds lanes machines <<<"$options"; read -ra machines <<<"$machines"
   for ((lane = 2; lane <= lanes; lane++)); do
-    HARNESS_TURN=8 HARNESS_LANE=$lane "$here/run.sh" --for "${seconds}s" </dev/null 8>&- 9>&- & others="$others $!"
+    HARNESS_TURN=8 HARNESS_LANE=$lane HARNESS_MACHINE=${machines[lane - 1]-} "$here/run.sh" --for "${seconds}s" </dev/null 8>&- 9>&- & others="$others $!"
   done
-  [ "$lanes" -lt 2 ] || export HARNESS_TURN=8 HARNESS_LANE=1
+  [ "$lanes" -lt 2 ] || export HARNESS_TURN=8 HARNESS_LANE=1; [ -z "${machines[0]-}" ] || export HARNESS_MACHINE=${machines[0]}
   nap=1 decision=''
   while [ "$SECONDS" -lt "$seconds" ]; do
     told=$decision code=0
@@ -108,7 +108,7 @@ loop() { # decide and execute repeatedly, as the options say; every other lane i
 }
 
 case ${1-} in
-  '' | --once | --for | --lanes) [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -P "$program"; loop "$@" ;;
+  '' | --once | --for | --lanes | --on) [ -z "${_HARNESS_COMPLETE-}" ] || exec "$python" -P "$program"; loop "$@" ;;
   *) own=$HARNESS_STATE/roles/$1.py; [ -f "$own" ] || own=''
     if [[ ($own || $commands != *" $1 "*) && ${2-} != -h && ${2-} != --help ]] && find_role "$1"; then
       [[ $commands != *" $1 "* ]] || echo "harness: '$1' is a role of this mission here ($own), not the command" >&2

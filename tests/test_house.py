@@ -63,6 +63,7 @@ OWN_FILES = {
     "filesystem._spool",  # the output of a command, in a file without a name
     *(f"filesystem.{name}" for name in ("_relay", "_remote_server", "_remote_shell")),  # pipes
     "filesystem._control_groups",  # files of the kernel
+    *(f"run.machines.{name}" for name in ("_pump", "_worker", "_pipe")),  # pipes
     *(f"process.{name}" for name in ("spawn", "tree", "_guardian", "supervise", "temporary", "network")),
     "base.clock",  # beside a recorded clock, outside any mission
     "git.checkouts.clones",  # a copy of a partial clone's objects
@@ -174,6 +175,10 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     "report.page_file": "a page where a person wants it",
     "cli._log": "streams that grow",
     "workplace.workplace": "trees",
+    **dict.fromkeys(
+        ("run.machines._site", "run.machines._travel", "run.machines.lane", "run.machines.machine"),
+        "a run on another machine: its folders there, and what travels",
+    ),
     "run.notice.hooks": "the standard input of a person's program",
     "run._archiving": "the whole state of a mission, moved",
     "run.starting": "a folder that is no mission yet",
@@ -616,6 +621,7 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     keys |= {f"team.{key}" for key in config.TeamTable.fields}
     keys |= {f"roles.NAME.{key}" for key in config.RoleTable.fields}
     keys |= {f"agents.NAME.{key}" for key in config.AgentTable.fields}
+    keys |= {f"machines.NAME.{key}" for key in config.MachineTable.fields} | {"machines.sweep"}
     keys |= {f"prices.MODEL.{key}" for key in config.PriceTable.fields}
     keys |= {f"on.{key}" for key in config.OnTable.fields} | {
         f"checkpoint.{key}" for key in config.CheckpointTable.fields

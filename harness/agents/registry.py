@@ -177,9 +177,10 @@ def _embedded(name: str) -> Callable[[Settings], Agent]:
 
 
 def available(
-    names: list[str], settings: Callable[[str], Settings]
+    names: list[str], settings: Callable[[str], Settings], make: Callable[[str, Settings], Agent] = make
 ) -> tuple[list[tuple[str, Agent]], dict[str, Unavailable]]:
-    """The available agents of `names`, ready and in order, and the fault of each missing one. Raises TrustMissing."""
+    """The available agents of `names`, ready and in order, and the fault of each missing one, as `make` finds
+    them. Raises TrustMissing."""
     found: list[tuple[str, Agent]] = []
     missing: dict[str, Unavailable] = {}
     for name in dict.fromkeys(names):

@@ -100,6 +100,13 @@ class GuardianKilled(HarnessError):
         super().__init__(f"the guardian of {program} was killed from outside; its programs were ended")
 
 
+class MachineGone(GuardianKilled):
+    """The machine on which a run thinks is gone, or says what makes no sense; it ended everything there. The lane goes on."""
+
+    def __init__(self, words: str) -> None:
+        HarnessError.__init__(self, words)
+
+
 class VersionConflict(LockBusy):
     """A compare-and-set failed: another writer changed a file of the mission first. Nothing was written."""
 

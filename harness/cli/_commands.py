@@ -14,6 +14,7 @@ from harness.cli.quick import here
 from harness.commands import agent_requests
 from harness.commands import verify as verifying
 from harness.mission.issues import SEVERITIES
+from harness.run.machines.machine import serve
 from harness.state.layout import command
 
 
@@ -33,6 +34,13 @@ def next_(as_json: bool, **options: str | None) -> int:
 def note(tag: str, text: tuple[str, ...]) -> int:
     """Note one line for later runs."""
     return quick.note(["--tag", tag, *text])
+
+
+@click.command(hidden=True)
+@click.option("--beat", type=click.FloatRange(0.05, 60), default=5.0, help="Seconds between two signs of life.")
+def machine(beat: float) -> int:
+    """Serve a lane of a mission elsewhere over standard input and output: docs/machines.md. Home starts it."""
+    return serve(beat)
 
 
 class _Titled(help.CommandGroups):

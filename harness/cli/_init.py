@@ -104,20 +104,18 @@ def _ask(question: str, answers: dict[str, str], default: str) -> str:
 
 
 @click.command()
-@click.argument("part", required=False, type=click.Choice(["agents", "confine", "unattended"]))
+@click.argument("part", required=False, type=click.Choice(["agents", "confine", "machines", "unattended"]))
 @click.option("--fix", is_flag=True, help="Settle dead runs, like the next run.")
 @click.option("--try", "trial", is_flag=True, help="With agents: one small real call of each configured agent.")
 @as_json
 def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
     """Find faults of the mission; or (agents) of the agents on this machine; or (confine) what a run's programs can do to the
-    machine; or (unattended) what would stop the mission tonight."""
+    machine; or (machines) of the machines of lanes; or (unattended) what would stop the mission tonight."""
     if trial and part != "agents":
         raise errors.UsageFault(f"Use: {command('doctor agents --try')}")
     if part == "unattended":
         return _schedule.tonight(as_json)
     fixed = doctors.fix(here()) if fix and not part else []
-    if part == "agents":
-        found = doctors.try_agents(here()) if trial else doctors.agents_here(here())
-    else:
-        found = confinement_probe.attempt(here()) if part == "confine" else doctors.examine(here())
+    looks = {"agents": doctors.try_agents if trial else doctors.agents_here, "confine": confinement_probe.attempt}
+    found = {**looks, "machines": doctors.machines}.get(part or "", doctors.examine)(here())
     return _values.findings(found, fixed) if as_json else _tables.findings(found, fixed)

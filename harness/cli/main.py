@@ -17,7 +17,7 @@ MODULES = {
     "_ask": ("ask",),
     "_init": ("doctor", "init"),
     "_claims": ("claim",),
-    "_commands": ("check", "issue", "next", "note", "reply", "verify"),
+    "_commands": ("check", "issue", "machine", "next", "note", "reply", "verify"),
     "_delivery": ("land", "remove"),
     "_completion": ("completion",),
     "_do": ("do", "spec"),
@@ -34,7 +34,7 @@ MODULES = {
     "_workspaces": ("skill", "workspace"),
 }
 PLACES = {name: module for module, names in MODULES.items() for name in names}
-ASKING = {"ask", "completion", "help", "workspace"}  # work with an unaccepted `.harness`
+ASKING = {"ask", "completion", "help", "machine", "workspace"}  # work with an unaccepted `.harness`
 COMMANDS = tuple(sorted({*PLACES, *QUICK}))  # also listed in run.sh
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from harness.base import clock, console, errors
 from harness.base.errors import UsageFault
@@ -15,7 +16,7 @@ from harness.state.layout import Layout, command
 from harness.workplace import lane_turn
 
 MAX_LANES = 32
-LOOP_OPTIONS = ("--once", "--for", "--lanes")  # of run.sh; any other unknown first word is a role
+LOOP_OPTIONS = ("--once", "--for", "--lanes", "--on")  # of run.sh; any other unknown first word is a role
 COMPLETING = "_HARNESS_COMPLETE"  # the variable that a shell sets to request candidates
 
 
@@ -139,12 +140,12 @@ def _note_words(words: list[str]) -> tuple[str, str]:
 
 
 def hold(words: list[str]) -> int:
-    """`hold FD [--once | --for TIME | --lanes N …]`: take the loop's lock on a descriptor that run.sh keeps open, and print its
-    options: 1 for one decision else 0, seconds, lanes. Only for run.sh."""
+    """`hold FD [--once | --for TIME | --lanes N | --on MACHINES …]`: take the loop's lock on a descriptor that run.sh keeps open,
+    and print its options: 1 for one decision else 0, seconds, lanes, and the machine of each lane. Only for run.sh."""
     layout, lane = here(), os.environ.get("HARNESS_LANE", "")
     if not words or not words[0].isdigit():
         raise UsageFault("'hold' is only for run.sh.")
-    once, seconds, lanes = loop_options(layout, words[1:])
+    once, seconds, lanes, machines = loop_options(layout, words[1:])
     lock = files.Lock(layout.path(names.LOOP_LOCK) + lane)
     try:
         taken = files.take_descriptor(int(words[0]))
@@ -162,29 +163,48 @@ def hold(words: list[str]) -> int:
     lock.descriptor = int(words[0])
     loop = os.environ.get("HARNESS_LOOP", "")  # our parent is a subshell of it
     lock.sign({"pid": int(loop) if loop.isdigit() else os.getppid(), "since": clock.stamp(clock.now())})
-    console.print_line(f"{int(once)} {seconds} {1 if lane else lanes}")
+    console.print_line(f"{int(once)} {seconds} {1 if lane else lanes} {' '.join(machines)}".rstrip())
     return errors.DONE
 
 
-def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int]:
-    """The options of a looping run.sh: (only one decision, seconds, lanes); raises UsageFault."""
-    seconds, lanes, rest = clock.MAX_SECONDS, 0, list(words)
+def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int, list[str]]:
+    """The options of a looping run.sh: (only one decision, seconds, lanes, the machine of each lane); raises UsageFault."""
+    seconds, lanes, rest, on = clock.MAX_SECONDS, 0, list(words), ""
     if rest == ["--once"]:
-        return True, seconds, 1
+        return True, seconds, 1, []
     while rest:
         name, value, rest = rest[0], "".join(rest[1:2]), rest[2:]
         if name == "--for" and clock.span(value):
             seconds = clock.span(value)
         elif name == "--lanes" and value in map(str, range(1, MAX_LANES + 1)):
             lanes = int(value)
+        elif name == "--on" and value:
+            on = value
         else:
-            usage = f"{command()} [--once | --lanes 1-{MAX_LANES} | --for TIME, such as 90s, 25m or 8h]"
+            times = "--for TIME, such as 90s, 25m or 8h"
+            usage = f"{command()} [--once | --lanes 1-{MAX_LANES} | --on MACHINE,MACHINE | {times}]"
             raise UsageFault(f"'{' '.join(filter(None, (name, value)))}' is invalid. Usage: {usage}")
     from harness.mission import config  # run.sh calls this once per start
 
     settings = config.load(layout)
-    lanes = lanes or settings.lanes
-    return False, seconds, lanes
+    if on:
+        machines = _spread(on.split(","), settings.machines, lanes)
+        return False, seconds, len(machines), machines
+    return False, seconds, lanes or settings.lanes, []
+
+
+def _spread(named: list[str], known: dict[str, dict[str, Any]], lanes: int) -> list[str]:
+    """The machine of each lane, in turn, as many as each takes; without a number of lanes as many as all take."""
+    for name in named:
+        if name not in known:
+            raise UsageFault(f"There is no [machines.{name}] in config.toml. There are: {', '.join(known) or 'none'}.")
+    rooms = {name: int(known[name].get("lanes", 1)) for name in named}
+    turns = [name for turn in range(max(rooms.values())) for name in rooms if turn < rooms[name]]
+    if lanes > len(turns) or len(turns) > MAX_LANES > lanes:
+        raise UsageFault(
+            f"{', '.join(named)} take {len(turns)} lanes (`lanes` of their tables), of 1-{MAX_LANES}; not {lanes}."
+        )
+    return turns[: lanes or None]
 
 
 QUICK: dict[str, Callable[[list[str]], int]] = {"next": next_, "note": note, "hold": hold}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.base import frames
 from harness.base.record import Record
 from harness.filesystem import protocol
-from harness.process import frames
 
 HEAD = frames.HEAD
 SILENT_SECONDS = 8.0  # after which the other side is taken to be gone

@@ -17,7 +17,7 @@ class CheckEnvironment(Record):
     for the user's; `git`: the only configuration file that their git reads besides the repository's, "" for the user's.
     `source`: the repository with the commit, which checks cannot write, "" for this one; `watch`: the watcher of files,
     or None; `writes`: files that checks may change. `plain`: the environment does not reveal the harness, and has only
-    the variables that checks name and those in `needs`."""
+    the variables that checks name and those in `needs`. `machine`: the lane's machine, where they run instead, or None."""
 
     directory: str
     checkout: str = ""
@@ -40,6 +40,7 @@ class CheckEnvironment(Record):
     plain: bool = False
     needs: list[str] = []
     shown: list[str] = []
+    machine: Any = None
 
     @property
     def root(self) -> str:

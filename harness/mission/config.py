@@ -20,6 +20,7 @@ MAX_NUMBER = 1e15
 TRUSTS = ("workspace", "full")
 WORKPLACES = ("tree", "project")
 CONFINES = ("auto", "required", "off")
+SWEEPS = ("home", "anywhere")
 EVENTS = ("done", "escalated", "checkpoint", "budget", "stuck", "auth", "passed", "failed", "run")
 FEATURE, COST = "before-feature:", "every-cost-usd:"
 WHENS = f"after-plan, before-done, {FEATURE}F-001 or {COST}5"
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Trust = str
     Workplace = str
     Confine = str
+    Sweep = str
     Network = bool | str
     Inside = list[str]
     Variables = list[str]
@@ -45,6 +47,7 @@ else:
     Most, MostNumber = schema.WHOLE.part(*LIMIT, bound=True), schema.NUMBER.part(*LIMIT, bound=True)
     Price = schema.NUMBER.part("a price, 0 or above", lambda value: 0 <= value < float("inf"), bound=True)
     Trust, Workplace, Confine = schema.one_of(TRUSTS), schema.one_of(WORKPLACES), schema.one_of(CONFINES)
+    Sweep = schema.one_of(SWEEPS)
     Network = schema.Kind('true, false or "loopback"', lambda value: type(value) is bool or value == "loopback")
     Inside = schema.listed(
         schema.TEXT.part("a path in the project", lambda path: _is_inside(path)),
@@ -148,6 +151,7 @@ class NamedTables(Record):
     checkpoint: list[Any] = []
     roles: dict[str, dict[str, Any]] = {}
     agents: dict[str, dict[str, Any]] = {}
+    machines: dict[str, dict[str, Any]] = {}
     prices: dict[str, dict[str, float]] = {}
 
 
@@ -181,6 +185,20 @@ class AgentTable(Record):
     scope: str = "user"
     shared: list[str] = []
     store: str = ""
+
+
+class MachinesTable(Record):
+    """[machines]: where the final sweep runs."""
+
+    sweep: Sweep = "home"
+
+
+class MachineTable(Record):
+    """[machines.NAME]: the words before `program machine`, none for this machine; how many lanes it takes."""
+
+    command: list[str] = []
+    program: str = "harness"
+    lanes: Most = 1
 
 
 class PriceTable(Record):
@@ -222,7 +240,8 @@ class ConfigFile(NamedTables, TopTable):
 
 class Config(NamedTables, LimitsTable, TopTable):
     """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `shown`: the paths of
-    `[home] show`; `writes` and `needs`: the keys of `[checks]`; `workspace` and `team`: their tables."""
+    `[home] show`; `writes` and `needs`: the keys of `[checks]`; `workspace` and `team`: their tables;
+    `sweep`: the key of `[machines]`."""
 
     agent: list[str] = []
     passed: list[str] = []
@@ -231,6 +250,7 @@ class Config(NamedTables, LimitsTable, TopTable):
     needs: list[str] = []
     workspace: dict[str, Any] = {}
     team: dict[str, Any] = {}
+    sweep: str = "home"
 
     @property
     def home(self) -> list[str]:
@@ -241,7 +261,7 @@ class Config(NamedTables, LimitsTable, TopTable):
 REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
 SINGLE = ("limits", "env", "home", "workspace", "checks", "team")  # tables without a name of their own
 TABLES = {"limits": LimitsTable, "env": EnvTable, "workspace": WorkspaceTable, "roles": RoleTable, "agents": AgentTable}
-TABLES |= {"home": HomeTable, "prices": PriceTable, "checks": ChecksTable, "team": TeamTable}
+TABLES |= {"home": HomeTable, "prices": PriceTable, "checks": ChecksTable, "team": TeamTable, "machines": MachineTable}
 
 
 def load(layout: Layout) -> Config:
@@ -279,8 +299,9 @@ def parse(text: str, path: str) -> Config:
         line = line_of(text, first.where.strip("[]") if first.where[0] == "[" else "", first.key, first.row)
         raise BrokenFile(path, "; ".join(found), line=line, remedy="docs/contract.md lists the keys.")
     limits, passed = value.pop("limits", {}), value.pop("env", {}).get("pass", [])
+    named = {name: value["machines"].pop(name) for name in MachinesTable.fields if name in value.get("machines", {})}
     shown = [os.path.normpath(path) for path in value.pop("home", {}).get("show", [])]
-    named = {"agent": agent_names(value.get("agent")), "passed": passed, "shown": shown, **value.pop("checks", {})}
+    named |= {"agent": agent_names(value.get("agent")), "passed": passed, "shown": shown, **value.pop("checks", {})}
     return Config(**{**value, **limits, **named})
 
 
@@ -289,6 +310,10 @@ def _faults(value: dict[str, Any]) -> list[SchemaFault]:
     rows = {name: value[name] for name in REPEATED if type(value.get(name)) is list}
     top = {**value, **{name: {} for name in there}, **{name: [] for name in rows}}
     tables: list[tuple[str, Any, type[Record]]] = [("config.toml", top, ConfigFile)]
+    if machines := there.get("machines"):
+        there["machines"] = {name: one for name, one in machines.items() if type(one) is dict}
+        own = {name: one for name, one in machines.items() if name not in there["machines"]}
+        tables.append(("[machines]", own, MachinesTable))
     for kind, named in there.items():
         of_kind = {"": named} if kind in SINGLE else {f".{name}": table for name, table in named.items()}
         tables += [(f"[{kind}{name}]", table, TABLES[kind]) for name, table in of_kind.items()]

@@ -25,7 +25,8 @@ PLAN, CURATION, SWEEP = "the plan", "the curation", "the final sweep"
 
 class Terms(Record):
     """The content of a lease: the run, its process and start; its feature and tree; its claims; its reservations of the caps
-    on cost and tokens (at least what it has used). `sealed`: the run's programs cannot change the mission's state."""
+    on cost and tokens (at least what it has used). `sealed`: the run's programs cannot change the mission's state. `machine`:
+    where it works, "" for here."""
 
     run: str
     role: str
@@ -37,6 +38,7 @@ class Terms(Record):
     cost_usd: float = 0.0
     tokens: int = 0
     sealed: bool = True
+    machine: str = ""
 
 
 class Lease:

@@ -75,9 +75,9 @@ class StartedRun(Record, frozen=True):
 
 class OpenRun(StartedRun, frozen=True):
     """A live run, its inputs and its outcome; also the argument of a role's script. `claims` are those of the feature at
-    opening. `started` is on the monotonic clock. `confinement`: of checks and services, None for none; `home`: their HOME,
-    "" for the user's. `given`: the workspace snapshot of its agents, or None. `transcripts`: the folder of its
-    transcripts, "" for that of the run. `mark`: the tag of its processes, "" for its id."""
+    opening. `started` is on the monotonic clock. `confinement`: of checks and services, None for none; `home`: their HOME, ""
+    for the user's. `given`: the workspace snapshot of its agents, or None. `transcripts`: the folder of its transcripts, "" for
+    that of the run. `mark`: the tag of its processes, "" for its id. `machine`: where it thinks and checks, None for here."""
 
     mission: Mission
     settings: Config
@@ -91,6 +91,7 @@ class OpenRun(StartedRun, frozen=True):
     given: Any = None
     transcripts: str = ""
     mark: str = ""
+    machine: Any = None
 
     @property
     def tag(self) -> str:
@@ -120,7 +121,7 @@ class OpenRun(StartedRun, frozen=True):
     def place(self) -> CheckEnvironment:
         """The working folder as the check environment of this run."""
         made = place_of(self.layout, self.context, self.tag, self.settings, self.keep)
-        return made.replace(confinement=self.confinement, home=self.home)
+        return made.replace(confinement=self.confinement, home=self.home, machine=self.machine)
 
     def note(self, tag: str, text: str, feature: str = "") -> None:
         """Add an entry of this role for raw.md, written with the outcome; too long a line is shortened."""

@@ -33,6 +33,7 @@ __all__ = [
     "capture",
     "end_with_parent",
     "pid_record",
+    "require_parent",
     "run",
     "spare",
     "sweep",
@@ -78,12 +79,11 @@ def unspare(pid: int) -> None:
     _spared.discard(pid)
 
 
-def _orphaned() -> bool:
-    """Whether the parent given to `end_with_parent` has died; True only once, so that the cleanup can finish."""
-    orphaned = bool(_required_parent) and os.getppid() != _required_parent[0]
-    if orphaned:
+def require_parent() -> None:
+    """Raise Interruption if the parent given to `end_with_parent` has died; only once, so that the cleanup can finish."""
+    if _required_parent and os.getppid() != _required_parent[0]:
         _required_parent.clear()
-    return orphaned
+        raise errors.Interruption(signal.SIGTERM)
 
 
 class ChildEnd(Record):
@@ -201,8 +201,7 @@ class Child:
         """
         try:
             while self.ended is None:
-                if _orphaned():
-                    raise errors.Interruption(signal.SIGTERM)
+                require_parent()
                 yield from self._step() or [("", b"")]
         finally:
             self.close()

@@ -38,6 +38,8 @@ class RunningServices:
             self.place.watch.begin()
         if not self.services:
             return self.place
+        if self.place.machine:
+            return self.place.replace(fault=self.place.machine.start_services(self.services))
         self.folder = temporary.create("services", self.place.tag, ordinary=self.place.plain)
         try:
             return self._up()
@@ -49,6 +51,8 @@ class RunningServices:
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._down()
+        if self.place.machine and self.services and kind is None:
+            self.place.machine.end_services()
         if self.place.watch:
             self.place.watch.begin_check("")
 

@@ -26,6 +26,8 @@ from harness.mission.runs import RunContext
 from harness.process import supervise, temporary
 from harness.process.confine import BUBBLEWRAP, NONE
 from harness.run import reconcile, recover, reservations, starting, workspace_inputs
+from harness.run.machines import lane as lanes
+from harness.run.machines.lane import MachineAgent
 from harness.run.notice import hooks
 from harness.run.requests import orders
 from harness.state import journal, names, objects
@@ -146,6 +148,7 @@ def _claimed(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
         console.print_line(console.sanitise(f"  {line}"))
     tree.notes.clear()
     reconcile.accept_edits(layout)
+    reserved |= {"machine": _machine(want, role, settings, feature)}
     own = _leased(want, feature, role, wanted, name, tier, reserved)
     context = _context(want, own.terms, configured, feature, tree)
     outcome = Outcome.begun(layout, context.tree)
@@ -215,6 +218,8 @@ def _in_tree(want: RunRequest, run: OpenRun, agents: AgentChoice, tree: Tree) ->
         given=found,
         started=time.monotonic(),
     )
+    if run.lease.terms.machine:
+        run = run.replace(machine=lanes.opened(run, [agent for _, agent in agents.available]))
     return run, agents
 
 
@@ -318,10 +323,16 @@ def _agents(
         found = registry.settings_of(layout, settings, name, role.name, feature, **more)
         return found.replace(table={"program": want.program}) if want.program else found
 
-    found, missing = registry.available(asked, of)
+    there = _machine(want, role, settings, feature)
+    found, missing = registry.available(asked, of, MachineAgent if there else registry.make)
     if not found and not (role.agent_optional and registry.embedded(asked)):
         raise next(iter(missing.values()))
     return AgentChoice(available=found, missing=list(missing))
+
+
+def _machine(want: RunRequest, role: Role, settings: Config, feature: Feature | None) -> str:
+    """The machine of the run, "" for here. A person works here."""
+    return "" if want.trigger == runs.ENTERED else lanes.wanted(settings, role, feature is not None)
 
 
 def agent_again(

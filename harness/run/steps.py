@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from harness.base import clock, console, errors, faults, redaction
-from harness.base.errors import GuardianKilled, Interruption, RequestRefused, UsageFault, VersionConflict
+from harness.base.errors import GuardianKilled, Interruption, MachineGone, RequestRefused, UsageFault, VersionConflict
 from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
 from harness.decision import checkpoints, gaps
@@ -118,6 +118,17 @@ def _live(want: RunRequest, steps: RoleSteps) -> int:
 
 def _carry_out(run: OpenRun, agents: AgentChoice, steps: RoleSteps) -> tuple[RunResult, int]:
     """Steps two to six; returns the result and the signal that interrupted the run, if any."""
+    try:
+        signum = _work(run, agents, steps)
+    finally:
+        if run.machine:
+            run.machine.close()
+    clock.await_settling()
+    return _settle_and_close(run, steps), signum
+
+
+def _work(run: OpenRun, agents: AgentChoice, steps: RoleSteps) -> int:
+    """The steps that may take long; returns the signal that interrupted the run, if any."""
     outcome, signum = run.outcome, 0
     try:
         wanted = steps.prepare(run) if steps.prepare else _set_up(run)
@@ -135,12 +146,14 @@ def _carry_out(run: OpenRun, agents: AgentChoice, steps: RoleSteps) -> tuple[Run
             steps.examine(run)
         except GuardianKilled as fault:
             signum = _cut(outcome, fault)
-    clock.await_settling()
-    return _settle_and_close(run, steps), signum
+    return signum
 
 
 def _cut(outcome: Outcome, fault: Interruption | GuardianKilled) -> int:
-    """End the run as killed; returns the signal."""
+    """End the run as killed; returns the signal, 0 if the lane goes on."""
+    if isinstance(fault, MachineGone):
+        outcome.ended, outcome.reason = "killed", str(fault)
+        return 0
     signum = fault.signum if isinstance(fault, Interruption) else signal.SIGKILL
     outcome.ended = "killed"
     outcome.reason = str(fault) if signum == signal.SIGKILL else f"interrupted by signal {signum}"

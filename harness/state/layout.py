@@ -11,12 +11,10 @@ from harness.state import names
 
 class ProjectFolders:
     """The folders of a mission's project; touches the disk only to find the repository. `project`: the absolute path
-    of the working folder."""
+    of the working folder; `top`: that of its repository, if it is known."""
 
-    _top = ""
-
-    def __init__(self, project: str) -> None:
-        self.project = os.path.abspath(project)
+    def __init__(self, project: str, top: str = "") -> None:
+        self.project, self._top = os.path.abspath(project), top
         self.asked_spec = f"{self.project}/{names.ASKED_SPEC}"  # the spec that a person writes
 
     @property
@@ -44,8 +42,8 @@ class ProjectFolders:
 class Layout:
     """The mission's state by key (`names.py`) in the folder `state`, and the folders of its project."""
 
-    def __init__(self, project: str, state: str = "") -> None:
-        self.folders = ProjectFolders(project)
+    def __init__(self, project: str, state: str = "", top: str = "") -> None:
+        self.folders = ProjectFolders(project, top)
         self.state = os.path.abspath(state) if state else os.path.join(self.folders.project, ".harness")
 
     def path(self, key: str) -> str:

@@ -44,7 +44,7 @@ class Inbox:
     def __enter__(self) -> Inbox:
         remove(self.folder)
         files.make_folder(self.folder)
-        listener = _in_folder(self.folder, "bind")
+        listener = in_folder(self.folder, "bind")
         listener.listen(WAITING_CLIENTS)
         ours, self._control = spawn.pipe()
         try:
@@ -70,7 +70,7 @@ def remove(folder: str) -> None:
         temporary.remove(folder)
 
 
-def _in_folder(folder: str, verb: str) -> socket.socket:
+def in_folder(folder: str, verb: str) -> socket.socket:
     """A socket bound or connected in the folder via its descriptor, since socket paths are limited to 108 bytes."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -192,7 +192,7 @@ def ask(layout: Layout, run_id: str, verb: str, *arguments: str) -> Iterator[str
     if os.path.exists(layout.run(run_id).result):
         raise UsageFault(f"The run {run_id} is over: nothing can be added to it.")
     try:
-        server = _in_folder(layout.run(run_id).inbox, "connect")
+        server = in_folder(layout.run(run_id).inbox, "connect")
         server.sendall(encoding.dump_json({"verb": verb, "arguments": list(arguments)}))
         yield from _answers(server)
     except OSError as fault:
@@ -209,11 +209,11 @@ def _answers(server: socket.socket) -> Iterator[str]:
             elif row["code"] == errors.DONE:
                 return
             else:
-                raise _Answered(row["fault"], row["code"])
+                raise AnsweredFault(row["fault"], row["code"])
     raise LockBusy(NO_ANSWER)
 
 
-class _Answered(HarnessError):
+class AnsweredFault(HarnessError):
     """An error that the verb raised in the listener, with its exit code."""
 
     def __init__(self, fault: str, code: int) -> None:

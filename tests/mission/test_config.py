@@ -88,6 +88,14 @@ scope = "agent"
 shared = ["notes"]
 store = "memory:"
 
+[machines]
+sweep = "anywhere"
+
+[machines.build2]
+command = ["ssh", "build2"]
+program = "~/harness/run.sh"
+lanes = 4
+
 [prices."gpt-5.1-codex"]
 input = 1.25
 output = 10
@@ -105,6 +113,8 @@ TABLES = {
     "team": config.TeamTable.fields,
     "roles.worker": config.RoleTable.fields,
     "agents.codex": config.AgentTable.fields,
+    "machines": config.MachinesTable.fields,
+    "machines.build2": config.MachineTable.fields,
     PRICES: config.PriceTable.fields,
 }
 
@@ -133,6 +143,8 @@ def test_every_key_is_read() -> None:
     assert [read[key] for key in config.LimitsTable.fields] == [4, 5.5, 6, 7, 2.5, 1.5, 50_000_000, 9]
     assert told.roles["worker"].keys() == set(config.RoleTable.fields)
     assert told.agents["codex"].keys() == set(config.AgentTable.fields)
+    assert (told.sweep, [*told.machines]) == ("anywhere", ["build2"])
+    assert told.machines["build2"].keys() == set(config.MachineTable.fields)
     assert told.prices == {"gpt-5.1-codex": {"input": 1.25, "output": 10, "cache_read": 0.125, "cache_write": 0}}
     for keys in TABLES.values():
         assert [key for key in keys if f"\n{key} = " not in WHOLE] == []

@@ -30,6 +30,8 @@ TABLES: tuple[tuple[str, type[Record], str], ...] = (
     ("team", config.TeamTable, "A team with composed workspaces (docs/team.md)."),
     (f"roles.{ROLE}", config.RoleTable, "One role, built-in or custom."),
     ("agents.mine", config.AgentTable, "One agent: a known one by its name, or any program."),
+    ("machines", config.MachinesTable, "Other machines on which lanes work (docs/machines.md)."),
+    ("machines.build2", config.MachineTable, "One of them: run.sh --on build2."),
     ("prices.some-model", config.PriceTable, "USD per million tokens of a model whose vendor reports no cost."),
 )
 TAIL = """
@@ -49,6 +51,7 @@ LIVE = (
     "checks",
     "workspace",
     "team",
+    "machines",
 )  # an empty table changes nothing, so that keys below it need no new header
 ABOUT = {
     "agent": "the agent: a name, or a list to try in turn; known are " + ", ".join(registry.KNOWN_CLIS),
@@ -109,6 +112,10 @@ ABOUT = {
     "agents.scope": "of the built-in agent: who shares memory and files: session, user, agent or global",
     "agents.shared": "of the built-in agent: folders of a store that all users write",
     "agents.store": "of the built-in agent: where its sessions are kept, by URL (docs/stores.md)",
+    "machines.sweep": 'where the final sweep runs: "home", or "anywhere"',
+    "machines.command": "the words before the program; none for this machine",
+    "machines.program": "the harness there",
+    "machines.lanes": "how many lanes it takes",
     "prices.input": "neither read from nor written to a cache",
     "prices.output": "reasoning included",
     "prices.cache_read": "read from the prompt cache; as input unless set",
@@ -140,6 +147,7 @@ EXAMPLES: dict[str, Any] = {  # for keys whose default is absent or uninformativ
     "agents.base_url": "http://127.0.0.1:11434/v1",
     "agents.api_key_env": "MY_MODEL_KEY",
     "agents.temperature": 0.2,
+    "machines.command": ["ssh", "build2"],
     "prices.input": 1.25,
     "prices.output": 10.0,
     "prices.cache_read": 0.125,

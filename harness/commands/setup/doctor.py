@@ -20,6 +20,7 @@ from harness.git import settings as git_settings
 from harness.memory import archive, backlog, edits, identity, pages
 from harness.mission import config, contract, contract_log, features, issues, mission, order_log, roles, runs
 from harness.run import reconcile, recover, steps
+from harness.run.machines import lane
 from harness.run.requests import orders
 from harness.state import files, journal, json_lines, manifests, migrations, names, raw
 from harness.state.layout import Layout, command, home, identity_folder
@@ -55,6 +56,15 @@ def try_agents(layout: Layout) -> Iterator[Finding]:
         [*registry.choose(settings.agent, layout.folders.project, layout.shown(names.CONFIG)), *own]
     ):
         yield from agent_probe.attempt(layout, name)
+
+
+def machines(layout: Layout) -> list[Finding]:
+    """A line for each machine of config.toml: ready, or what it lacks. Nothing is spent."""
+    settings, found = config.load(layout), []
+    for name in settings.machines:
+        lacks = lane.lacking(layout, settings, name)
+        found.append(_bad(f"{name}: {'; '.join(lacks)}") if lacks else _ok(name, "ready"))
+    return found or [Finding(state="note", what="config.toml names no machines: docs/machines.md")]
 
 
 def fix(layout: Layout) -> list[str]:

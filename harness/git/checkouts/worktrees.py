@@ -63,6 +63,12 @@ def _survey(folder: str) -> tuple[bool, list[str]]:
         return False, []
 
 
+def lay(folder: str, commit: str) -> None:
+    """Give the tree the tracked files of another commit, as if they had been written there; its HEAD stays. 1-2 calls."""
+    with settings.HeldLock(folder + ".lock"):
+        _check_out(folder, commit)
+
+
 def clean_at(project: str, folder: str) -> str:
     """The commit of a tree without changes or untracked files; "" if it has any, or git cannot tell. 2 calls."""
     with settings.HeldLock(folder + ".lock"):

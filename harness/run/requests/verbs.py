@@ -39,11 +39,16 @@ def recorded(run: OpenRun, verb: str, carry_out: Callable[..., Iterable[str]], *
         code = fault.code
         raise
     finally:
-        said = [redaction.received(text[:MAX_REQUEST_CHARS]) for text in arguments]
-        row = {"at": clock.stamp(clock.now()), "verb": verb, "arguments": said, "code": code}
-        state, name = State(run.layout), names.of_run(run.id, names.ASKED)
-        with state.lock_of(name):  # agents may ask in parallel
-            state.add(name, encoding.dump_json(row))
+        record(run, verb, arguments, code)
+
+
+def record(run: OpenRun, verb: str, arguments: Iterable[str], code: int) -> None:
+    """Record a request that was executed, with its exit code."""
+    said = [redaction.received(text[:MAX_REQUEST_CHARS]) for text in arguments]
+    row = {"at": clock.stamp(clock.now()), "verb": verb, "arguments": said, "code": code}
+    state, name = State(run.layout), names.of_run(run.id, names.ASKED)
+    with state.lock_of(name):  # agents may ask in parallel
+        state.add(name, encoding.dump_json(row))
 
 
 def note(run: OpenRun, tag: str, text: str) -> Iterable[str]:

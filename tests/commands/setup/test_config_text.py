@@ -53,6 +53,7 @@ def test_each_setting_says_what_it_does() -> None:
             assert re.match(r"# \S", before), line
     tables: dict[str, type[Record]] = dict(config.TABLES)
     known = {f"{kind}.{key}" for kind, shape in tables.items() for key in shape.fields} | set(config.TopTable.fields)
+    known |= {f"machines.{key}" for key in config.MachinesTable.fields}
     assert set(_config_text.ABOUT) == known
     assert set(_config_text.EXAMPLES) <= known
 

@@ -1,10 +1,10 @@
-"""Promises of harness/process/frames.py: values with bytes arrive as they were, in pieces of any size; sizes have a limit."""
+"""Promises of harness/base/frames.py: values with bytes arrive as they were, in pieces of any size; sizes have a limit."""
 
 from __future__ import annotations
 
 import pytest
 
-from harness.process import frames
+from harness.base import frames
 
 
 def test_values_arrive_as_they_were() -> None:

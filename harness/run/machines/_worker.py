@@ -1,0 +1,207 @@
+"""The process on a machine that runs agents and checks as home would, one request of home at a time."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from harness.agents import registry
+from harness.agents.base import AgentEvent, Settings
+from harness.base import frames, schema
+from harness.base.errors import BUSY, DONE, HarnessError, Interruption, LockBusy
+from harness.mission.check_environment import CheckEnvironment
+from harness.mission.contract import Check, Claim, Contract, Service
+from harness.mission.open_run import OpenRun
+from harness.process import supervise, temporary
+from harness.proof import check_runs, services, sweep, tampering
+from harness.run import thinking
+from harness.run.machines import _pump, _site, _travel
+from harness.run.machines._site import Site
+from harness.run.requests import verbs
+from harness.workplace import inbox, workplace
+from harness.workplace.inbox import Inbox
+
+NOBODY = "Nothing was written: the connection to the mission is gone."
+
+
+class Worker:
+    """Carries out requests: frames with `do` and its arguments, from the descriptor `reading`; answers go to `writing`.
+    `door`: the folder of the socket that leads to the mission's inbox."""
+
+    def __init__(self, reading: int, writing: int, door: str) -> None:
+        self.reading, self.writing, self.door = reading, writing, door
+        self.buffer, self.found, self.pack = bytearray(), list[bytes](), bytearray()
+        self.site: Site | None = None
+        self.up: services.RunningServices | None = None
+        self.place = CheckEnvironment(directory="")
+
+    def serve(self) -> int:
+        """Answer until the input ends; then end everything."""
+        verbs: dict[str, Callable[..., Any]] = {
+            "hello": self.hello,
+            "begin": self.begin,
+            "setup": self.setup,
+            "watch": self.watch,
+            "up": self.start_services,
+            "down": self.end_services,
+            "fire": self.fire,
+            "think": self.think,
+            "sweep": self.sweep,
+        }
+        try:
+            while row := self._next(None):
+                verb = row.pop("do")
+                if verb == "pack":
+                    self.pack += row["data"]
+                elif verb != "stop":  # what it is for has ended by itself
+                    self._answer(verbs[verb], row)
+        finally:
+            self.end_services()
+            if self.site:
+                self.site.close()
+        return DONE
+
+    def _answer(self, verb: Callable[..., Any], row: dict[str, Any]) -> None:
+        try:
+            self.send({"done": verb(**row)})
+        except HarnessError as fault:
+            self.send({"fault": " ".join(str(fault).split()), "code": fault.code})
+
+    def send(self, row: dict[str, Any]) -> None:
+        """Write a frame."""
+        left = memoryview(frames.packed(row))
+        while left:
+            left = left[os.write(self.writing, left) :]
+
+    def _next(self, seconds: float | None) -> dict[str, Any] | None:
+        """The next request, {} if none has come within these seconds (None: without end), or None at the end of the input."""
+        while not self.found:
+            if not select.select([self.reading], [], [], seconds)[0]:
+                return {}
+            if not (data := os.read(self.reading, 1 << 20)):
+                return None
+            self.buffer += data
+            self.found = frames.split(self.buffer)
+        return dict(frames.value(self.found.pop(0)))
+
+    @property
+    def run(self) -> OpenRun:
+        """The run; home begins it first."""
+        assert self.site is not None
+        return self.site.run
+
+    def hello(self, version: str, agents: dict[str, Any], confine: str, where: dict[str, str]) -> dict[str, Any]:
+        """What this machine lacks, and the commits that it has."""
+        self.where = where
+        known = {name: Settings.whole(one) for name, one in agents.items()}
+        return {"lacks": _site.lacks(version, known, confine, where), "has": _site.commits(where)}
+
+    def begin(self, **job: Any) -> str:
+        """Prepare the run in its folders."""
+        os.environ.update(job.pop("passed"))
+        self.site = Site(self.where, job, bytes(self.pack))
+        self.pack = bytearray()
+        self.place = self.run.place()
+        return ""
+
+    def setup(self, contract: Any) -> str:
+        """The contract's setup, once per commit; why it is red."""
+        fault = check_runs.setup_once(self.run.layout, schema.trusted(Contract, contract), self.place)
+        workplace.leave_untracked(self.run)
+        return fault
+
+    def watch(self, contract: Any) -> str:
+        """Watch the tree's files from now on."""
+        self.place = tampering.watched(self.place, schema.trusted(Contract, contract))
+        return ""
+
+    def start_services(self, wanted: list[Any]) -> str:
+        """Start the services; why one is not ready."""
+        self.up = services.RunningServices([schema.trusted(Service, one) for one in wanted], self.place)
+        self.place = self.up.__enter__()
+        return self.place.fault
+
+    def end_services(self) -> str:
+        """End the services."""
+        if self.up:
+            up, self.up = self.up, None
+            up.__exit__(None, None, None)
+            self.place = up.place
+        return ""
+
+    def fire(self, check: Any, claim: Any, phase: str) -> dict[str, Any]:
+        """Run a check; its receipt."""
+        made = schema.trusted(Check, check), schema.trusted(Claim, claim)
+        return check_runs.fire(*made, phase, self.place).asdict()
+
+    def sweep(self, contract: Any) -> dict[str, Any]:
+        """Run all checks in fresh clones; the receipts, and why the setup is red."""
+        layout, path = self.run.layout, self.run.paths.receipts
+        known, recorded = schema.trusted(Contract, contract), workplace.recorded(layout)
+        found, fault = sweep.sweep(layout, known, self.place, path, recorded)
+        return {"receipts": [one.asdict() for one in found], "fault": fault}
+
+    def think(
+        self, name: str, settings: dict[str, Any], prompt: str, limits: dict[str, Any], stable: int, files: bytes
+    ) -> dict[str, Any]:
+        """Let an agent work on the prompt; how it ended, with its work."""
+        run = self.run
+        assert self.site is not None
+        self.site.write(_travel.whole(files))
+        agent = registry.make(name, self.site.settings(settings))
+        above = temporary.create("agent", run.tag)
+        context = thinking.context_of_agent(run, agent, temporary.below(above, "own"), stable).replace(**limits)
+        end: dict[str, Any] = {"outcome": "killed", "reason": "ended by home", "usage": None, "until": 0}
+        try:
+            with Inbox(run.paths.inbox, self._verbs()):
+                answering = agent.think(prompt, context)
+                for event in answering:
+                    if not isinstance(event, AgentEvent):
+                        end = schema.plain(event)
+                    elif event.kind != "tick":
+                        self.send({"event": [event.kind, event.text]})
+                    if self._is_stopped():
+                        answering.close()
+        finally:
+            temporary.remove(above)
+        work, pack = self.site.work()
+        return {"end": end, "work": work, "pack": pack, "records": _travel.records(run.paths.folder)}
+
+    def _is_stopped(self) -> bool:
+        """Whether home ends the agent; raises Interruption at the end of the input."""
+        supervise.require_parent()
+        if (row := self._next(0.0)) is None:
+            raise Interruption(15)
+        return row.get("do") == "stop"
+
+    def _verbs(self) -> dict[str, Callable[..., Iterable[str]]]:
+        """What programs of the run may ask for: notes and the like are kept at home, checks run here."""
+        there = {verb: partial(self._asked, verb) for verb in ("note", "issue", "reply")}
+        return {**there, "check": self._checked}
+
+    def _asked(self, verb: str, *arguments: str) -> Iterator[str]:
+        """Let home carry out a verb; it is durable when this ends. Raises what the verb raised, and LockBusy without home."""
+        try:
+            with inbox.in_folder(self.door, "connect") as client:
+                client.sendall(frames.packed({"verb": verb, "arguments": arguments}))
+                rows = _pump.receive(client)["rows"]
+        except OSError:
+            raise LockBusy(NOBODY) from None
+        yield from (row["text"] for row in rows if "text" in row)
+        if rows[-1]["code"] != DONE:
+            raise inbox.AnsweredFault(rows[-1]["fault"], rows[-1]["code"])
+
+    def _checked(self, name: str) -> Iterator[str]:
+        """Run checks here as the agent asks; home records that."""
+        code = BUSY
+        try:
+            yield from verbs.check(self.run, name)
+            code = DONE
+        except HarnessError as fault:
+            code = fault.code
+            raise
+        finally:
+            list(self._asked("checked", name, str(code)))

@@ -1,0 +1,306 @@
+"""The home side of a lane on a machine: it sends a run's thinking and checks there, and takes what comes back.
+
+What an agent notes there is durable here before its command ends. What comes back is foreign: it is checked, and refused
+whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import harness
+from harness.agents import registry
+from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking
+from harness.base import clock, schema
+from harness.base.errors import DONE, USAGE, HarnessError, LockBusy, MachineGone, UsageFault
+from harness.git.checkouts import placement
+from harness.mission import mission, roles, runs
+from harness.mission.config import Config
+from harness.mission.contract import Check, Claim, Contract, Service
+from harness.mission.open_run import OpenRun
+from harness.mission.receipts import Receipt
+from harness.mission.roles import Role
+from harness.mission.usage import Usage
+from harness.process import supervise
+from harness.run.machines import _travel
+from harness.run.machines._pipe import CommandPipe, Pipe
+from harness.run.requests import verbs
+from harness.state import files, names
+from harness.state.layout import Layout, identity_folder
+from harness.state.state import State
+from harness.workplace import inbox, workplace
+
+MACHINE = "HARNESS_MACHINE"  # variable: the name of the lane's machine, which run.sh sets
+TICK_SECONDS = 0.2
+COLLECT_SECONDS = 30.0  # for the work of an agent that was ended
+KINDS = ("said", "saying", "whole", "did", "output", "waits", "usage", "raw")
+ASKED = ("note", "issue", "reply")
+LIMITS = ("seconds", "idle_seconds", "startup_seconds", "cost_left_usd", "tokens_left", "told")
+REFUSED = f"{names.REFUSED}/machine.pack"
+PROGRAM = "harness"  # the command on a machine
+
+
+def wanted(settings: Config, role: Role, one: bool) -> str:
+    """The machine on which a run of this lane works, "" for here: runs on `one` feature travel, and the final sweep if it may.
+    Raises UsageFault for a machine that config.toml does not have."""
+    name, known = os.environ.get(MACHINE, ""), settings.machines
+    if name and name not in known:
+        raise UsageFault(f"There is no [machines.{name}] in config.toml. There are: {', '.join(known) or 'none'}.")
+    return name if (one or settings.sweep != "home") and (role.commits or role.judges) else ""
+
+
+def opened(run: OpenRun, agents: Sequence[Any]) -> MachineLane:
+    """The lane of the run on its machine, to which its agents and checks go; raises what MachineLane.open raises."""
+    name = run.lease.terms.machine
+    lane = MachineLane(name, run.settings.machines[name])
+    try:
+        lane.open(run, {agent.name: agent.settings for agent in agents})
+    except BaseException:
+        lane.close()
+        raise
+    for agent in agents:
+        agent.lane = lane
+    return lane
+
+
+def lacking(layout: Layout, settings: Config, name: str) -> list[str]:
+    """What this machine lacks for the mission, one line each, before anything is spent; also that it cannot be reached."""
+    known = {agent for role in roles.known(layout) for agent in roles.agents_of(settings, roles.load(layout, role))}
+    agents = {agent: registry.settings_of(layout, settings, agent, "") for agent in sorted(known)}
+    lane = MachineLane(name, settings.machines[name])
+    try:
+        return lane.greet(agents, settings.confine, _where(layout, workplace.folder_of(mission.load(layout).id)))
+    except MachineGone as fault:
+        return [str(fault)]
+    finally:
+        lane.close()
+
+
+def _where(layout: Layout, tree: str) -> dict[str, str]:
+    """The folders of a run at home, by which its machine knows the lane and mounts its own."""
+    top, lane = layout.folders.top, "/".join(tree.split("/")[-2:])
+    where = {"top": top, "project": layout.folders.project, "state": layout.state, "tree": tree}
+    return {**where, "identity": identity_folder(), "lane": lane}
+
+
+class MachineLane:
+    """The connection of one run with its machine; the process there ends with it. Methods raise MachineGone."""
+
+    def __init__(self, name: str, table: dict[str, Any]) -> None:
+        self.name = name
+        self.pipe: Pipe = CommandPipe(name, table.get("command", []), table.get("program", PROGRAM))
+        self.run: OpenRun | None = None
+        self.sent: dict[str, str] = {}
+
+    def greet(self, agents: dict[str, Settings], confine: str, where: dict[str, str]) -> list[str]:
+        """What the machine lacks for these agents in these folders, one line each."""
+        told = {name: _plain(one) for name, one in agents.items()}
+        found = self.call("hello", version=harness.__version__, agents=told, confine=confine, where=where)
+        if not isinstance(found, dict) or not {*map(type, found.values())} <= {list}:
+            raise MachineGone(f"{self.name} answers as no machine does")
+        self.known = [str(one) for one in found.get("has", [])]
+        return [str(line) for line in found.get("lacks", [])]
+
+    def open(self, run: OpenRun, agents: dict[str, Settings]) -> None:
+        """Bring the run's commit and state there. Raises LockBusy with what the machine lacks, NeedsPerson for what does not
+        travel."""
+        top, layout, context = run.layout.folders.top, run.layout, run.context
+        self.run = run
+        _travel.require_portable(top, context.head)
+        if lacks := self.greet(agents, run.settings.confine, _where(layout, run.checkout)):
+            raise LockBusy(f"The machine {self.name} lacks: {'; '.join(lacks)}. The lane waits.")
+        data = _travel.pack(top, context.head, self.known)
+        for at in range(0, len(data), _travel.CHUNK_BYTES):
+            self.pipe.send({"do": "pack", "data": data[at : at + _travel.CHUNK_BYTES]})
+        state = _travel.state_files(run)
+        self.sent = _travel.digests(state)
+        more = {name: schema.plain(getattr(run, name)) for name in ("context", "mission", "settings", "role")}
+        passed = {name: os.environ[name] for name in run.settings.passed if name in os.environ}
+        carried = {name: files.read(os.path.join(layout.folders.project, name)) for name in self._carried(run)}
+        self.call(
+            "begin",
+            **more,
+            tag=run.tag,
+            files=_travel.small(state),
+            passed=passed,
+            carry=carried,
+            shallow=_travel.shallow(top),
+        )
+
+    def _carried(self, run: OpenRun) -> list[str]:
+        """The ignored files that config.toml carries into trees and that are there."""
+        top = run.layout.folders.project
+        there = [name for name in run.settings.carry if not placement.blocked(top, name)]
+        return [name for name in there if os.path.isfile(os.path.join(top, name))]
+
+    def call(self, verb: str, **more: Any) -> Any:
+        """Ask the machine for one thing, and return its answer. Raises MachineGone, also with a fault there."""
+        self.pipe.send({"do": verb, **more})
+        for row in self._rows():
+            if "done" in row:
+                return row["done"]
+        raise AssertionError("rows end only with the pipe")
+
+    def _rows(self, seconds: float = float("inf")) -> Iterator[dict[str, Any]]:
+        """What comes, and {} about 5 times a second while nothing does; requests for the mission are answered."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            supervise.require_parent()
+            row = self.pipe.receive(TICK_SECONDS)
+            if row and "fault" in row:
+                raise MachineGone(f"{self.name}: {row['fault']}")
+            if row and "ask" in row:
+                self.pipe.send({"answer": row["ask"], "rows": self._asked(row)})
+                continue
+            yield row or {}
+
+    def _asked(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """Carry out a request of a program there by the run's own inbox, which answers once it is durable."""
+        run, verb, arguments = self.run, row.get("verb"), [str(one) for one in row.get("arguments", [])]
+        assert run is not None
+        try:
+            if verb == "checked":
+                verbs.record(run, "check", arguments[:1], int(arguments[1]))
+                return [{"code": DONE}]
+            if verb not in ASKED:
+                return [{"code": USAGE, "fault": f"A machine may ask for {', '.join(ASKED)}."}]
+            return [*({"text": text} for text in inbox.ask(run.layout, run.id, verb, *arguments)), {"code": DONE}]
+        except HarnessError as fault:
+            return [{"code": fault.code, "fault": str(fault)}]
+
+    def think(self, name: str, settings: Settings, prompt: str, context: ExecutionContext) -> Thinking:
+        """Let an agent there work on the prompt; its work is in the run's own tree before the last item."""
+        assert self.run is not None
+        state = _travel.state_files(self.run, prompt)
+        limits = {key: getattr(context, key) for key in LIMITS}
+        self.pipe.send({
+            "do": "think", "name": name, "settings": _plain(settings), "prompt": prompt, "limits": limits,
+            "stable": context.stable_bytes, "files": _travel.small(_travel.changed(self.sent, state)),
+        })  # fmt: skip
+        self.sent = _travel.digests(state)
+        ended = False
+        try:
+            for row in self._rows():
+                if "done" in row:
+                    ended = True
+                    yield self._taken(row["done"])
+                    return
+                yield self._event(row["event"]) if "event" in row else AgentEvent(kind="tick")
+        except MachineGone:
+            ended = True
+            raise
+        finally:
+            if not ended:
+                self._collect()
+
+    def _collect(self) -> None:
+        """End the agent there, and take its work so far."""
+        self.pipe.send({"do": "stop"})
+        for row in self._rows(COLLECT_SECONDS):
+            if "done" in row:
+                self._taken(row["done"])
+                return
+
+    def _event(self, row: Any) -> AgentEvent:
+        kind, text = row
+        if kind not in KINDS or not isinstance(text, str):
+            raise MachineGone(f"{self.name} sent the event {kind!r}, which no agent has")
+        try:
+            if kind == "usage":
+                _usage(json.loads(text))
+        except ValueError as fault:
+            raise MachineGone(f"{self.name} sent no usage: {fault}") from None
+        return AgentEvent(kind=kind, text=text)
+
+    def _taken(self, row: dict[str, Any]) -> AgentSuccess | AgentFailure:
+        """Bring the work into the run's tree; a result that may not be is refused with one line, and kept."""
+        run = self.run
+        assert run is not None
+        try:
+            if run.changes_tree:
+                _travel.bring(run, row["work"], row["pack"])
+            _travel.keep_records(run, row["records"])
+            end = {**row["end"], "usage": _usage(row["end"]["usage"])}
+            made = AgentSuccess(**end) if "reply" in end else AgentFailure(**end)
+        except (_travel.ResultRefused, TypeError, KeyError, ValueError) as fault:
+            State(run.layout).put(names.of_run(run.id, REFUSED), bytes(row.get("pack", b"")), mode=files.PRIVATE)
+            return AgentFailure(outcome="agent_error", reason=f"the result of {self.name} is refused: {fault}")
+        if isinstance(made, AgentFailure) and made.outcome not in runs.OUTCOMES:
+            return made.replace(outcome="agent_error")
+        return made
+
+    def setup(self, contract: Contract) -> str:
+        """As check_runs.setup_once, in the tree there."""
+        return str(self.call("setup", contract=schema.plain(contract)))
+
+    def watch(self, contract: Contract) -> None:
+        """Let the machine watch the files of its tree during the following checks."""
+        self.call("watch", contract=schema.plain(contract))
+
+    def start_services(self, services: list[Service]) -> str:
+        """Start services there; returns why one is not ready, or ""."""
+        return str(self.call("up", wanted=schema.plain(services)))
+
+    def end_services(self) -> None:
+        """End the services there."""
+        self.call("down")
+
+    def sweep(self, contract: Contract) -> tuple[list[Receipt], str]:
+        """As sweep.sweep, in clones there."""
+        found = self.call("sweep", contract=schema.plain(contract))
+        return [self._receipt(row) for row in found["receipts"]], str(found["fault"])
+
+    def fire(self, check: Check, claim: Claim, phase: str) -> Receipt:
+        """As check_runs.fire, in the tree there; stamped here."""
+        row = self.call("fire", check=schema.plain(check), claim=schema.plain(claim), phase=phase)
+        return self._receipt(row).replace(claim=claim.id, command=check.run, phase=phase, guard=check.guard)
+
+    def _receipt(self, row: Any) -> Receipt:
+        """A receipt that came from there, with the machine's name and the time here."""
+        assert self.run is not None
+        if faults := schema.faults(row, "the receipt", Receipt):
+            raise MachineGone(f"{self.name} sent no receipt: {faults[0]}")
+        context = self.run.context
+        stamps = {"host": self.name, "at": clock.stamp(clock.now()), "by": context.run}
+        return schema.trusted(Receipt, row).replace(head=context.head, tree=context.tree, **stamps)
+
+    def close(self) -> None:
+        """End everything there."""
+        self.pipe.close()
+
+
+class MachineAgent:
+    """An agent on the lane's machine, as an agent of this one. Raises Unavailable for an embedded one without a file for the
+    run; what other agents need is there, and the machine is asked for it."""
+
+    needs: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        if name in registry.EMBEDDED:
+            registry.make(name, settings)
+        self.name, self.settings = name, settings
+        self.lane: MachineLane | None = None
+
+    def think(self, prompt: str, context: ExecutionContext) -> Thinking:
+        """Work on the prompt there."""
+        assert self.lane is not None
+        return self.lane.think(self.name, self.settings, prompt, context)
+
+
+def _plain(settings: Settings) -> dict[str, Any]:
+    """The settings of an agent as plain values."""
+    return {**settings.asdict(), "prices": dict(settings.prices), "held": dict(settings.held)}
+
+
+def _usage(row: Any) -> Usage | None:
+    """A usage that came from a machine; raises TypeError or ValueError for none."""
+    if row is None:
+        return None
+    if faults := schema.faults(row, "the usage", Usage):
+        raise ValueError(str(faults[0]))
+    return schema.trusted(Usage, row)

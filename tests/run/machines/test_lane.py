@@ -1,0 +1,182 @@
+"""A run on a machine gives the same as one here; the tests go through the empty prefix, which is this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.mission import contract, receipts
+from harness.mission.contract import Check, Claim, Contract, Service
+from harness.state import names
+from tests.missions import House
+
+HERE = ("[machines.here]", "command = []")
+ON = {"HARNESS_MACHINE": "here", "HARNESS_BEAT_SECONDS": "0.3"}
+WRITE = {"run": "pwd > 1.txt; harness note --tag TRICK 'from there'"}
+
+
+def serving() -> list[int]:
+    """The processes of machines that tests have started."""
+    found = subprocess.run(
+        ["pgrep", "-f", "__main__.py machine --beat 0.3"], capture_output=True, text=True, check=False
+    )
+    return [int(pid) for pid in found.stdout.split()]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> object:
+    """Every test leaves no process of a machine behind."""
+    yield None
+    until = time.monotonic() + 30
+    while serving() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert serving() == []
+
+
+def on_machine(house: House, *lines: str) -> None:
+    """The scripted agent on the machine `here`."""
+    house.config('agent = "scripted"', *lines, *HERE)
+
+
+def await_note(house: House, text: str) -> None:
+    """Wait until an agent has noted this."""
+    path, until = Path(house.layout.path(names.RAW)), time.monotonic() + 20
+    while not (path.exists() and text in path.read_text()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_a_worker_there_brings_its_work_and_its_notes(house: House) -> None:
+    """The agent works in a tree at the path of the run's own, and what it notes is durable at home at once."""
+    on_machine(house)
+    house.script("worker", WRITE, {"say": "done"})
+    done = house.role("worker", "F-001", **ON)
+    result = house.result()
+    assert (done.code, result["outcome"], house.feature().status) == (0, "ok", "validating"), (done, result)
+    assert house.git("show", f"{result['commit']}:1.txt") == str(house.tree)
+    assert "from there" in house.read("memory/raw.md")
+    assert (Path(house.env["XDG_STATE_HOME"]) / "harness" / "machines").is_dir()
+
+
+def test_checks_setup_and_services_run_there_and_receipts_name_it(house: House) -> None:
+    """Setup once per commit; a check sees the port of a service; stamps are made at home."""
+    checks = [Check(run="test -f 1.txt"), Check(run="test -f up-$PORT; cat set; pwd")]
+    service = Service(name="web", run="touch up-$PORT; sleep 60", ready="test -f up-$PORT")
+    known = Contract(
+        claims=[Claim(id="VAL-1", text="It works", checks=checks)], services=[service], setup="echo x >> set"
+    )
+    Path(house.layout.path(names.CONTRACT)).write_text(contract.render(known))
+    house.write(".gitignore", "set\nup-*\n")
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "ignore")
+    on_machine(house)
+    house.script("worker", WRITE)
+    house.role("worker", "F-001", **ON)
+    done = house.role("validator", "F-001", **ON)
+    found = receipts.load(house.layout.run(house.result()["run"]).receipts)
+    assert [(one.host, one.verdict, one.by) for one in found] == [("here", "green", house.result()["run"])] * 2, (
+        done,
+        found,
+    )
+    assert found[1].output == f"x\nx\n{house.tree}\n"  # one setup for each of two commits, in a tree that is kept
+    assert house.feature().status == "passed"
+
+
+def test_an_agents_own_checks_run_there_and_are_recorded_here(house: House) -> None:
+    """So that the run can be replayed."""
+    on_machine(house)
+    house.work({"run": "touch 1.txt; harness check F-001 > out; grep -q green out; rm out"}, **ON)
+    assert house.result()["outcome"] == "ok", house.result()
+    rows = [json.loads(line) for line in house.read(f"runs/{house.result()['run']}/{names.ASKED}").splitlines()]
+    assert [(row["verb"], row["arguments"], row["code"]) for row in rows] == [("check", ["F-001"], 0)]
+
+
+def test_only_named_variables_travel(house: House) -> None:
+    """Those that `[env] pass` names; PATH and HOME are the machine's own."""
+    on_machine(house, "[env]", 'pass = ["A_TOKEN"]')
+    house.script("worker", {"run": "echo ${A_TOKEN-none} ${B_TOKEN-none} > 1.txt"})
+    done = house.role("worker", "F-001", A_TOKEN="a", B_TOKEN="b", **ON)
+    assert done.code == 0, done
+    assert house.git("show", f"{house.result()['commit']}:1.txt") == "a none"
+
+
+@pytest.mark.parametrize("victim", ["front", "worker"])
+def test_a_machine_that_dies_leaves_the_feature_free(house: House, victim: str) -> None:
+    """No attempt counts, the loop may go on, and what the agent had noted stays."""
+    on_machine(house)
+    house.script("worker", {"run": "touch 1.txt; harness note stays; sleep 100"})
+    run = house.begin_role("worker", "F-001", session=False, **ON)
+    await_note(house, "stays")
+    front = serving()[0]
+    below = subprocess.run(["pgrep", "-P", str(front)], capture_output=True, text=True, check=True).stdout
+    os.kill(front if victim == "front" else int(below), signal.SIGKILL)
+    assert run.wait(30) == 10
+    assert (house.result()["outcome"], house.feature().status, house.feature().attempts) == ("killed", "todo", 0)
+    assert "the machine here is gone" in house.result()["reason"]
+    assert "stays" in house.read("memory/raw.md")
+
+
+def test_the_end_of_home_ends_everything_there(house: House) -> None:
+    """The agent and its children, also after a kill; the next run starts anew."""
+    on_machine(house)
+    house.script("worker", {"run": "harness note begun; sleep 98765"})
+    run = house.begin_role("worker", "F-001", session=False, **ON)
+    await_note(house, "begun")
+    run.kill()
+    run.wait()
+    until = time.monotonic() + 20
+    while subprocess.run(["pgrep", "-f", "sleep 98765"], check=False, capture_output=True).returncode == 0:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    while serving() and time.monotonic() < until:
+        time.sleep(0.05)
+    result = house.work(WRITE, **ON)
+    assert (result["outcome"], house.feature().attempts) == ("ok", 0)
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ('["sh", "-c", "echo no such host >&2; exit 255"]', "no such host"),
+        ('["head", "-c", "9", "/dev/zero", "#"]', "gone"),
+    ],
+)
+def test_a_machine_that_cannot_be_used_lets_the_lane_wait(house: House, command: str, why: str) -> None:
+    """With its own words, and before anything is spent."""
+    house.config('agent = "scripted"', "[machines.here]", f"command = {command}")
+    house.script("worker", WRITE)
+    done = house.role("worker", "F-001", **ON)
+    assert (done.code, house.feature().status, house.ran()) == (75, "todo", []), done
+    assert why in done.err
+
+
+def test_an_interrupted_run_keeps_the_work_so_far(house: House) -> None:
+    """As one here does."""
+    on_machine(house)
+    house.script("worker", {"run": "echo half > 1.txt; harness note begun; sleep 100"})
+    run = house.begin_role("worker", "F-001", session=False, **ON)
+    await_note(house, "begun")
+    run.terminate()
+    assert run.wait(30) == 143
+    assert house.git("show", f"refs/harness/partial/{house.result()['run']}:1.txt") == "half"
+
+
+def test_the_tree_of_home_is_what_came_back(house: House) -> None:
+    """Deleted, renamed and executable files as well."""
+    on_machine(house)
+    house.script("worker", {"run": "mv main.py moved.py; rm SPEC.md; echo '#!/bin/sh' > 1.txt; chmod +x 1.txt"})
+    done = house.role("worker", "F-001", **ON)
+    assert done.code == 0, done
+    result = house.result()
+    listed = house.git("ls-tree", "-r", result["commit"]).splitlines()
+    assert [(line.split()[0], line.split()[-1]) for line in listed] == [
+        ("100755", "1.txt"),
+        ("100644", "SPEC.md"),
+        ("100644", "moved.py"),
+    ]

@@ -1,0 +1,35 @@
+"""A pipe through a command: values arrive, and its end has the command's last words."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.base.errors import MachineGone
+from harness.run.machines._pipe import CommandPipe
+
+
+def test_values_go_through_a_command_and_back() -> None:
+    """The words of the harness follow those of the command."""
+    pipe = CommandPipe("echo", ["sh", "-c", "exec cat"], "harness")
+    values: list[dict[str, object]] = [{"data": bytes(range(256)) * 1000}, {"verb": "x"}]
+    for value in values:
+        pipe.send(value)
+    assert [pipe.receive(10) for _ in values] == values
+    assert pipe.receive(0.05) is None
+    pipe.close()
+    pipe.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["sh", "-c", "echo no route >&2; exit 255"], "no route"),
+        (["no-such-program"], "no-such-program cannot be started"),
+    ],
+)
+def test_its_end_says_why(command: list[str], words: str) -> None:
+    """In the words of the command, on one line."""
+    pipe = CommandPipe("build2", command, "harness")
+    with pytest.raises(MachineGone, match=f"the machine build2 is gone: .*{words}"):
+        pipe.receive(10)
+    pipe.close()

@@ -1,0 +1,60 @@
+"""The folders of a lane on its machine: it says what it lacks, and lets one run at a time in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.agents import registry
+from harness.base.errors import Unavailable
+from harness.mission import config
+from harness.run.machines import _site
+from harness.state.layout import Layout
+
+
+def where(tmp_path: Path, lane: str = "m/tree-1") -> dict[str, str]:
+    """The folders at home."""
+    top = str(tmp_path / "project")
+    return {
+        "top": top,
+        "project": top,
+        "state": top + "/.harness",
+        "tree": top,
+        "identity": str(tmp_path),
+        "lane": lane,
+    }
+
+
+def test_it_names_all_that_it_lacks(tmp_path: Path) -> None:
+    """Another version, an agent that is not installed, and a path at which nothing can be mounted."""
+    layout = Layout(str(tmp_path))
+    agents = {
+        name: registry.settings_of(layout, config.Config(trust="full"), name, "worker")
+        for name in ("codex", "playbook")
+    }
+    path = os.environ["PATH"]
+    os.environ["PATH"] = "/usr/bin:/bin"
+    try:
+        found = _site.lacks("0.0", agents, "auto", {**where(tmp_path), "tree": "/nowhere/at/all"})
+    finally:
+        os.environ["PATH"] = path
+    assert [line.split(" ")[0] for line in found] == ["the", "a", "codex:"], found
+    assert "/nowhere/at/all" in found[1]
+
+
+def test_a_mission_without_confinement_has_no_machines(tmp_path: Path) -> None:
+    """The tree could not be mounted at its path."""
+    (line,) = _site.lacks(harness.__version__, {}, "off", where(tmp_path))
+    assert line.startswith("bubblewrap")
+
+
+def test_a_lane_is_below_the_state_home(tmp_path: Path) -> None:
+    """Whatever home calls it."""
+    assert _site.folder_of(where(tmp_path)).endswith("/harness/machines/m/tree-1")
+    assert _site.commits(where(tmp_path)) == []
+    for lane in ("../x", "m/../../x", "/etc"):
+        with pytest.raises(Unavailable):
+            _site.folder_of(where(tmp_path, lane))

@@ -1,0 +1,139 @@
+"""Lanes on machines, whole missions through run.sh: the same tree and the same proof as at home, whatever dies in between."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from harness.mission import config, receipts, runs
+from harness.state.layout import Layout
+from tests.crash import TORTURE
+from tests.missions import CHECKOUT, House
+from tests.test_lanes import ended, independent
+
+RUN_SH = str(CHECKOUT / "run.sh")
+HERE = ("[machines.here]", "command = []", "lanes = 3")
+BEAT = {"HARNESS_BEAT_SECONDS": "0.3"}
+FEATURES = 4
+KILLS = 200 if TORTURE else 20
+
+
+def proof(house: House) -> tuple[str, set[tuple[str, str, str]], list[str]]:
+    """(the tree, the receipts as claim, phase and verdict, the notes without who made them)."""
+    found = set()
+    for result in runs.finished(house.layout):
+        for one in receipts.load(house.layout.run(result.run).receipts):
+            found |= (
+                {(one.claim, one.phase, one.verdict)} if one.phase != "blame" else set()
+            )  # its order is that of lanes
+    notes = sorted(line.rpartition("] ")[2] for line in house.read("memory/raw.md").splitlines() if "is a file" in line)
+    return house.git("rev-parse", "HEAD^{tree}"), found, notes
+
+
+@pytest.mark.parametrize("words", [["--on", "here"], ["--lanes", "2", "--on", "here"]])
+def test_lanes_on_machines_give_the_same_as_one_here(house: House, tmp_path: Path, words: list[str]) -> None:
+    """Tree, receipts and notes; only the host in the receipts differs."""
+    independent(house, FEATURES)
+    house.config('agent = "scripted"', *HERE)
+    house.env |= BEAT
+    done = house.run([RUN_SH, *words])
+    assert done.code == 0, done
+    ended(house)
+    there = proof(house)
+    hosts = {
+        one.host
+        for result in runs.finished(house.layout)
+        for one in receipts.load(house.layout.run(result.run).receipts)
+    }
+    assert "here" in hosts
+
+    (tmp_path / "other").mkdir()
+    other = House(tmp_path / "other", {**house.env})
+    other.repository()
+    other.begin()
+    independent(other, FEATURES)
+    assert other.run([RUN_SH]).code == 0
+    assert proof(other) == there
+
+
+def test_options_name_machines_that_there_are(house: House) -> None:
+    """With room for as many lanes; each line says what there is."""
+    house.config('agent = "scripted"', *HERE, "[machines.there]", "command = []")
+    for words, why in (
+        (["--on", "elsewhere"], "no [machines.elsewhere] in config.toml. There are: here, there."),
+        (["--on", "here,there", "--lanes", "5"], "here, there take 4 lanes"),
+        (["--on"], "Usage: run.sh"),
+    ):
+        done = house.run([RUN_SH, *words])
+        assert (done.code, why in done.err) == (64, True), done
+    layout = Layout(str(house.project))
+    assert config.load(layout).machines.keys() == {"here", "there"}
+
+
+def test_doctor_tries_each_machine_and_spends_nothing(house: House) -> None:
+    """One that is ready, one that cannot be reached, and one that lacks an agent."""
+    house.config('agent = "scripted"', *HERE, "[machines.gone]", 'command = ["sh", "-c", "echo no route >&2; exit 1"]')
+    done = house.program("doctor", "machines")
+    assert (done.code != 0, "here: ready" in done.out, "gone: the machine gone is gone: no route" in done.out) == (
+        True,
+    ) * 3, done
+    house.config('agent = "codex"', 'trust = "full"', *HERE)
+    done = house.program("doctor", "machines", PATH="/usr/bin:/bin")
+    assert "here: codex: " in done.out, done
+    assert house.ran() == []
+
+
+def below(root: int) -> list[int]:
+    """The processes below this one."""
+    found = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout.split()
+    pairs = list(zip(map(int, found[::2]), map(int, found[1::2]), strict=True))
+    known = [root]
+    for one in known:
+        known += [pid for pid, parent in pairs if parent == one]
+    return known
+
+
+def test_kills_at_random_moments_lose_and_repeat_nothing(house: House) -> None:
+    """Of any process of the mission, at home and there: every feature passes once, every acknowledged note is kept once, and
+    nothing is left."""
+    chance = random.Random(7)
+    independent(house, 8)
+    kept = house.folder / "acknowledged"
+    kept.mkdir()
+    for n in range(1, 9):
+        note = f"harness note --tag TRICK part {n} $RANDOM$RANDOM"
+        house.script(f"worker-F-{n}", {"run": f"sleep 0.$RANDOM; {note}; echo {n} >{n}.txt; sleep 0.$RANDOM"})
+    house.config('agent = "scripted"', *HERE, "[limits]", "max_runs = 1000", "stall_after = 1000")
+    house.env |= BEAT
+    killed = 0
+    until = time.monotonic() + 120 + 4 * KILLS
+    code = -1
+    while code != 0:
+        assert time.monotonic() < until
+        loop = house.loop("--on", "here")
+        while loop.poll() is None:
+            time.sleep(chance.uniform(0.05, 0.8))
+            victims = below(loop.pid)
+            if killed < KILLS and loop.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.kill(chance.choice(victims), signal.SIGKILL)
+                    killed += 1
+        out, err = loop.communicate()
+        code = loop.returncode
+        assert code in (0, 75, -9, 137), (code, out, err)
+    ended(house)
+    assert {f"{n}.txt" for n in range(1, 9)} <= set(house.git("ls-tree", "--name-only", "HEAD").split())
+    passed = [line["feature"] for line in house.ran() if line["role"] == "validator" and line.get("verdict") == "green"]
+    assert sorted(one for one in passed if one) == sorted({one for one in passed if one})
+    assert all(house.feature(f"F-{n}").attempts <= 1 for n in range(1, 9))
+    left = time.monotonic() + 30
+    while subprocess.run(["pgrep", "-f", "machine --beat 0.3"], check=False, capture_output=True).returncode == 0:
+        assert time.monotonic() < left
+        time.sleep(0.1)
