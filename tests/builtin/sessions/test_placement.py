@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,11 @@ from harness import SimulatedCall
 from harness.base.errors import UsageFault
 from harness.builtin.sessions import _placement
 from harness.filesystem.keyvalue import KeyValueFiles
+from harness.process import confine
 from harness.stores.memory import MemoryStore
 from harness.stores.urls import open_store
 from tests.builtin.simulating import Program
+from tests.filesystem.places import NO_BUBBLEWRAP
 from tests.missions import CHECKOUT
 
 pytestmark = pytest.mark.on_disk
@@ -157,3 +160,75 @@ def test_a_conversation_goes_on_on_another_machine(tmp_path: Path) -> None:
         one.kill()
     two = subprocess.run([*words, "second"], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=60)
     assert "launch it" in two.stdout and "Nobody knows how it ended" in two.stdout and two.stdout.endswith("taken up\n")
+
+
+WRITES = """
+import os, sys
+
+found, started = [], []
+flags = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+changes = ("mkdir", "rename", "remove", "rmdir", "link", "symlink", "truncate", "chmod", "chown", "utime", "mkfifo", "mknod")
+
+def hook(event, given):
+    if event == "open" and isinstance(given[0], str | bytes) and isinstance(given[2], int) and given[2] & flags:
+        found.append(os.fsdecode(given[0]))
+    elif event.removeprefix("os.") in changes and event.startswith("os."):
+        found.extend(os.fsdecode(one) for one in given[:2] if isinstance(one, str | bytes))
+    elif event in ("subprocess.Popen", "os.posix_spawn", "os.system", "os.exec", "os.fork", "os.forkpty"):
+        started.append(os.path.basename(given[0]) if event == "subprocess.Popen" else event)
+
+sys.addaudithook(hook)
+from harness import Config, HarnessAgent, SimulatedCall, SimulatedModel
+
+top, place = sys.argv[1:3]
+store = f"sqlite://{top}/db" if place == "sandbox" else None
+names = ["a.txt", "deep/b.txt", "knowledge/KNOWLEDGE.md", "knowledge/new.md", "AGENTS.md", ".results/x"]
+names += ["../x", top + "/x", "~/x", ".harness/x"]
+tools = {"write_file": {"content": "a"}, "edit_file": {"old_string": "a", "new_string": "b"}, "read_file": {},
+         "list_files": {}, "grep_files": {"pattern": "a"}, "glob_files": {"pattern": "**"}}
+calls = [(tool, {"path": path, **more}) for path in names for tool, more in tools.items()]
+calls += [("plan_enter", {}), ("plan_write", {"content": "a plan"}), ("plan_exit", {}), ("todo_write", {"todos": []}),
+          ("memory_save", {"text": "They like tea very much."}), ("memory_search", {"query": "tea"}), ("long", {}),
+          ("execute", {"command": "touch a $HOME/b /tmp/c " + top + "/d; echo $?"})]
+
+def long() -> str:
+    '''A result that is too long.'''
+    return "word " * 200000
+
+model = SimulatedModel([SimulatedCall(name=name, arguments=given) for name, given in calls], "done")
+config = Config(placement=place)
+with HarnessAgent("helper", model, workspace=top + "/work", store=store, tools=[long], config=config) as agent:
+    assert agent.call_sync("go", user_id="ann").text == "done"
+results = [one["text"] for one in model.requests[-1].messages if one["role"] == "tool"]
+assert sum(one.startswith(("Created", "Replaced", "Edited", "Wrote")) for one in results) >= 4, results
+print(*sorted({path for path in found if not path.startswith(("/proc/", "/dev/"))}), sep="\\n")
+print("started", *started)
+"""
+
+
+@pytest.mark.parametrize("place", ["store:sqlite://{}/db", "sandbox"])
+def test_no_place_elsewhere_writes_to_the_disk_of_the_host(tmp_path: Path, place: str) -> None:
+    """All tools, with paths that lead out: our process opens, makes and renames nothing but the store, the folder of the sandbox,
+    and what it has parsed; in a store it starts a search at most, and in a sandbox no program changes anything else."""
+    if place == "sandbox" and confine.available()[0] != confine.BUBBLEWRAP:
+        pytest.skip(reason=NO_BUBBLEWRAP)
+    (tmp_path / "work/knowledge").mkdir(parents=True)
+    for path in ("work/knowledge/KNOWLEDGE.md", "work/AGENTS.md", "kept"):
+        (tmp_path / path).write_text("a\n")
+    here = {name: str(tmp_path / name.lower()) for name in ("HOME", "TMPDIR", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
+    for folder in here.values():
+        Path(folder).mkdir()
+    environment = {**os.environ, **here, "PYTHONDONTWRITEBYTECODE": "1"}
+    words = [sys.executable, "-c", WRITES, str(tmp_path), place.format(tmp_path)]
+    done = subprocess.run(
+        words, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    *paths, started = done.stdout.splitlines()
+    state, db = f"{tmp_path}/work/.harness", f"{tmp_path}/db"
+    ours = (f"{state}/cache", db, *([f"{state}/sandboxes"] if place == "sandbox" else []))
+    assert [path for path in paths if path and path != state and not path.startswith(ours)] == []
+    assert place == "sandbox" or {*started.split()} <= {"started", "rg", os.path.basename(sys.executable)}
+    there = {str(path) for path in tmp_path.rglob("*") if path.is_file() and not str(path).startswith((state, db))}
+    assert there == {f"{tmp_path}/{path}" for path in ("work/knowledge/KNOWLEDGE.md", "work/AGENTS.md", "kept")}
+    assert all(Path(path).read_text() == "a\n" for path in there)
