@@ -17,6 +17,8 @@ import pytest
 from harness import SimulatedCall
 from harness.base.errors import HarnessError, LockBusy, Unavailable, UsageFault
 from harness.builtin.sessions import _sandboxes
+from harness.builtin.sessions.keys import keys, scoped
+from harness.builtin.tool_environment import confined, reach
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.process import confine
 from harness.stores.urls import open_store
@@ -69,7 +71,7 @@ def test_it_shows_the_workspace_and_keeps_what_was_made(tmp_path: Path) -> None:
     before = content(tmp_path)
     show = "find . -type f | sort | xargs grep -H ."
     first, made = printed(
-        tmp_path, show, "mkdir .venv; echo mine > .venv/x; echo changed > AGENTS.md; rm knowledge/b.md; ls ~"
+        tmp_path, show, "mkdir .venv; echo mine > .venv/x; echo changed > AGENTS.md; rm knowledge/KNOWLEDGE.md; ls ~"
     )
     assert first.split() == ["./AGENTS.md:Be", "brief.", "./knowledge/KNOWLEDGE.md:one", "./knowledge/b.md:b",
                              "./users/ann/skills/a/SKILL.md:hers"]  # fmt: skip
@@ -215,3 +217,16 @@ def test_files_of_the_workspace_in_the_store_lie_over_those_of_the_folder(tmp_pa
     store = open_store(f"sqlite://{tmp_path}/db")
     KeyValueFiles(store, ("_workspace",)).write("AGENTS.md", b"New.\n")
     assert printed(tmp_path, "cat AGENTS.md", store=store) == ["New."]
+
+
+def test_nothing_that_works_on_this_disk_is_started_for_a_sandbox(tmp_path: Path) -> None:
+    """No subagent, whose files would be here; and what a server may write is not the folder of the workspace."""
+    (tmp_path / "subagents").mkdir()
+    (tmp_path / "subagents/helper.md").write_text("---\ndescription: helps\n---\nHelp.\n")
+    with Machine(tmp_path, "x") as one:
+        one.call_sync("go")
+        assert not {"agent_spawn"} & {tool["name"] for tool in one.simulated.requests[0].tools}
+        known = confined(one.environment(scoped(keys("ann", "s"), "user", "helper")), True)
+    assert known.confinement is not None and str(tmp_path) in known.confinement.glass.readable
+    assert not [path for path in known.confinement.glass.writable if path.startswith(str(tmp_path))]
+    assert "does not see this folder" in reach(known)
