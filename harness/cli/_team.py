@@ -4,7 +4,8 @@ tasks, `goal …` and `task …`."""
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -20,19 +21,33 @@ from harness.team import database, directory, status
 from harness.workplace import run_detection
 from harness.workspace import places
 
-in_tenant = click.option("--tenant", default="", metavar="T", help="The tenant; default as in config.toml.")
-why = click.argument("why", default="")
-MEMBER = "{kind} {name}: {id}"
-ARCHIVED = "{name} is {status}"
-GRANT = "{kind} {name}: {mode} {space}"
+MEMBER, GRANT = "{kind} {name}: {id}", "{kind} {name}: {mode} {space}"
 GOAL, TASK = "{goal} {title}: {status}", "{task} {title}: {status}"
 
 
-def attributed(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of every verb."""
-    by = click.option("--by", metavar="WHO", help="Who does it: a user, or agent/NAME; default: you.")
-    key = click.option("--key", default="", help="A verb that is sent again with the same KEY happens once.")
-    return by(key(in_tenant(as_json(command))))
+def _option(name: str, about: str, **more: Any) -> click.Option:
+    return click.Option([f"--{name}"], **{"default": "", "metavar": "NAME", "help": about, **more})
+
+
+def _choice(name: str, words: Sequence[str]) -> click.Argument:
+    return click.Argument([name], type=click.Choice(words))
+
+
+WHY = click.Argument(["why"], default="")
+BY = _option("by", "Who does it: a user, or agent/NAME; default: you.")
+KEY = _option("key", "A verb that is sent again with the same KEY happens once.", metavar="KEY")
+TENANT = _option("tenant", "The tenant; default as in config.toml.")
+JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON value.")
+POLICY = (
+    _option("owner", "Who answers for it; default: the thread's user."),
+    click.Option(
+        ["--review", "mode"], default="none", type=click.Choice(status.REVIEWS), help="What needs an acceptance."
+    ),
+    _option("accepts", "Who accepts; default: the owner."),
+    click.Option(
+        ["--blocks"], default="goal", type=click.Choice(status.BLOCKS), help="What a task that waits for it blocks."
+    ),
+)
 
 
 @click.group(cls=help.CommandGroups)
@@ -61,7 +76,7 @@ def _settings() -> tuple[config.TeamTable, str]:
     return found, places.user_of(settings) or getpass.getuser()
 
 
-def _read(tenant: str, act: Callable[[database.Transaction], Any]) -> Any:
+def _carried_out(tenant: str, act: Callable[[database.Transaction], Any]) -> Any:
     settings, _ = _settings()
     with database.open_team(settings.database).transaction(tenant or settings.tenant) as tx:
         return act(tx)
@@ -74,22 +89,41 @@ def _print(rows: Iterable[dict[str, Any]], words: str, value: object, *, as_json
         console.print_line(words.format_map(row) + (" (it was done before)" if row.get("repeated") else ""))
 
 
-def _verb(what: str, words: str, options: dict[str, Any], act: Callable[..., Any], reason: str = "") -> None:
-    """Carry out `act(transaction, attribution)`, and print its row."""
-    run_detection.refuse(here(), what)
-    by = database.Attribution(who=options["by"] or _settings()[1], why=reason, key=options["key"])
-    row = _read(options["tenant"], lambda tx: act(tx, by))
-    _print([row], words, row, as_json=options["as_json"])
+def _verb(
+    group: click.Group, name: str, about: str, words: str, act: Callable[..., Any], *given: str | click.Parameter
+) -> None:
+    """A command that carries out `act(transaction, by=…, …)` with these arguments and options, and prints its row in words."""
+
+    def called(by: str, key: str, tenant: str, as_json: bool, why: str = "", **values: Any) -> None:
+        run_detection.refuse(here(), f"{group.name} {name}")
+        who = database.Attribution(who=by or _settings()[1], why=why, key=key)
+        row = _carried_out(tenant, lambda tx: act(tx, by=who, **values))
+        _print([row], words, row, as_json=as_json)
+
+    params = [click.Argument([one]) if isinstance(one, str) else one for one in given]
+    group.add_command(click.Command(name, callback=called, params=[*params, BY, KEY, TENANT, JSON], help=about))
+
+
+def _list(group: click.Group, name: str, about: str, words: str, act: Callable[..., Any], *given: str) -> None:
+    """A command that prints the rows of `act(transaction, …)` in words."""
+
+    def called(tenant: str, as_json: bool, **values: str) -> None:
+        found = _carried_out(tenant, lambda tx: act(tx, **values))
+        _print(found, words, found, as_json=as_json)
+
+    params = [click.Argument([one]) for one in given]
+    group.add_command(click.Command(name, callback=called, params=[*params, TENANT, JSON], help=about))
 
 
 @team.command(name="init")
 @click.option("--as", "owner", default="", metavar="URL", help="The same database, as a role that may make tables.")
-@in_tenant
+@click.option("--tenant", default="", metavar="NAME", help="The tenant to add; default as in config.toml.")
 @as_json
 def team_init(owner: str, tenant: str, as_json: bool) -> None:
     """Make the tables of the database, or bring them to this version, and add the tenant."""
     run_detection.refuse(here(), "team init")
-    settings, name = _settings()[0], tenant or _settings()[0].tenant
+    settings, _ = _settings()
+    name = tenant or settings.tenant
     made = database.migrate(
         owner or settings.database, unquote(urlsplit(settings.database).username or "") if owner else ""
     )
@@ -98,127 +132,53 @@ def team_init(owner: str, tenant: str, as_json: bool) -> None:
     _print([row], "{database} is ready for the tenant {tenant}: {id}", row, as_json=as_json)
 
 
-@team.command(name="add")
-@click.argument("kind", type=click.Choice(directory.KINDS))
-@click.argument("name")
-@click.option("--agent", default="", metavar="NAME", help="Of a thread: its agent.")
-@click.option("--space", default="", metavar="NAME", help="Of a thread: its active space.")
-@click.option("--user", default="", metavar="NAME", help="Of a thread: its user.")
-@attributed
-def team_add(kind: str, name: str, agent: str, space: str, user: str, **options: Any) -> None:
-    """Add an agent, a space, a user or a thread; NAME is its folder name."""
-    bound = {one: word for one, word in (("agent", agent), ("space", space), ("user", user)) if word}
-    _verb("team add", MEMBER, options, lambda tx, by: directory.add(tx, kind, name, by, bound))
-
-
-@team.command(name="archive")
-@click.argument("space")
-@why
-@click.option("--undo", is_flag=True, help="Make it active again.")
-@attributed
-def team_archive(space: str, why: str, undo: bool, **options: Any) -> None:
-    """Archive a space: its files stay, and no turn changes them."""
-    _verb("team archive", ARCHIVED, options, lambda tx, by: directory.archive(tx, space, by, undo=undo), why)
-
-
-@team.command(name="grant")
-@click.argument("who")
-@click.argument("space")
-@click.argument("mode", type=click.Choice(directory.MODES))
-@why
-@attributed
-def team_grant(who: str, space: str, mode: str, why: str, **options: Any) -> None:
-    """Let a user or an agent use a space. A thread may do there what both its user and its agent may."""
-    _verb("team grant", GRANT, options, lambda tx, by: directory.grant(tx, who, space, mode, by), why)
-
-
-@team.command(name="revoke")
-@click.argument("who")
-@click.argument("space")
-@why
-@attributed
-def team_revoke(who: str, space: str, why: str, **options: Any) -> None:
-    """Take a grant back, from this moment on, also from turns that run."""
-    _verb(
-        "team revoke",
-        "{kind} {name}: no access to {space}",
-        options,
-        lambda tx, by: directory.grant(tx, who, space, "", by),
-        why,
-    )
-
-
 @team.command(name="show")
-@in_tenant
+@click.option("--tenant", default="", metavar="NAME", help="The tenant; default as in config.toml.")
 @as_json
 def team_show(tenant: str, as_json: bool) -> None:
     """Show agents, spaces, users and grants."""
-    found = _read(tenant, directory.members)
+    found = _carried_out(tenant, directory.members)
     rows = [{**row, "kind": kind[:-1]} for kind in ("agents", "spaces", "users") for row in found[kind]]
     _print(rows, MEMBER, found, as_json=as_json)
     _print([] if as_json else found["grants"], GRANT, found, as_json=False)
 
 
-@team.command(name="threads")
-@in_tenant
-@as_json
-def team_threads(tenant: str, as_json: bool) -> None:
-    """List the threads, each with its agent, space and user."""
-    found = _read(tenant, directory.threads)
-    _print(found, "{name}: {agent} in {space} for {user_name}", found, as_json=as_json)
+def _added(tx: database.Transaction, by: database.Attribution, kind: str, name: str, **bound: str) -> Any:
+    return directory.add(tx, kind, name, by, {one: word for one, word in bound.items() if word})
 
 
-@goal.command(name="add")
-@click.argument("thread")
-@click.argument("title")
-@why
-@click.option("--owner", default="", metavar="USER", help="Who answers for it; default: the thread's user.")
-@click.option("--review", "mode", default="none", type=click.Choice(status.REVIEWS), help="What needs an acceptance.")
-@click.option("--accepts", default="", metavar="USER", help="Who accepts; default: the owner.")
-@click.option(
-    "--blocks", default="goal", type=click.Choice(status.BLOCKS), help="What a task that waits for it blocks."
+def _goal_added(tx: database.Transaction, by: database.Attribution, thread: str, title: str, **policy: str) -> Any:
+    return status.add_goal(tx, thread, title, status.ReviewPolicy(**policy), by)
+
+
+BOUND = [_option(one, f"Of a thread: its {one}.") for one in ("agent", "space", "user")]
+UNDO = click.Option(["--undo"], is_flag=True, help="Make it active again.")
+ADD = "Add an agent, a space, a user or a thread; NAME is its folder name."
+LET = "Let a user or an agent use a space. A thread may do there what both its user and its agent may."
+END = "Take a grant back, from this moment on, also from turns that run."
+_verb(team, "add", ADD, MEMBER, _added, _choice("kind", directory.KINDS), "name", *BOUND)
+_verb(
+    team, "archive", "Archive a space: no turn changes it.", "{name} is {status}", directory.archive, "space", WHY, UNDO
 )
-@attributed
-def goal_add(
-    thread: str, title: str, why: str, owner: str, mode: str, accepts: str, blocks: str, **options: Any
-) -> None:
-    """Add a goal to a thread, with its review policy."""
-    policy = status.ReviewPolicy(owner=owner, mode=mode, accepts=accepts, blocks=blocks)
-    _verb("goal add", GOAL, options, lambda tx, by: status.add_goal(tx, thread, title, policy, by), why)
-
-
-@task.command(name="add")
-@click.argument("goal")
-@click.argument("title")
-@why
-@attributed
-def task_add(goal: str, title: str, why: str, **options: Any) -> None:
-    """Add a task to a goal, such as G-1."""
-    _verb("task add", TASK, options, lambda tx, by: status.add_task(tx, goal, title, by), why)
-
-
-def _of_kind(group: click.Group, kind: str, words: str) -> None:
-    """The commands that goals and tasks have alike: a list, and a command for each verb."""
-
-    @group.command(name="list", help=f"List the {kind}s of a thread, with their status.")
-    @click.argument("thread")
-    @in_tenant
-    @as_json
-    def listed(thread: str, tenant: str, as_json: bool) -> None:
-        found = _read(tenant, lambda tx: status.overview(tx, thread))[f"{kind}s"]
-        _print(found, words, found, as_json=as_json)
-
-    def add(verb: str) -> None:
-        @group.command(name=verb, help=f"{status.VERBS[verb].rstrip(' …')}.")
-        @click.argument("name", metavar=kind.upper())
-        @why
-        @attributed
-        def verb_of(name: str, why: str, **options: Any) -> None:
-            _verb(f"{kind} {verb}", words, options, lambda tx, by: status.change(tx, kind, name, verb, by), why)
-
+_verb(team, "grant", LET, GRANT, directory.grant, "who", "space", _choice("mode", directory.MODES), WHY)
+_verb(
+    team, "revoke", END, "{kind} {name}: no access to {space}", partial(directory.grant, mode=""), "who", "space", WHY
+)
+_list(team, "threads", "List the threads.", "{name}: {agent} in {space} for {user_name}", directory.threads)
+_verb(
+    goal, "add", "Add a goal to a thread, with its review policy.", GOAL, _goal_added, "thread", "title", WHY, *POLICY
+)
+_verb(task, "add", "Add a task to a goal, such as G-1.", TASK, status.add_task, "goal", "title", WHY)
+for of, kind, words in ((goal, "goal", GOAL), (task, "task", TASK)):
+    named = click.Argument(["name"], metavar=kind.upper())
+    _list(of, "list", f"List the {kind}s of a thread.", words, partial(status.listed, kind=kind), "thread")
     for verb in status.KINDS[kind]:
-        add(verb)
-
-
-_of_kind(goal, "goal", GOAL)
-_of_kind(task, "task", TASK)
+        _verb(
+            of,
+            verb,
+            status.VERBS[verb].rstrip(" …") + ".",
+            words,
+            partial(status.change, kind=kind, verb=verb),
+            named,
+            WHY,
+        )

@@ -135,6 +135,12 @@ def overview(tx: Transaction, thread: str) -> Row:
     return {**at, "goals": goals, "tasks": tx.ask(f"{TASKS} and goal.thread_id = $2 order by task.number", at["id"])}
 
 
+def listed(tx: Transaction, thread: str, kind: str) -> list[Row]:
+    """The goals or tasks of a thread. Raises UsageFault for an unknown one."""
+    rows: list[Row] = overview(tx, thread)[f"{kind}s"]
+    return rows
+
+
 def tools_of(team: Team, tenant: str, thread: str, who: str) -> list[Callable[..., Row]]:
     """The verbs as functions for an agent, on one thread in its name (`agent/scribe`). Each returns the row it changed, and
     `files`: the projections as they are then, by name; raises as the verbs."""
