@@ -6,7 +6,14 @@ import pytest
 
 from harness.base.errors import BrokenFile, LockBusy
 from harness.team import _finalizes as finalizes
-from harness.team.database import Team
+from harness.team._finalizes import Finalize
+from harness.team.database import Team, Transaction
+
+
+def ended(tx: Transaction, gate: int) -> Finalize | None:
+    """The oldest one that an earlier turn left, ended."""
+    left = finalizes.pending(tx, "deal", gate)
+    return finalizes.done(tx, finalizes.advance(tx, left)) if left else None
 
 
 def test_a_finalize_is_continued_where_it_was_and_twice_is_once(team: Team) -> None:
@@ -49,8 +56,11 @@ def test_a_lower_gate_number_is_refused_and_the_next_turn_ends_what_a_killed_one
     with late, team.transaction("acme") as tx:
         finalizes.pending(tx, "deal", 8)
     with team.transaction("acme") as tx:
-        finalizes.done(tx, finalizes.advance(tx, taken))
-        assert finalizes.pending(tx, "deal", 9) is None
-        assert finalizes.begin(tx, "deal", 9, "digest").status == "begun"
+        begun = finalizes.begin(tx, "deal", 9, "digest")
+        finalizes.begin(tx, "deal", 12, "digest")  # which has not looked at what is pending
+    with late, team.transaction("acme") as tx:
+        finalizes.advance(tx, begun)
+    with team.transaction("acme") as tx:
+        assert [one.gate for one in iter(lambda: ended(tx, 12), None)] == [4, 9]
     with team.transaction("globex") as tx:
         assert finalizes.begin(tx, "deal", 1, "digest").status == "begun"  # its threads are others
