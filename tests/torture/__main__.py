@@ -103,14 +103,14 @@ def rival(folder: Path, full: bool, until: float, show: Callable[[str], object])
     return rivals.sweep(folder, folder / "template", 10 if full else 3, show)
 
 
-def tests(name: str, *words: str, long: bool = False) -> Sweep:
-    """Tests of the suite as a sweep, with every row where it is full; `long`: only then."""
+def tests(name: str, *words: str, long: bool = False, always: bool = False) -> Sweep:
+    """Tests of the suite as a sweep, with every row where it is full, or `always`; `long`: only where it is full."""
 
     def sweep(folder: Path, full: bool, until: float, show: Callable[[str], object]) -> list[Row]:
         row, begun = Row(name), time.monotonic()
         if long and not full:
             return []
-        env = os.environ | ({"HARNESS_TORTURE": "1"} if full else {})
+        env = os.environ | ({"HARNESS_TORTURE": "1"} if full or always else {})
         asked = [
             sys.executable,
             "-m",
@@ -149,6 +149,7 @@ SWEEPS: dict[str, Sweep] = {
         "tests/torture/test_states_of_missions.py",
         "tests/test_crash_journal.py",
     ),
+    "team": tests("races of a team", "tests/team/test_status.py", "-k", "twice or writers", always=True),
     "machines": tests("state machines", "tests/torture/test_machines.py"),
     "suite": tests("long tests of the suite", "tests", "-k", LONG_TESTS, long=True),
 }
