@@ -19,7 +19,6 @@ from harness.cli.quick import here
 from harness.mission import config
 from harness.team import database, directory, status
 from harness.workplace import run_detection
-from harness.workspace import places
 
 MEMBER, GRANT = "{kind} {name}: {id}", "{kind} {name}: {mode} {space}"
 GOAL, TASK = "{goal} {title}: {status}", "{task} {title}: {status}"
@@ -73,7 +72,7 @@ def _settings() -> tuple[config.TeamTable, str]:
         raise UsageFault(
             'There is no team here. Write in .harness/config.toml: [team] database = "sqlite:///srv/team.db"'
         )
-    return found, places.user_of(settings) or getpass.getuser()
+    return found, config.user_of(settings) or getpass.getuser()
 
 
 def _carried_out(tenant: str, act: Callable[[database.Transaction], Any]) -> Any:

@@ -38,7 +38,7 @@ def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
     rows = [*(found.sections if found else []), *([found.memory] if found and found.memory else [])]
     return {
         "role": role,
-        "user": places.user_of(settings),
+        "user": config.user_of(settings),
         "tokens": sum(one.tokens for one in rows),
         "most_tokens": config.WorkspaceTable(**settings.workspace).max_tokens,
         "parts": [
@@ -79,7 +79,7 @@ def _tools(found: WorkspaceSnapshot | None) -> dict[str, Any] | None:
 def brought(layout: Layout) -> list[Grants]:
     """The grants in the workspace that no person has accepted, by the present files; also without a mission."""
     commit, settings = of_run.commit_of(layout), config.load(layout)
-    users = dict.fromkeys((places.user_of(settings), TALKER))
+    users = dict.fromkeys((config.user_of(settings), TALKER))
     found = [snapshot.gather(layout, commit, settings, (), user=user).grants for user in users]
     return [one for one in found if not one.is_accepted(layout)]
 

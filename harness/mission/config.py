@@ -18,6 +18,7 @@ from harness.state.state import State
 
 MAX_NUMBER = 1e15
 TRUSTS = ("workspace", "full")
+USER = "HARNESS_USER"  # variable: the user of the runs, overrides `user` of config.toml
 WORKPLACES = ("tree", "project")
 CONFINES = ("auto", "required", "off")
 SWEEPS = ("home", "anywhere")
@@ -381,6 +382,11 @@ def line_of(text: str, table: str, key: str = "", row: int = 0) -> int | None:
                 return number
             first = first or number
     return first or (line_of(text, table, key) if row else None)
+
+
+def user_of(settings: Config) -> str:
+    """The user of the runs: `HARNESS_USER`, else `user` of config.toml, else ""."""
+    return os.environ.get(USER) or settings.user
 
 
 def agent_names(agent: object) -> list[str]:

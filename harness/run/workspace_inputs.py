@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from harness.agents import registry
 from harness.base import console
 from harness.git import contents, dotgit, repository
+from harness.mission import config
 from harness.mission.config import Config
 from harness.mission.open_run import Outcome, StartedRun
 from harness.state import names
@@ -24,7 +25,7 @@ MAX_SHOWN_PATHS = 3
 def is_there(layout: Layout, settings: Config, folder: str) -> bool:
     """Whether the checkout or an outer layer has workspace files, or a run ever changed some."""
     more = settings.workspace.get("additional_context", ())
-    return places.is_there(layout, folder, places.user_of(settings), more, layout.path(names.WORKSPACE_LOG))
+    return places.is_there(layout, folder, config.user_of(settings), more, layout.path(names.WORKSPACE_LOG))
 
 
 def look(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from harness.base import ids
 from harness.state.layout import Layout, home
 
-USER = "HARNESS_USER"  # variable: the user of the runs, overrides `user` of config.toml
 INSTRUCTIONS, TOOLS = "AGENTS.md", "tools.json"
 IMPORTING, SERVERS = "CLAUDE.md", ".mcp.json"  # of another format, as are its skills, lowest first
 FOREIGN_SKILLS = (".claude/skills", ".agents/skills")
@@ -24,11 +22,6 @@ ROOTS = (INSTRUCTIONS, IMPORTING, TOOLS, SERVERS, KNOWLEDGE, SKILLS, *FOREIGN_SK
 LAYERED = (SKILLS, SUBAGENTS)  # a lower layer is shadowed by name
 OF_USERS = (*LAYERED, TOOLS)
 SHIPPED, HOME, PROJECT, OF_USER = "shipped", "home", "project", "user"  # the layers, lowest first
-
-
-def user_of(settings: Any) -> str:
-    """The user of the runs: `HARNESS_USER`, else `user` of config.toml, else ""."""
-    return os.environ.get(USER) or str(settings.user)
 
 
 def folder_of_user(user: str) -> str:

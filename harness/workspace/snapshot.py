@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
+from harness.mission import config
 from harness.mission.config import Config, WorkspaceTable
 from harness.state import files, names, objects
 from harness.state.files import PRIVATE
@@ -95,7 +96,7 @@ def gather(
     `more`: further sections within the same budget; `user`: overrides the configuration's; `load`: how the agent loads a skill;
     `over`: files of a store, by path, that lie over those of the project. Raises BrokenFile for a malformed file that may
     restrict or instruct, regardless of `reads`."""
-    table, user = WorkspaceTable(**settings.workspace), places.user_of(settings) if user is None else user
+    table, user = WorkspaceTable(**settings.workspace), config.user_of(settings) if user is None else user
     reader = reader_of(layout, commit, user, table.additional_context, known)
     reader.lay_over(over)
     at = layout.folders.within(folder) if folder else layout.folders.project

@@ -15,7 +15,7 @@ from harness.mission import config, roles
 from harness.run import workspace_inputs as of_run
 from harness.state import names
 from harness.state.layout import Layout
-from harness.workspace import places, snapshot
+from harness.workspace import snapshot
 from harness.workspace.snapshot import CliReading, WorkspaceSnapshot
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, House
@@ -315,7 +315,7 @@ def test_without_a_workspace_there_is_nothing_of_it(house: House) -> None:
     prompt = ran(house)
     assert not [one for one in HEADINGS if one in prompt]
     assert not os.path.exists(house.layout.run(house.result()["run"]).workspace)
-    assert places.user_of(config.load(house.layout)) == ""
+    assert config.user_of(config.load(house.layout)) == ""
 
 
 def test_files_of_a_store_lie_over_those_of_the_project(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from harness.stores.disk import DiskStore
 from harness.stores.store import Store
 from harness.stores.urls import open_store
 from harness.workspace import grants
-from harness.workspace.places import TOOLS, user_of
+from harness.workspace.places import TOOLS
 from harness.workspace.rules import ToolRules
 
 ASKED = [
@@ -147,7 +147,7 @@ def check(layout: Layout) -> None:
 
 def user(layout: Layout, named: str) -> str:
     """Who talks: as it was said, else as config.toml or HARNESS_USER has it."""
-    return named or user_of(config.load(layout)) or USER
+    return named or config.user_of(config.load(layout)) or USER
 
 
 def not_committed(layout: Layout) -> str:
