@@ -27,10 +27,23 @@ class Finalize(Record, frozen=True):
     result: str
 
 
+def claim(tx: Transaction, thread: str) -> int:
+    """The number of a new turn at the gate of the thread; turns with lower ones are late from now on."""
+    sql = "update team_threads set gate = gate + 1 where tenant = $1 and id = $2 returning gate"
+    return int(tx.ask(sql, str(directory.find(tx, "thread", thread)["id"]))[0]["gate"])
+
+
+def newest(tx: Transaction, thread: str) -> Finalize | None:
+    """The one of the newest turn that ended; None before the first."""
+    thread_id = directory.find(tx, "thread", thread)["id"]
+    found = tx.ask(f"{KNOWN} and status = 'done' order by gate desc limit 1", thread_id)
+    return Finalize(**found[0]) if found else None
+
+
 def begin(tx: Transaction, thread: str, gate: int, manifest: str) -> Finalize:
     """The row of this turn, as far as it is; a new one is `begun`. Raises LockBusy if a later turn has the thread, and
     BrokenFile if the turn began from another manifest."""
-    thread_id = _fenced(tx, thread, gate)
+    thread_id = fenced(tx, thread, gate)
     tx.ask(
         "insert into team_finalizes (tenant, id, thread_id, gate, fence, manifest, status, result)"
         " values ($1, $2, $3, $4, $4, $5, 'begun', '') on conflict (tenant, thread_id, gate) do nothing",
@@ -44,7 +57,7 @@ def begin(tx: Transaction, thread: str, gate: int, manifest: str) -> Finalize:
 
 def pending(tx: Transaction, thread: str, gate: int) -> Finalize | None:
     """The oldest one that an earlier turn left, which is from now on for this turn to end. Raises LockBusy."""
-    thread_id = _fenced(tx, thread, gate)
+    thread_id = fenced(tx, thread, gate)
     tx.ask(
         "update team_finalizes set fence = $3 where tenant = $1 and thread_id = $2 and gate < $3 and status <> 'done'",
         *(thread_id, gate),
@@ -72,7 +85,7 @@ def _step(tx: Transaction, one: Finalize, begins: str, ends: str, result: str) -
     return known
 
 
-def _fenced(tx: Transaction, thread: str, gate: int) -> str:
+def fenced(tx: Transaction, thread: str, gate: int) -> str:
     """The id of the thread, where this is now the newest turn that writes. Raises LockBusy."""
     thread_id = str(directory.find(tx, "thread", thread)["id"])
     sql = "update team_threads set gate = $3 where tenant = $1 and id = $2 and gate <= $3 returning id"

@@ -87,9 +87,9 @@ class _Reconciliation:
         for path in sorted({*sizes, *self.entries} - self.log.settled.keys()):
             entry, size = self.entries.get(path), sizes.get(path)
             data = self._read(path, size) if size is not None else None
-            now = self.thread.projections.get(path)  # written again after a verb of the turn
-            same = {entry.digest if entry else "", encoding.digest(now) if now is not None else ""}
-            if data is None or encoding.digest(data) not in same:
+            digest = "" if data is None else encoding.digest(data)
+            is_rendered = entry and entry.generated and digest and self.runtime.base(digest)  # again, after a verb
+            if not digest or not (is_rendered or (entry and entry.digest == digest)):
                 found.append(_Change(path, entry, mounts_at(self.thread.mounts, path), size, data))
         return found
 

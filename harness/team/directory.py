@@ -31,6 +31,11 @@ def find(tx: Transaction, kind: str, name: str) -> Row:
     raise UsageFault(f"There is no {kind} '{name}' in this tenant.")
 
 
+def tenant_name(tx: Transaction) -> str:
+    """The name of the tenant, which is its folder."""
+    return str(tx.ask("select name from team_tenants where id = $1")[0]["name"])
+
+
 def thread(tx: Transaction, name: str) -> Row:
     """A thread by name or id, with what it is bound to: `agent`, `space`, `space_status`, `user_name`, each with its id.
     Raises UsageFault for an unknown one."""

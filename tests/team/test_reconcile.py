@@ -112,7 +112,8 @@ def test_projections_that_were_written_again_are_no_edit(machine: Machine) -> No
     """A verb within the turn renders them anew; the text of the agent is what is reported."""
     again = PROJECTIONS | {"PROGRESS.md": b"revision 2\n- [x] herons\n"}
     machine.thread.projections = again
-    machine.write("PROGRESS.md", again["PROGRESS.md"].decode())
+    machine.runtime.keep(again["PROGRESS.md"])
+    machine.runtime.write("PROGRESS.md", again["PROGRESS.md"], writable=False)
     assert machine.outcomes() == {}
     machine.begin()
     assert read(machine.thread.store, "threads/first/PROGRESS.md") == "revision 2\n- [x] herons\n"
