@@ -1,5 +1,5 @@
-"""The commands about a team: `team init`, `add`, `archive`, `grant`, `revoke`, `show` and `threads`, and the verbs on goals and
-tasks, `goal …` and `task …`."""
+"""The commands about a team: `team init`, `add`, `archive`, `grant`, `revoke`, `show`, `threads` and `run`, and the verbs on
+goals and tasks, `goal …` and `task …`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
-from harness.base import console
+from harness.base import console, errors
 from harness.base.errors import UsageFault
+from harness.builtin.events import Reply
+from harness.builtin.sessions import folder
 from harness.cli import _values, help
+from harness.cli._ask import CODES
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.mission import config
+from harness.state import names
 from harness.team import database, directory, status
+from harness.team.turn import TurnTask, run_turn
 from harness.workplace import run_detection
 
 MEMBER, GRANT = "{kind} {name}: {id}", "{kind} {name}: {mode} {space}"
@@ -140,6 +145,34 @@ def team_show(tenant: str, as_json: bool) -> None:
     rows = [{**row, "kind": kind[:-1]} for kind in ("agents", "spaces", "users") for row in found[kind]]
     _print(rows, MEMBER, found, as_json=as_json)
     _print([] if as_json else found["grants"], GRANT, found, as_json=False)
+
+
+@team.command(name="run")
+@click.argument("thread")
+@click.argument("message")
+@click.option("--tenant", default="", metavar="NAME", help="The tenant; default as in config.toml.")
+@as_json
+def team_run(thread: str, message: str, tenant: str, as_json: bool) -> int:
+    """Answer MESSAGE in a thread: one turn of its agent in the thread's workspace, and then each file that it changed."""
+    layout, (settings, _) = here(), _settings()
+    run_detection.refuse(layout, "team run")
+    if not settings.files:
+        raise UsageFault('The team has no files here. Write in .harness/config.toml: [team] files = "file:///srv/team"')
+    replies = list[Reply]()
+
+    def answer(task: TurnTask) -> str:
+        with folder.agent(layout, "", "", None, place=task.folder, tools=task.tools) as made:
+            replies.append(made.call_sync(task.prompt, session_id=task.thread, user_id=task.user))
+        return replies[0].text or replies[0].reason
+
+    known, root = database.open_team(settings.database), layout.path(names.TEAM)
+    found = run_turn(known, settings.files, tenant or settings.tenant, thread, root, message, answer)
+    if as_json:
+        _values.echo({**found.asdict(), "files": [one.asdict() for one in found.files]})
+    else:
+        lines = [f"  {one.outcome:<12} {one.path}  {one.why}".rstrip() for one in found.files]
+        console.print_line("\n".join(map(console.sanitise, [found.answer, *lines])))
+    return CODES.get(replies[0].outcome, errors.NEGATIVE)
 
 
 def _added(tx: database.Transaction, by: database.Attribution, kind: str, name: str, **bound: str) -> Any:

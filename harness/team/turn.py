@@ -12,6 +12,7 @@ from harness.base.errors import LockBusy
 from harness.base.record import Record
 from harness.state.files import Lock
 from harness.stores.store import Store
+from harness.stores.urls import open_store
 from harness.team import _finalizes, _projections, directory, status
 from harness.team._compose import TeamThread, prepare
 from harness.team._finalizes import Finalize
@@ -21,11 +22,23 @@ from harness.team._reconcile import reconcile
 from harness.team._runtime import RuntimeFolder
 from harness.team.database import Team, Transaction
 
-Answer = Callable[[str, str, list[Callable[..., Any]]], str]  # (workspace, prompt, tools) -> the answer
 REPORT = "Of the last turn, the sources have not taken these files in their place:"
 ELSEWHERE = FileOutcome(
     path=".", outcome=REFUSED, why="The workspace of that turn is on another machine, and stays there."
 )
+
+
+class TurnTask(Record, frozen=True):
+    """What an agent is asked: `folder`: the workspace; `tools`: verbs on status; `thread`, `user`: their ids."""
+
+    folder: str
+    prompt: str
+    tools: list[Callable[..., Any]]
+    thread: str
+    user: str
+
+
+Answer = Callable[[TurnTask], str]
 
 
 class TurnResult(Record):
@@ -39,14 +52,16 @@ class TurnResult(Record):
 
 
 def run_turn(
-    team: Team, store: Store, tenant: str, thread: str, folder: str, message: str, answer: Answer
+    team: Team, store: Store | str, tenant: str, thread: str, root: str, message: str, answer: Answer
 ) -> TurnResult:
-    """Answer a message in a thread. `store`: of the sources; `folder`: of the thread on this machine. What an earlier turn began
-    to finalize is ended first. Raises LockBusy if another turn has the folder, or a later one the thread, and UsageFault for
-    what is unknown or archived; after any error the next turn goes on."""
+    """Answer a message in a thread. `store`: of the sources, or its URL; `root`: of the threads' folders on this machine. What an
+    earlier turn began to finalize is ended first. Raises LockBusy if another turn has the folder, or a later one the thread, and
+    UsageFault for what is unknown or archived; after any error the next turn goes on."""
+    store = open_store(store) if isinstance(store, str) else store
     with team.transaction(tenant) as tx:
         row = directory.thread(tx, thread)
         directory.active({"name": row["space"], "status": row["space_status"]})
+    folder = f"{root}/{row['id']}"
     lock = Lock(f"{folder}/lock")
     if not lock.take():
         raise LockBusy(f"A turn of the thread '{thread}' is under way here. Wait for its end, then try again.")
@@ -55,9 +70,9 @@ def run_turn(
         continued = turn.end_earlier()
         manifest = prepare(turn.sources, turn.runtime, turn.access)
         lines = [f"- {line}" for line in turn.reported()]
-        text = answer(
-            turn.runtime.workspace, "\n".join([message, *(["", REPORT, *lines] if lines else [])]), turn.tools()
-        )
+        prompt = "\n".join([message, *(["", REPORT, *lines] if lines else [])])
+        ids = {"thread": row["id"], "user": row["user_id"]}
+        text = answer(TurnTask(folder=turn.runtime.workspace, prompt=prompt, tools=turn.tools(), **ids))
         with team.transaction(tenant) as tx:
             begun = _finalizes.begin(tx, thread, turn.number, encoding.digest(manifest.to_bytes()))
         return TurnResult(answer=text, files=turn.end(begun), finalize=begun.id, continued=continued)

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.agents.modelserver import Reply, serving
+from tests.agents.wires import Exchange
+from tests.builtin.talking import calling
+from tests.cli.test_ask import configure
 from tests.cli.test_values import contracted
 from tests.missions import House
 
@@ -68,6 +72,7 @@ def test_keys_of_json_are_those_of_the_contract_page(team: House) -> None:
     said(team, "goal add deal Sign --by ann")
     said(team, "task add G-1 DocuSign --by ann")
     rows = {words: keys for words, keys in contracted().items() if words.split()[0] in ("team", "goal", "task")}
+    assert rows.pop("team run THREAD MESSAGE")  # below
     assert len(rows) == 6
     for words, keys in rows.items():
         called = words.replace("THREAD", "deal").replace("TASK", "T-2 --by ann")
@@ -102,3 +107,31 @@ def test_without_a_database_or_its_tables_the_remedy_is_named(house: House, tmp_
     config.write_text(f'{config.read_text()}\n[team]\ndatabase = "sqlite://{tmp_path}/new.db"\ntenant = "acme"\n')
     done = house.harness("team", "threads")
     assert done.code == 65 and "Run: harness team init" in done.err
+
+
+def team_brain(exchange: Exchange) -> Reply:
+    """Writes a file of the space, ends a task, then answers."""
+    steps = [
+        ("write_file", {"path": "Space/docs/price.md", "content": "12\n"}),
+        ("task_status", {"task": "T-2", "verb": "done", "why": "signed"}),
+    ]
+    number = len(exchange.results)
+    return calling(*steps[number]) if number < len(steps) else Reply(exchange.results[-1])
+
+
+def test_a_turn_of_the_built_in_agent(team: House, tmp_path: Path) -> None:
+    """It changes a file of the space and a task, and what became of the file is a line."""
+    pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
+    assert "[team] files" in team.harness("team", "run", "deal", "hello").err
+    said(team, "goal add deal Sign --by ann")
+    said(team, "task add G-1 DocuSign --by ann")
+    with serving(team_brain) as server:
+        text = (team.state / "config.toml").read_text()
+        team_table = text[text.index("[team]") :] + f'files = "file://{tmp_path}/sources"\n'
+        configure(team.project, server, team_table)
+        out = said(team, "team run deal hello")
+        assert out.endswith("  accepted     Space/docs/price.md\n")
+        assert said(team, "task list deal") == "T-2 DocuSign: done\n"
+        found = value(team, "team run deal again")
+        assert sorted(found) == sorted(contracted()["team run THREAD MESSAGE"])
+    assert [path.read_text().split("\n", 1)[1] for path in (tmp_path / "sources").rglob("price.md")] == ["12\n"]

@@ -30,7 +30,10 @@ ELSEWHERE = {  # rows of the contract page that need more than a mission, and th
     "schedule log": "tests/unattended/test_report.py",
     "replay RUN --turn N": "tests/cli/test_turn_view.py",  # a run of the built-in agent
     **dict.fromkeys(  # a database
-        ("team init", "team show", "team threads", "goal list THREAD", "task list THREAD", "task done TASK"),
+        (
+            *("team init", "team show", "team threads", "team run THREAD MESSAGE"),
+            *("goal list THREAD", "task list THREAD", "task done TASK"),
+        ),
         "tests/cli/test_team.py",
     ),
     "ask WORDS": "tests/cli/test_sessions.py",  # needs a model, like every row of sessions

@@ -12,7 +12,7 @@ from harness.base.errors import LockBusy, UsageFault
 from harness.stores.memory import MemoryStore
 from harness.team import directory, status
 from harness.team.database import Attribution, Team
-from harness.team.turn import Answer, TurnResult, run_turn
+from harness.team.turn import TurnResult, TurnTask, run_turn
 from tests.team.conftest import ME
 from tests.team.workspaces import read, write
 
@@ -31,19 +31,24 @@ def store() -> MemoryStore:
 class Talk:
     """A thread with its folder on a machine."""
 
-    def __init__(self, team: Team, store: MemoryStore, folder: Path) -> None:
-        self.team, self.store, self.folder, self.prompts = team, store, folder, list[str]()
+    def __init__(self, team: Team, store: MemoryStore, root: Path) -> None:
+        self.team, self.store, self.root, self.prompts = team, store, root, list[str]()
 
     def turn(self, act: Callable[[Path, list[Callable[..., Any]]], object], message: str = "hello") -> TurnResult:
         """A turn whose agent does this."""
 
-        def answer(workspace: str, prompt: str, tools: list[Callable[..., Any]]) -> str:
-            self.prompts.append(prompt)
-            act(Path(workspace), tools)
+        def answer(task: TurnTask) -> str:
+            self.prompts.append(task.prompt)
+            act(Path(task.folder), task.tools)
             return "done"
 
-        known: Answer = answer
-        return run_turn(self.team, self.store, "acme", "deal", str(self.folder), message, known)
+        return run_turn(self.team, self.store, "acme", "deal", str(self.root), message, answer)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the thread."""
+        (found,) = self.root.iterdir()
+        return found
 
 
 @pytest.fixture
@@ -152,9 +157,9 @@ def test_a_late_turn_writes_nothing_more(talk: Talk, tmp_path: Path) -> None:
 def test_what_is_unknown_or_archived_is_refused_before_anything(talk: Talk) -> None:
     """By one line, and no folder is made."""
     with pytest.raises(UsageFault, match="tenant 'none'"):
-        run_turn(talk.team, talk.store, "none", "deal", str(talk.folder), "hello", lambda *_: "")
+        run_turn(talk.team, talk.store, "none", "deal", str(talk.root), "hello", lambda _: "")
     with talk.team.transaction("acme") as tx:
         directory.archive(tx, "sales", ME)
     with pytest.raises(UsageFault, match="is archived"):
         talk.turn(lambda at, tools: None)
-    assert not talk.folder.exists()
+    assert not talk.root.exists()
