@@ -62,6 +62,9 @@ def prepare(thread: TeamThread, runtime: RuntimeFolder, access: Access) -> Manif
             hydrate(thread, made, runtime)
         except VersionConflict:
             continue
+        for one in mounts_of(thread.tenant, thread.sources, access):
+            if one.is_folder and one.mode == WRITE:
+                runtime.make(one.prefix)
         thread.store.put(key, made.to_bytes(), ANY)
         thread.store.put((*thread.own, TIME_NAME), f"{clock.now()}\n".encode(), ANY)
         return made

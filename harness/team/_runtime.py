@@ -61,6 +61,10 @@ class RuntimeFolder:
         """Keep content by its digest until a manifest does not name it."""
         files.replace_quickly(f"{self.bases}/{files.digest(data)}", data)
 
+    def make(self, prefix: str) -> None:
+        """Make an empty folder of the workspace, which a source without files has too."""
+        files.make_folder(f"{self.workspace}/{prefix.rstrip('/')}")
+
     def write(self, path: str, data: bytes, *, writable: bool) -> None:
         """Put a file into the workspace. What is in its way is set aside, and no link is followed."""
         names = path.split("/")

@@ -73,6 +73,16 @@ def test_the_manifest_has_the_same_bytes_for_the_same_state(tmp_path: Path) -> N
     assert store.get(("tenants", "acme", "threads", "first", ".rendered_at"))
 
 
+def test_a_folder_that_may_be_written_is_there_without_files(tmp_path: Path) -> None:
+    """So a command of the agent can write the first one; without access it is not."""
+    store = MemoryStore()
+    write(store, "agents/scribe/AGENTS.md", "# Scribe\n")
+    machine = Machine(tmp_path, store)
+    machine.granted["user"] = ""
+    machine.begin()
+    assert ((machine.at / "Space").is_dir(), (machine.at / "memory").exists()) == (True, False)
+
+
 def test_what_a_turn_may_not_change_is_read_only_on_disk(tmp_path: Path) -> None:
     """Projections, the agent's own files, and what the access of now permits to read alone."""
     machine = Machine(tmp_path, team(MemoryStore()))
