@@ -150,6 +150,7 @@ SWEEPS: dict[str, Sweep] = {
         "tests/test_crash_journal.py",
     ),
     "team": tests("races of a team", "tests/team/test_status.py", "-k", "twice or writers", always=True),
+    "workspaces": tests("races of files of a team", "tests/team/test_reconcile.py", "-k", "races", always=True),
     "machines": tests("state machines", "tests/torture/test_machines.py"),
     "suite": tests("long tests of the suite", "tests", "-k", LONG_TESTS, long=True),
 }
