@@ -7,7 +7,7 @@ EXTRAS := dev agent otel
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 
-.PHONY: help setup demo demo-store test test-versions test-bash32 test-agents test-peers check fix bench torture clean
+.PHONY: help setup demo demo-store demo-team test test-versions test-bash32 test-agents test-peers check fix bench torture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 15
@@ -27,6 +27,9 @@ demo: setup ## run the example mission to DONE, offline
 
 demo-store: setup ## two users and two processes over Redis and PostgreSQL, one process killed (apt install redis-server postgresql)
 	@$(PY) examples/demo_store.py
+
+demo-team: setup ## three users and three threads over PostgreSQL and S3, two agents killed (SQLITE=1: over SQLite and a folder)
+	@$(PY) examples/demo_team.py
 
 test: setup ## run the tests, on all cores (those of the report open it where a Chromium is: apt install chromium)
 	@$(PY) tests/cores.py

@@ -75,17 +75,18 @@ def work(url: str, template: str) -> None:
             print(json.dumps({**said, "results": results[len(results) - len(order["calls"]) :]}), flush=True)
 
 
-class Worker:
-    """The other side of `work`: a process that serves both users."""
+class Child:
+    """A process of this program that takes an order a line, and answers each with a line."""
 
-    def __init__(self, url: str, template: Path) -> None:
-        words = [sys.executable, __file__, url, str(template)]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, *words: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
-    def send(self, user: str, *calls: tuple[str, dict[str, Any]], resume: bool = False) -> None:
-        """Begin a call in which the model calls these tools."""
+    def order(self, order: object) -> None:
+        """Send one."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"user": user, "calls": calls, "resume": resume}) + "\n")
+        self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
 
     def receive(self) -> Any:
@@ -93,21 +94,30 @@ class Worker:
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
 
-    def call(self, user: str, *calls: tuple[str, dict[str, Any]], resume: bool = False) -> Any:
-        """Both."""
-        self.send(user, *calls, resume=resume)
-        return self.receive()
-
     def kill(self) -> None:
         """End it at once."""
         self.process.kill()
         self.process.wait()
 
 
+class Worker(Child):
+    """The other side of `work`: a process that serves both users."""
+
+    def send(self, user: str, *calls: tuple[str, dict[str, Any]], resume: bool = False) -> None:
+        """Begin a call in which the model calls these tools."""
+        self.order({"user": user, "calls": calls, "resume": resume})
+
+    def call(self, user: str, *calls: tuple[str, dict[str, Any]], resume: bool = False) -> Any:
+        """Both."""
+        self.send(user, *calls, resume=resume)
+        return self.receive()
+
+
 @contextlib.contextmanager
 def running(url: str, template: Path) -> Iterator[tuple[Worker, Worker]]:
     """Two processes over one store."""
-    made = Worker(url, template), Worker(url, template)
+    words = (__file__, url, str(template))
+    made = Worker(*words), Worker(*words)
     try:
         yield made
     finally:
