@@ -127,7 +127,7 @@ class _Reconciliation:
         if top.mode == APPEND and change.is_deleted:
             return REFUSED, "It grows only, and is not deleted."
         if self.access(top.source.kind, top.source.id) != WRITE:
-            return REFUSED, f"There is no write access to {top.source.owner} now."
+            return REFUSED, f"There is no write access to {top.source.kind}/{top.source.folder} now."
         if fault := path_fault(change.path) or size_fault(change.size or 0):
             return REFUSED, f"It cannot be stored: {fault}."
         if alike := look_alike(self.known, change.path):

@@ -141,7 +141,7 @@ def test_access_counts_at_the_moment_of_the_write(machine: Machine) -> None:
         "Space/docs/herons.md": "refused",
         "USER.md": "accepted",
     }
-    assert found["Space/docs/herons.md"].why == "There is no write access to space/id-of-space now."
+    assert found["Space/docs/herons.md"].why == "There is no write access to space/atlas now."
     assert machine.kept("refused") == {"Space/docs/herons.md": "late\n"}
 
 
