@@ -281,7 +281,7 @@ def available(remembered: str = "") -> tuple[str, str]:
         key = _key(program)
         if key == remembered:
             return BUBBLEWRAP, key
-        if _works():
+        if _works() or _works():  # again: it fails where another process ends a mount meanwhile
             return BUBBLEWRAP, key
     except Unavailable:
         pass

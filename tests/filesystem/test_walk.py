@@ -133,6 +133,7 @@ def test_paths_are_sorted_name_by_name() -> None:
 def test_a_walk_that_is_given_up_leaves_nothing_open(tmp_path: Path) -> None:
     """Its folders are closed with it."""
     (tmp_path / "a/b/c").mkdir(parents=True)
+    gc.collect()  # what other tests left
     before = len(os.listdir("/dev/fd"))
     walk = Walk(Root(str(tmp_path)), [])
     for count, _ in enumerate(walk.files()):
