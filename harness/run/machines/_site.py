@@ -120,7 +120,11 @@ class Site:
 
     def _make_tree(self, context: RunContext, carried: dict[str, bytes]) -> None:
         position = Position(head=context.head, branch=context.branch, tree=context.tree)
-        workplace.prepare(self.layout, workplace.Tree(folder=self.tree, position=position, untracked=[]), ())
+        tree = workplace.Tree(folder=self.tree, position=position, untracked=[])
+        workplace.prepare(self.layout, tree, ())
+        if tree.untracked:  # of a run that died, or whose work home refused; setup runs again, for they may be its own
+            worktrees.ensure(self.layout.folders.top, self.tree, context.head)
+            os.utime(self.tree + "/.git")
         for name, data in carried.items():
             files.replace_quickly(os.path.join(self.layout.folders.within(self.tree), name), data)
 

@@ -123,9 +123,9 @@ def test_a_machine_that_dies_leaves_the_feature_free(house: House, victim: str) 
 
 
 def test_the_end_of_home_ends_everything_there(house: House) -> None:
-    """The agent and its children, also after a kill; the next run starts anew."""
+    """The agent and its children, also after a kill; the next run starts anew, without the files of the dead one."""
     on_machine(house)
-    house.script("worker", {"run": "harness note begun; sleep 98765"})
+    house.script("worker", {"run": "touch 1.txt 2.txt; harness note begun; sleep 98765"})
     run = house.begin_role("worker", "F-001", session=False, **ON)
     await_note(house, "begun")
     run.kill()
@@ -138,6 +138,7 @@ def test_the_end_of_home_ends_everything_there(house: House) -> None:
         time.sleep(0.05)
     result = house.work(WRITE, **ON)
     assert (result["outcome"], house.feature().attempts) == ("ok", 0)
+    assert house.git("ls-tree", "--name-only", result["commit"]).splitlines() == ["1.txt", "SPEC.md", "main.py"]
 
 
 @pytest.mark.parametrize(
