@@ -63,7 +63,7 @@ OWN_FILES = {
     "filesystem._spool",  # the output of a command, in a file without a name
     *(f"filesystem.{name}" for name in ("_relay", "_remote_server", "_remote_shell")),  # pipes
     "filesystem._control_groups",  # files of the kernel
-    *(f"run.machines.{name}" for name in ("_pump", "_worker", "_pipe")),  # pipes
+    *(f"run.machines.{name}" for name in ("_pump", "_worker", "_pipe", "_dask")),  # pipes
     *(f"process.{name}" for name in ("spawn", "tree", "_guardian", "supervise", "temporary", "network")),
     "base.clock",  # beside a recorded clock, outside any mission
     "git.checkouts.clones",  # a copy of a partial clone's objects

@@ -11,7 +11,7 @@ from pathlib import Path
 
 HOME = Path(__file__).resolve().parent.parent
 PAGE = (HOME / "docs" / "decisions" / "0009-packages.md").read_text()
-RUN = ("agent", "otel", "redis", "postgres", "s3")  # extras
+RUN = ("agent", "otel", "redis", "postgres", "s3", "dask")  # extras
 NAMES = {  # a package -> the modules that it and what it brings have; click has its own name
     "python-frontmatter": {"frontmatter", "yaml"},
     "markdown-it-py": {"markdown_it"},

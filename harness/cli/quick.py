@@ -194,11 +194,12 @@ def loop_options(layout: Layout, words: list[str]) -> tuple[bool, int, int, list
 
 
 def _spread(named: list[str], known: dict[str, dict[str, Any]], lanes: int) -> list[str]:
-    """The machine of each lane, in turn, as many as each takes; without a number of lanes as many as all take."""
-    for name in named:
-        if name not in known:
-            raise UsageFault(f"There is no [machines.{name}] in config.toml. There are: {', '.join(known) or 'none'}.")
-    rooms = {name: int(known[name].get("lanes", 1)) for name in named}
+    """The machine of each lane, in turn, as many as each takes; without a number of lanes as many as all take. An address takes
+    all."""
+    from harness.mission import machine_table  # with --on only
+
+    tables = {name: machine_table.table_of(known, name) for name in named}
+    rooms = {name: int(table.get("lanes", 1 if name in known else lanes or 1)) for name, table in tables.items()}
     turns = [name for turn in range(max(rooms.values())) for name in rooms if turn < rooms[name]]
     if lanes > len(turns) or len(turns) > MAX_LANES > lanes:
         raise UsageFault(

@@ -195,9 +195,11 @@ class MachinesTable(Record):
 
 
 class MachineTable(Record):
-    """[machines.NAME]: the words before `program machine`, none for this machine; how many lanes it takes."""
+    """[machines.NAME]: the words before `program machine`, none for this machine, or a scheduler; how many lanes it takes."""
 
     command: list[str] = []
+    address: str = ""
+    insecure: bool = False
     program: str = "harness"
     lanes: Most = 1
 

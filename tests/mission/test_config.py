@@ -93,6 +93,8 @@ sweep = "anywhere"
 
 [machines.build2]
 command = ["ssh", "build2"]
+address = "dask:tls://build2:8786"
+insecure = false
 program = "~/harness/run.sh"
 lanes = 4
 

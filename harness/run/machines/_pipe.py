@@ -1,4 +1,5 @@
-"""The pipe to a machine: frames out and in. Its transport is a command such as `ssh build2`; an empty one is this machine."""
+"""The pipe to a machine: frames out and in. Its transport is a command such as `ssh build2`; an empty one is this machine,
+and `_dask.py` leads to a worker of Dask."""
 
 from __future__ import annotations
 
@@ -14,12 +15,14 @@ from typing import Any, Protocol
 import harness
 from harness.base import frames
 from harness.base.errors import HarnessError, MachineGone
+from harness.mission import machine_table
 from harness.process import spawn, supervise
 from harness.run.machines import _pump
 from harness.workplace import environment
 
 BEAT = "HARNESS_BEAT_SECONDS"  # variable: seconds between pings, unless 5
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(harness.__file__)), "__main__.py")
+TO_DASK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_dask.py")
 SAID_CHARS = 300
 END_BEATS = 2  # until the command is ended
 
@@ -30,6 +33,13 @@ def beat() -> float:
         return float(os.environ.get(BEAT, ""))
     except ValueError:
         return _pump.BEAT_SECONDS
+
+
+def command_of(table: dict[str, Any]) -> list[str]:
+    """The words before those of the harness there: a machine's `command`, or the program that leads to a worker of Dask."""
+    if address := str(table.get("address", "")):
+        return [sys.executable, "-P", TO_DASK, address.removeprefix(machine_table.DASK)]
+    return list(table.get("command", []))
 
 
 class Pipe(Protocol):

@@ -9,15 +9,16 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import harness
 from harness.agents import registry
 from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking
 from harness.base import clock, schema
-from harness.base.errors import DONE, USAGE, HarnessError, LockBusy, MachineGone, UsageFault
+from harness.base.errors import DONE, USAGE, HarnessError, LockBusy, MachineGone, Unavailable, UsageFault
 from harness.git.checkouts import placement
-from harness.mission import mission, roles, runs
+from harness.mission import machine_table, mission, roles, runs
 from harness.mission.config import Config
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.open_run import OpenRun
@@ -26,7 +27,7 @@ from harness.mission.roles import Role
 from harness.mission.usage import Usage
 from harness.process import supervise
 from harness.run.machines import _travel
-from harness.run.machines._pipe import CommandPipe, Pipe
+from harness.run.machines._pipe import CommandPipe, Pipe, command_of
 from harness.run.requests import verbs
 from harness.state import files, names
 from harness.state.layout import Layout, identity_folder
@@ -45,17 +46,16 @@ PROGRAM = "harness"  # the command on a machine
 
 def wanted(settings: Config, role: Role, one: bool) -> str:
     """The machine on which a run of this lane works, "" for here: runs on `one` feature travel, and the final sweep if it may.
-    Raises UsageFault for a machine that config.toml does not have."""
-    name, known = os.environ.get(MACHINE, ""), settings.machines
-    if name and name not in known:
-        raise UsageFault(f"There is no [machines.{name}] in config.toml. There are: {', '.join(known) or 'none'}.")
+    Raises what machine_table.table_of raises."""
+    if name := os.environ.get(MACHINE, ""):
+        machine_table.table_of(settings.machines, name)
     return name if (one or settings.sweep != "home") and (role.commits or role.judges) else ""
 
 
 def opened(run: OpenRun, agents: Sequence[Any]) -> MachineLane:
     """The lane of the run on its machine, to which its agents and checks go; raises what MachineLane.open raises."""
     name = run.lease.terms.machine
-    lane = MachineLane(name, run.settings.machines[name])
+    lane = MachineLane(name, machine_table.table_of(run.settings.machines, name))
     try:
         lane.open(run, {agent.name: agent.settings for agent in agents})
     except BaseException:
@@ -70,13 +70,12 @@ def lacking(layout: Layout, settings: Config, name: str) -> list[str]:
     """What this machine lacks for the mission, one line each, before anything is spent; also that it cannot be reached."""
     known = {agent for role in roles.known(layout) for agent in roles.agents_of(settings, roles.load(layout, role))}
     agents = {agent: registry.settings_of(layout, settings, agent, "") for agent in sorted(known)}
-    lane = MachineLane(name, settings.machines[name])
+    where = _where(layout, workplace.folder_of(mission.load(layout).id))
     try:
-        return lane.greet(agents, settings.confine, _where(layout, workplace.folder_of(mission.load(layout).id)))
-    except MachineGone as fault:
+        with closing(MachineLane(name, machine_table.table_of(settings.machines, name))) as lane:
+            return lane.greet(agents, settings.confine, where)
+    except (MachineGone, UsageFault, Unavailable) as fault:
         return [str(fault)]
-    finally:
-        lane.close()
 
 
 def _where(layout: Layout, tree: str) -> dict[str, str]:
@@ -91,7 +90,7 @@ class MachineLane:
 
     def __init__(self, name: str, table: dict[str, Any]) -> None:
         self.name = name
-        self.pipe: Pipe = CommandPipe(name, table.get("command", []), table.get("program", PROGRAM))
+        self.pipe: Pipe = CommandPipe(name, command_of(table), table.get("program", PROGRAM))
         self.run: OpenRun | None = None
         self.sent: dict[str, str] = {}
 
