@@ -48,9 +48,10 @@ def test_the_example_goes_to_done(command: Path, tmp_path: Path) -> None:
     """Every role starts, and so does what an agent calls; doctor says the same before."""
     folder = example(command, tmp_path)
     found = run(command, folder, "doctor")
-    assert (found.code, "ok    roles: curator, planner, specifier, validator, worker\n" in found.out) == (0, True), (
-        found
-    )
+    assert (found.code, "ok    roles: curator, planner, specifier, teammate, validator, worker\n" in found.out) == (
+        0,
+        True,
+    ), found
     done = run(command, folder)
     assert (done.code, done.err) == (0, ""), done
     assert "7 of 7 features passed" in done.out

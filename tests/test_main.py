@@ -16,7 +16,7 @@ def test_a_word_that_is_neither_command_nor_role_names_both_lists(house: House) 
     assert (done.code, done.out) == (64, "")
     assert (
         "There is no role and no command 'wroker'. Did you mean 'worker'? "
-        "Roles here: curator, planner, specifier, validator, worker. Commands: accept" in done.err
+        "Roles here: curator, planner, specifier, teammate, validator, worker. Commands: accept" in done.err
     )
 
 

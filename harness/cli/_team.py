@@ -3,7 +3,10 @@ goals and tasks, `goal …` and `task …`."""
 
 from __future__ import annotations
 
+import contextlib
 import getpass
+import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -11,18 +14,16 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
-from harness.base import console, errors
+from harness.base import console, exits
 from harness.base.errors import UsageFault
-from harness.builtin.events import Reply
-from harness.builtin.sessions import folder
-from harness.cli import _values, help
-from harness.cli._ask import CODES
+from harness.cli import _team_turn, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.mission import config
-from harness.state import names
+from harness.run.machines import lane
+from harness.state.layout import state_home
 from harness.team import database, directory, status
-from harness.team.turn import TurnTask, run_turn
+from harness.team.turn import run_turn
 from harness.workplace import run_detection
 
 MEMBER, GRANT = "{kind} {name}: {id}", "{kind} {name}: {mode} {space}"
@@ -71,6 +72,7 @@ def task() -> None:
 
 def _settings() -> tuple[config.TeamTable, str]:
     """[team] of config.toml, and who calls."""
+    run_detection.refuse(here(), click.get_current_context().command_path)
     settings = config.load(here())
     found = config.TeamTable(**settings.team)
     if not found.database:
@@ -99,9 +101,13 @@ def _verb(
     """A command that carries out `act(transaction, by=…, …)` with these arguments and options, and prints its row in words."""
 
     def called(by: str, key: str, tenant: str, as_json: bool, why: str = "", **values: Any) -> None:
-        run_detection.refuse(here(), f"{group.name} {name}")
-        who = database.Attribution(who=by or _settings()[1], why=why, key=key)
-        row = _carried_out(tenant, lambda tx: act(tx, by=who, **values))
+        if run := run_detection.run_id(here()):
+            if by or key or tenant:
+                raise UsageFault("Inside of a turn the thread's agent does it: leave out --by, --key and --tenant.")
+            row = _team_turn.ask(here(), run, str(group.name), name, {**values, "why": why})
+        else:
+            who = database.Attribution(who=by or _settings()[1], why=why, key=key)
+            row = _carried_out(tenant, lambda tx: act(tx, by=who, **values))
         _print([row], words, row, as_json=as_json)
 
     params = [click.Argument([one]) if isinstance(one, str) else one for one in given]
@@ -125,7 +131,6 @@ def _list(group: click.Group, name: str, about: str, words: str, act: Callable[.
 @as_json
 def team_init(owner: str, tenant: str, as_json: bool) -> None:
     """Make the tables of the database, or bring them to this version, and add the tenant."""
-    run_detection.refuse(here(), "team init")
     settings, _ = _settings()
     name = tenant or settings.tenant
     made = database.migrate(
@@ -150,29 +155,28 @@ def team_show(tenant: str, as_json: bool) -> None:
 @team.command(name="run")
 @click.argument("thread")
 @click.argument("message")
+@click.option("--agent", default="", metavar="NAME", help="The agent; default as in config.toml.")
+@click.option("--on", default="", metavar="MACHINE", help="A machine of config.toml; default: here.")
 @click.option("--tenant", default="", metavar="NAME", help="The tenant; default as in config.toml.")
 @as_json
-def team_run(thread: str, message: str, tenant: str, as_json: bool) -> int:
-    """Answer MESSAGE in a thread: one turn of its agent in the thread's workspace, and then each file that it changed."""
-    layout, (settings, _) = here(), _settings()
-    run_detection.refuse(layout, "team run")
+def team_run(thread: str, message: str, agent: str, on: str, tenant: str, as_json: bool) -> int:
+    """Answer MESSAGE in a thread: one turn of an agent in the thread's workspace, and then each file that it changed."""
+    settings, by = _settings()
     if not settings.files:
         raise UsageFault('The team has no files here. Write in .harness/config.toml: [team] files = "file:///srv/team"')
-    replies = list[Reply]()
-
-    def answer(task: TurnTask) -> str:
-        with folder.agent(layout, "", "", None, place=task.folder, tools=task.tools) as made:
-            replies.append(made.call_sync(task.prompt, session_id=task.thread, user_id=task.user))
-        return replies[0].text or replies[0].reason
-
-    known, root = database.open_team(settings.database), layout.path(names.TEAM)
-    found = run_turn(known, settings.files, tenant or settings.tenant, thread, root, message, answer)
+    os.environ[lane.MACHINE] = on
+    exits.handle_signals()
+    turn, known = _team_turn.TurnRun(here(), [agent] if agent else [], by), database.open_team(settings.database)
+    at = (known, settings.files, tenant or settings.tenant, thread, os.path.join(state_home(), "team"))
+    with contextlib.redirect_stdout(sys.stderr):  # what is said of the run
+        found = run_turn(*at, message, turn.answer, turn.workspace)
     if as_json:
-        _values.echo({**found.asdict(), "files": [one.asdict() for one in found.files]})
+        more = {"files": [one.asdict() for one in found.files], "run": turn.run, "mission": turn.layout.folders.project}
+        _values.echo({**found.asdict(), **more})
     else:
         lines = [f"  {one.outcome:<12} {one.path}  {one.why}".rstrip() for one in found.files]
         console.print_line("\n".join(map(console.sanitise, [found.answer, *lines])))
-    return CODES.get(replies[0].outcome, errors.NEGATIVE)
+    return turn.code
 
 
 def _added(tx: database.Transaction, by: database.Attribution, kind: str, name: str, **bound: str) -> Any:

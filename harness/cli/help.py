@@ -68,6 +68,7 @@ ARGUMENTS = {  # by capability of the role
     ),
     "curates": ("", "It takes no feature: it works on the notes of all runs."),
     "specifies": ("", "It takes no feature: its reply becomes SPEC.md."),
+    "answers": ("", "It runs as a turn of a team: team run THREAD MESSAGE."),
     "": ("[FEATURE]", "FEATURE is its subject, if any."),
 }
 

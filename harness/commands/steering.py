@@ -121,7 +121,8 @@ def _first_line(layout: Layout, name: str) -> str:
 
 def _readers(layout: Layout) -> list[str]:
     """The roles whose prompts show the notes."""
-    return [name for name in roles.known(layout) if "steer" in roles.load(layout, name).reads]
+    known = (roles.load(layout, name) for name in roles.known(layout))
+    return [one.name for one in known if "steer" in one.reads and not one.answers]
 
 
 def who() -> str:

@@ -22,7 +22,7 @@ EMPTY_TREE = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
-BRANCHES = "refs/heads/"
+BRANCHES, BRANCH = "refs/heads/", "main"
 WHOLE = 1_000_000  # lines of context: whole files
 
 
@@ -98,7 +98,7 @@ def as_input(paths: Iterable[str]) -> bytes:
 
 def init(project: str) -> None:
     """Create a repository on the branch main. 1 call."""
-    run(project, "init", "-q", "-b", "main", "--template=")
+    run(project, "init", "-q", "-b", BRANCH, "--template=")
 
 
 def _status(project: str, untracked: str = "all", extra: Mapping[str, str] = {}) -> _Status:

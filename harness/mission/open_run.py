@@ -70,14 +70,15 @@ class StartedRun(Record, frozen=True):
     @property
     def changes_tree(self) -> bool:
         """Whether the role may change the working directory."""
-        return self.capability == "commits"
+        return self.capability in ("commits", "answers")
 
 
 class OpenRun(StartedRun, frozen=True):
     """A live run, its inputs and its outcome; also the argument of a role's script. `claims` are those of the feature at
     opening. `started` is on the monotonic clock. `confinement`: of checks and services, None for none; `home`: their HOME, ""
     for the user's. `given`: the workspace snapshot of its agents, or None. `transcripts`: the folder of its transcripts, "" for
-    that of the run. `mark`: the tag of its processes, "" for its id. `machine`: where it thinks and checks, None for here."""
+    that of the run. `mark`: the tag of its processes, "" for its id. `machine`: where it thinks and checks, None for here.
+    `verbs`: what its inbox takes besides, {verb: function of the run and a request's texts}."""
 
     mission: Mission
     settings: Config
@@ -92,6 +93,7 @@ class OpenRun(StartedRun, frozen=True):
     transcripts: str = ""
     mark: str = ""
     machine: Any = None
+    verbs: Any = None
 
     @property
     def tag(self) -> str:

@@ -134,6 +134,7 @@ SCHEMAS: dict[str, type[RoleReply]] = {
     "judges": ValidationReply,
     "curates": CurationReply,
     "specifies": SpecReply,
+    "answers": RoleReply,
 }
 
 

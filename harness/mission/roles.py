@@ -16,7 +16,7 @@ from harness.mission.config import Agents, Config, MostNumber
 from harness.state import documents, files, names
 from harness.state.layout import Layout, home
 
-CAPABILITIES = ("plans", "commits", "judges", "curates", "specifies")
+CAPABILITIES = ("plans", "commits", "judges", "curates", "specifies", "answers")
 MAY = frozenset((*CAPABILITIES, "agent_optional"))
 READS = (
     *("spec", "plan", "contract", "feature", "claims", "findings", "issues", "raw", "steer"),
@@ -27,7 +27,8 @@ READS = (
 class FrontMatter(Record):
     """The front matter of a role. `plans`: its reply is a plan; `commits`: it takes a feature, and its changes to the tree
     become a commit; `judges`: its checks decide; `curates`: code compacts the notes, with or without an agent; `specifies`: its
-    reply becomes SPEC.md. At most one of these. `agent_optional`: the role works without an agent's reply."""
+    reply becomes SPEC.md; `answers`: its last message answers who asked, and takes what it changed. At most one of these.
+    `agent_optional`: the role works without an agent's reply."""
 
     name: str
     summary: str
@@ -40,6 +41,7 @@ class FrontMatter(Record):
     judges: bool = False
     curates: bool = False
     specifies: bool = False
+    answers: bool = False
     agent_optional: bool = False
 
 

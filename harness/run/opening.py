@@ -43,7 +43,8 @@ UNCONFINED = "not confined: programs of this run can read and write all that you
 
 class RunRequest(Record):
     """The request for a run: L0, from the environment and the command line. `again`: rework a feature of any status;
-    `looping`: run.sh continues with what is due then; `program`: of a person who enters the run, instead of an agent."""
+    `looping`: run.sh continues with what is due then; `program`: of a person who enters the run, instead of an agent; `agents`:
+    instead of the configured ones; `verbs`: see OpenRun, of who asks for a run of the role that answers."""
 
     layout: Layout
     role: str
@@ -54,6 +55,8 @@ class RunRequest(Record):
     again: bool = False
     looping: bool = False
     program: list[str] = []
+    agents: list[str] = []
+    verbs: Any = None
 
     @property
     def event(self) -> str:
@@ -134,7 +137,7 @@ def _claimed(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
     for claim in wanted:
         lease.require_free(live, claim)
     tier = confine.tier(layout, settings)
-    configured = [registry.PERSON] if want.trigger == runs.ENTERED else roles.agents_of(settings, role)
+    configured = [registry.PERSON] if want.trigger == runs.ENTERED else want.agents or roles.agents_of(settings, role)
     if role.plans:
         contract_log.load(layout)  # else a fault would only appear after the agent was paid
     claims = _validated(layout, feature, queue if role.judges and not feature else [])
@@ -164,6 +167,7 @@ def _claimed(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
         lease=own,
         outcome=outcome,
         started=time.monotonic(),
+        verbs=want.verbs,
     )
     return run, agents, tree
 
@@ -280,6 +284,8 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
 
 def _feature(want: RunRequest, role: Role, queue: list[Feature], live: list[Terms]) -> Feature | None:
     """The requested feature; without one, for a role that commits, the next ready unclaimed one."""
+    if role.answers and want.verbs is None:
+        raise UsageFault(f"A {role.name} answers in a thread of a team: {command('team run THREAD MESSAGE')}")
     if role.judges and not queue:
         raise UsageFault(f"There is no plan yet, so nothing can be judged. Go on with: {command()}")
     if want.again and not (role.commits and want.feature):

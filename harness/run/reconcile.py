@@ -150,7 +150,10 @@ def _strays(run: StartedRun) -> list[str]:
 
 
 def tree(run: StartedRun, outcome: Outcome) -> None:
-    """Write the workplace as a tree, into outcome.tree. Where the role may not change it, restore it."""
+    """Write the workplace as a tree, into outcome.tree; restore it where the role may not change it, leave it where it
+    answers."""
+    if run.capability == "answers":
+        return
     if not workplace.join(run):
         return  # the tree was removed, with the run's work
     if run.changes_tree:

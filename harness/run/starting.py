@@ -25,6 +25,7 @@ from harness.state.state import Changes, State
 from harness.workplace import environment, mission_lock, workplace
 from harness.workplace.recovery import unsettled_runs
 
+ANSWERS = "answers"  # the branch of a mission whose runs only answer
 ANNOUNCED = "announced"  # cache of shown notes, those about money without numbers
 EXAMPLES = ("todo", "bug-fix", "short-links")  # folders of examples/
 IGNORE_LINE = "/{prefix}.harness"
@@ -107,6 +108,21 @@ def found(layout: Layout) -> None:
     ):
         made.branch = _own_branch(made.id)
         repository.switch_new(layout.folders.top, made.branch)
+    write(layout, made, workplace.record(layout))
+
+
+def found_apart(layout: Layout, name: str) -> None:
+    """Start a mission of this name whose runs only answer, unless it is there: in a repository of its own, without a SPEC.md."""
+    if mission.exists(layout):
+        return
+    top = layout.folders.project
+    files.make_folder(top)
+    repository.init(top)
+    lay_out(layout)
+    base = dotgit.commit_of(top, repository.BRANCHES + ANSWERS) or _first_commit(layout, ANSWERS)
+    repository.check_out(top, repository.BRANCH)  # the files are in the tree of the runs alone
+    now, host = clock.stamp(clock.now()), os.uname().nodename
+    made = Mission(id=mission.new_id(name), created=now, host=host, branch=ANSWERS, base_commit=base)
     write(layout, made, workplace.record(layout))
 
 

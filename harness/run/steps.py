@@ -6,13 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from harness.base import clock, console, errors, faults, redaction
 from harness.base.errors import GuardianKilled, Interruption, MachineGone, RequestRefused, UsageFault, VersionConflict
 from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
-from harness.decision import checkpoints, gaps
-from harness.mission import contract, order_log, replies, roles, runs
+from harness.decision import checkpoints, gaps, rules, views
+from harness.mission import config, contract, order_log, replies, roles, runs
 from harness.mission.open_run import OpenRun, Outcome, add_notes
 from harness.mission.runs import RunResult
 from harness.process import supervise
@@ -91,6 +92,17 @@ def enter(layout: Layout, feature: str, program: list[str]) -> int:
     return _live(want, RoleSteps(settle=worker.settle, prepare=None, examine=None))
 
 
+def answer(layout: Layout, agents: list[str], more: dict[str, Any]) -> tuple[int, str]:
+    """One run of the role that answers the waiting notes of people: its exit code, and its answer or why there is none. `agents`:
+    instead of the configured; `more`: verbs of its inbox. Raises NeedsPerson at a cap on cost or tokens."""
+    said, limits = list[str](), views.limits_of(config.load(layout), layout)
+    if spent := [cap.words for cap in rules.spent(limits, runs.totals(layout)) if cap.name in closing.PAID]:
+        raise errors.NeedsPerson(f"A cap in config.toml is reached: {spent[0]}.")
+    want = RunRequest(layout=layout, role=roles.due(layout)["answers"], agents=agents, verbs=more)
+    code = _live(want, RoleSteps(settle=lambda run: said.extend(run.outcome.messages[-1:]), prepare=None, examine=None))
+    return code, redaction.received(said[-1]) if said else next(runs.finished(layout)).reason
+
+
 def _live(want: RunRequest, steps: RoleSteps) -> int:
     """All steps of a run, and its exit code."""
     run, agents = opening.open_run(want)
@@ -100,7 +112,8 @@ def _live(want: RunRequest, steps: RoleSteps) -> int:
         result, signum = _carry_out(run, agents, steps)
     finally:
         run.lease.release()
-    closing.escalate(run.layout, run.outcome.features, clock.now())
+    if run.capability != "answers":
+        closing.escalate(run.layout, run.outcome.features, clock.now())
     warnings = [*result.secrets, *closing.crossed(run, result)]
     warnings += [f"not in your commit: {path}" for path in result.kept_out] if run.entered else []
     warnings += workspace_inputs.words(run.outcome.landing.unaccepted)

@@ -38,7 +38,6 @@ IGNORE = ".ignore"
 PULL_REQUEST = "pull-request.md"  # the text of one, written by `land`
 REPORT = "report.html"
 SESSIONS = "sessions"
-TEAM = "team"
 SANDBOXES = "sandboxes"
 SCHEDULE = "schedule"
 GIT_PRIVATE = "git-config"  # our git reads this instead of the repository's configuration

@@ -87,6 +87,8 @@ def path_fault(path: str) -> str:
     names = path.split("/")
     if not all(names) or {".", ".."} & {*names}:
         return "the path climbs, or has an empty name"
+    if {".git", ".harness"} & {*map(str.casefold, names)}:
+        return "a name is .git or .harness"
     if "\\" in path or not path.isprintable() or any(len(os.fsencode(name)) > MAX_NAME_BYTES for name in names):
         return f"a name has a backslash, a control character, more than {MAX_NAME_BYTES} bytes, or is not UTF-8"
     if any(name[-1] in " ." or name[0] == " " for name in names) or not unicodedata.is_normalized("NFC", path):

@@ -1,4 +1,4 @@
-"""The folder of a thread on one machine: `workspace/`, which the agent sees, and beside it what is out of its reach.
+"""The folder of a thread on one machine: what is out of the reach of the agent, which sees the workspace.
 
 That is `manifest.json` of what was hydrated, the content of then by digest in `base/`, the rows of each finalize, and what was
 `refused/` or put into `quarantine/`.
@@ -18,11 +18,11 @@ IRREGULAR = -1  # in the place of a size: a link, a pipe, a folder that cannot b
 
 
 class RuntimeFolder:
-    """`folder`: of one thread on this machine; it is made when something is written."""
+    """`folder`: of one thread on this machine, made when something is written; `workspace`: on the same disk, or in there."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, workspace: str = "") -> None:
         self.folder = os.path.abspath(folder)
-        self.workspace, self.bases = f"{self.folder}/workspace", f"{self.folder}/base"
+        self.workspace, self.bases = workspace or f"{self.folder}/workspace", f"{self.folder}/base"
 
     def manifest(self) -> Manifest | None:
         """What the workspace was hydrated from; None if a hydration is not complete."""

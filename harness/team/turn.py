@@ -29,9 +29,10 @@ ELSEWHERE = FileOutcome(
 
 
 class TurnTask(Record, frozen=True):
-    """What an agent is asked: `folder`: the workspace; `tools`: verbs on status; `thread`, `user`: their ids."""
+    """What an agent is asked: `folder`: the workspace, with these `paths`; `tools`: verbs on status; `thread`, `user`: ids."""
 
     folder: str
+    paths: list[str]
     prompt: str
     tools: list[Callable[..., Any]]
     thread: str
@@ -39,6 +40,8 @@ class TurnTask(Record, frozen=True):
 
 
 Answer = Callable[[TurnTask], str]
+Place = Callable[[str], str]  # the workspace of a thread's folder
+OWN = "{}/workspace".format
 
 
 class TurnResult(Record):
@@ -52,11 +55,11 @@ class TurnResult(Record):
 
 
 def run_turn(
-    team: Team, store: Store | str, tenant: str, thread: str, root: str, message: str, answer: Answer
+    team: Team, store: Store | str, tenant: str, thread: str, root: str, message: str, answer: Answer, at: Place = OWN
 ) -> TurnResult:
-    """Answer a message in a thread. `store`: of the sources, or its URL; `root`: of the threads' folders on this machine. What an
-    earlier turn began to finalize is ended first. Raises LockBusy if another turn has the folder, or a later one the thread, and
-    UsageFault for what is unknown or archived; after any error the next turn goes on."""
+    """Answer a message in a thread. `store`: of the sources, or its URL; `root`: of the threads' folders here, whose workspaces
+    are `at` a place. What an earlier turn began to finalize is ended first. Raises LockBusy if another turn has the folder, or a
+    later one the thread, and UsageFault for what is unknown or archived; after any error the next turn goes on."""
     store = open_store(store) if isinstance(store, str) else store
     with team.transaction(tenant) as tx:
         row = directory.thread(tx, thread)
@@ -66,13 +69,13 @@ def run_turn(
     if not lock.take():
         raise LockBusy(f"A turn of the thread '{thread}' is under way here. Wait for its end, then try again.")
     with lock:
-        turn = _Turn(team, store, tenant, thread, RuntimeFolder(folder))
+        turn = _Turn(team, store, tenant, thread, RuntimeFolder(folder, at(folder)))
         continued = turn.end_earlier()
         manifest = prepare(turn.sources, turn.runtime, turn.access)
         lines = [f"- {line}" for line in turn.reported()]
         prompt = "\n".join([message, *(["", REPORT, *lines] if lines else [])])
-        ids = {"thread": row["id"], "user": row["user_id"]}
-        text = answer(TurnTask(folder=turn.runtime.workspace, prompt=prompt, tools=turn.tools(), **ids))
+        about = {"thread": row["id"], "user": row["user_id"], "folder": turn.runtime.workspace}
+        text = answer(TurnTask(prompt=prompt, paths=[*manifest.entries], tools=turn.tools(), **about))
         with team.transaction(tenant) as tx:
             begun = _finalizes.begin(tx, thread, turn.number, encoding.digest(manifest.to_bytes()))
         return TurnResult(answer=text, files=turn.end(begun), finalize=begun.id, continued=continued)
@@ -99,16 +102,14 @@ class _Turn:
 
     def tools(self) -> list[Callable[..., Any]]:
         """The verbs on the thread's status; after each one the projections in the workspace are written again."""
-        return [
-            self._shown(one)
-            for one in status.tools_of(self.team, self.tenant, self.thread, f"agent/{self.row['agent']}")
-        ]
+        found = status.tools_of(self.team, self.tenant, self.thread, f"agent/{self.row['agent']}")
+        return [*map(self._shown, found)]
 
     def _shown(self, verb: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
         @functools.wraps(verb)
         def called(*words: Any, **more: Any) -> dict[str, Any]:
             row = verb(*words, **more)
-            self.sources.projections = {path: text.encode() for path, text in row.pop("files").items()}
+            self.sources.projections = {path: text.encode() for path, text in row["files"].items()}
             for path, data in self.sources.projections.items():
                 self.runtime.keep(data)
                 self.runtime.write(path, data, writable=False)

@@ -198,7 +198,7 @@ def _wanted(layout: Layout, settings: Config) -> list[str]:
     found = [
         name
         for capability, role in roles.due(layout).items()
-        if capability != "curates"
+        if capability not in ("curates", "answers")
         for name in roles.agents_of(settings, roles.load(layout, role))
     ]
     place = layout.shown(names.CONFIG)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import unquote, urlsplit
 
 from harness.base import encoding
 from harness.base.errors import Unavailable
@@ -102,10 +103,13 @@ def of_conversation(
 
 def of_mission(layout: Layout, settings: Config, tree: str, how: str) -> Confinement | None:
     """The confinement of programs in this tree; None without a tier. Each program adds its writable folders. Unlisted
-    paths of HOME, and the trees of other missions, are hidden."""
+    paths of HOME, the trees of other missions, and a team's database and sources, are hidden."""
     if how == confine.NONE:
         return None
-    return _of_runs(layout, settings, os.path.dirname(tree), how)
+    found = _of_runs(layout, settings, os.path.dirname(tree), how)
+    urls = map(urlsplit, map(str, settings.team.values()))
+    hidden = [unquote(one.path) for one in urls if one.scheme in ("sqlite", "file")]
+    return found.replace(glass=found.glass.replace(hidden=[*found.glass.hidden, *hidden]))
 
 
 def _of_runs(layout: Layout, settings: Config, own: str, how: str) -> Confinement:

@@ -142,6 +142,14 @@ def move_to(layout: Layout, made: Mission, commit: str) -> None:
     refs.set_all(layout.folders.top, {_ref(made.id, "tip"): commit, _ref(made.id, "landed"): commit})
 
 
+def take_in(layout: Layout, folder: str, paths: Sequence[str]) -> None:
+    """Make these files of a tree, as they are, the mission's position and branch."""
+    made, top = mission.load(layout), layout.folders.top
+    use(layout)
+    commit = worktrees.commit(top, folder, paths, tip_commit(layout, made), "Begin a turn\n")
+    refs.set_all(top, dict.fromkeys((_ref(made.id, "tip"), _ref(made.id, "landed"), BRANCHES + made.branch), commit))
+
+
 def landed(layout: Layout) -> bool:
     """Whether the mission's branch has the files of the mission's position."""
     made = mission.load(layout)

@@ -113,7 +113,7 @@ def team_brain(exchange: Exchange) -> Reply:
     """Writes a file of the space, ends a task, then answers."""
     steps = [
         ("write_file", {"path": "Space/docs/price.md", "content": "12\n"}),
-        ("task_status", {"task": "T-2", "verb": "done", "why": "signed"}),
+        ("execute", {"command": "harness task done T-2 signed"}),
     ]
     number = len(exchange.results)
     return calling(*steps[number]) if number < len(steps) else Reply(exchange.results[-1])
@@ -128,7 +128,7 @@ def test_a_turn_of_the_built_in_agent(team: House, tmp_path: Path) -> None:
     with serving(team_brain) as server:
         text = (team.state / "config.toml").read_text()
         team_table = text[text.index("[team]") :] + f'files = "file://{tmp_path}/sources"\n'
-        configure(team.project, server, team_table)
+        configure(team.project, server, f'trust = "workspace"\n{team_table}')
         out = said(team, "team run deal hello")
         assert out.endswith("  accepted     Space/docs/price.md\n")
         assert said(team, "task list deal") == "T-2 DocuSign: done\n"

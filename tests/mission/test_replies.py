@@ -57,6 +57,7 @@ WHOLE: dict[str, dict[str, Any]] = {
         "checkpoint": ASKED,
     },
     "curates": {"operations": [], "notes": NOTES, "issues": ISSUES, "checkpoint": ASKED},
+    "answers": {"notes": NOTES, "issues": ISSUES, "checkpoint": ASKED},
     "specifies": {"spec": "# A", "notes": NOTES, "issues": ISSUES, "checkpoint": ASKED},
 }
 FREE = {"operations"}  # the curator's requests are checked where they are carried out

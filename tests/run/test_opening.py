@@ -91,7 +91,12 @@ def test_a_role_whose_script_has_no_words_is_told_what_is_missing(house: House) 
     house.role_files("helper")
     (Path(house.layout.path(names.ROLES)) / "helper.md").unlink()
     refused(
-        house, 64, "There is no role 'helper'", "curator, planner, specifier, validator, worker", role="helper", args=()
+        house,
+        64,
+        "There is no role 'helper'",
+        "curator, planner, specifier, teammate, validator, worker",
+        role="helper",
+        args=(),
     )
 
 

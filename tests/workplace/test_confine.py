@@ -41,6 +41,18 @@ os.execvp(sys.argv[1], sys.argv[1:])
 RENAME = """python3 -c 'import os, sys; os.rename(*sys.argv[1:])'"""  # mv would copy instead
 
 
+def test_a_team_is_hidden_from_agents(house: House) -> None:
+    """Its database and its sources on this disk, of all tenants, also where other files of the folder are shown."""
+    at = house.project
+    house.write("team.db"), house.write("sources/a")
+    house.config(
+        'agent = "scripted"', "[team]", f'database = "sqlite://{at}/team.db"', f'files = "file://{at}/sources"'
+    )
+    assert (
+        house.work({"run": f"cd '{at}'; test -s main.py -a ! -s team.db -a -z \"$(ls sources)\""})["outcome"] == "no_op"
+    )
+
+
 @pytest.fixture
 def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: Path) -> Iterator[House]:
     """A mission deep below a person's HOME, whose trees are where they are by default."""

@@ -75,7 +75,10 @@ def test_the_shipped_roles_read_it_but_for_the_curator(house: House) -> None:
         for name in roles.known(house.layout)
     }
     assert words == {
-        **{name: ["instructions", "knowledge", "skills"] for name in ("planner", "specifier", "validator", "worker")},
+        **{
+            name: ["instructions", "knowledge", "skills"]
+            for name in ("planner", "specifier", "teammate", "validator", "worker")
+        },
         "curator": [],
     }
 

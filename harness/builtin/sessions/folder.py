@@ -23,7 +23,6 @@ from harness.builtin.sessions._placement import LOCAL
 from harness.builtin.sessions._system_text import ROLE, SystemText, SystemTextSource
 from harness.builtin.sessions.agent import HarnessAgent
 from harness.builtin.sessions.keys import OF_USER, USER, SessionKeys, keys, memory_of
-from harness.builtin.tool_environment import ToolEnvironment
 from harness.builtin.tools.tool import ALWAYS, NO, YES, Tool
 from harness.mission import config
 from harness.process import temporary
@@ -56,12 +55,9 @@ def agent(
     hooks: Hooks = Hooks(),  # noqa: B008 - it is frozen
     *,
     scratch: str = "",
-    place: str = "",
-    tools: Sequence[Callable[..., Any]] = (),
 ) -> HarnessAgent:
     """The agent. `name`: of the role whose words it has, "" for ours; `model` "": that of config.toml; `asked`: more tools,
-    about each call of which a person is asked; `scratch`: the folder of a conversation that is not saved, "" for one that is;
-    `place`: another folder, which it works in without a question, since what it does there is checked; `tools`: of no question.
+    about each call of which a person is asked; `scratch`: the folder of a conversation that is not saved, "" for one that is.
     Raises BrokenFile for a table that is not valid, UsageFault for a `model` that is none."""
     if model and not builtin.is_model(model):
         raise UsageFault(f"--model: {builtin.unknown(model)}")
@@ -69,19 +65,17 @@ def agent(
     found = registry.settings_of(layout, settings, LOOP, name or ROLE)
     found = found.replace(model=model or found.model)
     builtin.check(found)
-    in_place = ToolEnvironment(folder=place, home=layout)
     kept = DiskStore(os.path.join(scratch, names.SESSIONS)) if scratch else _store(layout, found.table)
-    table, placement = found.table, found.table.get("placement", LOCAL)
-    here = kept if isinstance(kept, DiskStore) and placement == LOCAL else None
-    own = (lambda user, session: _places.of_folder(here, layout, keys(user, session))) if here else None
+    table, place = found.table, found.table.get("placement", LOCAL)
+    here = kept if isinstance(kept, DiskStore) and place == LOCAL else None
     return HarnessAgent(
         name or ROLE,
         found.model,
-        workspace=place or layout.folders.project,
+        workspace=layout.folders.project,
         store=kept,
-        filesystem=(lambda user, session: in_place) if place else own,
+        filesystem=(lambda user, session: _places.of_folder(here, layout, keys(user, session))) if here else None,
         ask=ask,
-        tools=[*asked, *tools],
+        tools=asked,
         config=AgentConfig(
             base_url=table.get("base_url", ""),
             api_key_env=table.get("api_key_env", ""),
@@ -89,11 +83,11 @@ def agent(
             request_seconds=table.get("request_seconds", 600.0),
             curate=table.get("curate", True),
             plans=table.get("plans", "plans"),
-            placement=placement,
+            placement=place,
             scope=table.get("scope", OF_USER),
             shared=table.get("shared", []),
             hooks=hooks,
-            rules=ToolRules(ask=[*(() if place else ASKED), *(one.name for one in asked)]),
+            rules=ToolRules(ask=[*ASKED, *(one.name for one in asked)]),
         ),
     )
 

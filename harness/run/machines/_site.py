@@ -110,7 +110,7 @@ class Site:
         workplace.use(self.layout)
 
     def write(self, found: dict[str, bytes]) -> None:
-        """Write files of the state, and the identity."""
+        """Write files of the state by their names, others by their paths, and the identity."""
         identity = identity_file(os.path.join(self.folder, IDENTITIES), self.role)
         files.make_folder(os.path.dirname(identity))
         for name, data in found.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 from collections.abc import Callable, Iterable, Iterator
@@ -180,7 +181,15 @@ class Worker:
     def _verbs(self) -> dict[str, Callable[..., Iterable[str]]]:
         """What programs of the run may ask for: notes and the like are kept at home, checks run here."""
         there = {verb: partial(self._asked, verb) for verb in ("note", "issue", "reply")}
-        return {**there, "check": self._checked}
+        return {**there, "check": self._checked, "status": self._status}
+
+    def _status(self, *arguments: str) -> Iterator[str]:
+        """Let home change the status of a team; the files that show it are here then."""
+        for text in self._asked("status", *arguments):
+            assert self.site is not None
+            files = json.loads(text)["files"].items()
+            self.site.write({os.path.join(self.run.workplace, name): shown.encode() for name, shown in files})
+            yield text
 
     def _asked(self, verb: str, *arguments: str) -> Iterator[str]:
         """Let home carry out a verb; it is durable when this ends. Raises what the verb raised, and LockBusy without home."""

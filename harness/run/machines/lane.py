@@ -38,18 +38,18 @@ MACHINE = "HARNESS_MACHINE"  # variable: the name of the lane's machine, which r
 TICK_SECONDS = 0.2
 COLLECT_SECONDS = 30.0  # for the work of an agent that was ended
 KINDS = ("said", "saying", "whole", "did", "output", "waits", "usage", "raw")
-ASKED = ("note", "issue", "reply")
+ASKED = ("note", "issue", "reply", "status")
 LIMITS = ("seconds", "idle_seconds", "startup_seconds", "cost_left_usd", "tokens_left", "told")
 REFUSED = f"{names.REFUSED}/machine.pack"
 PROGRAM = "harness"  # the command on a machine
 
 
 def wanted(settings: Config, role: Role, one: bool) -> str:
-    """The machine on which a run of this lane works, "" for here: runs on `one` feature travel, and the final sweep if it may.
+    """The machine of a run, "" for here: turns of a team and runs on `one` feature travel, and the final sweep if it may.
     Raises what machine_table.table_of raises."""
     if name := os.environ.get(MACHINE, ""):
         machine_table.table_of(settings.machines, name)
-    return name if (one or settings.sweep != "home") and (role.commits or role.judges) else ""
+    return name if role.answers or ((one or settings.sweep != "home") and (role.commits or role.judges)) else ""
 
 
 def opened(run: OpenRun, agents: Sequence[Any]) -> MachineLane:

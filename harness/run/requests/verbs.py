@@ -27,6 +27,7 @@ MAX_REQUEST_CHARS = 1024 * 1024  # characters of a recorded request
 def of(run: OpenRun) -> dict[str, Callable[..., Iterable[str]]]:
     """{verb: function of a request's texts}; each yields texts for the agent's screen."""
     verbs: dict[str, Callable[..., Iterable[str]]] = {"note": note, "issue": report, "reply": reply, "check": check}
+    verbs |= run.verbs or {}
     return {verb: partial(recorded, run, verb, carry_out) for verb, carry_out in verbs.items()}
 
 

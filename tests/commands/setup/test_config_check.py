@@ -28,7 +28,8 @@ def test_a_table_of_a_role_that_is_none_here_is_an_error(house: House) -> None:
     """Nothing would use the table, and the intended role would run without it."""
     (fault,) = told(house, 'agent = "scripted"', "[roles.woker]", 'model = "x"')
     assert (
-        fault == "line 2: there is no role 'woker'. The roles here are: curator, planner, specifier, validator, worker."
+        fault
+        == "line 2: there is no role 'woker'. The roles here are: curator, planner, specifier, teammate, validator, worker."
     )
 
 
