@@ -176,7 +176,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
     "cli._log": "streams that grow",
     "workplace.workplace": "trees",
     **dict.fromkeys(
-        ("run.machines._site", "run.machines._travel", "run.machines.lane", "run.machines.machine"),
+        ("run.machines._site", "run.machines._travel"),
         "a run on another machine: its folders there, and what travels",
     ),
     "run.notice.hooks": "the standard input of a person's program",

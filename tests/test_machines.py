@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.mission import config, receipts, runs
+from harness.state import names
 from harness.state.layout import Layout
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, House
@@ -90,14 +92,16 @@ def test_doctor_tries_each_machine_and_spends_nothing(house: House) -> None:
     assert house.ran() == []
 
 
-def below(root: int) -> list[int]:
-    """The processes below this one."""
-    found = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout.split()
-    pairs = list(zip(map(int, found[::2]), map(int, found[1::2]), strict=True))
-    known = [root]
-    for one in known:
-        known += [pid for pid, parent in pairs if parent == one]
-    return known
+def ours(house: House, *words: str) -> list[int]:
+    """The processes of this mission, at home and there, whose command has one of these words. What an agent starts is its
+    own: its end costs an attempt."""
+    found, mark = list[int](), f"XDG_STATE_HOME={house.env['XDG_STATE_HOME']}\0".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            line = (folder / "cmdline").read_bytes()
+            if mark in (folder / "environ").read_bytes() and any(word.encode() in line for word in words):
+                found.append(int(folder.name))
+    return found
 
 
 def test_kills_at_random_moments_lose_and_repeat_nothing(house: House) -> None:
@@ -105,10 +109,8 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(house: House) -> None:
     nothing is left."""
     chance = random.Random(7)
     independent(house, 8)
-    kept = house.folder / "acknowledged"
-    kept.mkdir()
     for n in range(1, 9):
-        note = f"harness note --tag TRICK part {n} $RANDOM$RANDOM"
+        note = f"r=$RANDOM$RANDOM; harness note --tag TRICK part {n} $r && echo ACK-$r"
         house.script(f"worker-F-{n}", {"run": f"sleep 0.$RANDOM; {note}; echo {n} >{n}.txt; sleep 0.$RANDOM"})
     house.config('agent = "scripted"', *HERE, "[limits]", "max_runs = 1000", "stall_after = 1000")
     house.env |= BEAT
@@ -118,10 +120,10 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(house: House) -> None:
     while code != 0:
         assert time.monotonic() < until
         loop = house.loop("--on", "here")
-        while loop.poll() is None:
+        while ours(house, "run.sh"):
             time.sleep(chance.uniform(0.05, 0.8))
-            victims = below(loop.pid)
-            if killed < KILLS and loop.poll() is None:
+            victims = ours(house, "harness.run", "machine\0--beat", *["run.sh"] * (chance.random() < 0.1))
+            if killed < KILLS and victims:
                 with suppress(ProcessLookupError):
                     os.kill(chance.choice(victims), signal.SIGKILL)
                     killed += 1
@@ -129,10 +131,17 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(house: House) -> None:
         code = loop.returncode
         assert code in (0, 75, -9, 137), (code, out, err)
     ended(house)
+    said = "".join(path.read_text() for path in Path(house.layout.path(names.RUNS)).glob("*/stream.jsonl"))
+    acknowledged = re.findall(r"ACK-(\d+)", said)
+    kept = [house.read(name) for name in (names.RAW, names.MEMORY, names.ARCHIVE) if (house.state / name).exists()]
+    assert acknowledged and all(any(f" {one}" in text for text in kept) for one in acknowledged), kept
+    runs_notes = "".join(path.read_text() for path in Path(house.layout.path(names.RUNS)).glob("*/notes.jsonl"))
+    assert {runs_notes.count(f" {one}") for one in acknowledged} == {1}
     assert {f"{n}.txt" for n in range(1, 9)} <= set(house.git("ls-tree", "--name-only", "HEAD").split())
     passed = [line["feature"] for line in house.ran() if line["role"] == "validator" and line.get("verdict") == "green"]
     assert sorted(one for one in passed if one) == sorted({one for one in passed if one})
     assert all(house.feature(f"F-{n}").attempts <= 1 for n in range(1, 9))
+    assert sum(line["outcome"] == "killed" for line in house.ran()) > 2
     left = time.monotonic() + 30
     while subprocess.run(["pgrep", "-f", "machine --beat 0.3"], check=False, capture_output=True).returncode == 0:
         assert time.monotonic() < left

@@ -39,7 +39,7 @@ def status(layout: Layout) -> dict[str, Any]:
         "branch": made.branch,
         "due": "ARCHIVED" if layout.archived else now.decision.line,
         "why": passed if layout.archived else why(view, now.decision),
-        "under_way": [one.run for one in lease.alive(layout)],
+        "under_way": [one.run + f" on {one.machine}" * bool(one.machine) for one in lease.alive(layout)],
         "features": [_row(one, proven, last.get(one.id, "")) for one in now.features],
         "claims": [one.asdict() for one in now.proofs.statuses],
         "proof": dict(_proof_lines(now.proofs)),

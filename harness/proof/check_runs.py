@@ -180,7 +180,7 @@ def keep(found: list[Receipt], path: str) -> None:
 def setup_once(layout: Layout, contract: Contract, place: CheckEnvironment) -> str:
     """`setup_fault`, unless the setup was already green at this commit."""
     if place.machine:
-        return str(place.machine.setup(contract))
+        return str(place.machine.call("setup", contract=contract))
     done = documents.recall(layout.cache, "setup", _setup_key(contract, place))
     fault = "" if done else setup_fault(contract, place)
     if not fault:

@@ -39,7 +39,7 @@ class RunningServices:
         if not self.services:
             return self.place
         if self.place.machine:
-            return self.place.replace(fault=self.place.machine.start_services(self.services))
+            return self.place.replace(fault=self.place.machine.call("start_services", services=self.services))
         self.folder = temporary.create("services", self.place.tag, ordinary=self.place.plain)
         try:
             return self._up()
@@ -52,7 +52,7 @@ class RunningServices:
     ) -> None:
         self._down()
         if self.place.machine and self.services and kind is None:
-            self.place.machine.end_services()
+            self.place.machine.call("end_services")
         if self.place.watch:
             self.place.watch.begin_check("")
 

@@ -29,7 +29,7 @@ MISSED = "{}; before it {} was removed, since a check of {} made that: a check m
 def watched(place: CheckEnvironment, known: Contract) -> CheckEnvironment:
     """`place` with a FileWatch for setup and checks of this contract; its files are as committed now."""
     if place.machine:
-        place.machine.watch(known)
+        place.machine.call("watch", contract=known)
         return place
     return place.replace(watch=FileWatch(place, known)) if place.head else place
 

@@ -127,6 +127,7 @@ def _lane(lane: Lane, room: int) -> list[Text]:
     since = clock.seconds_of(lane.since)
     seconds = max(int(time.time()) - since, 0) if since else 0
     tree, tries = os.path.basename(lane.tree) or HERE, f"try {lane.attempt}" if lane.attempt else ""
+    tree += f" on {lane.machine}" if lane.machine else ""
     words = [tree, f"{lane.role} {lane.feature}".strip(), tries]
     last = "died; the next start settles it" if lane.dead else f"{seconds // 60}:{seconds % 60:02d}"
     head = _safe("  ".join(filter(None, [*words, last])), "bold yellow" if lane.dead else "bold cyan")

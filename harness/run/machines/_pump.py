@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import time
 from contextlib import suppress
@@ -110,18 +111,20 @@ class Pump:
         """Pass a frame on, but for pings and answers to requests at the door."""
         if frame == frames.PING:
             return
-        if self.asking and isinstance(row := frames.value(frame), dict) and "answer" in row:
-            client = self.asking.pop(row["answer"])
-            with suppress(OSError):  # whoever asked is gone; the request stands
+        row = frames.value(frame) if self.asking else {}
+        if client := self.asking.pop(row.get("answer", 0), None):
+            with suppress(OSError), client:  # whoever asked may be gone; the request stands
                 client.sendall(frame)
-            client.close()
-            return
-        self.back.waiting += frame
+        else:
+            self.back.waiting += frame
 
     def _ask(self, client: socket.socket) -> None:
         """Take one request; it is small, and comes from a process of ours, whole."""
         client.settimeout(self.beat)
-        found = receive(client)
+        try:
+            found = receive(client)
+        except OSError:
+            return  # whoever asks is gone
         self.asked += 1
         self.asking[self.asked] = client
         self.out.waiting += frames.packed({**found, "ask": self.asked})
@@ -143,3 +146,42 @@ def receive(client: socket.socket) -> dict[str, Any]:
         buffer += data
         found = frames.split(buffer, MAX_FRAME_BYTES)
     return dict(frames.value(found[0]))
+
+
+class Channel:
+    """Values over two descriptors; blocking, since a pump is behind them."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self.reading, self.writing, self.buffer, self.found = reading, writing, bytearray(), list[bytes]()
+
+    def send(self, row: dict[str, Any]) -> None:
+        """Write a value; raises OSError."""
+        left = memoryview(frames.packed(row))
+        while left:
+            left = left[os.write(self.writing, left) :]
+
+    def receive(self, seconds: float | None = None) -> dict[str, Any] | None:
+        """The next value; {} if none comes within these seconds, None at the end. Raises ValueError for what is none."""
+        while not self.found:
+            if not select.select([self.reading], [], [], seconds)[0]:
+                return {}
+            if not (data := os.read(self.reading, 1 << 20)):
+                return None
+            self.buffer += data
+            self.found = frames.split(self.buffer, MAX_FRAME_BYTES)
+        row = frames.value(self.found.pop(0))
+        if not isinstance(row, dict):
+            raise ValueError("it is no object")
+        return row
+
+
+def end(pid: int, seconds: float, *first: int) -> None:
+    """Send a child these signals and wait for it; SIGKILL after this time."""
+    for number in first:
+        os.kill(pid, number)
+    until = time.monotonic() + seconds
+    while not os.waitpid(pid, os.WNOHANG)[0]:
+        if time.monotonic() > until:
+            os.kill(pid, signal.SIGKILL)
+            until += seconds
+        time.sleep(0.005)

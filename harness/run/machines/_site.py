@@ -29,6 +29,19 @@ from harness.state.layout import Layout, identity_file, state_home
 from harness.state.state import State
 from harness.workplace import confine, workplace
 
+SYSTEM = (
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "lib",
+    "lib32",
+    "lib64",
+    "proc",
+    "sbin",
+    "sys",
+    "usr",
+)  # of which a root keeps all
 TOP, TREE, IDENTITIES = "clone", "tree-1", "identity"
 MESSAGE = "The work of a run\n"
 
@@ -65,10 +78,20 @@ def _mounted(where: dict[str, str]) -> list[str]:
 
 
 def _can_be_mounted(path: str) -> bool:
-    """Whether bubblewrap finds or can make a mount point there."""
+    """Whether bubblewrap finds or can make a mount point there, if need be below a root of its own."""
+    return os.path.isdir(path) or _top(path) not in SYSTEM
+
+
+def root_for(paths: list[str]) -> list[str]:
+    """What a root of its own has of this machine's, so that each of these can be a mount point; [] if the machine's will do."""
     hidden = [*tiers.PRIVATE, os.path.expanduser("~"), state_home()]
-    free = [os.path.realpath(one) + "/" for one in hidden if os.path.isdir(one)]
-    return os.path.isdir(path) or (os.path.realpath(path) + "/").startswith(tuple(free))
+    free = tuple(os.path.realpath(one) + "/" for one in hidden if os.path.isdir(one))
+    new = {_top(path) for path in paths if not (os.path.isdir(path) or (os.path.realpath(path) + "/").startswith(free))}
+    return [f"/{name}" for name in sorted(os.listdir("/")) if name not in {*new, "dev", "proc"}] if new else []
+
+
+def _top(path: str) -> str:
+    return os.path.realpath(path).split("/")[1]
 
 
 def commits(where: dict[str, str]) -> list[str]:
@@ -133,17 +156,18 @@ class Site:
         how = confine.tier(layout, settings)
         known = confine.of_mission(self.home, settings, self.tree, how)
         assert known is not None
+        known = confine.moved(self.home, known, self._mounts())
+        known = known.replace(glass=known.glass.replace(root=root_for(_mounted(self.where))))
         terms = lease.Terms(run=context.run, role=context.role, pid=os.getpid(), since=clock.stamp(clock.now()))
         own = lease.Lease(layout, terms)
         own.take()
-        kept = worktrees.digests(self.tree, repository.untracked(self.tree))
-        more = {"untracked": kept, "live": journal.read_ledger(layout), "folder": self.tree, "confined": how}
+        more = {"untracked": {}, "live": journal.read_ledger(layout), "folder": self.tree, "confined": how}
         context = context.replace(**more, process=supervise.pid_record(), temporary=temporary.base())
         State(layout).put(names.of_run(context.run, names.CONTEXT), encoding.dump_json(context.asdict()))
         return OpenRun(
             layout=layout, context=context, mission=Mission(**job["mission"]), settings=settings, role=Role(**job["role"]),
             claims=[], lease=own, outcome=Outcome.begun(layout, ""), started=time.monotonic(),
-            confinement=confine.moved(self.home, known, self._mounts()), mark=job["tag"],
+            confinement=known, mark=job["tag"],
             home=confine.home_of_checks(layout.folders.top, self.tree + ".home", settings.home),
         )  # fmt: skip
 

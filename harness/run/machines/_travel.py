@@ -7,7 +7,7 @@ import re
 import zlib
 from collections.abc import Iterable
 
-from harness.base import encoding, frames
+from harness.base import frames
 from harness.base.errors import HarnessError, NeedsPerson
 from harness.git import dotgit, repository, settings
 from harness.git.checkouts import worktrees
@@ -83,16 +83,16 @@ def state_files(run: OpenRun, prompt: str = "") -> dict[str, bytes]:
             found[names.of_run(one, name)] = files.read(path) if os.path.isfile(path) else None
     given = workspace_inputs.kept_of(run.layout, run.id)
     for name in {name for skill in given.skills for name in (skill.object, *skill.kept.values())} if given else ():
-        found[objects.path_of(run.layout, name)[len(run.layout.state) + 1 :]] = files.read(
-            objects.path_of(run.layout, name)
-        )
+        path = objects.path_of(run.layout, name)
+        found[os.path.relpath(path, run.layout.state)] = files.read(path)
     found[IDENTITY] = files.read(identity_file(identity_folder(), run.role.name))
     return {name: data for name, data in found.items() if data is not None}
 
 
-def digests(found: dict[str, bytes]) -> dict[str, str]:
-    """{name: digest}, by which a second journey brings only what has changed."""
-    return {name: encoding.digest(data) for name, data in found.items()}
+def carried(run: OpenRun) -> dict[str, bytes]:
+    """{name: bytes} of the ignored files that config.toml carries into trees, as far as they are in the run's."""
+    paths = {name: os.path.join(run.workplace, name) for name in run.settings.carry}
+    return {name: files.read(path) or b"" for name, path in paths.items() if os.path.isfile(path)}
 
 
 def shallow(project: str) -> bytes:
@@ -111,23 +111,17 @@ def bring(run: OpenRun, work: str, data: bytes) -> None:
         said = repository.run(top, "rev-list", "--parents", "--no-walk", work).decode().split()
         if said != [work, head]:
             raise ResultRefused("it rewrites the history: its work is no commit on that of the run")
-        changed = [path for _, path in repository.changed(top, head, work)]
+        for _, path in repository.changed(top, head, work):
+            if not _is_beneath(path, run.layout.folders.prefix):
+                raise ResultRefused(f"it changes {path!r}, which is no path of the tree")
+        worktrees.lay(run.checkout, work)
     except GitFailed as fault:
         raise ResultRefused(f"git does not take its objects: {' '.join(str(fault).split())[:300]}") from None
-    if bad := [path for path in changed if not _is_beneath(path, run.layout.folders.prefix)]:
-        raise ResultRefused(f"it changes {bad[0]!r}, which is no path of the tree")
-    worktrees.lay(run.checkout, work)
 
 
 def _is_beneath(path: str, prefix: str) -> bool:
-    parts = path.split("/")
-    ours = path == prefix + ".harness" or path.startswith(prefix + ".harness/")
-    return (
-        not ours
-        and not path.startswith("/")
-        and {"", ".", ".."}.isdisjoint(parts)
-        and ".git" not in map(str.lower, parts)
-    )
+    parts = path.lower().split("/")  # "" begins an absolute path
+    return {"", ".", "..", ".git"}.isdisjoint(parts) and not (path + "/").startswith(prefix + ".harness/")
 
 
 def keep_records(run: OpenRun, found: dict[str, bytes]) -> None:
@@ -148,9 +142,3 @@ def records(folder: str) -> dict[str, bytes]:
             if name.split("/")[0] in RECORDS and os.path.isfile(path) and not os.path.islink(path):
                 found[name] = files.read(path) or b""
     return found
-
-
-def changed(before: dict[str, str], found: dict[str, bytes]) -> dict[str, bytes]:
-    """What is new or different since `before`."""
-    now = digests(found)
-    return {name: data for name, data in found.items() if before.get(name) != now[name]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -16,44 +15,37 @@ from harness.base.errors import BUSY, DONE, HarnessError, Interruption, LockBusy
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.open_run import OpenRun
+from harness.mission.receipts import Receipt
 from harness.process import supervise, temporary
-from harness.proof import check_runs, services, sweep, tampering
+from harness.proof import check_runs, sweep, tampering
+from harness.proof.services import RunningServices
 from harness.run import thinking
 from harness.run.machines import _pump, _site, _travel
+from harness.run.machines._pump import Channel
 from harness.run.machines._site import Site
 from harness.run.requests import verbs
 from harness.workplace import inbox, workplace
 from harness.workplace.inbox import Inbox
 
+SHAPES = {"contract": Contract, "check": Check, "claim": Claim}
 NOBODY = "Nothing was written: the connection to the mission is gone."
 
 
 class Worker:
-    """Carries out requests: frames with `do` and its arguments, from the descriptor `reading`; answers go to `writing`.
-    `door`: the folder of the socket that leads to the mission's inbox."""
+    """Carries out requests: `do` and its arguments. `door`: the folder of the socket that leads to the mission's inbox."""
 
-    def __init__(self, reading: int, writing: int, door: str) -> None:
-        self.reading, self.writing, self.door = reading, writing, door
-        self.buffer, self.found, self.pack = bytearray(), list[bytes](), bytearray()
+    def __init__(self, home: Channel, door: str) -> None:
+        self.home, self.door, self.pack = home, door, bytearray()
         self.site: Site | None = None
-        self.up: services.RunningServices | None = None
+        self.up: RunningServices | None = None
         self.place = CheckEnvironment(directory="")
 
     def serve(self) -> int:
         """Answer until the input ends; then end everything."""
-        verbs: dict[str, Callable[..., Any]] = {
-            "hello": self.hello,
-            "begin": self.begin,
-            "setup": self.setup,
-            "watch": self.watch,
-            "up": self.start_services,
-            "down": self.end_services,
-            "fire": self.fire,
-            "think": self.think,
-            "sweep": self.sweep,
-        }
+        known = (self.hello, self.begin, self.setup, self.watch, self.start_services, self.end_services, self.fire)
+        verbs: dict[str, Callable[..., Any]] = {one.__name__: one for one in (*known, self.sweep, self.think)}
         try:
-            while row := self._next(None):
+            while row := self.home.receive():
                 verb = row.pop("do")
                 if verb == "pack":
                     self.pack += row["data"]
@@ -66,27 +58,12 @@ class Worker:
         return DONE
 
     def _answer(self, verb: Callable[..., Any], row: dict[str, Any]) -> None:
+        for name in row.keys() & SHAPES.keys():
+            row[name] = schema.trusted(SHAPES[name], row[name])
         try:
-            self.send({"done": verb(**row)})
+            self.home.send({"done": schema.plain(verb(**row))})
         except HarnessError as fault:
-            self.send({"fault": " ".join(str(fault).split()), "code": fault.code})
-
-    def send(self, row: dict[str, Any]) -> None:
-        """Write a frame."""
-        left = memoryview(frames.packed(row))
-        while left:
-            left = left[os.write(self.writing, left) :]
-
-    def _next(self, seconds: float | None) -> dict[str, Any] | None:
-        """The next request, {} if none has come within these seconds (None: without end), or None at the end of the input."""
-        while not self.found:
-            if not select.select([self.reading], [], [], seconds)[0]:
-                return {}
-            if not (data := os.read(self.reading, 1 << 20)):
-                return None
-            self.buffer += data
-            self.found = frames.split(self.buffer)
-        return dict(frames.value(self.found.pop(0)))
+            self.home.send({"fault": " ".join(str(fault).split())})
 
     @property
     def run(self) -> OpenRun:
@@ -108,42 +85,38 @@ class Worker:
         self.place = self.run.place()
         return ""
 
-    def setup(self, contract: Any) -> str:
+    def setup(self, contract: Contract) -> str:
         """The contract's setup, once per commit; why it is red."""
-        fault = check_runs.setup_once(self.run.layout, schema.trusted(Contract, contract), self.place)
+        fault = check_runs.setup_once(self.run.layout, contract, self.place)
         workplace.leave_untracked(self.run)
         return fault
 
-    def watch(self, contract: Any) -> str:
+    def watch(self, contract: Contract) -> None:
         """Watch the tree's files from now on."""
-        self.place = tampering.watched(self.place, schema.trusted(Contract, contract))
-        return ""
+        self.place = tampering.watched(self.place, contract)
 
-    def start_services(self, wanted: list[Any]) -> str:
+    def start_services(self, services: list[dict[str, Any]]) -> str:
         """Start the services; why one is not ready."""
-        self.up = services.RunningServices([schema.trusted(Service, one) for one in wanted], self.place)
+        self.up = RunningServices([schema.trusted(Service, one) for one in services], self.place)
         self.place = self.up.__enter__()
         return self.place.fault
 
-    def end_services(self) -> str:
+    def end_services(self) -> None:
         """End the services."""
         if self.up:
             up, self.up = self.up, None
             up.__exit__(None, None, None)
             self.place = up.place
-        return ""
 
-    def fire(self, check: Any, claim: Any, phase: str) -> dict[str, Any]:
+    def fire(self, check: Check, claim: Claim, phase: str) -> Receipt:
         """Run a check; its receipt."""
-        made = schema.trusted(Check, check), schema.trusted(Claim, claim)
-        return check_runs.fire(*made, phase, self.place).asdict()
+        return check_runs.fire(check, claim, phase, self.place)
 
-    def sweep(self, contract: Any) -> dict[str, Any]:
+    def sweep(self, contract: Contract) -> list[Any]:
         """Run all checks in fresh clones; the receipts, and why the setup is red."""
         layout, path = self.run.layout, self.run.paths.receipts
-        known, recorded = schema.trusted(Contract, contract), workplace.recorded(layout)
-        found, fault = sweep.sweep(layout, known, self.place, path, recorded)
-        return {"receipts": [one.asdict() for one in found], "fault": fault}
+        found, fault = sweep.sweep(layout, contract, self.place, path, workplace.recorded(layout))
+        return [found, fault]
 
     def think(
         self, name: str, settings: dict[str, Any], prompt: str, limits: dict[str, Any], stable: int, files: bytes
@@ -163,7 +136,7 @@ class Worker:
                     if not isinstance(event, AgentEvent):
                         end = schema.plain(event)
                     elif event.kind != "tick":
-                        self.send({"event": [event.kind, event.text]})
+                        self.home.send({"event": [event.kind, event.text]})
                     if self._is_stopped():
                         answering.close()
         finally:
@@ -174,7 +147,7 @@ class Worker:
     def _is_stopped(self) -> bool:
         """Whether home ends the agent; raises Interruption at the end of the input."""
         supervise.require_parent()
-        if (row := self._next(0.0)) is None:
+        if (row := self.home.receive(0.0)) is None:
             raise Interruption(15)
         return row.get("do") == "stop"
 

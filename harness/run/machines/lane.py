@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import harness
@@ -17,10 +17,9 @@ from harness.agents import registry
 from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking
 from harness.base import clock, schema
 from harness.base.errors import DONE, USAGE, HarnessError, LockBusy, MachineGone, Unavailable, UsageFault
-from harness.git.checkouts import placement
 from harness.mission import machine_table, mission, roles, runs
 from harness.mission.config import Config
-from harness.mission.contract import Check, Claim, Contract, Service
+from harness.mission.contract import Check, Claim, Contract
 from harness.mission.open_run import OpenRun
 from harness.mission.receipts import Receipt
 from harness.mission.roles import Role
@@ -92,7 +91,6 @@ class MachineLane:
         self.name = name
         self.pipe: Pipe = CommandPipe(name, command_of(table), table.get("program", PROGRAM))
         self.run: OpenRun | None = None
-        self.sent: dict[str, str] = {}
 
     def greet(self, agents: dict[str, Settings], confine: str, where: dict[str, str]) -> list[str]:
         """What the machine lacks for these agents in these folders, one line each."""
@@ -114,34 +112,15 @@ class MachineLane:
         data = _travel.pack(top, context.head, self.known)
         for at in range(0, len(data), _travel.CHUNK_BYTES):
             self.pipe.send({"do": "pack", "data": data[at : at + _travel.CHUNK_BYTES]})
-        state = _travel.state_files(run)
-        self.sent = _travel.digests(state)
-        more = {name: schema.plain(getattr(run, name)) for name in ("context", "mission", "settings", "role")}
+        more = {name: getattr(run, name) for name in ("context", "mission", "settings", "role", "tag")}
         passed = {name: os.environ[name] for name in run.settings.passed if name in os.environ}
-        carried = {name: files.read(os.path.join(layout.folders.project, name)) for name in self._carried(run)}
-        self.call(
-            "begin",
-            **more,
-            tag=run.tag,
-            files=_travel.small(state),
-            passed=passed,
-            carry=carried,
-            shallow=_travel.shallow(top),
-        )
-
-    def _carried(self, run: OpenRun) -> list[str]:
-        """The ignored files that config.toml carries into trees and that are there."""
-        top = run.layout.folders.project
-        there = [name for name in run.settings.carry if not placement.blocked(top, name)]
-        return [name for name in there if os.path.isfile(os.path.join(top, name))]
+        state, carried = _travel.small(_travel.state_files(run)), _travel.carried(run)
+        self.call("begin", **more, files=state, passed=passed, carry=carried, shallow=_travel.shallow(top))
 
     def call(self, verb: str, **more: Any) -> Any:
         """Ask the machine for one thing, and return its answer. Raises MachineGone, also with a fault there."""
-        self.pipe.send({"do": verb, **more})
-        for row in self._rows():
-            if "done" in row:
-                return row["done"]
-        raise AssertionError("rows end only with the pipe")
+        self.pipe.send({"do": verb, **{name: schema.plain(value) for name, value in more.items()}})
+        return next(row["done"] for row in self._rows() if "done" in row)
 
     def _rows(self, seconds: float = float("inf")) -> Iterator[dict[str, Any]]:
         """What comes, and {} about 5 times a second while nothing does; requests for the mission are answered."""
@@ -149,12 +128,12 @@ class MachineLane:
         while time.monotonic() < until:
             supervise.require_parent()
             row = self.pipe.receive(TICK_SECONDS)
-            if row and "fault" in row:
-                raise MachineGone(f"{self.name}: {row['fault']}")
-            if row and "ask" in row:
+            if "fault" in row:
+                raise MachineGone(f"the machine {self.name}: {row['fault']}")
+            if "ask" in row:
                 self.pipe.send({"answer": row["ask"], "rows": self._asked(row)})
-                continue
-            yield row or {}
+            else:
+                yield row
 
     def _asked(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         """Carry out a request of a program there by the run's own inbox, which answers once it is durable."""
@@ -173,18 +152,15 @@ class MachineLane:
     def think(self, name: str, settings: Settings, prompt: str, context: ExecutionContext) -> Thinking:
         """Let an agent there work on the prompt; its work is in the run's own tree before the last item."""
         assert self.run is not None
-        state = _travel.state_files(self.run, prompt)
         limits = {key: getattr(context, key) for key in LIMITS}
-        self.pipe.send({
-            "do": "think", "name": name, "settings": _plain(settings), "prompt": prompt, "limits": limits,
-            "stable": context.stable_bytes, "files": _travel.small(_travel.changed(self.sent, state)),
-        })  # fmt: skip
-        self.sent = _travel.digests(state)
+        state = _travel.small(_travel.state_files(self.run, prompt))
+        more = {"settings": _plain(settings), "limits": limits, "stable": context.stable_bytes, "files": state}
+        self.pipe.send({"do": "think", "name": name, "prompt": prompt, **more})
         ended = False
         try:
+            yield AgentEvent(kind="did", text=f"works on the machine {self.name}")
             for row in self._rows():
-                if "done" in row:
-                    ended = True
+                if ended := "done" in row:
                     yield self._taken(row["done"])
                     return
                 yield self._event(row["event"]) if "event" in row else AgentEvent(kind="tick")
@@ -193,25 +169,22 @@ class MachineLane:
             raise
         finally:
             if not ended:
-                self._collect()
+                with suppress(MachineGone):
+                    self._collect()
 
     def _collect(self) -> None:
         """End the agent there, and take its work so far."""
         self.pipe.send({"do": "stop"})
-        for row in self._rows(COLLECT_SECONDS):
-            if "done" in row:
-                self._taken(row["done"])
-                return
+        if done := next((row["done"] for row in self._rows(COLLECT_SECONDS) if "done" in row), None):
+            self._taken(done)
 
     def _event(self, row: Any) -> AgentEvent:
-        kind, text = row
-        if kind not in KINDS or not isinstance(text, str):
-            raise MachineGone(f"{self.name} sent the event {kind!r}, which no agent has")
         try:
-            if kind == "usage":
-                _usage(json.loads(text))
-        except ValueError as fault:
-            raise MachineGone(f"{self.name} sent no usage: {fault}") from None
+            kind, text = row
+            if kind not in KINDS or not isinstance(text, str) or (kind == "usage" and _usage(json.loads(text)) is None):
+                raise ValueError(f"{kind!r}")
+        except (ValueError, TypeError) as fault:
+            raise MachineGone(f"the machine {self.name} sent what is no event of an agent: {fault}") from None
         return AgentEvent(kind=kind, text=text)
 
     def _taken(self, row: dict[str, Any]) -> AgentSuccess | AgentFailure:
@@ -231,30 +204,14 @@ class MachineLane:
             return made.replace(outcome="agent_error")
         return made
 
-    def setup(self, contract: Contract) -> str:
-        """As check_runs.setup_once, in the tree there."""
-        return str(self.call("setup", contract=schema.plain(contract)))
-
-    def watch(self, contract: Contract) -> None:
-        """Let the machine watch the files of its tree during the following checks."""
-        self.call("watch", contract=schema.plain(contract))
-
-    def start_services(self, services: list[Service]) -> str:
-        """Start services there; returns why one is not ready, or ""."""
-        return str(self.call("up", wanted=schema.plain(services)))
-
-    def end_services(self) -> None:
-        """End the services there."""
-        self.call("down")
-
     def sweep(self, contract: Contract) -> tuple[list[Receipt], str]:
         """As sweep.sweep, in clones there."""
-        found = self.call("sweep", contract=schema.plain(contract))
-        return [self._receipt(row) for row in found["receipts"]], str(found["fault"])
+        found, fault = self.call("sweep", contract=contract)
+        return [self._receipt(row) for row in found], str(fault)
 
     def fire(self, check: Check, claim: Claim, phase: str) -> Receipt:
         """As check_runs.fire, in the tree there; stamped here."""
-        row = self.call("fire", check=schema.plain(check), claim=schema.plain(claim), phase=phase)
+        row = self.call("fire", check=check, claim=claim, phase=phase)
         return self._receipt(row).replace(claim=claim.id, command=check.run, phase=phase, guard=check.guard)
 
     def _receipt(self, row: Any) -> Receipt:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import pytest
 from harness.mission import contract, receipts
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.state import names
-from tests.missions import House
+from tests.filesystem import places
+from tests.missions import PROGRAM, House
 
 HERE = ("[machines.here]", "command = []")
 ON = {"HARNESS_MACHINE": "here", "HARNESS_BEAT_SECONDS": "0.3"}
@@ -168,6 +170,20 @@ def test_an_interrupted_run_keeps_the_work_so_far(house: House) -> None:
     assert house.git("show", f"refs/harness/partial/{house.result()['run']}:1.txt") == "half"
 
 
+def test_a_run_there_is_seen_with_its_machine(house: House) -> None:
+    """In `status` and `watch` while it lives, in `log` for ever."""
+    on_machine(house)
+    house.script("worker", {"run": "harness note begun; sleep 100"})
+    run = house.begin_role("worker", "F-001", session=False, **ON)
+    await_note(house, "begun")
+    assert "-worker-F-001 on here" in house.harness("status").out
+    seen = house.harness("watch", "--once").out
+    assert "tree-1 on here" in seen, seen
+    run.terminate()
+    run.wait(30)
+    assert "works on the machine here" in house.harness("log").out
+
+
 def test_the_tree_of_home_is_what_came_back(house: House) -> None:
     """Deleted, renamed and executable files as well."""
     on_machine(house)
@@ -181,3 +197,21 @@ def test_the_tree_of_home_is_what_came_back(house: House) -> None:
         ("100644", "SPEC.md"),
         ("100644", "moved.py"),
     ]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_it_works_through_ssh_and_where_no_path_of_home_is(house: House, elsewhere: bool) -> None:
+    """With a HOME of its own; and in a namespace that lacks the project and its trees, as another machine does."""
+    prefix = [*places.ssh()]
+    if elsewhere:
+        prefix += ["bwrap", "--dev-bind", "/", "/", "--tmpfs", str(house.folder.parent), "--die-with-parent"]
+    words = ", ".join(json.dumps(word) for word in prefix)
+    program = f"{sys.executable} -P {PROGRAM}"
+    house.config('agent = "mine"', "[machines.here]", f"command = [{words}]", f"program = {json.dumps(program)}",
+                 "[agents.mine]", 'command = ["bash", "-c", "cat > prompt; echo $HOME > 1.txt; harness note there"]')  # fmt: skip
+    done = house.role("worker", "F-001", **ON)
+    assert (done.code, house.result()["outcome"]) == (0, "ok"), done
+    assert "there" in house.read("memory/raw.md")
+    shown = house.git("show", f"{house.result()['commit']}:1.txt")
+    assert shown.endswith(".agent"), shown
+    assert not shown.startswith(str(house.folder))

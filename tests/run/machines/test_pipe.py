@@ -15,7 +15,7 @@ def test_values_go_through_a_command_and_back() -> None:
     for value in values:
         pipe.send(value)
     assert [pipe.receive(10) for _ in values] == values
-    assert pipe.receive(0.05) is None
+    assert pipe.receive(0.05) == {}
     pipe.close()
     pipe.close()
 

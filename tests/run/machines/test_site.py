@@ -11,6 +11,8 @@ import harness
 from harness.agents import registry
 from harness.base.errors import Unavailable
 from harness.mission import config
+from harness.process import supervise
+from harness.process.confine import BUBBLEWRAP, Confinement, Glass
 from harness.run.machines import _site
 from harness.state.layout import Layout
 
@@ -38,17 +40,36 @@ def test_it_names_all_that_it_lacks(tmp_path: Path) -> None:
     path = os.environ["PATH"]
     os.environ["PATH"] = "/usr/bin:/bin"
     try:
-        found = _site.lacks("0.0", agents, "auto", {**where(tmp_path), "tree": "/nowhere/at/all"})
+        found = _site.lacks("0.0", agents, "auto", {**where(tmp_path), "tree": "/usr/nowhere"})
     finally:
         os.environ["PATH"] = path
     assert [line.split(" ")[0] for line in found] == ["the", "a", "codex:"], found
-    assert "/nowhere/at/all" in found[1]
+    assert "/usr/nowhere" in found[1]
 
 
 def test_a_mission_without_confinement_has_no_machines(tmp_path: Path) -> None:
     """The tree could not be mounted at its path."""
     (line,) = _site.lacks(harness.__version__, {}, "off", where(tmp_path))
     assert line.startswith("bubblewrap")
+
+
+def test_a_path_that_this_machine_lacks_is_mounted_in_a_root_of_its_own(tmp_path: Path) -> None:
+    """As that of a person's HOME which only home has."""
+    root = _site.root_for(["/nowhere/at/all", str(tmp_path)])
+    assert "/usr" in root
+    glass = Glass(root=root, moved={"/nowhere/at/all": str(tmp_path)}, writable=["/nowhere/at/all"])
+    found: list[bytes] = []
+    supervise.run(
+        ["bash", "-c", "pwd > here; cat here; echo $?; ls /usr | head -1"],
+        cwd=str(tmp_path),
+        env={"PATH": "/usr/bin:/bin"},
+        wall_seconds=20,
+        sink=lambda _, data: found.append(data),
+        confine=Confinement(glass=glass, tier=BUBBLEWRAP),
+    )
+    assert b"".join(found) == b"/nowhere/at/all\n0\nbin\n"
+    assert (tmp_path / "here").exists()
+    assert _site.root_for([str(tmp_path), "/tmp/x"]) == []
 
 
 def test_a_lane_is_below_the_state_home(tmp_path: Path) -> None:
