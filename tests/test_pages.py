@@ -87,7 +87,8 @@ def fault(parser: click.Group, words: list[str]) -> str:
     try:
         if not words or words[0] in quick.LOOP_OPTIONS:
             quick.loop_options(
-                Layout(str(CHECKOUT)), [word for word in words if "build" not in word and word != "--on"]
+                Layout(str(CHECKOUT)),
+                [word for word in words if "build" not in word and word[:5] not in ("dask:", "--on")],
             )
         elif words[0] not in COMMANDS and words[0] in {*roles.known(Layout(str(CHECKOUT))), *ROLE_WORDS}:
             return ""
