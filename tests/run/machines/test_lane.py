@@ -215,3 +215,30 @@ def test_it_works_through_ssh_and_where_no_path_of_home_is(house: House, elsewhe
     shown = house.git("show", f"{house.result()['commit']}:1.txt")
     assert shown.endswith(".agent"), shown
     assert not shown.startswith(str(house.folder))
+
+
+def test_a_playbook_that_is_in_no_commit_is_followed_there(house: House) -> None:
+    """It is the person's file at home; one that only the machine could have is the end of the run, with the reason."""
+    house.write("playbooks/worker.md", "```sh\necho followed > 1.txt\n```\n")
+    house.config('agent = "playbook"', *HERE)
+    done = house.role("worker", "F-001", **ON)
+    assert (done.code, house.result()["outcome"]) == (0, "ok"), done
+    assert house.git("show", f"{house.result()['commit']}:1.txt") == "followed"
+
+
+def test_a_machine_that_loses_run_after_run_rests(house: House) -> None:
+    """After three in a row the lane waits, longer after each further one: else one machine would use up all runs."""
+    dying = json.dumps(["bash", "-c", '"$@" <&0 & sleep 2; kill -9 $!; wait', "dying"])
+    house.config('agent = "scripted"', "[machines.here]", f"command = {dying}",
+                 f'program = "{sys.executable} -P {PROGRAM}"')  # fmt: skip
+    house.script("worker", {"run": "sleep 60"})
+    for _ in range(3):
+        done = house.role("worker", "F-001", **ON)
+        assert house.result()["outcome"] == "killed", done
+    done = house.role("worker", "F-001", **ON)
+    assert done.code == 75 and "The machine here has lost 3 runs in a row" in done.err, done
+    assert len(house.ran()) == 3 and house.feature().attempts == 0
+    house.config('agent = "scripted"', *HERE)
+    house.script("worker", {"run": "echo 1 > 1.txt"})
+    time.sleep(24 * 0.3)
+    assert house.role("worker", "F-001", **ON).code == 0
