@@ -38,6 +38,7 @@ THREADED = (
     *("tests/builtin", "tests/peers", "tests/base/test_call_context.py", "tests/formats/test_s1.py"),
     *("tests/cli/test_ask.py", "tests/cli/test_init.py", "tests/cli/test_mission_verbs.py"),
     *("tests/cli/test_terminal.py", "tests/cli/test_turn_view.py", "tests/run/notice/test_otlp.py"),
+    *("tests/cli/test_team.py", "tests/cli/test_team_turn.py"),
     "tests/stores/test_s3.py",
 )
 NEW_MOUNTS = 0x20000  # CLONE_NEWNS of unshare(2)
