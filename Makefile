@@ -7,7 +7,7 @@ EXTRAS := dev agent otel
 READY := $(VENV)/.ready
 PY := $(VENV)/bin/python
 
-.PHONY: help setup demo demo-store demo-team test test-versions test-bash32 test-agents test-peers check fix bench torture clean
+.PHONY: help setup demo demo-store demo-team demo-machines test test-versions test-bash32 test-agents test-peers check fix bench torture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 15
@@ -30,6 +30,9 @@ demo-store: setup ## two users and two processes over Redis and PostgreSQL, one 
 
 demo-team: setup ## three users and three threads over PostgreSQL and S3, two agents killed (SQLITE=1: over SQLite and a folder)
 	@$(PY) examples/demo_team.py
+
+demo-machines: setup ## a mission on three workers of Dask, one of them killed (apt install bubblewrap)
+	@$(PY) examples/demo_machines.py
 
 test: setup ## run the tests, on all cores (those of the report open it where a Chromium is: apt install chromium)
 	@$(PY) tests/cores.py

@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.missions import CHECKOUT
-
+CHECKOUT = Path(__file__).resolve().parents[3]
 START_SECONDS = 60
 QUIET = {"DASK_DISTRIBUTED__ADMIN__LOG_LENGTH": "0", "PYTHONWARNINGS": "ignore"}
 
@@ -21,7 +20,7 @@ class Cluster:
     """Processes that end with the context; `address` is what `run.sh --on` takes."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.workers = folder, dict[str, subprocess.Popen[bytes]]()
         self.file = folder / "scheduler.json"
         self.scheduler = self.start("scheduler", "--port", "0", "--scheduler-file", str(self.file))
