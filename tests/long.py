@@ -70,7 +70,7 @@ ONLY_IN_TORTURE = {
     "test_a_web_service_is_checked_in_a_browser_where_there_is_one",
     "test_a_bug_in_a_repository_with_tests_is_fixed",
     "test_one_sentence_is_a_mission",
-    "test_lanes_on_machines_give_the_same_as_one_here[words1]",
+    "test_three_lanes_anywhere_give_the_same_as_one_here[home]",
     "test_one_fault_in_two_features_is_the_first_thing_that_is_said",
     "test_the_brain_takes_a_mission_to_done",
     "test_the_example_begins_in_an_empty_folder_and_goes_to_done",

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from harness.state import names
 from harness.state.layout import Layout
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, House
+from tests.run.machines.cluster import cluster
 from tests.test_lanes import ended, independent
 
 RUN_SH = str(CHECKOUT / "run.sh")
@@ -39,22 +41,29 @@ def proof(house: House) -> tuple[str, set[tuple[str, str, str]], list[str]]:
     return house.git("rev-parse", "HEAD^{tree}"), found, notes
 
 
-@pytest.mark.parametrize("words", [["--on", "here"], ["--lanes", "2", "--on", "here"]])
-def test_lanes_on_machines_give_the_same_as_one_here(house: House, tmp_path: Path, words: list[str]) -> None:
+@pytest.fixture
+def words(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[str]]:
+    """The options for three lanes: at home, through the empty prefix, or on three workers of Dask."""
+    if request.param == "dask":
+        pytest.importorskip("distributed", reason="Dask is not installed: make setup")
+        with cluster(tmp_path / "dask", {"one": 1, "two": 1, "three": 1}) as own:
+            yield ["--lanes", "3", "--on", own.address]
+    else:
+        yield {"home": ["--lanes", "3"], "here": ["--lanes", "3", "--on", "here"]}[request.param]
+
+
+@pytest.mark.parametrize("words", ["home", "here", "dask"], indirect=True)
+def test_three_lanes_anywhere_give_the_same_as_one_here(house: House, tmp_path: Path, words: list[str]) -> None:
     """Tree, receipts and notes; only the host in the receipts differs."""
     independent(house, FEATURES)
     house.config('agent = "scripted"', *HERE)
-    house.env |= BEAT
+    house.env |= BEAT if "here" in words else {}
     done = house.run([RUN_SH, *words])
     assert done.code == 0, done
     ended(house)
     there = proof(house)
-    hosts = {
-        one.host
-        for result in runs.finished(house.layout)
-        for one in receipts.load(house.layout.run(result.run).receipts)
-    }
-    assert "here" in hosts
+    found = (receipts.load(house.layout.run(result.run).receipts) for result in runs.finished(house.layout))
+    assert (words[-1] in {one.host for rows in found for one in rows}) == ("--on" in words)
 
     (tmp_path / "other").mkdir()
     other = House(tmp_path / "other", {**house.env})
