@@ -106,6 +106,6 @@ if __name__ == "__main__":
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the reason below is enough
     try:
         serve(sys.argv[1], sys.argv[2:])
-    except (OSError, RuntimeError, LookupError) as fault:
+    except (OSError, RuntimeError, LookupError, TypeError) as fault:  # TypeError: of TLS without certificates
         os.write(2, str(fault or type(fault)).encode())
     os._exit(0)  # closing waits for a scheduler that may be gone

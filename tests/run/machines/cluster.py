@@ -13,21 +13,22 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 START_SECONDS = 60
+LOCAL = ("--host", "127.0.0.1", "--no-dashboard")
 QUIET = {"DASK_DISTRIBUTED__ADMIN__LOG_LENGTH": "0", "PYTHONWARNINGS": "ignore"}
 
 
 class Cluster:
     """Processes that end with the context; `address` is what `run.sh --on` takes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, protocol: str = "tcp") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.workers = folder, dict[str, subprocess.Popen[bytes]]()
-        self.file = folder / "scheduler.json"
+        self.file, self.protocol = folder / "scheduler.json", protocol
         self.scheduler = self.start("scheduler", "--port", "0", "--scheduler-file", str(self.file))
 
     @property
     def address(self) -> str:
-        """dask:tcp://…"""
+        """dask:tcp://…, or dask:tls://…"""
         return "dask:" + str(json.loads(self.file.read_text())["address"])
 
     def home(self, name: str) -> Path:
@@ -47,15 +48,7 @@ class Cluster:
         (home / "bin" / "harness").symlink_to(CHECKOUT / "run.sh")
         env = {name: value for name, value in os.environ.items() if not name.startswith(("HARNESS_", "XDG_"))}
         env |= {**QUIET, "HOME": str(home), "PATH": f"{home}/bin:{env['PATH']}"}
-        program = [
-            sys.executable,
-            "-m",
-            f"distributed.cli.dask_{kind}",
-            "--host",
-            "127.0.0.1",
-            "--no-dashboard",
-            *words,
-        ]
+        program = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *LOCAL, "--protocol", self.protocol, *words]
         with (home / "log").open("wb") as log:
             return subprocess.Popen(program, env=env, stdout=log, stderr=log, start_new_session=True)
 
@@ -75,9 +68,9 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, names: dict[str, int]) -> Iterator[Cluster]:
+def cluster(folder: Path, names: dict[str, int], protocol: str = "tcp") -> Iterator[Cluster]:
     """A scheduler with a worker of each name, and its number of lanes."""
-    made = Cluster(folder)
+    made = Cluster(folder, protocol)
     try:
         for name, lanes in names.items():
             made.add(name, lanes)

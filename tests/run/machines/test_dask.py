@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -44,6 +45,29 @@ def test_values_go_there_and_back_as_bytes(running: Cluster) -> None:
         one = pipe(running)
         one.send({"data": bytes(size)})
         assert received(one) == {"data": bytes(size)}
+        one.close()
+
+
+def test_tls_is_that_of_dasks_own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its certificates values go there and back; without them nothing is sent."""
+    key, cert, tls = tmp_path / "key.pem", tmp_path / "cert.pem", "DASK_DISTRIBUTED__COMM__TLS__"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=harness"]
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    subprocess.run([*words, "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    monkeypatch.setenv(f"{tls}CA_FILE", str(cert))
+    for role in ("CLIENT", "SCHEDULER", "WORKER"):
+        monkeypatch.setenv(f"{tls}{role}__KEY", str(key))
+        monkeypatch.setenv(f"{tls}{role}__CERT", str(cert))
+    with cluster(tmp_path / "dask", {"one": 1}, "tls") as own:
+        one = pipe(own)
+        one.send({"a": b"secret"})
+        assert received(one) == {"a": b"secret"}
+        one.close()
+        monkeypatch.delenv(f"{tls}CLIENT__CERT")
+        one = pipe(own)
+        with pytest.raises(MachineGone, match="is gone: TLS expects"):
+            received(one)
         one.close()
 
 
