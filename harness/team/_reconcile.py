@@ -156,7 +156,7 @@ class _Reconciliation:
                 break
             else:
                 made = merged
-            self.runtime.keep(made)
+            self.runtime.intend(made)
             self.log.add(FileOutcome(path=change.path, outcome=INTENDED, digest=encoding.digest(made)))
             try:
                 if not head or head.digest != encoding.digest(made):
@@ -172,7 +172,7 @@ class _Reconciliation:
         if head is None or theirs is None:
             return None
         intended = self.log.intended.get(change.path)  # by a call that was killed
-        mine = self.runtime.base(intended) if intended and change.mounts[-1].mode == APPEND else None
+        mine = self.runtime.intended(intended) if intended and change.mounts[-1].mode == APPEND else None
         if mine is not None and theirs.startswith(mine):
             return theirs
         begin = change.entry.size if change.entry else 0
@@ -183,7 +183,7 @@ class _Reconciliation:
         return None if base is None else self._three_way(data, base, theirs)
 
     def _three_way(self, *sides: bytes) -> bytes | None:
-        paths = [f"{self.runtime.folder}/merge/{name}" for name in ("ours", "base", "theirs")]
+        paths = [f"{self.runtime.merges}/{name}" for name in ("ours", "base", "theirs")]
         for path, data in zip(paths, sides, strict=True):
             files.replace_quickly(path, data)
         made = merges.merged_file(*paths)

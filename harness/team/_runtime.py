@@ -23,6 +23,7 @@ class RuntimeFolder:
     def __init__(self, folder: str, workspace: str = "") -> None:
         self.folder = os.path.abspath(folder)
         self.workspace, self.bases = workspace or f"{self.folder}/workspace", f"{self.folder}/base"
+        self.merges = f"{self.folder}/merge"
 
     def manifest(self) -> Manifest | None:
         """What the workspace was hydrated from; None if a hydration is not complete."""
@@ -41,8 +42,10 @@ class RuntimeFolder:
     def end(self, manifest: Manifest) -> None:
         """Put the manifest of a complete workspace there, and forget all content that it does not name."""
         files.replace(f"{self.folder}/{MANIFEST}", manifest.to_bytes())
-        for name in {*files.names(self.bases)} - {one.digest for one in manifest.entries.values()}:
-            files.remove(f"{self.bases}/{name}")
+        known = {one.digest for one in manifest.entries.values()}
+        for folder, kept in ((self.bases, known), (self.merges, set[str]())):
+            for name in {*files.names(folder)} - kept:
+                files.remove(f"{folder}/{name}")
 
     def sizes(self) -> dict[str, int]:
         """{path: size in bytes, or IRREGULAR} of all that is in the workspace, but folders."""
@@ -54,12 +57,19 @@ class RuntimeFolder:
 
     def base(self, digest: str) -> bytes | None:
         """The content with this digest that was kept; None if it is not there as it was."""
-        data = files.read(f"{self.bases}/{digest}")
-        return data if data is not None and files.digest(data) == digest else None
+        return _content(self.bases, digest)
+
+    def intended(self, digest: str) -> bytes | None:
+        """The content with this digest that a finalize was about to write since the newest hydration."""
+        return _content(self.merges, digest)
 
     def keep(self, data: bytes) -> None:
         """Keep content by its digest until a manifest does not name it."""
         files.replace_quickly(f"{self.bases}/{files.digest(data)}", data)
+
+    def intend(self, data: bytes) -> None:
+        """Keep what a finalize is about to write. Not as a base: what is like that is no change of a turn."""
+        files.replace_quickly(f"{self.merges}/{files.digest(data)}", data)
 
     def make(self, prefix: str) -> None:
         """Make an empty folder of the workspace, which a source without files has too."""
@@ -92,6 +102,11 @@ class RuntimeFolder:
         files.remove(f"{self.workspace}/{path}")
         while (path := os.path.dirname(path)) and _removed(f"{self.workspace}/{path}"):
             pass
+
+
+def _content(folder: str, digest: str) -> bytes | None:
+    data = files.read(f"{folder}/{digest}")
+    return data if data is not None and files.digest(data) == digest else None
 
 
 def _below(folder: str, path: str) -> Iterator[tuple[str, int]]:

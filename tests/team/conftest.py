@@ -38,6 +38,16 @@ def cluster() -> Iterator[servers.Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    """An S3 for all tests of a process."""
+    skip_without("s3")
+    with pytest.MonkeyPatch.context() as patch, servers.s3(tmp_path_factory.mktemp("s3")) as server:
+        for name, value in servers.KEYS.items():
+            patch.setenv(name, value)
+        yield server
+
+
 def made(engine: str, folder: Path, request: pytest.FixtureRequest) -> Place:
     """An empty database."""
     if engine == "sqlite":

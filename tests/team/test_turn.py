@@ -163,3 +163,23 @@ def test_what_is_unknown_or_archived_is_refused_before_anything(talk: Talk) -> N
     with pytest.raises(UsageFault, match="is archived"):
         talk.turn(lambda at, tools: None)
     assert not talk.root.exists()
+
+
+def test_what_a_finalize_was_about_to_write_is_kept_where_another_machine_ended_it(talk: Talk, tmp_path: Path) -> None:
+    """It is set aside in its own folder, not taken for content of a source."""
+    other = Talk(talk.team, talk.store, tmp_path / "other")
+    real = talk.store.put
+
+    def put(key: tuple[str, ...], data: bytes, expect: str) -> str:
+        raise Killed
+
+    def act(at: Path, tools: list[Callable[..., Any]]) -> None:
+        (at / "Space/docs/new.md").write_text("new\n")
+        talk.store.put = put  # type: ignore[method-assign]  # a store that ends the process
+
+    with pytest.raises(Killed):
+        talk.turn(act)
+    talk.store.put = real  # type: ignore[method-assign]  # as it was
+    assert len(other.turn(lambda at, tools: None).continued) == 1
+    talk.turn(lambda at, tools: None)
+    assert (talk.folder / "refused/unfinished/Space/docs/new.md").read_text() == "new\n"
