@@ -26,17 +26,24 @@ class Database:
     def transaction(self) -> Iterator[Asked]:
         """One transaction, which asks by `ask(statement, *values)`: durable when the block ends, undone if it raises.
 
-        Raises StoreUnavailable, after whose end nobody knows whether it was committed; StoreRefusal, BrokenFile, LockBusy."""
+        Raises StoreUnavailable, after whose end nobody knows whether it was committed; StoreRefusal, BrokenFile, LockBusy;
+        UsageFault for a text that no database takes."""
         with contextlib.ExitStack() as stack:
             asked = tried(self.where, lambda: stack.enter_context(self.engine.transaction()))
 
             def ask(statement: str, *values: str | int | None) -> list[Row]:
+                if invalid := [one for one in values if isinstance(one, str) and not _is_storable(one)]:
+                    raise UsageFault(f"{invalid[0]!r} cannot be stored: it is not UTF-8, or has a NUL.")
                 with named(self.where):
                     return asked(statement, *values)
 
             yield ask
             with named(self.where):
                 stack.close()
+
+
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and text.encode(errors="ignore").decode() == text
 
 
 def open_database(url: str) -> Database:

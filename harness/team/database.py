@@ -66,7 +66,7 @@ class Team:
             self._set(ask, tenant)
             found = ask("select id from team_tenants where $1 in (id, name)", tenant)
             if not found:
-                raise UsageFault(f"There is no tenant '{tenant}' in {self.database.where}.")
+                raise UsageFault(f"There is no tenant {tenant!r} in {self.database.where}.")
             self._set(ask, found[0]["id"])
             yield Transaction(found[0]["id"], ask)
 

@@ -28,7 +28,7 @@ def find(tx: Transaction, kind: str, name: str) -> Row:
     """The agent, space, user or thread of this name or id. Raises UsageFault for an unknown one."""
     if found := tx.ask(f"select * from team_{kind}s where tenant = $1 and $2 in (id, name)", name):
         return found[0]
-    raise UsageFault(f"There is no {kind} '{name}' in this tenant.")
+    raise UsageFault(f"There is no {kind} {name!r} in this tenant.")
 
 
 def tenant_name(tx: Transaction) -> str:
@@ -40,6 +40,13 @@ def thread(tx: Transaction, name: str) -> Row:
     """A thread by name or id, with what it is bound to: `agent`, `space`, `space_status`, `user_name`, each with its id.
     Raises UsageFault for an unknown one."""
     return tx.ask(f"{THREAD} and thread.id = $2", find(tx, "thread", name)["id"])[0]
+
+
+def active_thread(tx: Transaction, name: str) -> Row:
+    """As `thread`. Raises UsageFault for one in an archived space, too."""
+    row = thread(tx, name)
+    active({"name": row["space"], "status": row["space_status"]})
+    return row
 
 
 def threads(tx: Transaction) -> list[Row]:
@@ -104,7 +111,7 @@ def holder(tx: Transaction, word: str) -> tuple[str, Row]:
     for one in (kind,) if kind in ("user", "agent") else ("user", "agent"):
         if found := tx.ask(f"select id, name from team_{one}s where tenant = $1 and $2 in (id, name)", name):
             return one, found[0]
-    raise UsageFault(f"There is no user or agent '{word}' in this tenant.")
+    raise UsageFault(f"There is no user or agent {word!r} in this tenant.")
 
 
 def grant(tx: Transaction, who: str, space: str, mode: str, by: Attribution) -> Row:

@@ -173,7 +173,7 @@ def find(tx: Transaction, kind: str, name: str) -> Row:
     number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else 0
     if found := tx.ask(f"{GOALS if kind == 'goal' else TASKS} and {kind}.number = $2", number):
         return found[0]
-    raise UsageFault(f"There is no {kind} '{name}' in this tenant. It is named as {kind[0].upper()}-1.")
+    raise UsageFault(f"There is no {kind} {name!r} in this tenant. It is named as {kind[0].upper()}-1.")
 
 
 def _known(tx: Transaction, who: str) -> str:
@@ -183,7 +183,8 @@ def _known(tx: Transaction, who: str) -> str:
 
 
 def _lock(tx: Transaction, thread_id: str) -> None:
-    """Other verbs of the thread wait until this transaction ends."""
+    """Other verbs of the thread wait until this transaction ends. Raises UsageFault for one in an archived space."""
+    directory.active_thread(tx, thread_id)
     tx.ask("update team_threads set revision = revision + 1 where tenant = $1 and id = $2", thread_id)
 
 

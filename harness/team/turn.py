@@ -62,8 +62,7 @@ def run_turn(
     later one the thread, and UsageFault for what is unknown or archived; after any error the next turn goes on."""
     store = open_store(store) if isinstance(store, str) else store
     with team.transaction(tenant) as tx:
-        row = directory.thread(tx, thread)
-        directory.active({"name": row["space"], "status": row["space_status"]})
+        row = directory.active_thread(tx, thread)
     folder = f"{root}/{row['id']}"
     lock = Lock(f"{folder}/lock")
     if not lock.take():

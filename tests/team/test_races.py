@@ -84,10 +84,21 @@ def at_once(*acts: Callable[[], object]) -> list[BaseException]:
     return [fault for one in begun if (fault := one.exception())]
 
 
+def fill(store: Store, paths: list[str], tenant: str = "acme") -> None:
+    """Put these documents into the space, and no other."""
+    values = FileValues(store, ("tenants", tenant, *DOCS.split("/")))
+    for names in values.stamps():
+        if head := values.get(names):
+            values.delete(names, head)
+    for path in paths:
+        write(store, f"{DOCS}/{path}", BODY, tenant)
+
+
 def documents(store: Store, tenant: str = "acme") -> dict[str, str]:
     """{name: content} of the documents of the space."""
-    begins = f"{tenant}/{DOCS}/"
-    return {path.removeprefix(begins): text for path, text in stored(store).items() if path.startswith(begins)}
+    values = FileValues(store, ("tenants", tenant, *DOCS.split("/")))
+    heads = {names[-1]: (names, values.get(names)) for names in values.stamps()}
+    return {name: values.content(names, head).decode() for name, (names, head) in heads.items() if head}
 
 
 def beside(found: dict[str, str], name: str) -> list[str]:
@@ -98,14 +109,13 @@ def beside(found: dict[str, str], name: str) -> list[str]:
 def test_two_threads_edit_one_file_at_once_in_two_tenants(talks: list[Talk]) -> None:
     """Other lines are merged, of one line both contents are there, and what a tenant has is its own."""
     store = talks[0].store
-    for race in range(0, RACES, FILES):
-        paths = [f"{race + number}.md" for number in range(FILES)]
+    paths = [f"{number}.md" for number in range(FILES)]
+    for _ in range(0, RACES, FILES):
         for tenant in TENANTS:
-            for path in paths:
-                write(store, f"{DOCS}/{path}", BODY, tenant)
+            fill(store, paths, tenant)
         begun = threading.Barrier(len(talks), timeout=60)
 
-        def change(talk: Talk, docs: Path, paths: list[str] = paths, begun: threading.Barrier = begun) -> None:
+        def change(talk: Talk, docs: Path, begun: threading.Barrier = begun) -> None:
             for number, path in enumerate(paths):
                 line = "first" if talk.name == "deal" or number % 10 == 0 else "last"
                 (docs / path).write_text(BODY.replace(line, f"{line} of {talk.tenant} {talk.name}"))
@@ -142,18 +152,17 @@ def test_a_source_that_changes_while_a_turn_runs(talks: list[Talk]) -> None:
                 values.put(key, text.replace(line, b"of a person\n" + line, 1), head)
                 return
 
-    for race in range(0, RACES, FILES):
-        paths = [f"{race + number}.md" for number in range(FILES)]
-        for path in paths:
-            write(talk.store, f"{DOCS}/{path}", BODY)
+    paths = [f"{number}.md" for number in range(FILES)]
+    for _ in range(0, RACES, FILES):
+        fill(talk.store, paths)
         begun = threading.Event()
 
-        def change(docs: Path, paths: list[str] = paths, begun: threading.Event = begun) -> None:
+        def change(docs: Path, begun: threading.Event = begun) -> None:
             for path in paths:
                 (docs / path).write_text(BODY.replace("last", "last of the agent"))
             begun.set()
 
-        def meddle(paths: list[str] = paths, begun: threading.Event = begun) -> None:
+        def meddle(begun: threading.Event = begun) -> None:
             begun.wait()
             for path in random_order.sample(paths, FILES):
                 edit(path)
