@@ -174,7 +174,7 @@ def team_run(thread: str, message: str, agent: str, on: str, tenant: str, as_jso
         more = {"files": [one.asdict() for one in found.files], "run": turn.run, "mission": turn.layout.folders.project}
         _values.echo({**found.asdict(), **more})
     else:
-        lines = [f"  {one.outcome:<12} {one.path}  {one.why}".rstrip() for one in found.files]
+        lines = [f"  {one.outcome:<12} {one.shown}  {one.why}".rstrip() for one in found.files]
         console.print_line("\n".join(map(console.sanitise, [found.answer, *lines])))
     return turn.code
 

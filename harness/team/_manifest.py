@@ -10,10 +10,12 @@ import unicodedata
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
+from harness.stores.store import encoded
 
 VERSION = 1
 MAX_FILE_BYTES = 64 * 1024 * 1024  # bytes of a file of a workspace
 MAX_NAME_BYTES = 255
+MAX_PATH_BYTES = 700  # as a store keeps it: a key of S3 has at most 1,024, those of its tenant and its prefix included
 ALPHABETS = {"LATIN", "CYRILLIC", "GREEK"}  # which have letters that look alike
 
 
@@ -64,11 +66,13 @@ def read_manifest(data: bytes, where: str) -> Manifest:
 def manifest_fault(manifest: Manifest) -> str:
     """What no workspace may have: a path that climbs, two that look alike, a key outside the tenant, a file that is too large;
     "" for nothing."""
-    known = dict[str, str]()
+    known, folders = dict[str, str](), {folder for path in manifest.entries for folder in folders_of(path)}
     for one in manifest.entries.values():
         fault = path_fault(one.path) or path_fault(one.key) or size_fault(one.size)
         if one.key.split("/")[:2] != ["tenants", manifest.tenant]:
             fault = "it is no key of the tenant"
+        if one.path in folders:
+            fault = "there are files below it, and a workspace has either them or a file of this name"
         if alike := look_alike(known, one.path):
             fault = f"it looks like {alike}, and a workspace can have only one of them"
         if fault:
@@ -91,6 +95,8 @@ def path_fault(path: str) -> str:
         return "a name is .git or .harness"
     if "\\" in path or not path.isprintable() or any(len(os.fsencode(name)) > MAX_NAME_BYTES for name in names):
         return f"a name has a backslash, a control character, more than {MAX_NAME_BYTES} bytes, or is not UTF-8"
+    if len(encoded(tuple(names))) > MAX_PATH_BYTES:
+        return f"the path has more than {MAX_PATH_BYTES} bytes, of which a letter outside ASCII takes six or more"
     if any(name[-1] in " ." or name[0] == " " for name in names) or not unicodedata.is_normalized("NFC", path):
         return "a name begins or ends with a space, ends with a dot, or is not in the form NFC"
     for word in re.findall(r"[^\W\d_]+", path):
@@ -101,8 +107,13 @@ def path_fault(path: str) -> str:
 
 def look_alike(known: dict[str, str], path: str) -> str:
     """The path or folder of `known` that a person or a disk takes for this path or a folder of it; "" and it is known now."""
-    names = path.split("/")
-    for part in ("/".join(names[:count]) for count in range(1, len(names) + 1)):
+    for part in (*folders_of(path), path):
         if (same := known.setdefault(unicodedata.normalize("NFKC", part).casefold(), part)) != part:
             return same
     return ""
+
+
+def folders_of(path: str) -> list[str]:
+    """The folders that a path is in, the outermost first."""
+    names = path.split("/")
+    return ["/".join(names[:count]) for count in range(1, len(names))]

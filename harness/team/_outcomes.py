@@ -22,6 +22,11 @@ class FileOutcome(Record):
     why: str = ""
     digest: str = ""
 
+    @property
+    def shown(self) -> str:
+        """The path on one line."""
+        return self.path if self.path.isprintable() else repr(self.path)
+
 
 class OutcomeLog:
     """The rows of one finalize, in a file that only grows."""
@@ -47,4 +52,4 @@ class OutcomeLog:
 
 def prompt_lines(outcomes: Sequence[FileOutcome]) -> list[str]:
     """A line for the next prompt about each file that the store has not taken in its place."""
-    return [f"{one.path}: {one.outcome}. {one.why}" for one in outcomes if one.why]
+    return [f"{one.shown}: {one.outcome}. {one.why}" for one in outcomes if one.why]

@@ -6,17 +6,27 @@ nothing that is done; what is refused is moved out of the workspace and kept.
 
 from __future__ import annotations
 
-import os
+import errno
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile, UsageFault, VersionConflict
-from harness.filesystem.stored_files import StoredFile
+from harness.filesystem.stored_files import FileValues, StoredFile
 from harness.git import merges, new_secrets
 from harness.state import files
 from harness.stores.store import Key
 from harness.team._compose import TeamThread, content, is_scratch
-from harness.team._manifest import MAX_FILE_BYTES, Manifest, ManifestEntry, look_alike, path_fault, size_fault
+from harness.team._manifest import (
+    MAX_FILE_BYTES,
+    Manifest,
+    ManifestEntry,
+    folders_of,
+    look_alike,
+    path_fault,
+    size_fault,
+)
 from harness.team._mounts import APPEND, WRITE, Access, TeamMount, mounts_at
 from harness.team._outcomes import (
     ACCEPTED,
@@ -57,7 +67,7 @@ def reconcile(thread: TeamThread, runtime: RuntimeFolder, access: Access, finali
     """What became of every changed file, by path. `access` is asked for each file before its write; what it raises ends
     this call, and the next one goes on. Raises UsageFault for a workspace that is not hydrated, or of another tenant."""
     manifest = runtime.manifest()
-    if manifest is None or manifest.tenant != thread.tenant or not os.path.isdir(runtime.workspace):
+    if manifest is None or manifest.tenant != thread.tenant or not runtime.has_workspace:
         raise UsageFault(f"{runtime.folder} has no hydrated workspace of {thread.tenant}. Begin the turn anew.")
     if "/" in finalize or path_fault(finalize):
         raise UsageFault(f"{finalize!r} is no id of a finalize.")
@@ -77,14 +87,25 @@ class _Reconciliation:
     ) -> None:
         self.thread, self.runtime, self.access, self.log = thread, runtime, access, log
         self.values, self.entries = thread.values, manifest.entries
-        self.known = dict[str, str]()
+        self.known, self.spared = dict[str, str](), set[str]()
+        self.listed, self.found, self.folders = set[Key](), set[str](), Counter[str]()
         for path in (*manifest.entries, *(one.prefix.rstrip("/") for one in thread.mounts if one.prefix)):
             look_alike(self.known, path)
+        for row in log.settled.values():
+            self.spared.add(look_alike(self.known, row.path) if row.outcome == REFUSED else "")
 
     def changes(self) -> list[_Change]:
         """The files that differ from the manifest, without those that are settled."""
         sizes, found = self.runtime.sizes(), list[_Change]()
-        for path in sorted({*sizes, *self.entries} - self.log.settled.keys()):
+        gone = self.entries.keys() - sizes.keys()
+        above = {folder for path in gone for folder in folders_of(path)}
+
+        def order(path: str) -> tuple[int, str]:
+            """What is deleted comes behind what is added, but for a folder in the place of a file, and a file of a folder."""
+            is_instead = path in above or not gone.isdisjoint(folders_of(path))
+            return 1 if path in gone else 2 if is_instead else 0, path
+
+        for path in sorted({*sizes, *self.entries} - self.log.settled.keys(), key=order):
             entry, size = self.entries.get(path), sizes.get(path)
             data = self._read(path, size) if size is not None else None
             digest = "" if data is None else encoding.digest(data)
@@ -107,7 +128,9 @@ class _Reconciliation:
         if outcome:
             self.log.add(change.outcome(outcome, why))
         else:
-            self.log.add(self._deleted(change) if change.data is None else self._put(change, change.data))
+            made = self._written(change)
+            self._note(change.path, is_gone=change.is_deleted and made.outcome == ACCEPTED)
+            self.log.add(made)
 
     def _refusal(self, change: _Change) -> tuple[str, str]:
         """(the outcome of a file that its source does not take, why); ("", "") if it may. The rules come in this order."""
@@ -130,14 +153,48 @@ class _Reconciliation:
             return REFUSED, f"There is no write access to {top.source.kind}/{top.source.folder} now."
         if fault := path_fault(change.path) or size_fault(change.size or 0):
             return REFUSED, f"It cannot be stored: {fault}."
+        if change.is_deleted:
+            return self._spared(change.path)
+        if not entry:
+            self._list(change.mounts)
         if alike := look_alike(self.known, change.path):
+            self.spared.add(alike)
             return REFUSED, f"It looks like {alike}: use that name, or one that differs more."
-        if change.data is None and not change.is_deleted:
+        if not entry and (self.folders[change.path] or not self.found.isdisjoint(folders_of(change.path))):
+            return REFUSED, "A folder is there where it is a file, or a file where it has a folder."
+        if change.data is None:
             return REFUSED, "It is a link, or not a file that can be read."
         before = (self.runtime.base(entry.digest) if entry else None) or b""
         found = [one for one in new_secrets.secrets_in("", change.data or b"") if one.mark.encode() not in before]
         lines = ", ".join(f"line {one.line} has a secret ({one.rule})" for one in found)
         return (QUARANTINED, f"It is in quarantine: {lines}. Write it without that.") if found else ("", "")
+
+    def _spared(self, path: str) -> tuple[str, str]:
+        """As _refusal, of a deletion: what was renamed to a name that is refused stays."""
+        is_renamed = not self.spared.isdisjoint((*folders_of(path), path))
+        return (REFUSED, "Its new name looks like this one: choose one that differs more.") if is_renamed else ("", "")
+
+    def _list(self, mounts: Sequence[TeamMount]) -> None:
+        """Know what other turns have added to these sources since this one began."""
+        for one in (one for one in mounts if one.is_folder and one.names not in self.listed):
+            self.listed.add(one.names)
+            for path in (one.prefix + "/".join(names) for names in FileValues(self.thread.store, one.names).stamps()):
+                look_alike(self.known, path)
+                self._note(path)
+
+    def _note(self, path: str, *, is_gone: bool = False) -> None:
+        if (path in self.found) == is_gone:
+            self.found.symmetric_difference_update({path})
+            self.folders.update(dict.fromkeys(folders_of(path), -1 if is_gone else 1))
+
+    def _written(self, change: _Change) -> FileOutcome:
+        try:
+            return self._deleted(change) if change.data is None else self._put(change, change.data)
+        except (BrokenFile, OSError) as fault:
+            if isinstance(fault, OSError) and fault.errno != errno.ENAMETOOLONG:
+                raise
+            why = fault.strerror if isinstance(fault, OSError) else " ".join(str(fault).split())
+            return change.outcome(REFUSED, f"The store cannot keep it: {why}")
 
     def _target(self, change: _Change) -> tuple[Key, str]:
         """(the key that a write goes to, the version that it expects there; "" for none)."""
@@ -217,11 +274,14 @@ class _Reconciliation:
     def give_back(self, finalize: str) -> None:
         """Move each file that the store has not taken out of the workspace, and put the one of the manifest there."""
         sizes = self.runtime.sizes()
-        for one in (row for row in self.log.settled.values() if row.outcome in (REFUSED, QUARANTINED)):
+        kept = [row for row in self.log.settled.values() if row.outcome in (REFUSED, QUARANTINED)]
+        for one in kept:
             entry, size = self.entries.get(one.path), sizes.get(one.path)
             data = self._read(one.path, size) if size is not None else None
             if size is not None and (not entry or data is None or encoding.digest(data) != entry.digest):
                 self.runtime.set_aside("quarantine" if one.outcome == QUARANTINED else "refused", finalize, one.path)
+        for one in kept:
+            entry = self.entries.get(one.path)
             now = self.thread.projections.get(one.path, self.runtime.base(entry.digest) if entry else None)
             if entry and now is not None:
                 self.runtime.write(one.path, now, writable=entry.mode in (WRITE, APPEND))

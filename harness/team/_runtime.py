@@ -14,6 +14,7 @@ from harness.state import files
 from harness.team._manifest import Manifest, read_manifest
 
 MANIFEST = "manifest.json"
+FOLDER = 0o755  # the rights of a folder from which the agent took its own
 IRREGULAR = -1  # in the place of a size: a link, a pipe, a folder that cannot be read
 
 
@@ -30,8 +31,15 @@ class RuntimeFolder:
         data = files.read(f"{self.folder}/{MANIFEST}")
         return read_manifest(data, f"{self.folder}/{MANIFEST}") if data else None
 
+    @property
+    def has_workspace(self) -> bool:
+        """Whether the workspace is there, and no link to another folder."""
+        return os.path.isdir(self.workspace) and not os.path.islink(self.workspace)
+
     def begin(self) -> None:
         """Remove the manifest: no finalize may take the workspace until `end`."""
+        if os.path.lexists(self.workspace) and not self.has_workspace:
+            files.move(self.workspace, f"{self.folder}/refused/obstacles/workspace.{os.urandom(4).hex()}")
         for folder in (self.workspace, self.bases):
             files.make_folder(folder)
         for path in files.abandoned(self.bases):
@@ -91,11 +99,20 @@ class RuntimeFolder:
                 self.set_aside("refused", "obstacles", path)
 
     def set_aside(self, kind: str, reason: str, path: str) -> None:
-        """Move what is at a path out of the workspace, to a place of its own below `kind`; nothing is lost."""
+        """Move what is at a path out of the workspace, to a place of its own below `kind`, with its folder if the path is too
+        long; nothing is lost."""
         target = f"{self.folder}/{kind}/{reason}/{path}"
         if os.path.lexists(target):
             target += f".{os.urandom(4).hex()}"
-        files.move(f"{self.workspace}/{path}", target)
+        try:
+            os.lstat(f"{self.workspace}/{path}")
+            files.move(f"{self.workspace}/{path}", target)
+        except (FileNotFoundError, NotADirectoryError):
+            return  # it is gone
+        except OSError:
+            if not (folder := os.path.dirname(path)):
+                raise
+            self.set_aside(kind, reason, folder)
 
     def remove(self, path: str) -> None:
         """Remove a file of the workspace, and the folders that are empty then."""
@@ -111,6 +128,8 @@ def _content(folder: str, digest: str) -> bytes | None:
 
 def _below(folder: str, path: str) -> Iterator[tuple[str, int]]:
     try:
+        if os.lstat(folder).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(folder, FOLDER)
         with os.scandir(folder) as scanned:
             entries = list(scanned)
     except OSError:
@@ -120,8 +139,15 @@ def _below(folder: str, path: str) -> Iterator[tuple[str, int]]:
         if one.is_dir(follow_symlinks=False):
             yield from _below(one.path, f"{path}{one.name}/")
         else:
-            found = one.stat(follow_symlinks=False)
-            yield path + one.name, found.st_size if stat.S_ISREG(found.st_mode) else IRREGULAR
+            yield path + one.name, _size(one)
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except OSError:  # its path is too long, or it is gone
+        return IRREGULAR
+    return found.st_size if stat.S_ISREG(found.st_mode) else IRREGULAR
 
 
 def _removed(folder: str) -> bool:

@@ -24,7 +24,9 @@ from harness.team.database import Team, Transaction
 
 REPORT = "Of the last turn, the sources have not taken these files in their place:"
 ELSEWHERE = FileOutcome(
-    path=".", outcome=REFUSED, why="The workspace of that turn is on another machine, and stays there."
+    path=".",
+    outcome=REFUSED,
+    why="The workspace of that turn is elsewhere, or was removed: the sources have none of it.",
 )
 
 
@@ -128,7 +130,9 @@ class _Turn:
         """Go on with a finalize to its end."""
         if one.status == _finalizes.BEGUN:
             known = self.runtime.manifest()
-            is_here = known is not None and encoding.digest(known.to_bytes()) == one.manifest
+            is_here = (
+                known is not None and self.runtime.has_workspace and encoding.digest(known.to_bytes()) == one.manifest
+            )
             rows = reconcile(self.sources, self.runtime, self.access, one.id) if is_here else [ELSEWHERE]
             result = json.dumps([row.asdict() for row in rows])
             one = self._asked(functools.partial(_finalizes.advance, one=one, result=result))

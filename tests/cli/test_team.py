@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,69 +137,3 @@ def test_a_turn_of_the_built_in_agent(team: House, tmp_path: Path) -> None:
         found = value(team, "team run deal again")
         assert sorted(found) == sorted(contracted()["team run THREAD MESSAGE"])
     assert [path.read_text().split("\n", 1)[1] for path in (tmp_path / "sources").rglob("price.md")] == ["12\n"]
-
-
-FAULTS = {  # what is broken, a statement that breaks it in the database, or "" for the manifest, and the code, and why
-    "ahead": ("insert into team_migrations values (99, 'new.sql')", 65, "this program knows"),
-    "behind": ("delete from team_migrations where number > 1", 65, "Run: harness team init."),
-    "archived": ("update team_spaces set status = 'archived'", 64, "The space 'sales' is archived."),
-    "manifest": ("", 65, "it is no manifest of version 1. Delete it"),
-}
-COMMANDS = ("team run deal hello", "task done T-2 --by ann", "goal add deal X --by ann")
-
-
-@pytest.fixture
-def running(team: House, tmp_path: Path) -> Iterator[House]:
-    """That team with sources, a goal, a task and a model, after its first turn."""
-    pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
-    said(team, "goal add deal Sign --by ann")
-    said(team, "task add G-1 DocuSign --by ann")
-    with serving(large_brain) as server:
-        text = (team.state / "config.toml").read_text()
-        configure(team.project, server, f'{text[text.index("[team]") :]}files = "file://{tmp_path}/sources"\n')
-        assert "2,147,483,648 bytes; a file of a workspace has at most" in said(team, "team run deal hello")
-        yield team
-
-
-def large_brain(exchange: Exchange) -> Reply:
-    """Makes a file of 2 GB in its first turn, then answers."""
-    make = {"command": "truncate -s 2G Space/large.bin"}
-    return Reply("done") if exchange.results or exchange.turns else calling("execute", make)
-
-
-def everything(tmp_path: Path) -> tuple[list[str], dict[str, bytes]]:
-    """The rows of the database, and the sources."""
-    with contextlib.closing(sqlite3.connect(tmp_path / "team.db")) as database:
-        rows = list(database.iterdump())
-    return rows, {str(path): path.read_bytes() for path in (tmp_path / "sources").rglob("*") if path.is_file()}
-
-
-def test_a_file_of_two_gigabytes_and_a_broken_team_are_one_line_each_and_change_nothing(
-    running: House, tmp_path: Path
-) -> None:
-    """Of each command that changes something: the database behind or ahead, an archived space, another tenant, a manifest of
-    another version."""
-    assert not [*(tmp_path / "sources").rglob("*large*")]
-    (manifest,) = (running.state / "team").glob("*/manifest.json")
-    good, data = manifest.read_bytes(), (tmp_path / "team.db").read_bytes()
-    for statement, code, why in FAULTS.values():
-        if statement:
-            with contextlib.closing(sqlite3.connect(tmp_path / "team.db")) as database, database:
-                database.execute(statement)
-        else:
-            manifest.write_bytes(good.replace(b'"version": 1', b'"version": 2', 1))
-        for words in COMMANDS if statement else COMMANDS[:1]:
-            before = everything(tmp_path)
-            done = running.harness(*words.split())
-            assert (done.code, done.out, done.err.count("\n")) == (code, "", 1) and why in done.err, done.err
-            after = everything(tmp_path)
-            assert after[1] == before[1]
-            assert [row for row in after[0] if row not in before[0] and "team_threads" not in row] == []
-        (tmp_path / "team.db").write_bytes(data)
-    for words in COMMANDS:
-        done = running.harness(*words.split(), "--tenant", "globex")
-        assert (done.code, done.err.count("\n")) == (64, 1) and "There is no tenant 'globex'" in done.err
-    done = running.harness("team", "run", "../deal", "hello")
-    assert (done.code, done.err) == (64, "harness: There is no thread '../deal' in this tenant.\n")
-    manifest.write_bytes(good)
-    assert said(running, "team run deal again") == "done\n"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -188,3 +190,55 @@ def test_a_cap_ends_the_turns_of_a_thread(deal: House) -> None:
     assert value(deal, "team run deal hello")["answer"] == "It is 12."
     done = deal.harness("team", "run", "deal", "hello")
     assert (done.code, "A cap in config.toml is reached" in done.err) == (11, True), done
+
+
+FAULTS = [  # a statement that breaks the database and one that mends it, "" for the manifest; the code, and why
+    ("insert into team_migrations values (99, 'new.sql')", "delete from team_migrations where number = 99", 65, "knows"),
+    ("update team_migrations set number = -2 where number = 2", "update team_migrations set number = 2 where number < 0",
+     65, "Run: harness team init."),
+    ("update team_spaces set status = 'archived'", "update team_spaces set status = 'active'", 64, "'sales' is archived."),
+    ("", "", 65, "it is no manifest of version 1. Delete it"),
+]  # fmt: skip
+COMMANDS = ("team run deal hello", "task done T-2 --by ann", "goal add deal X --by ann")
+
+
+def everything(house: House) -> tuple[list[str], dict[str, bytes]]:
+    """The rows of the database, and the sources."""
+    with contextlib.closing(sqlite3.connect(house.folder / "team.db")) as database:
+        rows = list(database.iterdump())
+    return rows, {str(path): path.read_bytes() for path in (house.folder / "sources").rglob("*") if path.is_file()}
+
+
+def test_a_file_of_two_gigabytes_is_refused_and_a_broken_team_changes_nothing(deal: House) -> None:
+    """One line of each command: the database behind or ahead, an archived space, another tenant, a manifest of another version,
+    a name that climbs."""
+    deal.script("teammate", {"run": "truncate -s 2G Space/large.bin"}, {"say": "Done."})
+    assert "2,147,483,648 bytes; a file of a workspace has at most" in said(deal, "team run deal hello")
+    assert not [*(deal.folder / "sources").rglob("*large*")]
+    manifest = folder(deal) / "manifest.json"
+    good = manifest.read_bytes()
+    manifest.write_bytes(good.replace(b'"version": 1', b'"version": 2', 1))
+    with contextlib.closing(sqlite3.connect(deal.folder / "team.db", isolation_level=None)) as database:
+        for broken, mended, code, why in FAULTS:
+            database.execute(broken)
+            for words in COMMANDS if broken else COMMANDS[:1]:
+                refused(deal, words.split(), code, why)
+            database.execute(mended)
+    for words in COMMANDS:
+        refused(deal, [*words.split(), "--tenant", "globex"], 64, "There is no tenant 'globex'")
+    refused(deal, ["team", "run", "../deal", "hello"], 64, "There is no thread '../deal' in this tenant.")
+    manifest.write_bytes(good)
+    deal.script("teammate", {"say": "Done."})
+    assert said(deal, "team run deal again") == "Done.\n"
+
+
+def refused(house: House, words: list[str], code: int, why: str) -> None:
+    """One line and this code; no row changes but the number of the newest turn, and no source."""
+    before = everything(house)
+    done = house.harness(*words)
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1) and why in done.err, done
+    after = everything(house)
+    assert (after[1], [row for row in after[0] if row not in before[0] and "team_threads" not in row]) == (
+        before[1],
+        [],
+    )

@@ -42,13 +42,14 @@ class Talk:
 
     def __init__(self, team: Team, store: Store, root: Path, tenant: str = "acme", name: str = "deal") -> None:
         self.team, self.store, self.tenant, self.name = team, store, tenant, name
-        self.root, self.results = root / tenant / name, list[TurnResult]()
+        self.root, self.results, self.prompts = root / tenant / name, list[TurnResult](), list[str]()
 
     def turn(self, act: Callable[[Path], object] = lambda docs: None) -> TurnResult:
         """A turn whose agent does this in the documents of its space."""
 
         def answer(task: TurnTask) -> str:
             (docs := Path(task.folder) / "Space/docs").mkdir(exist_ok=True)
+            self.prompts.append(task.prompt)
             act(docs)
             return "done"
 
@@ -110,7 +111,7 @@ def test_two_threads_edit_one_file_at_once_in_two_tenants(talks: list[Talk]) -> 
     """Other lines are merged, of one line both contents are there, and what a tenant has is its own."""
     store = talks[0].store
     paths = [f"{number}.md" for number in range(FILES)]
-    for _ in range(0, RACES, FILES):
+    for _ in range(0, RACES, FILES * len(TENANTS)):
         for tenant in TENANTS:
             fill(store, paths, tenant)
         begun = threading.Barrier(len(talks), timeout=60)
@@ -241,7 +242,7 @@ class Dying(CountingStore):
 
 def test_a_finalize_that_is_ended_twice_at_once(talks: list[Talk]) -> None:
     """Killed at any write, then ended twice at once in its folder, and on another machine: all is there once, or kept."""
-    talk, many = talks[0], 5
+    talk, many = talks[0], 10
     elsewhere, store = Talk(talk.team, talk.store, talk.root.parent / "elsewhere"), talk.store
 
     def note(line: str) -> None:
@@ -259,7 +260,7 @@ def test_a_finalize_that_is_ended_twice_at_once(talks: list[Talk]) -> None:
             with (docs.parent.parent / "DECISIONS.md").open("a") as file:
                 file.writelines(f"- turn {turn} {name}\n" for name in names)
             note(f"- a person before {turn}\n")
-            dying.at, dying.is_after = turn % 14, turn % 3 == 1
+            dying.at, dying.is_after = turn * 5 % 24 + 1, turn % 3 == 1
 
         with contextlib.suppress(Killed):
             talk.turn(change)

@@ -150,12 +150,14 @@ SWEEPS: dict[str, Sweep] = {
         "tests/test_crash_journal.py",
     ),
     "team": tests("races of a team", "tests/team/test_status.py", "-k", "twice or writers", always=True),
-    "workspaces": tests("races of files of a team", "tests/team/test_reconcile.py", "-k", "races", always=True),
+    "workspaces": tests("races of a team's files", "tests/team/test_races.py", always=True),
+    "killed turns": tests("killed turns of a team", "tests/team/test_hostile_turns.py", "-k", "killed", always=True),
     "machines": tests("state machines", "tests/torture/test_machines.py"),
     "suite": tests("long tests of the suite", "tests", "-k", LONG_TESTS, long=True),
 }
 LONGEST_FIRST = (
     "suite",
+    "workspaces",
     "mutants",
     "limits",
     "archive",
