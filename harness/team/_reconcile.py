@@ -92,7 +92,7 @@ class _Reconciliation:
         for path in (*manifest.entries, *(one.prefix.rstrip("/") for one in thread.mounts if one.prefix)):
             look_alike(self.known, path)
         for row in log.settled.values():
-            self.spared.add(look_alike(self.known, row.path) if row.outcome == REFUSED else "")
+            self._spare(row, look_alike(self.known, row.path))
 
     def changes(self) -> list[_Change]:
         """The files that differ from the manifest, without those that are settled."""
@@ -126,7 +126,8 @@ class _Reconciliation:
         if outcome == SCRATCH:
             return
         if outcome:
-            self.log.add(change.outcome(outcome, why))
+            self.log.add(row := change.outcome(outcome, why))
+            self._spare(row)
         else:
             made = self._written(change)
             self._note(change.path, is_gone=change.is_deleted and made.outcome == ACCEPTED)
@@ -154,7 +155,7 @@ class _Reconciliation:
         if fault := path_fault(change.path) or size_fault(change.size or 0):
             return REFUSED, f"It cannot be stored: {fault}."
         if change.is_deleted:
-            return self._spared(change.path)
+            return self._spared(change)
         if not entry:
             self._list(change.mounts)
         if alike := look_alike(self.known, change.path):
@@ -169,10 +170,16 @@ class _Reconciliation:
         lines = ", ".join(f"line {one.line} has a secret ({one.rule})" for one in found)
         return (QUARANTINED, f"It is in quarantine: {lines}. Write it without that.") if found else ("", "")
 
-    def _spared(self, path: str) -> tuple[str, str]:
-        """As _refusal, of a deletion: what was renamed to a name that is refused stays."""
-        is_renamed = not self.spared.isdisjoint((*folders_of(path), path))
-        return (REFUSED, "Its new name looks like this one: choose one that differs more.") if is_renamed else ("", "")
+    def _spare(self, row: FileOutcome, alike: str = "") -> None:
+        if row.outcome in (REFUSED, QUARANTINED):
+            self.spared |= {row.digest, alike}
+
+    def _spared(self, change: _Change) -> tuple[str, str]:
+        """As _refusal, of a deletion: what was renamed stays, if its new name is refused."""
+        content = {change.entry.digest} if change.entry and change.entry.size else set[str]()
+        if self.spared.isdisjoint({change.path, *folders_of(change.path), *content}):
+            return "", ""
+        return REFUSED, "It stays: what it was renamed to is refused, or looks like this name. Choose another one."
 
     def _list(self, mounts: Sequence[TeamMount]) -> None:
         """Know what other turns have added to these sources since this one began."""

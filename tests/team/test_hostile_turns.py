@@ -24,7 +24,8 @@ from tests.team.test_races import DECISIONS, Talk
 from tests.team.workspaces import read, stored, write
 
 pytestmark = pytest.mark.parametrize("empty", ["sqlite"], indirect=True)
-DOCS = {f"docs/{name}.md": f"{name}\n" for name in ("a", "b", "c")}
+KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+DOCS = {"docs/a.md": "a\n", "docs/b.md": "b\n", "docs/key.md": f"{KEY}\n"}
 KILLS = 200 if crash.TORTURE else 20
 
 
@@ -142,6 +143,14 @@ CASES: dict[str, tuple[Callable[[Path], object], dict[str, str]]] = {
     "a file is renamed to its twin": (
         lambda at: (at / "Space/docs/a.md").rename(at / "Space/docs/A.md"),
         {"Space/docs/a.md": "refused", "Space/docs/A.md": "refused"},
+    ),
+    "a file is moved to where none can be": (
+        lambda at: (at / "Space/docs/a.md").rename(at / "a.md"),
+        {"Space/docs/a.md": "refused", "a.md": "refused"},
+    ),
+    "a file with an old secret is renamed": (
+        lambda at: (at / "Space/docs/key.md").rename(at / "Space/docs/old.md"),
+        {"Space/docs/key.md": "refused", "Space/docs/old.md": "quarantined"},
     ),
     "a folder is renamed to its twin": (
         lambda at: (at / "Space/docs").rename(at / "Space/Docs"),

@@ -59,7 +59,8 @@ class Talk:
 
     def kept(self) -> Counter[str]:
         """The contents that are kept beside the workspace."""
-        return Counter(path.read_text() for path in self.root.glob("*/refused/**/*") if path.is_file())
+        found = (path for kind in ("refused", "quarantine") for path in self.root.glob(f"*/{kind}/**/*"))
+        return Counter(path.read_text() for path in found if path.is_file())
 
 
 @pytest.fixture
