@@ -23,7 +23,7 @@ def test_the_demo_of_a_team_holds(variant: str) -> None:
     for name in ("postgres", "s3") if variant == "servers" else ():
         skip_without(name)
     env = os.environ | ({"SQLITE": "1"} if variant == "SQLITE" else {})
-    done = subprocess.run(DEMO, env=env, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(DEMO, cwd=CHECKOUT, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     rows = done.stdout.splitlines()
     assert ALL in [row.split() for row in rows]
@@ -33,7 +33,7 @@ def test_the_demo_of_a_team_holds(variant: str) -> None:
 def test_where_a_server_is_missing_it_says_what_to_install() -> None:
     """One line, and the exit code of something that is not there."""
     env = {"PATH": "/nowhere", "HOME": "/nowhere"}
-    done = subprocess.run(DEMO, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(DEMO, cwd=CHECKOUT, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (69, "")
     assert "apt install postgresql" in done.stderr and "SQLITE=1 make demo-team" in done.stderr
     assert done.stderr.count("\n") == 1
