@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tests import other_user
 from tests.crash import TORTURE
 from tests.long import ONLY_IN_TORTURE
-from tests.missions import House, copied, enter
+from tests.missions import CHECKOUT, House, copied, enter
 from tests.other_user import OtherUser
 
 
@@ -20,6 +21,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name in ONLY_IN_TORTURE and not TORTURE:
             item.add_marker(skipped)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """A fork that a test has made, and that left its code by an exception, ends here: it would play the tests that follow."""
+    pid = os.getpid()
+    done = yield
+    if os.getpid() != pid:
+        os.write(2, f"A fork of {os.environ.get('PYTEST_CURRENT_TEST')} outlived its test.\n".encode())
+        os._exit(70)
+    return done
+
+
+@pytest.fixture(autouse=True)
+def stays_in_its_folder() -> Iterator[None]:
+    """A test that leaves this process in another folder fails, not those that follow when the folder is gone."""
+    before = os.getcwd()
+    yield
+    try:
+        after = os.getcwd()
+    except FileNotFoundError:
+        after = "a folder that is gone"
+    if after != before:
+        os.chdir(CHECKOUT)
+        pytest.fail(f"The test left its process in {after}, and began in {before}.")
 
 
 @pytest.fixture(scope="session")

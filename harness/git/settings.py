@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from harness.base.errors import LockBusy, NeedsPerson
+from harness.base.errors import LockBusy, NeedsPerson, Unavailable
 from harness.base.record import Record
 from harness.git import dotgit
 from harness.git.checkouts import _rendering
@@ -40,6 +40,7 @@ FIXED = {
     "GIT_NO_REPLACE_OBJECTS": "1",
 }
 NO_FETCH = {"GIT_ALLOW_PROTOCOL": ""}  # fetching a missing object would start configured programs
+FATAL = 128  # the exit code of a git that could not begin
 LIMIT_SECONDS = 600.0  # a checkout of 50,000 files on a noisy disk takes 30
 RUN_PROGRAMS = {"status", "diff", "diff-files", "update-index", "checkout-index", "read-tree", "reset", "switch", "add"}
 RUN_PROGRAMS |= {"merge-tree", "worktree", "hash-object"}  # they read or merge files of a working folder
@@ -143,8 +144,8 @@ def record(project: str) -> RecordedSettings:
 
 def _configured(project: str, env: Mapping[str, str]) -> list[tuple[str, str, str | None]]:
     """(scope, key, value or None) of the present configuration; reading it starts no program. 1 call."""
-    words = [*GIT, "config", "--list", "-z", "--show-scope"]
-    code, out, err = supervise.capture(words, cwd=project, env=env, wall_seconds=LIMIT_SECONDS)
+    words = [*GIT, "-C", project, "config", "--list", "-z", "--show-scope"]
+    code, out, err = supervise.capture(words, cwd="", env=env, wall_seconds=LIMIT_SECONDS)
     if code:
         raise NeedsPerson(f"git cannot read its configuration in {project}: {err.decode('utf-8', 'replace').strip()}")
     said = os.fsdecode(out).split("\0")[:-1]
@@ -306,24 +307,26 @@ def call(
     extra: Mapping[str, str] = {},
     wall_seconds: float = LIMIT_SECONDS,
 ) -> tuple[int, bytes, bytes]:
-    """One git call: (exit code, stdout, stderr). It never looks for a repository above `project`.
+    """One git call: (exit code, stdout, stderr). It never looks for a repository above `project`. Threads may call at once.
 
-    Raises GitHung after `wall_seconds`; if a recorded program may run, its process tree is ended with the call.
-    """
-    env = _surroundings(project) | {"GIT_CEILING_DIRECTORIES": os.path.dirname(dotgit.real(project))}
-    place, heeds = _places.get(dotgit.real(project)), args[0] in RUN_PROGRAMS
+    Raises Unavailable without the folder or git, GitHung after `wall_seconds`; if a recorded program may run, its process tree
+    is ended with the call."""
+    folder = dotgit.real(project)
+    env = _surroundings(project) | {"GIT_CEILING_DIRECTORIES": os.path.dirname(folder)}
+    place, heeds = _places.get(folder), args[0] in RUN_PROGRAMS
     found = {} if place or not heeds else _overrides(project, env)
     env |= {**(_private_environment(project, place) if place else {**found, **NO_FETCH}), **extra}
     programs = heeds and bool(place.runs_programs if place else found)
     run = _guarded if programs else supervise.capture
+    words, cwd = [*GIT, "-C", folder, *options(project), *args], folder if programs else ""
     try:
-        done = run(
-            [*GIT, *options(project), *args], cwd=project, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held
-        )
+        done = run(words, cwd=cwd, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held)
     except TimeoutError:
         hung = f"git {args[0]} in {project} did not end within {wall_seconds:.0f} seconds and was ended."
         why = "A filter or merge driver of your git configuration may hang: try the same command by hand."
         raise GitHung(f"{hung} {why if programs else 'Is the disk there?'}") from None
+    if done[0] == FATAL and not os.path.isdir(folder):
+        raise Unavailable(f"git cannot be started in the folder {project}: No such file or directory.")
     if done[0] < 0:
         words = f"git {args[0]} in {project} was killed from outside by signal {-done[0]}"
         raise GitKilled(f"{words} (out of memory?). Nothing is lost: start again.")

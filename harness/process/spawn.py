@@ -49,8 +49,8 @@ def start(
     """Start a program and return its pid: default signals, only these three descriptors, in a new session if `session`.
     `keep` are lock descriptors that the program holds too: the locks stay taken if it outlives this process. `stdin`
     may be a path. `called` replaces the program's name in errors. `env` gives the PATH for the lookup. Raises
-    Unavailable when the program, `cwd` or the input is missing. Not thread-safe: this process changes into `cwd` for a
-    moment (a fork that does so costs 3 ms more).
+    Unavailable when the program, `cwd` or the input is missing. This process changes into `cwd` for a moment (a fork that
+    does so costs 3 ms more), which other threads would notice; with "" it stays where it is, and threads may do so at once.
     """
     where, before, source = f"in the folder {cwd}", -1, -1
     try:
@@ -58,8 +58,9 @@ def start(
             where = f"with the input {stdin}"
             source = stdin = high(os.open(stdin, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY))
         where = f"in the folder {cwd}"
-        before = high(os.open(".", getattr(os, "O_PATH", os.O_RDONLY)))
-        os.chdir(cwd)
+        if cwd:
+            before = high(os.open(".", getattr(os, "O_PATH", os.O_RDONLY)))
+            os.chdir(cwd)
         where = "(is it installed, and on PATH?)"
         return os.posix_spawn(
             program(argv[0], env),
