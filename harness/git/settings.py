@@ -318,9 +318,9 @@ def call(
     env |= {**(_private_environment(project, place) if place else {**found, **NO_FETCH}), **extra}
     programs = heeds and bool(place.runs_programs if place else found)
     run = _guarded if programs else supervise.capture
-    words, cwd = [*GIT, "-C", folder, *options(project), *args], folder if programs else ""
+    argv, cwd = [*GIT, "-C", folder, *options(project), *args], folder if programs else ""
     try:
-        done = run(words, cwd=cwd, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held)
+        done = run(argv, cwd=cwd, env=env, stdin=stdin, wall_seconds=wall_seconds, keep=_held)
     except TimeoutError:
         hung = f"git {args[0]} in {project} did not end within {wall_seconds:.0f} seconds and was ended."
         why = "A filter or merge driver of your git configuration may hang: try the same command by hand."
