@@ -22,7 +22,9 @@ def test_a_mission_on_three_workers_is_done_although_one_is_killed() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     rows = done.stdout.splitlines()
     assert sum(row.endswith(" yes") for row in rows) == 7
-    assert sorted(row.split()[-1] for row in rows if row.endswith((" built", " built again"))) == ["again"] + ["built"] * 7
+    assert (
+        sorted(row.split()[-1] for row in rows if row.endswith((" built", " built again"))) == ["again"] + ["built"] * 7
+    )
     assert sum("lost with worker-2" in row for row in rows) == 1
 
 

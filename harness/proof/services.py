@@ -36,10 +36,10 @@ class RunningServices:
     def __enter__(self) -> CheckEnvironment:
         if self.place.watch:
             self.place.watch.begin()
+        if self.place.machine:  # also without services: the files there are watched from now on
+            return self.place.replace(fault=self.place.machine.call("start_services", services=self.services))
         if not self.services:
             return self.place
-        if self.place.machine:
-            return self.place.replace(fault=self.place.machine.call("start_services", services=self.services))
         self.folder = temporary.create("services", self.place.tag, ordinary=self.place.plain)
         try:
             return self._up()
@@ -51,7 +51,7 @@ class RunningServices:
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._down()
-        if self.place.machine and self.services and kind is None:
+        if self.place.machine and kind is None:
             self.place.machine.call("end_services")
         if self.place.watch:
             self.place.watch.begin_check("")
