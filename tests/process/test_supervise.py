@@ -134,7 +134,7 @@ def test_a_guardian_that_is_killed_before_its_program_starts_is_not_the_programs
     before = {*tree.descendants(os.getpid())}  # of other tests
     with pytest.raises(errors.GuardianKilled):
         start(["true"])
-    assert {*tree.descendants(os.getpid())} <= before
+    assert eventually(lambda: {*tree.descendants(os.getpid())} <= before)
 
 
 SPARED = """import os, signal, time

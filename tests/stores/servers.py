@@ -20,6 +20,15 @@ from pathlib import Path
 DYING = ("setpriv", "--pdeathsig", "KILL")  # with the process of the tests
 SECONDS = 30.0  # that a server may take to start
 POSTGRES = "-c unix_socket_directories= -c listen_addresses=127.0.0.1 -c max_connections=50 -c log_min_messages=fatal"
+MOTO = """import sys, threading
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import run_simple
+one, app = threading.Lock(), DomainDispatcherApplication(create_backend_app)
+def alone(environ, start_response):
+    with one:
+        return app(environ, start_response)
+run_simple("127.0.0.1", int(sys.argv[1]), alone, threaded=True)
+"""  # one request at a time: it compares a version and stores an object in two steps, between which another thread may come
 KEYS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests"}
 
 
@@ -134,7 +143,7 @@ def s3(folder: Path) -> Iterator[Server]:
     """A server of S3 in memory, with the bucket `tests`."""
 
     def words(port: int, folder: Path) -> list[str]:
-        return [*DYING, sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        return [*DYING, sys.executable, "-c", MOTO, str(port)]
 
     url = "s3://tests/PREFIX?endpoint=http://127.0.0.1:PORT"
     server = Server(words, _says(b"GET / HTTP/1.0\r\n\r\n", b"HTTP/"), folder, url)

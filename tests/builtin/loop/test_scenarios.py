@@ -187,7 +187,7 @@ SCENARIOS = [
     answered("a connection that is closed once", AGAIN, hangs_up, requests=2),
     failed("a connection that is closed", AGAIN, "limit", hangs_up, r"\(http://127.0.0.1:\d+\)"),
     failed("no byte for `request_seconds`", AGAIN, "limit", silent, "timed out after 0.2 seconds", seconds=0.2),
-    failed("a stream that never ends", "ended after `request_seconds`, tried again", "limit", drips, "timed out", seconds=0.2,
+    failed("a stream that never ends", "ended after `request_seconds`, tried again", "limit", drips, "timed out", seconds=0.5,
            estimated=True),
     failed("a stream torn before its first byte", AGAIN, "limit", tears(""), r"\(http://127.0.0.1:\d+\)"),
     answered("a stream torn in a text, once", AGAIN, tears("Half"), requests=2, estimated=True),
