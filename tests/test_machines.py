@@ -6,7 +6,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +17,7 @@ from harness.mission import config, receipts, runs
 from harness.state import names
 from harness.state.layout import Layout
 from tests.crash import TORTURE
-from tests.missions import CHECKOUT, House
+from tests.missions import CHECKOUT, House, until
 from tests.run.machines.cluster import cluster
 from tests.test_lanes import ended, independent
 
@@ -124,10 +123,10 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(house: House) -> None:
     house.config('agent = "scripted"', *HERE, "[limits]", "max_runs = 1000", "stall_after = 1000")
     house.env |= BEAT
     killed = 0
-    until = time.monotonic() + 120 + 4 * KILLS
+    end = time.monotonic() + 120 + 4 * KILLS
     code = -1
     while code != 0:
-        assert time.monotonic() < until
+        assert time.monotonic() < end
         loop = house.loop("--on", "here")
         while ours(house, "run.sh"):
             time.sleep(chance.uniform(0.05, 0.8))
@@ -151,7 +150,4 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(house: House) -> None:
     assert sorted(one for one in passed if one) == sorted({one for one in passed if one})
     assert all(house.feature(f"F-{n}").attempts <= 1 for n in range(1, 9))
     assert killed
-    left = time.monotonic() + 30
-    while subprocess.run(["pgrep", "-f", "machine --beat 0.3"], check=False, capture_output=True).returncode == 0:
-        assert time.monotonic() < left
-        time.sleep(0.1)
+    until(lambda: ours(house, "machine\0--beat") == [], 30)
