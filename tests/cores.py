@@ -1,14 +1,12 @@
-"""The suite on all cores, in processes that have one thread: `python tests/cores.py [what pytest takes]`.
+"""The suite on all cores, in small processes that have one thread: `python tests/cores.py [what pytest takes]`.
 
-One process of pytest collects everything, which takes seconds, and forks before the first test: each of its forks takes the
-next free file. It is not pytest-xdist, whose workers receive their orders in a second thread: the tested code forks, and a
-fork beside a thread may leave the child with a lock that is never released (Python >= 3.12 warns of it). So such a fork is a
-fault of ours here, and fails the run.
+The files of a folder are a batch, which a fork of this process collects and runs: a process that had collected all tests
+would have 240 MB, and most tests fork, which takes 16 ms there and 3 ms in a batch. It is not pytest-xdist, whose workers
+receive their orders in a second thread: the tested code forks, and a fork beside a thread may leave the child with a lock
+that is never released (Python >= 3.12 warns of it). So such a fork is a fault of ours here, and fails the run, except in
+THREADED: what is made for many threads (conversations, subagents, servers) is tested by processes of its own.
 
-What is made for many threads (conversations, subagents, servers) is tested in one more process beside the others, since its
-threads stay: those of an event loop, of a server in the test's own process.
-
-Tests wait for children and for the disk about half of their time. So there is one process more than cores, and the folders
+Tests wait for children and for the disk about half of their time. So there are two processes more than cores, and the folders
 of the tests are in memory where that can be had: root on Linux may mount it where only these processes see it.
 """
 
@@ -26,14 +24,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 import pytest
 
-PROCESSES = min(os.cpu_count() or 1, 8) + 1  # beside the one for THREADED
+PROCESSES = min(os.cpu_count() or 1, 8) + 2
 THREADED = (
     *("tests/builtin", "tests/peers", "tests/base/test_call_context.py", "tests/formats/test_s1.py"),
     *("tests/cli/test_ask.py", "tests/cli/test_init.py", "tests/cli/test_mission_verbs.py"),
@@ -43,10 +41,11 @@ THREADED = (
 )
 NEW_MOUNTS = 0x20000  # CLONE_NEWNS of unshare(2)
 MEMORY_BYTES = 4 << 30  # of a machine whose memory may hold the folders of the tests: they take 0.2 GB at once
-LONG = (
+ALONE = (  # files of whole missions, each a batch; they begin first, so that all processes end at about the same time
     *("test_run_sh", "test_gallery", "test_crash", "test_kills", "test_stage", "test_recover", "test_landing"),
-    "test_signals",
+    *("test_signals", "test_installed", "test_lanes", "test_machines", "test_set_aside"),
 )
+BATCH_FILES = 6  # of the top folder, which has files of all kinds
 PLAIN = (
     *("-o", "console_output_style=classic", "-o", "tmp_path_retention_policy=failed"),
     *("-p", "no:cacheprovider"),
@@ -54,6 +53,7 @@ PLAIN = (
 GONE_SECONDS = 5
 GUARDIAN = "Child._launch"  # forks what takes no lock and imports nothing: tests/process/test_confine.py
 COUNTED = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+NOTHING = int(pytest.ExitCode.NO_TESTS_COLLECTED)  # by a -k that names tests of other batches
 
 
 def _callers() -> Iterator[str]:
@@ -70,12 +70,11 @@ def threads() -> int:
     return len(os.listdir(known)) if os.path.isdir(known) else threading.active_count()
 
 
-class Share:
-    """The plugin: forks the processes, of which each runs the tests of the files that it takes; notes forks beside a thread."""
+class Watch:
+    """The plugin of a batch: notes forks beside a thread, and saves the numbers of its tests in `folder`."""
 
     def __init__(self, folder: Path, *, has_threads: bool) -> None:
         self.folder, self.has_threads = folder, has_threads
-        self.taken: dict[str, bool] = {}
         self.forks: list[str] = []
         os.register_at_fork(before=self.look)
 
@@ -83,79 +82,17 @@ class Share:
         """Note the test that forks although this process has more than one thread. A guardian alone may be forked so."""
         if self.has_threads or GUARDIAN in _callers():
             return
-        end = (
-            time.monotonic() + GONE_SECONDS
-        )  # the thread of a server that a test has ended takes its time on a busy machine
+        end = time.monotonic() + GONE_SECONDS  # the thread of a server that a test has ended takes its time
         while (more := threads() > 1) and time.monotonic() < end:
             time.sleep(0.001)
         if more:
             known = ", ".join(thread.name for thread in threading.enumerate())
             self.forks.append(f"{os.environ.get('PYTEST_CURRENT_TEST', 'the collection')}: {known}, {threads()} in all")
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Files of whole missions first, then those with the most tests, so that all processes end at about the same time."""
-        sizes = Counter(item.path for item in items)
-        items.sort(key=lambda item: (not item.path.stem.startswith(LONG), -sizes[item.path], item.path))
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Run this process's files; after a collection error, pytest's own loop reports it."""
-        if session.testsfailed or session.config.option.collectonly:
-            return None
-        self.divide(session.config, 1 if self.has_threads else PROCESSES)
-        ours = (item for item in session.items if self.is_ours(item))
-        item = next(ours, None)
-        while item is not None:
-            following = next(ours, None)
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if session.shouldfail or session.shouldstop:
-                raise session.Interrupted(session.shouldfail or session.shouldstop)
-            item = following
-        return True
-
-    def divide(self, config: pytest.Config, processes: int) -> None:
-        """Fork the processes, and return in each of them; this one writes down how they ended, and ends."""
+    def pytest_collection_finish(self) -> None:
+        """What was collected stays: no process looks through it once more."""
         gc.collect()
-        gc.freeze()  # what was collected stays: no process looks through it once more
-        sys.stdout.flush()
-        begun = []
-        for number in range(processes):
-            begun.append(os.fork())
-            if not begun[-1]:
-                return self.stand_alone(config, number)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # they receive it too, and their last output is awaited
-        ends = {pid: os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in begun}
-        (self.folder / "ends").write_text(json.dumps(ends))
-        os._exit(0)
-
-    def stand_alone(self, config: pytest.Config, number: int) -> None:
-        """This fork gets folders, captured output and, but for the first, a standard output of its own."""
-        capture = config.pluginmanager.getplugin("capturemanager")
-        assert capture is not None
-        capture.stop_global_capturing()
-        if number or self.has_threads:
-            out = os.open(self.folder / f"{number}.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
-            os.dup2(out, 1)
-            os.close(out)
-        capture.start_global_capturing()
-        capture.suspend_global_capture()
-        if number:
-            self.forks.clear()  # the first one tells of the collection
-        own = self.folder / str(number)
-        own.mkdir()
-        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(own)  # pytest looks at it when it makes the first folder
-
-    def is_ours(self, item: pytest.Item) -> bool:
-        """Whether this process has taken the test's file, or takes it now: the first process to ask gets it."""
-        name = item.nodeid.partition("::")[0].replace("/", ":")
-        if name not in self.taken:
-            try:
-                (self.folder / name).touch(exist_ok=False)
-                self.taken[name] = True
-            except FileExistsError:
-                self.taken[name] = False
-        return self.taken[name]
+        gc.freeze()
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -163,65 +100,87 @@ class Share:
         for test in self.forks:
             terminalreporter.write_line(f"FORKED BESIDE A THREAD {test}")
         counts = {key: len(terminalreporter.stats.get(key, ())) for key in COUNTED}
-        (self.folder / f"{os.getpid()}.counts").write_text(json.dumps({**counts, "forks": len(self.forks)}))
+        (self.folder / "counts").write_text(json.dumps({**counts, "forks": len(self.forks)}))
 
 
-def begin(folder: Path, words: list[str], *, has_threads: bool) -> int:
-    """Fork the process that collects, and forks the others; returns its pid."""
-    folder.mkdir(exist_ok=True)
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        # pytest's rewriting of all tests takes 8 s, and is kept for the next time
-        sys.dont_write_bytecode = False
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ.pop("PYTEST_CURRENT_TEST", None)  # where a test runs this
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        if has_threads:
-            os.dup2(os.open(folder / "collecting.out", os.O_WRONLY | os.O_CREAT), 1)
-        code = pytest.main([*PLAIN, *words], plugins=[Share(folder, has_threads=has_threads)])
+class Batch:
+    """Files, or tests of files, for one process; `name`: their folder, for people."""
+
+    def __init__(self, name: str, words: list[str]) -> None:
+        self.name, self.words = name, words
+        self.has_threads = words[0].startswith(THREADED)
+        paths = {Path(word.partition("::")[0]) for word in words}
+        self.order = (any(path.stem.startswith(ALONE) for path in paths), sum(path.stat().st_size for path in paths))
+
+    def begin(self, folder: Path, options: list[str]) -> int:
+        """Fork the process that collects and runs these tests, with folders and an output of its own; returns its pid."""
+        self.folder, self.since = folder, time.monotonic()
+        folder.mkdir()
         sys.stdout.flush()
-    finally:
-        os._exit(code)
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 1
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            out = os.open(folder / "out", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), out, out)):
+                os.dup2(descriptor, number)
+            # pytest's rewriting of all tests takes 8 s, and is kept for the next time
+            sys.dont_write_bytecode = False
+            for name in ("PYTHONDONTWRITEBYTECODE", "PYTEST_CURRENT_TEST"):  # the second where a test runs this
+                os.environ.pop(name, None)
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
+            code = pytest.main([*PLAIN, *options, *self.words], plugins=[Watch(folder, has_threads=self.has_threads)])
+            sys.stdout.flush()
+        finally:
+            os._exit(code)
+
+    def end(self, code: int) -> Counter[str]:
+        """The numbers of its tests, after its process has ended with this exit code; shows its output if that is bad."""
+        path, known = self.folder / "counts", Counter[str](batches=1)
+        known.update(json.loads(path.read_text()) if path.exists() else {"lost": 1})
+        bad = code not in (0, NOTHING) or known["forks"] or known["lost"]
+        if bad:
+            sys.stdout.write((self.folder / "out").read_text(errors="replace"))
+        said = ", ".join(f"{known[key]} {key}" for key in COUNTED if known[key]) or "nothing"
+        sys.stdout.write(f"{self.name}: {said} in {time.monotonic() - self.since:.0f} s\n")
+        sys.stdout.flush()
+        return known
 
 
-def divided(words: list[str]) -> list[list[str]]:
-    """What pytest is asked for by the processes with one thread, and by the one for THREADED, where there is something."""
-    paths = [word for word in words if Path(word.partition("::")[0]).exists()]
-    options, here = [word for word in words if word not in paths], [path for path in THREADED if Path(path).exists()]
-    ours = [path for path in paths if not path.startswith(THREADED)]
-    theirs = [path for path in paths if path not in ours]
-    theirs += [one for one in here if not paths or any(Path(one).is_relative_to(path) for path in ours)]
-    plain = [[*options, *ours, *(f"--ignore={path}" for path in here)]] if ours or not paths else []
-    return [*plain, *([[*options, *theirs]] if theirs else [])]
+def divided(words: list[str]) -> tuple[list[str], list[Batch]]:
+    """(pytest's options, the batches of the files that are asked for, those that take long first)."""
+    asked = [word for word in words if Path(word.partition("::")[0]).exists()]
+    options = [word for word in words if word not in asked]
+    groups = defaultdict[tuple[str, bool, int], list[str]](list)
+    for word in asked or ["tests" if Path("tests").is_dir() else "."]:
+        for one in sorted(map(str, Path(word).rglob("test_*.py"))) if Path(word).is_dir() else [word]:
+            path, folder = Path(one.partition("::")[0]), str(Path(one).parent)
+            top = len(groups) if path.stem.startswith(ALONE) else 0
+            groups[folder, one.startswith(THREADED), top].append(one)
+    batches = []
+    for (folder, _, _), found in groups.items():
+        size = BATCH_FILES if folder == "tests" else len(found)
+        for at in range(0, len(found), size):
+            batches.append(Batch(found[0] if len(found) == 1 else folder, found[at : at + size]))
+    return options, sorted(batches, key=lambda one: one.order, reverse=True)
 
 
-def play(folder: Path, words: list[str]) -> tuple[list[int], Counter[str]]:
-    """Run the processes, show the output of the first live and that of the others later; returns exit codes and numbers."""
-    begun = {}
-    for one in divided(words):
-        has_threads = any(word.startswith(THREADED) for word in one)
-        place = folder / ("threads" if has_threads else "plain")
-        begun[begin(place, one, has_threads=has_threads)] = place
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # they receive it too, and their last output is awaited
+def play(folder: Path, options: list[str], batches: list[Batch]) -> tuple[list[int], Counter[str]]:
+    """Run the batches, as many at once as there are PROCESSES; returns exit codes and numbers."""
+    waiting, running = batches[::-1], dict[int, Batch]()
     codes, counts = list[int](), Counter[str]()
-    for pid, place in begun.items():
-        ends = {str(pid): os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}
-        if (place / "ends").exists():  # it has forked
-            ends = json.loads((place / "ends").read_text())
-        elif (place / "collecting.out").exists():
-            sys.stdout.write((place / "collecting.out").read_text())
-        for out in sorted(place.glob("[0-9]*.out")):
-            sys.stdout.write(out.read_text())
-        for pid_text in ends:
-            left = place / f"{pid_text}.counts"
-            counts.update(json.loads(left.read_text()) if left.exists() else {"lost": 1})
-        codes += ends.values()
-    nothing = int(pytest.ExitCode.NO_TESTS_COLLECTED)  # by a -k that names tests of one kind alone
-    return [code for code in codes if code != nothing] or codes, counts
+    signal.signal(signal.SIGINT, lambda *_: waiting.clear())  # they receive it too, and their last output is awaited
+    while waiting or running:
+        while waiting and len(running) < PROCESSES:
+            batch = waiting.pop()
+            running[batch.begin(folder / str(len(codes) + len(running)), options)] = batch
+        pid, status = os.wait()
+        if pid in running:
+            codes.append(os.waitstatus_to_exitcode(status))
+            counts += running.pop(pid).end(codes[-1])
+    return [code for code in codes if code != NOTHING] or codes, counts
 
 
 def put_into_memory(folder: Path) -> bool:
@@ -254,10 +213,12 @@ def main(words: list[str]) -> int:
     is_memory = put_into_memory(folder)
     for name in ("harness", "roles"):  # each process that the tests start would compile what has changed, once more
         compileall.compile_dir(Path(__file__).parent.parent / name, quiet=2)
-    codes, counts = play(folder, words)
+    codes, counts = play(folder, *divided(words))
     code = next((abs(code) for code in codes if code), int(counts["lost"] > 0 or counts["forks"] > 0))
     if counts["lost"]:
-        sys.stdout.write(f"{counts['lost']} of {len(codes)} processes ended before their tests: exit codes {codes}\n")
+        sys.stdout.write(
+            f"{counts['lost']} of {counts['batches']} batches ended before their tests: exit codes {codes}\n"
+        )
     if code:
         sys.stdout.write(f"the folders of the tests that failed: {kept(folder, is_memory)}\n")
     if is_memory:
