@@ -7,6 +7,7 @@ chosen for what it costs beside the tests of its file.
 from __future__ import annotations
 
 ONLY_IN_TORTURE = {
+    "test_kills_at_random_moments_lose_and_repeat_nothing[dask]",
     "test_features_set_aside_in_a_row_are_a_standstill[2-2]",
     "test_a_proven_claim_between_them_begins_the_count_again",
     "test_disputes_come_to_an_end",

@@ -7,7 +7,7 @@ import random
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -103,7 +103,7 @@ def test_doctor_tries_each_machine_and_spends_nothing(house: House) -> None:
 def ours(house: House, *words: str) -> list[int]:
     """The processes of this mission, at home and there, whose command has one of these words. What an agent starts is its
     own: its end costs an attempt."""
-    found, mark = list[int](), f"XDG_STATE_HOME={house.env['XDG_STATE_HOME']}\0".encode()
+    found, mark = list[int](), f"HOME={house.folder}/".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             line = (folder / "cmdline").read_bytes()
@@ -112,9 +112,24 @@ def ours(house: House, *words: str) -> list[int]:
     return found
 
 
-def test_kills_at_random_moments_lose_and_repeat_nothing(house: House) -> None:
-    """Of any process of the mission, at home and there: every feature passes once, every acknowledged note is kept once, and
-    nothing is left."""
+@pytest.fixture
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[list[str], Callable[[], object] | None]]:
+    """(the options for three lanes there, what cuts the power of all that is no process of the mission)."""
+    if request.param == "dask":
+        pytest.importorskip("distributed", reason="Dask is not installed: make setup")
+        with cluster(tmp_path / "dask", {"one": 2, "two": 2}) as own:
+            yield ["--lanes", "3", "--on", own.address], own.restart
+    else:
+        yield ["--on", "here"], None
+
+
+@pytest.mark.parametrize("machine", ["here", "dask"], indirect=True)
+def test_kills_at_random_moments_lose_and_repeat_nothing(
+    house: House, machine: tuple[list[str], Callable[[], object] | None]
+) -> None:
+    """Of any process of the mission, at home and there, and of Dask's: every feature passes once, every acknowledged note is
+    kept once, and nothing is left."""
+    options, cut_power = machine
     chance = random.Random(7)
     independent(house, 8)
     for n in range(1, 9):
@@ -127,11 +142,14 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(house: House) -> None:
     code = -1
     while code != 0:
         assert time.monotonic() < end
-        loop = house.loop("--on", "here")
+        loop = house.loop(*options)
         while ours(house, "run.sh"):
             time.sleep(chance.uniform(0.05, 0.8))
             victims = ours(house, "harness.run", "machine\0--beat", *["run.sh"] * (chance.random() < 0.1))
-            if killed < KILLS and victims:
+            if cut_power and killed < KILLS and chance.random() < 0.05:
+                cut_power()
+                killed += 1
+            elif killed < KILLS and victims:
                 with suppress(ProcessLookupError):
                     os.kill(chance.choice(victims), signal.SIGKILL)
                     killed += 1

@@ -22,7 +22,7 @@ class Cluster:
 
     def __init__(self, folder: Path, protocol: str = "tcp") -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.workers = folder, dict[str, subprocess.Popen[bytes]]()
+        self.folder, self.workers, self.lanes = folder, dict[str, subprocess.Popen[bytes]](), dict[str, int]()
         self.file, self.protocol = folder / "scheduler.json", protocol
         self.scheduler = self.start("scheduler", "--port", "0", "--scheduler-file", str(self.file))
 
@@ -37,6 +37,7 @@ class Cluster:
 
     def add(self, name: str, lanes: int = 1) -> None:
         """Start a worker with so many lanes, 0 for one without the resource."""
+        self.lanes[name] = lanes
         more = ["--resources", f"lane={lanes}"] if lanes else []
         words = ["--scheduler-file", str(self.file), "--no-nanny", "--nthreads", "1", "--name", name, *more]
         self.workers[name] = self.start("worker", *words, "--memory-limit", "0", "--local-directory", str(self.folder))
@@ -44,8 +45,9 @@ class Cluster:
     def start(self, kind: str, *words: str) -> subprocess.Popen[bytes]:
         """A process, with a HOME of its own and the harness on its PATH."""
         home = self.home(words[words.index("--name") + 1] if "--name" in words else kind)
-        (home / "bin").mkdir(parents=True)
-        (home / "bin" / "harness").symlink_to(CHECKOUT / "run.sh")
+        if not (home / "bin").is_dir():
+            (home / "bin").mkdir(parents=True)
+            (home / "bin" / "harness").symlink_to(CHECKOUT / "run.sh")
         env = {name: value for name, value in os.environ.items() if not name.startswith(("HARNESS_", "XDG_"))}
         env |= {**QUIET, "HOME": str(home), "PATH": f"{home}/bin:{env['PATH']}"}
         program = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *LOCAL, "--protocol", self.protocol, *words]
@@ -59,6 +61,15 @@ class Cluster:
             while b"Registered to" not in (self.home(name) / "log").read_bytes():
                 assert worker.poll() is None and time.monotonic() < until, (self.home(name) / "log").read_text()
                 time.sleep(0.05)
+
+    def restart(self) -> None:
+        """End all, and start them again at the same address, as a person would after a power cut."""
+        port = self.address.rpartition(":")[2]
+        self.end()
+        self.scheduler = self.start("scheduler", "--port", port, "--scheduler-file", str(self.file))
+        for name, lanes in self.lanes.items():
+            self.add(name, lanes)
+        self.await_workers()
 
     def end(self) -> None:
         """End all at once."""
