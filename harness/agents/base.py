@@ -18,7 +18,7 @@ PLAYED_BACK = "HARNESS_RECORDING"  # variable: path of a recording that replaces
 LOOP = "builtin"  # the agent whose loop is part of the harness
 LOOP_KEYS = (
     *("base_url", "api_key_env", "temperature", "max_steps", "request_seconds", "curate", "plans"),
-    *("placement", "scope", "shared", "store"),
+    *("placement", "scope", "shared", "sandbox_limits", "store"),
 )
 LIMITS = {"wall": "ran out of time", "idle": "was idle: no output, no change in the folder, no CPU use"}
 

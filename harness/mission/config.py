@@ -185,6 +185,7 @@ class AgentTable(Record):
     placement: str = "local"
     scope: str = "user"
     shared: list[str] = []
+    sandbox_limits: dict[str, Most] = {}
     store: str = ""
 
 

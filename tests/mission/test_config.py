@@ -86,6 +86,7 @@ plans = "notes"
 placement = "local"
 scope = "agent"
 shared = ["notes"]
+sandbox_limits = { memory_mb = 512 }
 store = "memory:"
 
 [machines]

@@ -48,7 +48,8 @@ class AgentConfig(Record, frozen=True):
     tools, for the file of a plan ("": none is written); `rules`: tool rules besides those of the workspace; `hooks`: functions
     that run around calls; `instructions`: a text in the place of the role's;
     `placement`: `local`, `store:URL`, `sandbox` or `sandbox:PREFIX`; `scope`: who shares memory and files (keys.SCOPES);
-    `shared`: folders of a store that all users write."""
+    `shared`: folders of a store that all users write; `sandbox_limits`: `memory_mb`, `cpu_seconds` and `processes` of a
+    sandbox on this machine, none by default."""
 
     base_url: str = ""
     api_key: str = ""
@@ -65,6 +66,7 @@ class AgentConfig(Record, frozen=True):
     placement: str = "local"
     scope: str = "user"
     shared: list[str] = []
+    sandbox_limits: dict[str, int] = {}
 
 
 class SessionPool:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from harness.base import encoding
-from harness.base.errors import BrokenFile, HarnessError, LockBusy, Unavailable, VersionConflict
+from harness.base.errors import BrokenFile, HarnessError, LockBusy, Unavailable, UsageFault, VersionConflict
 from harness.base.record import Record
 from harness.builtin.sessions import _places
 from harness.builtin.sessions._placement import SHARED
@@ -39,6 +39,7 @@ T = TypeVar("T")
 
 ID = re.compile(r"[0-9a-f]{16}([0-9a-f]{16})?")
 FAR = "~/.harness-sandboxes"  # the folder of sandboxes behind a prefix
+LIMITS = {"memory_mb", "cpu_seconds", "processes"}
 SCOPE = "{scope}"  # in a prefix: the name of the scope
 FILES, NOTES = "files", ".sandbox"  # in a sandbox: the root of the tools; what we keep beside it
 ASSETS, STAMP, PART = ".assets", f"{NOTES}/saved", "part-"
@@ -68,8 +69,14 @@ class Sandboxes:
     """The sandboxes of a store's scopes: bubblewrap on this machine, or what `prefix` leads to. Each is a folder that stays.
     Where the store is no disk, its state is in the store, too, and follows the calls from machine to machine."""
 
-    def __init__(self, prefix: str, store: Store, source: SystemTextSource, shared: Sequence[str]) -> None:
-        self.prefix, self.store, self.source, self.shared = prefix, store, source, shared
+    def __init__(
+        self, prefix: str, store: Store, source: SystemTextSource, shared: Sequence[str], limits: Mapping[str, int]
+    ) -> None:
+        self.prefix, self.store, self.source, self.shared, self.limits = prefix, store, source, shared, limits
+        if not limits.keys() <= LIMITS:
+            raise UsageFault(f"sandbox_limits: there are {', '.join(sorted(LIMITS))}, not {', '.join(limits)}.")
+        if limits and prefix:
+            raise UsageFault(f"sandbox_limits hold for a sandbox on this machine, not for what {prefix!r} leads to.")
         self.layout = source.layout
         here = os.path.dirname(store.root) if isinstance(store, DiskStore) else self.layout.state
         self.root = os.path.join(here, names.SANDBOXES)
@@ -114,7 +121,9 @@ class Sandboxes:
         if self.prefix:
             return sandbox.behind(shlex.split(self.prefix.replace(SCOPE, scope)), f"{FAR}/{name}/{FILES}")
         files.make_folder(folder := os.path.join(self.root, name))
-        made = sandbox.sandbox(folder, network=config.load(self.layout).network)
+        known = {name: limit for name, limit in self.limits.items() if name != "memory_mb"}
+        memory_bytes = self.limits.get("memory_mb", 0) * 1024 * 1024
+        made = sandbox.sandbox(folder, network=config.load(self.layout).network, memory_bytes=memory_bytes, **known)
         return made.at(f"{made.root}/{FILES}")
 
 

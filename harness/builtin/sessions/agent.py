@@ -89,7 +89,10 @@ class HarnessAgent:
         here = self.store if isinstance(self.store, DiskStore) else None
         self.source = SystemTextSource(layout, name, self.store, config.instructions, layered=here is None)
         boxed = self.place.kind == _placement.SANDBOX and filesystem is None
-        self.sandboxes = Sandboxes(self.place.address, self.store, self.source, config.shared) if boxed else None
+        self.sandboxes: Sandboxes | None = None
+        if boxed:
+            limits = config.sandbox_limits
+            self.sandboxes = Sandboxes(self.place.address, self.store, self.source, config.shared, limits)
 
         def environment(of: SessionKeys) -> ToolEnvironment:
             if filesystem is not None:

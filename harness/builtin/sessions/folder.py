@@ -86,6 +86,7 @@ def agent(
             placement=place,
             scope=table.get("scope", OF_USER),
             shared=table.get("shared", []),
+            sandbox_limits=table.get("sandbox_limits", {}),
             hooks=hooks,
             rules=ToolRules(ask=[*ASKED, *(one.name for one in asked)]),
         ),

@@ -111,6 +111,7 @@ ABOUT = {
     "agents.placement": "of the built-in agent: where conversations work: local, store:URL, sandbox or sandbox:PREFIX",
     "agents.scope": "of the built-in agent: who shares memory and files: session, user, agent or global",
     "agents.shared": "of the built-in agent: folders of a store that all users write",
+    "agents.sandbox_limits": "of the built-in agent: the most memory_mb, cpu_seconds and processes of a sandbox",
     "agents.store": "of the built-in agent: where its sessions are kept, by URL (docs/stores.md)",
     "machines.sweep": 'where the final sweep runs: "home", or "anywhere"',
     "machines.command": "the words before the program; none for this machine",

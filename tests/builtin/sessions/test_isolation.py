@@ -66,7 +66,7 @@ def of_sandbox(folder: Path, prefix: str = "") -> Place:
     if not prefix and confine.available()[0] != confine.BUBBLEWRAP:
         pytest.skip(reason=NO_BUBBLEWRAP)
     store = MemoryStore() if prefix else DiskStore(str(folder / ".harness/sessions"))
-    made = Sandboxes(prefix, store, SystemTextSource(Layout(str(folder)), "helper", store), ())
+    made = Sandboxes(prefix, store, SystemTextSource(Layout(str(folder)), "helper", store), (), {})
     return lambda of: made.environment(of).replace(home=None)
 
 

@@ -107,6 +107,18 @@ def test_two_sessions_never_hold_one(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert printed(tmp_path, alone) == ["alone"]
 
 
+def test_limits_hold_and_unknown_ones_are_named(tmp_path: Path) -> None:
+    """Those of config.toml and of a program; behind a prefix the other side has its own."""
+    busy = "timeout 20 bash -c 'while :; do :; done'; echo $?"
+    with Machine(tmp_path / "a", run(busy), "done", sandbox_limits={"cpu_seconds": 1, "memory_mb": 512}) as one:
+        one.call_sync("go", user_id="ann", session_id="s")
+        assert "137" in one.results()[-1]
+    with pytest.raises(UsageFault, match="there are cpu_seconds, memory_mb, processes, not disk"):
+        Machine(tmp_path / "b", sandbox_limits={"disk": 1})
+    with pytest.raises(UsageFault, match="not for what 'env HOME="):
+        Machine(tmp_path / "c", far=tmp_path, store="memory:", sandbox_limits={"processes": 9})
+
+
 MIXED = (
     "mkdir -p e node_modules/a; ln -s a l; echo a > a; chmod 755 a; head -c 3000000 /dev/urandom > big; sha256sum big"
 )
