@@ -7,6 +7,8 @@ chosen for what it costs beside the tests of its file.
 from __future__ import annotations
 
 ONLY_IN_TORTURE = {
+    "test_three_lanes_anywhere_give_the_same_as_one_here[dask]",
+    "test_the_example_goes_to_done",
     "test_kills_at_random_moments_lose_and_repeat_nothing[dask]",
     "test_features_set_aside_in_a_row_are_a_standstill[2-2]",
     "test_a_proven_claim_between_them_begins_the_count_again",
@@ -69,7 +71,6 @@ ONLY_IN_TORTURE = {
     "test_sixteen_append_while_a_curator_compacts_and_nothing_is_lost",
     "test_without_one_lesson_no_page_has_its_line",
     "test_a_web_service_is_checked_in_a_browser_where_there_is_one",
-    "test_a_bug_in_a_repository_with_tests_is_fixed",
     "test_one_sentence_is_a_mission",
     "test_three_lanes_anywhere_give_the_same_as_one_here[home]",
     "test_one_fault_in_two_features_is_the_first_thing_that_is_said",

@@ -6,10 +6,12 @@ from typing import Any
 
 from harness import CallContext, Config, HarnessAgent, Hooks
 
+notes: list[str] = []
+
 
 def note(tool: str, arguments: dict[str, Any]) -> None:
     context = CallContext.current()
-    print(f"{context.user} of {context.attributes['team']}: {tool}")
+    notes.append(f"{context.user} of {context.attributes['team']}: {tool}")
 
 
 async def main() -> None:
@@ -18,6 +20,7 @@ async def main() -> None:
         calls = [agent.call("Which files do I have?", user_id=name, attributes={"team": "red"}) for name in ("ann", "bob")]
         for reply in await asyncio.gather(*calls):
             print(f"{reply.user}: {reply}")
+    print(*notes, sep="\n")
 
 
 asyncio.run(main())
