@@ -92,22 +92,24 @@ class Mission:
     def follow(self, loop: subprocess.Popen[bytes]) -> int:
         """Wait for its end, and kill a worker with -9 while it builds, once two features are built; returns the exit code."""
         while (code := loop.poll()) is None:
-            self.look()
+            new = self.look()
             if not self.victim:
-                self.kill()
+                self.kill(new)
             time.sleep(0.05)
         return code
 
-    def look(self) -> None:
-        """Take what is new in the notes: which feature begins, and where."""
+    def look(self) -> list[Start]:
+        """Take what is new in the notes, and return it: which feature begins, and where."""
         path = self.project / ".harness/memory/raw.md"
         found = BEGUN.findall(path.read_text()) if path.exists() else []
-        self.starts += [one for one in found if one not in self.starts]
+        new = [one for one in found if one not in self.starts]
+        self.starts += new
+        return new
 
-    def kill(self) -> None:
-        """Kill the worker if now is the moment."""
+    def kill(self, new: list[Start]) -> None:
+        """Kill the worker if it has just begun a feature, after two are built."""
         built = [row["feature"] for row in self.runs("worker") if row["outcome"] == "ok"]
-        here = [feature for _, feature, where in self.starts if where == VICTIM and feature not in built]
+        here = [feature for _, feature, where in new if where == VICTIM]
         if len(built) >= 2 and here:
             self.victim = here[0]
             self.own.workers[VICTIM].kill()
