@@ -15,10 +15,7 @@ from harness.mission.usage import plus
 RULES = '{"*":"allow","external_directory":"deny","question":"deny"}'
 NAMES = ["opencode.json", "opencode.jsonc", "config.json", ".opencode/opencode.json", ".opencode/opencode.jsonc"]
 FOLDERS = ("$XDG_CONFIG_HOME/opencode/", "$HOME/.config/opencode/", "$HOME/.opencode/", "$OPENCODE_CONFIG_DIR/")
-CONFIGS = [
-    "$OPENCODE_CONFIG",
-    *(at + name for at in (*FOLDERS, "", ".opencode/") for name in NAMES[:3]),
-]
+CONFIGS = ["$OPENCODE_CONFIG", *(at + name for at in (*FOLDERS, "", ".opencode/") for name in NAMES[:3])]
 CANNOT = {"workspace": "no sandbox: it only refuses some outside paths that it sees in a command"}
 
 

@@ -61,12 +61,8 @@ class Cli:
         outside: bool = False,
     ) -> None:
         self.program, self.argv, self.read, self.at_exit, self.environment = program, argv, read, at_exit, environment
-        self.model_flag, self.cannot, self.sandbox_needs, self.refuses_root = (
-            model_flag,
-            cannot,
-            sandbox_needs,
-            refuses_root,
-        )
+        self.model_flag, self.cannot = model_flag, cannot
+        self.sandbox_needs, self.refuses_root = sandbox_needs, refuses_root
         self.text, self.splits, self.costs, self.outside = text, splits, costs, outside
 
     def caveats(self, trust: str) -> list[str]:

@@ -68,9 +68,8 @@ def seconds_of(stamp: str) -> int:
     if len(stamp) != 20 or not all(number.isascii() and number.isdigit() for number in numbers):
         return 0
     year, month, day, hour, minute, second = map(int, numbers)
-    year, month = (
-        (year, month - 3) if month > 2 else (year - 1, month + 9)
-    )  # years start in March, so that the leap day is the last
+    # Years start in March, so that the leap day is the last
+    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
     days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 1 - 719_468
     return ((days * 24 + hour) * 60 + minute) * 60 + second
 

@@ -112,9 +112,8 @@ def files_of(known: ToolEnvironment) -> Filesystem:
 def described(known: ToolEnvironment, name: str) -> str:
     """What the system text says of the place, as it is today, for the conversation of this name."""
     here, shell = bool(known.root), known.has_shell and not known.refusal
-    is_own = (
-        known.filesystem is None and not known.shell
-    )  # a user's folder, which no command and no other program names
+    # Only then is it a user's folder, which no command and no other program names.
+    is_own = known.filesystem is None and not known.shell
     machine = os.uname()
     temporary = (known.variables or os.environ).get("TMPDIR", "/tmp")
     held = known.confinement

@@ -8,16 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.base import console, encoding
-from harness.builtin.events import (
-    CallEvent,
-    EndEvent,
-    Event,
-    Reply,
-    SummaryEvent,
-    TextEvent,
-    WaitEvent,
-    WarningEvent,
-)
+from harness.builtin.events import CallEvent, EndEvent, Event, Reply, SummaryEvent, TextEvent, WaitEvent, WarningEvent
 from harness.builtin.sessions import folder
 from harness.builtin.tools.tool import Question
 from harness.cli import _values

@@ -273,9 +273,8 @@ def _due(view: View) -> Iterator[Decision]:
         if feature.status == "validating":
             yield Decision(word="NEXT", what=judges, feature=feature.id)
     begun = [one.id for one in view.features if one.status == "in_progress"]
-    under_way = [
-        Decision(word="NEXT", what=commits, feature=name) for name in begun
-    ]  # refused as busy while its run lives
+    # While the run of a feature lives, a start for it is refused as busy.
+    under_way = [Decision(word="NEXT", what=commits, feature=name) for name in begun]
     if is_stalled(view):
         yield from under_way
         yield Decision(word="ESCALATE", what="stalled")

@@ -24,13 +24,8 @@ SECONDS = 60.0
 MAX_ERROR_BYTES = 64 * 1024  # bytes of error messages
 MAX_PATH_BYTES = 100_000  # bytes of paths on one command line
 PACKAGE = "ripgrep"
-FLAGS = (
-    "--no-config",
-    "--json",
-    "--encoding=none",
-    "--no-mmap",
-    "--threads=1",
-)  # one thread keeps the order of the paths
+# One thread keeps the order of the paths.
+FLAGS = ("--no-config", "--json", "--encoding=none", "--no-mmap", "--threads=1")
 COMPLAINT = re.compile(r"^rg: (?:\./)?(.*): (.*) \(os error (\d+)\)$", re.MULTILINE)
 ENOENT = "2"  # the number of the error ENOENT
 

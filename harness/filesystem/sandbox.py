@@ -27,12 +27,7 @@ ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": WORKSPACE, "LANG"
 
 
 def sandbox(
-    folder: str,
-    *,
-    network: bool | str = True,
-    cpu_seconds: int = 0,
-    memory_bytes: int = 0,
-    processes: int = 0,
+    folder: str, *, network: bool | str = True, cpu_seconds: int = 0, memory_bytes: int = 0, processes: int = 0
 ) -> RemoteShell:
     """A sandbox that sees `folder` as /workspace. `network`: as in config.toml, True: the host's; "loopback" and False: a
     loopback of its own. Limits, 0 for none: `cpu_seconds` of each process, `memory_bytes` and `processes` of all, see above.

@@ -209,9 +209,8 @@ def working_tree(project: str, *, index: str, parent: str, leave: Collection[str
     now.tracked = [(xy, path) for xy, path in now.tracked if path not in leave and (xy, path) not in rows]
     committed = [path for xy, path in [*now.tracked, *rows] if xy == "D." and commit_excludes.is_file(project, path)]
     new = sorted({*now.untracked, *committed})
-    above = {
-        path[:at] for path in mine for at, letter in enumerate(path) if letter == "/"
-    }  # folders: no file replaces them
+    # These are folders, so no file replaces them.
+    above = {path[:at] for path in mine for at, letter in enumerate(path) if letter == "/"}
     new, kept_out = commit_excludes.split_new_files(project, new, {*leave, *above}, state)
     kept_out += [f"{path} ({commit_excludes.OF_MISSION})" for path in mine if not path.startswith(state + "/")]
     _stage(project, now, new, own)

@@ -301,11 +301,7 @@ def _overrides(folder: str, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def call(
-    project: str,
-    *args: str,
-    stdin: bytes = b"",
-    extra: Mapping[str, str] = {},
-    wall_seconds: float = LIMIT_SECONDS,
+    project: str, *args: str, stdin: bytes = b"", extra: Mapping[str, str] = {}, wall_seconds: float = LIMIT_SECONDS
 ) -> tuple[int, bytes, bytes]:
     """One git call: (exit code, stdout, stderr). It never looks for a repository above `project`. Threads may call at once.
 

@@ -38,11 +38,8 @@ BUSY_SECONDS = 10.0  # of conflicts with other missions
 PAUSE_SECONDS = 0.02  # between two tries, at most
 README = "README.md"
 EVIDENCE, TAKEN_BACK, WRITTEN = "evidence.jsonl", "forgotten.jsonl", "written.jsonl"
-OLD = (
-    "ledger.json",
-    "ledger.next.json",
-    ".lock",
-)  # of earlier versions: digests of files as written, and being written
+# Files of earlier versions: digests of the files as written, and of those being written.
+OLD = ("ledger.json", "ledger.next.json", ".lock")
 
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 

@@ -62,9 +62,8 @@ class Receipt(Record):
         own = self.notes[:-1] if self.flaky else self.notes  # the last note of a flaky receipt describes the flakiness
         if self.phase == "after":
             return [note for note in own if not note.startswith(WARNING)]
-        return [
-            note for note in own if note.startswith(OWN_FOLDER) or note.endswith(REWRITTEN)
-        ]  # the others: what a clone lacks
+        # The other notes say what a clone lacks.
+        return [note for note in own if note.startswith(OWN_FOLDER) or note.endswith(REWRITTEN)]
 
     @property
     def verdict(self) -> str:

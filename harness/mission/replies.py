@@ -124,10 +124,8 @@ class SpecReply(RoleReply):
     spec: str = ""
 
 
-COMMANDS = {
-    "plans": ("run", "ready", "setup", "checks"),
-    "judges": ("run",),
-}  # the keys of commands, which are linted
+# Keys whose values are commands, which are linted.
+COMMANDS = {"plans": ("run", "ready", "setup", "checks"), "judges": ("run",)}
 SCHEMAS: dict[str, type[RoleReply]] = {
     "plans": PlanReply,
     "commits": WorkReply,

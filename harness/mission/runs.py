@@ -26,10 +26,8 @@ SEALED = ("context.json", "manifest.json", "prompt.md", "reply.md", "receipts.js
 MAX_ID_CHARS = 200
 NO_RUN = "the line is not a finished run"
 LAST_DAY = 253402300799
-MAX_STATED_SECONDS, MAX_JITTER_SECONDS = (
-    8 * 24 * 3600,
-    60,
-)  # limits of a wait for a vendor: the stated time, and the margin added to it
+MAX_STATED_SECONDS = 8 * 24 * 3600  # limit of the time that a vendor states for a retry
+MAX_JITTER_SECONDS = 60  # limit of the margin that is added to it
 ENTERED = "enter"  # the trigger of a run in which a person works
 CLOCK_STEP = 60  # seconds by which clock synchronisation may set a clock back
 WRITES = "a run writes"

@@ -21,9 +21,8 @@ class OrderedPoller:
     def __init__(self, pipes: dict[int, int]) -> None:
         self.left, self.pipes, self.epoll = MAX_ORDERED_BYTES, set(pipes), select.epoll()
         for writing in pipes.values():
-            fcntl.fcntl(
-                writing, fcntl.F_SETFL, fcntl.fcntl(writing, fcntl.F_GETFL) | os.O_DIRECT
-            )  # one write, one packet
+            # With O_DIRECT each write is one packet.
+            fcntl.fcntl(writing, fcntl.F_SETFL, fcntl.fcntl(writing, fcntl.F_GETFL) | os.O_DIRECT)
             fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 1)  # rounded up to the one page of one packet
 
     def register(self, fd: int, events: int) -> None:

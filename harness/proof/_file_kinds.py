@@ -30,9 +30,8 @@ ABOUT = re.compile(  # documentation and metadata of a project, which checks exa
     re.IGNORECASE,
 )
 TASK = re.compile(r"\b((?:npm|pnpm|yarn|bun|make|go|cargo|mix|rake)\s+(?:(?:run|-\S+)\s+)*)tests?\b")  # no folder
-BY_ITSELF = re.compile(
-    r"(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]+$|_test\.[^/]+$", re.IGNORECASE
-)  # not helpers of tests
+# Test files themselves, without helpers of tests.
+BY_ITSELF = re.compile(r"(^|/)test_[^/]*$|[._-](test|spec)s?\.[^/]+$|_test\.[^/]+$", re.IGNORECASE)
 LOOKS = re.compile(
     r"^\s*(!\s*)?(if\s+)?(e?grep|rg|test|\[+|wc|ls|stat|file|jq|git|rm|mkdir|touch|chmod)\b|^\s*(!\s*)?\["
 )

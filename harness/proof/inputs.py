@@ -26,12 +26,8 @@ TOOLS = {  # {tool: files that it reads by its own rules in its working folder}
 STARTS = [(re.compile(rf"(?<![\w./-])({tool})(?![\w./-])"), re.compile(files)) for tool, files in TOOLS.items()]
 MAKES = STARTS[0][1]
 RUNNERS = ("jest", "mocha", "ava", "tap", "c8", "nyc")  # their settings may be in package.json, next to the scripts
-CRATE = {
-    "package",
-    *(kind + "dependencies" for kind in ("", "dev-", "build-")),
-    "features",
-    "bin",
-}  # about building, not testing
+# These tables are about building, not testing.
+CRATE = {"package", *(kind + "dependencies" for kind in ("", "dev-", "build-")), "features", "bin"}
 MODULES = re.compile(r"\s*(module|go|toolchain|require|//|\)|$|[\w./~-]+ v\d)")  # lines of go.mod: dependencies
 RULE = re.compile(r"(?:export\s+)?([\w./%-]+)\s*(?::|[:?+!]?=)")  # of a makefile: a target, or a variable
 OF_MAKE = {"SHELL", "MAKEFLAGS", ".SHELLFLAGS", ".IGNORE", ".RECIPEPREFIX"}

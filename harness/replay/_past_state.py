@@ -26,12 +26,8 @@ CUT = "it was truncated since, and its old format does not record where it began
 SHORTER = "the file is now shorter than it was"
 EVERY = (*names.MANAGED, *names.APPEND_ONLY, names.RAW)
 PUT_BACK = (names.SPEC, names.FEATURES, names.CONTRACT, names.SUMMARY, names.MEMORY, names.CURATED, names.LESSONS)
-CUT_BACK = (
-    names.CONTRACT_LOG,
-    names.ISSUES,
-    names.ARCHIVE,
-    names.RAW,
-)  # a restore truncates these and keeps a copy; the others only grow
+# A restore truncates these and keeps a copy; the others only grow.
+CUT_BACK = (names.CONTRACT_LOG, names.ISSUES, names.ARCHIVE, names.RAW)
 
 
 class RestoreRow(Record):

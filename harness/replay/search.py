@@ -18,10 +18,7 @@ from harness.state import files, json_lines, names, raw
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import State
 
-RUN_FILES = {
-    "prompts": ("prompt.md",),
-    "runs": ("stream.jsonl", "reply.md", "receipts.jsonl", "stderr.log"),
-}
+RUN_FILES = {"prompts": ("prompt.md",), "runs": ("stream.jsonl", "reply.md", "receipts.jsonl", "stderr.log")}
 REMEMBERED = ("raw", "memory", "identity")
 PER_FILE = 3
 SHOWN_CHARS, SHOWN_CHARS_BEFORE = 160, 50  # shown characters of a hit, and how many precede it

@@ -21,17 +21,8 @@ from harness.state.layout import Layout, command
 from harness.workplace import mission_lock, workplace
 
 STAYS = (
-    ".git",
-    names.IGNORE,
-    names.ARCHIVED,
-    names.ARCHIVING,
-    "bin",
-    "git-config",
-    "journal",
-    "schedule",
-    names.LOCKS,
-    names.SESSIONS,
-    names.SANDBOXES,
+    *(".git", "bin", "git-config", "journal", "schedule"),
+    *(names.IGNORE, names.ARCHIVED, names.ARCHIVING, names.LOCKS, names.SESSIONS, names.SANDBOXES),
 )
 PEOPLES = (names.STOP, names.PAUSE)
 COPIED = (names.CONFIG, "roles", "hooks")

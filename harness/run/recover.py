@@ -73,9 +73,8 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     restored = {one.run: _restore(layout, one) for one in died if one.open}
     alone = lease.is_alone(layout)
     if (alone or dead) and mission.exists(layout):  # also without a dead run: a power cut can restore a lock
-        workplace.clear_ref_locks(
-            layout, dead, alone=alone
-        )  # before a commit of theirs lands on the mission's position
+        # Locks go before a commit of a dead run lands on the mission's position.
+        workplace.clear_ref_locks(layout, dead, alone=alone)
     older = migrations.is_due(layout) and alone
     if older:
         migrations.migrate(layout)  # on restored bytes, before any of them is parsed

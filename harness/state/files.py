@@ -285,9 +285,8 @@ class Lock:
         if size > MAX_SIGNATURE_BYTES:  # foreign bytes; such a descriptor may also append, regardless of the offset
             os.ftruncate(self.descriptor, 0)
             size = 0
-        os.pwrite(
-            self.descriptor, dump_json(holder)[:-1].ljust(size - 1) + b"\n", 0
-        )  # never shorter, so that a reader never sees half of it
+        # The record never gets shorter, so a reader never sees half of it.
+        os.pwrite(self.descriptor, dump_json(holder)[:-1].ljust(size - 1) + b"\n", 0)
 
     def holder(self) -> dict[str, Any]:
         """The description that the holder wrote; {} if it is unreadable."""

@@ -29,13 +29,8 @@ else
 end
 return history
 """
-LATER = (
-    "LOADING",
-    "BUSY",
-    "TRYAGAIN",
-    "CLUSTERDOWN",
-    "MASTERDOWN",
-)  # of a server that is starting, or has a long script
+# Faults of a server that is starting, or that runs a long script.
+LATER = ("LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN")
 
 
 class RedisEngine:

@@ -16,9 +16,8 @@ Key = tuple[str, ...]
 ABSENT = ""  # as the expected version: there is no value yet
 ANY = "*"  # as the expected version: whatever is there, or nothing
 SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=")
-RESERVED = re.compile(
-    r"\.\.?|\.folder\.lock|.*\.tmp", re.DOTALL
-)  # of folders, and of files that a store on disk makes beside values
+# Names of folders, and of files that a store on disk makes beside values.
+RESERVED = re.compile(r"\.\.?|\.folder\.lock|.*\.tmp", re.DOTALL)
 
 
 class Value(NamedTuple):

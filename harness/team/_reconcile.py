@@ -28,16 +28,7 @@ from harness.team._manifest import (
     size_fault,
 )
 from harness.team._mounts import APPEND, WRITE, Access, TeamMount, mounts_at
-from harness.team._outcomes import (
-    ACCEPTED,
-    CONFLICT,
-    INTENDED,
-    MERGED,
-    QUARANTINED,
-    REFUSED,
-    FileOutcome,
-    OutcomeLog,
-)
+from harness.team._outcomes import ACCEPTED, CONFLICT, INTENDED, MERGED, QUARANTINED, REFUSED, FileOutcome, OutcomeLog
 from harness.team._runtime import RuntimeFolder
 
 SCRATCH = "scratch"  # the outcome of a file that stays on this machine, of which no row is written

@@ -100,9 +100,8 @@ def _go(where: Layout, found: Schedule, log: ScheduleLog) -> int:
         return _told(log, look, lambda: status.deliver_ending(where, look.key) if look.word else [])
     if look.word == "NEXT":
         with log.remembered() as seen:
-            reasons = _preflight.faults(
-                where, look.role, StartMemory() if log.echo else seen
-            )  # a person may retry immediately
+            # A person may retry immediately.
+            reasons = _preflight.faults(where, look.role, StartMemory() if log.echo else seen)
         if reasons:
             text = f"not started: {'; '.join(reasons)}"
             key = "".join(letter for letter in text if not letter.isdigit())  # the free space varies

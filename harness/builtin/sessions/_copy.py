@@ -25,12 +25,8 @@ from harness.workspace.places import ROOTS
 
 FILES, RESULTS = "_files", "results"
 ALL = 10**9  # entries of a folder
-COPIED, THERE, DIFFERENT, FAILED = (
-    "copied",
-    "there already",
-    "different there, left as it is",
-    "not as it was after the copy",
-)
+COPIED, THERE = "copied", "there already"
+DIFFERENT, FAILED = "different there, left as it is", "not as it was after the copy"
 
 
 class CopiedValue(Record):

@@ -110,11 +110,7 @@ class SystemTextSource:
         if not commit and (known := self._known.get((user, memory))):  # imported files, too
             inside += [one.source for one in known[2].given.sections if one.kind == "instructions"]
         outer = [os.path.join(folder, name) for _, folder in places.outer() for name in places.LAYERED]
-        own = [
-            layout.path(names.CONFIG),
-            layout.path(names.WORKSPACE_LOG),
-            layout.path(names.MEMORY),
-        ]
+        own = [layout.path(names.CONFIG), layout.path(names.WORKSPACE_LOG), layout.path(names.MEMORY)]
         own.append(grants.path(layout))
         words = [os.path.join(folder, f"{self.agent}.md") for folder in roles.folders(layout)]
         return [*own, *words, *outer, *(os.path.join(layout.folders.project, name) for name in dict.fromkeys(inside))]

@@ -109,11 +109,7 @@ class HarnessAgent:
         self._turn = threading.Lock()
 
     async def call(
-        self,
-        message: str,
-        *,
-        report: Callable[[Event], None] = lambda event: None,
-        **options: Unpack[CallOptions],
+        self, message: str, *, report: Callable[[Event], None] = lambda event: None, **options: Unpack[CallOptions]
     ) -> Reply:
         """Say something in a session, and wait for the answer. Calls of one session are carried out one after another, in the
         order in which they came, also where they come from several processes. `report` gets its events as they happen. Where the

@@ -36,11 +36,8 @@ from harness.workspace import grants
 from harness.workspace.places import TOOLS
 from harness.workspace.rules import ToolRules
 
-ASKED = [
-    "write_file",
-    "edit_file",
-    "execute",
-]  # a person is asked before these, unless a rule of the session permits them
+# A person is asked before these tools run, unless a rule of the session permits them.
+ASKED = ["write_file", "edit_file", "execute"]
 ANSWERS = {"y": YES, "yes": YES, "a": ALWAYS, "always": ALWAYS}
 REFUSED = NO
 SCRATCH = "ask"  # the tag of the folders of conversations that are not saved

@@ -41,10 +41,7 @@ def task_cancel(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
 
 
 def _how(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "background": arguments.get("background", False),
-        "seconds": arguments.get("timeout", DEFAULT_SECONDS),
-    }
+    return {"background": arguments.get("background", False), "seconds": arguments.get("timeout", DEFAULT_SECONDS)}
 
 
 def _team(bench: ToolSession) -> Subagents:

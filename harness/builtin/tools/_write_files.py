@@ -168,11 +168,7 @@ def _shown(data: bytes, changed: list[int]) -> str:
     return "\n".join(rows)
 
 
-EDIT = {
-    "old_string": {"type": "string"},
-    "new_string": {"type": "string"},
-    "replace_all": {"type": "boolean"},
-}
+EDIT = {"old_string": {"type": "string"}, "new_string": {"type": "string"}, "replace_all": {"type": "boolean"}}
 WRITE_TOOL = Tool(
     name="write_file",
     about="path",

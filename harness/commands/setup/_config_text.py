@@ -44,15 +44,8 @@ TAIL = """
 # name = "plan"
 # when = "after-plan"
 """
-LIVE = (
-    "limits",
-    "env",
-    "home",
-    "checks",
-    "workspace",
-    "team",
-    "machines",
-)  # an empty table changes nothing, so that keys below it need no new header
+# An empty table changes nothing; its header lets a person add keys below it.
+LIVE = ("limits", "env", "home", "checks", "workspace", "team", "machines")
 ABOUT = {
     "agent": "the agent: a name, or a list to try in turn; known are " + ", ".join(registry.KNOWN_CLIS),
     "user": "the user of the runs: files in users/NAME of the project override those for all users",

@@ -76,9 +76,8 @@ def loop_of(layout: Layout) -> dict[str, Any]:
 
 def require(layout: Layout, agent: str, trust: str) -> None:
     """Raise like `choose`, and Unavailable for an agent whose program is not installed; writes nothing."""
-    settings = (
-        config.load(layout) if agent or trust else config.Config()
-    )  # only a start restores what a dead run corrupted
+    # Without either, config.toml is not read: a dead run may have corrupted it, and only a start restores it.
+    settings = config.load(layout) if agent or trust else config.Config()
     for name in _wanted(settings, agent, trust):
         table = settings.agents.get(name, {})
         if name == registry.LOOP and not builtin.installed():

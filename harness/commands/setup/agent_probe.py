@@ -177,9 +177,8 @@ def _remove(project: str) -> None:
 def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:
     """A mission with one feature for this agent, with its settings here."""
     claim = Claim(id="VAL-TRY", text="The file says so", checks=[Check(run="grep -qx written try.txt")])
-    task = TASK.format(
-        harness=Layout(project).path(names.SHIM), noted=NOTED
-    )  # a path, because a login shell may change PATH
+    # The program is named by its path, because a login shell may change PATH.
+    task = TASK.format(harness=Layout(project).path(names.SHIM), noted=NOTED)
     feature = Feature(id="F-001", title="Try", description=task, claims=["VAL-TRY"])
     return begin(project, _config(name, where, settings), [claim], [feature])
 

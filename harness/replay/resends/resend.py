@@ -94,9 +94,8 @@ def fire_again(order: ResendRequest) -> Iterator[ReplayRecord | SampleDetail]:
     temporary.remove_abandoned(f"{made.id}/replay")
     capped(layout, settings)
     given = workspace_inputs.kept_of(past.where, past.context.run)
-    opening.agent_again(
-        layout, settings, past.context, None, order.agent, order.model, given
-    )  # raises Unavailable before anything is written
+    # This raises Unavailable before anything is written.
+    opening.agent_again(layout, settings, past.context, None, order.agent, order.model, given)
     replay = replays.begin(layout, order.run)
     for number in range(1, order.times + 1):
         limits = capped(layout, settings)

@@ -18,13 +18,8 @@ from harness.state.layout import Layout, identity_file
 from harness.state.state import State
 
 RUNS_KEPT = 50  # the newest earlier runs, whose files are written
-LEFT = (
-    names.STREAM,
-    names.STDERR,
-    names.TURNS,
-    names.RESULTS,
-    names.TASKS,
-)  # left out of them: large, and excluded from agents' searches
+# Left out of the state: large files, which agents' searches exclude.
+LEFT = (names.STREAM, names.STDERR, names.TURNS, names.RESULTS, names.TASKS)
 
 
 class RunAtOpen(Record):

@@ -29,19 +29,8 @@ from harness.state.layout import Layout, identity_file, state_home
 from harness.state.state import State
 from harness.workplace import confine, workplace
 
-SYSTEM = (
-    "bin",
-    "boot",
-    "dev",
-    "etc",
-    "lib",
-    "lib32",
-    "lib64",
-    "proc",
-    "sbin",
-    "sys",
-    "usr",
-)  # of which a root keeps all
+# A root of its own keeps these folders of the machine's root whole.
+SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "sbin", "sys", "usr")
 TOP, TREE, IDENTITIES = "clone", "tree-1", "identity"
 MESSAGE = "The work of a run\n"
 

@@ -43,11 +43,8 @@ ASKED = ("note", "issue", "reply", "status")
 LIMITS = ("seconds", "idle_seconds", "startup_seconds", "cost_left_usd", "tokens_left", "told")
 REFUSED = f"{names.REFUSED}/machine.pack"
 PROGRAM = "harness"  # the command on a machine
-LOST, REST_BEATS, MAX_REST_BEATS = (
-    3,
-    12,
-    720,
-)  # runs lost in a row after which a machine rests, and how long: a minute to an hour
+LOST_RUNS = 3  # runs lost in a row after which a machine rests
+REST_BEATS, MAX_REST_BEATS = 12, 720  # how long it rests: a minute to an hour
 RESTS = "The machine {name} has lost {count} runs in a row, the last: {reason}. It is asked again {when}."
 
 
@@ -79,9 +76,9 @@ def _require_rested(layout: Layout, name: str) -> None:
     mine = f"the machine {name}"
     lost = [*takewhile(lambda one: one.outcome == "killed", islice(runs.finished(layout), MAX_LOOKED_BACK))]
     lost = [one for one in lost if one.reason.startswith(mine)]
-    if len(lost) < LOST:
+    if len(lost) < LOST_RUNS:
         return
-    rest = min(REST_BEATS * 2 ** (len(lost) - LOST), MAX_REST_BEATS) * beat()
+    rest = min(REST_BEATS * 2 ** (len(lost) - LOST_RUNS), MAX_REST_BEATS) * beat()
     until = lost[0].ended + rest
     if clock.now() < until:
         when = clock.local(until, clock.now())

@@ -130,9 +130,8 @@ def gather(place: CurationSite) -> Inputs:
         journal.finish_journal(layout)
         curated = pages.parse_curated(files.read(layout.path(names.CURATED)), layout.path(names.CURATED))
         memory, short = files.read_text(layout.path(names.MEMORY)), files.read_text(layout.path(names.SUMMARY))
-        archive.newest(
-            layout.path(names.ARCHIVE), curated.folded, LOOKED_AT, WINDOW_BYTES
-        )  # raises; `doctor` checks all
+        # This raises for a broken archive; `doctor` checks all of it.
+        archive.newest(layout.path(names.ARCHIVE), curated.folded, LOOKED_AT, WINDOW_BYTES)
         known = lessons.parse(files.read(layout.path(names.LESSONS)), curated.folded, curated.generation)
         evidence, identities, forgotten = identity.seen(place.folder)
         batch = backlog.batch(layout.path(names.RAW), curated.folded, _start(layout, curated), place.bound)
