@@ -294,7 +294,7 @@ def kept(office: Office, thread: str, kind: str) -> list[str]:
 def task(office: Office) -> str:
     """The status of the one task, in the database."""
     with office.team.transaction(TENANT) as tx:
-        return str(status.listed(tx, "deal", "task")[0]["status"])
+        return str(status.list_rows(tx, "deal", "task")[0]["status"])
 
 
 def shown(turns: list[tuple[str, list[Any]]]) -> str:
@@ -315,8 +315,8 @@ def on_servers(folder: Path) -> Iterator[tuple[str, str]]:
     """(URL of the database, URL of the sources) on servers of our own; the role of the team is no superuser."""
     os.environ.update(servers.KEYS)
     with servers.postgres() as database, servers.s3(folder) as objects:
-        with open_database(database.url).transaction() as ask:
-            ask(f"create role {ROLE} login")
+        with open_database(database.url).transaction() as execute:
+            execute(f"create role {ROLE} login")
         migrate(database.url, ROLE)
         yield database.url.replace("tests@", f"{ROLE}@"), objects.url.replace("PREFIX", "team")
 

@@ -39,50 +39,48 @@ def _choice(name: str, words: Sequence[str]) -> click.Argument:
 
 
 WHY = click.Argument(["why"], default="")
-BY = _option("by", "Who does it: a user, or agent/NAME; default: you.")
-KEY = _option("key", "A verb that is sent again with the same KEY happens once.", metavar="KEY")
-TENANT = _option("tenant", "The tenant; default as in config.toml.")
+BY = _option("by", "The caller: a user, or agent/NAME; default: you.")
+KEY = _option("key", "Repeating the command with the same KEY changes nothing.", metavar="KEY")
+TENANT_HELP = "The tenant; by default that of config.toml."
+TENANT = _option("tenant", TENANT_HELP)
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON value.")
 POLICY = (
-    _option("owner", "Who answers for it; default: the thread's user."),
+    _option("owner", "The user who owns the goal; default: the thread's user."),
     click.Option(
         ["--review", "mode"], default="none", type=click.Choice(status.REVIEWS), help="What needs an acceptance."
     ),
     _option("accepts", "Who accepts; default: the owner."),
-    click.Option(
-        ["--blocks"], default="goal", type=click.Choice(status.BLOCKS), help="What a task that waits for it blocks."
-    ),
+    click.Option(["--blocks"], default="goal", type=click.Choice(status.BLOCKS), help="What a task in review blocks."),
 )
 
 
 @click.group(cls=help.CommandGroups)
 def team() -> None:
-    """Who and what a team has, and who may use it."""
+    """Manage a team: its agents, spaces, users, threads and grants."""
 
 
 @click.group(cls=help.CommandGroups)
 def goal() -> None:
-    """Goals of a team's threads. Verbs change them, and files only show them."""
+    """Manage the goals of a thread. Files only show them; these commands change them."""
 
 
 @click.group(cls=help.CommandGroups)
 def task() -> None:
-    """Tasks of a team's goals. Verbs change them, and files only show them."""
+    """Manage the tasks of a goal. Files only show them; these commands change them."""
 
 
 def _settings() -> tuple[config.TeamTable, str]:
-    """[team] of config.toml, and who calls."""
+    """[team] of config.toml, and the name of the caller."""
     run_detection.refuse(here(), click.get_current_context().command_path)
     settings = config.load(here())
     found = config.TeamTable(**settings.team)
     if not found.database:
-        raise UsageFault(
-            'There is no team here. Write in .harness/config.toml: [team] database = "sqlite:///srv/team.db"'
-        )
+        remedy = '[team] database = "sqlite:///srv/team.db"'
+        raise UsageFault(f"There is no team here. Write in .harness/config.toml: {remedy}")
     return found, config.user_of(settings) or getpass.getuser()
 
 
-def _carried_out(tenant: str, act: Callable[[database.Transaction], Any]) -> Any:
+def _transact(tenant: str, act: Callable[[database.Transaction], Any]) -> Any:
     settings, _ = _settings()
     with database.open_team(settings.database).transaction(tenant or settings.tenant) as tx:
         return act(tx)
@@ -92,61 +90,60 @@ def _print(rows: Iterable[dict[str, Any]], words: str, value: object, *, as_json
     if as_json:
         _values.echo(value)
     for row in () if as_json else rows:
-        console.print_line(words.format_map(row) + (" (it was done before)" if row.get("repeated") else ""))
+        console.print_line(words.format_map(row) + (" (already done)" if row.get("repeated") else ""))
 
 
 def _verb(
     group: click.Group, name: str, about: str, words: str, act: Callable[..., Any], *given: str | click.Parameter
 ) -> None:
-    """A command that carries out `act(transaction, by=…, …)` with these arguments and options, and prints its row in words."""
+    """Add a command that carries out `act(transaction, by=…, …)` and prints its row as `words`."""
 
-    def called(by: str, key: str, tenant: str, as_json: bool, why: str = "", **values: Any) -> None:
+    def callback(by: str, key: str, tenant: str, as_json: bool, why: str = "", **values: Any) -> None:
         if run := run_detection.run_id(here()):
             if by or key or tenant:
-                raise UsageFault("Inside of a turn the thread's agent does it: leave out --by, --key and --tenant.")
+                raise UsageFault("Inside a turn the caller is the thread's agent. Leave out --by, --key and --tenant.")
             row = _team_turn.ask(here(), run, str(group.name), name, {**values, "why": why})
         else:
             who = database.Attribution(who=by or _settings()[1], why=why, key=key)
-            row = _carried_out(tenant, lambda tx: act(tx, by=who, **values))
+            row = _transact(tenant, lambda tx: act(tx, by=who, **values))
         _print([row], words, row, as_json=as_json)
 
     params = [click.Argument([one]) if isinstance(one, str) else one for one in given]
-    group.add_command(click.Command(name, callback=called, params=[*params, BY, KEY, TENANT, JSON], help=about))
+    group.add_command(click.Command(name, callback=callback, params=[*params, BY, KEY, TENANT, JSON], help=about))
 
 
 def _list(group: click.Group, name: str, about: str, words: str, act: Callable[..., Any], *given: str) -> None:
-    """A command that prints the rows of `act(transaction, …)` in words."""
+    """Add a command that prints the rows of `act(transaction, …)` as `words`."""
 
-    def called(tenant: str, as_json: bool, **values: str) -> None:
-        found = _carried_out(tenant, lambda tx: act(tx, **values))
+    def callback(tenant: str, as_json: bool, **values: str) -> None:
+        found = _transact(tenant, lambda tx: act(tx, **values))
         _print(found, words, found, as_json=as_json)
 
     params = [click.Argument([one]) for one in given]
-    group.add_command(click.Command(name, callback=called, params=[*params, TENANT, JSON], help=about))
+    group.add_command(click.Command(name, callback=callback, params=[*params, TENANT, JSON], help=about))
 
 
 @team.command(name="init")
-@click.option("--as", "owner", default="", metavar="URL", help="The same database, as a role that may make tables.")
-@click.option("--tenant", default="", metavar="NAME", help="The tenant to add; default as in config.toml.")
+@click.option("--as", "owner", default="", metavar="URL", help="The same database, with a role that may create tables.")
+@click.option("--tenant", default="", metavar="NAME", help="The tenant to add; by default that of config.toml.")
 @as_json
 def team_init(owner: str, tenant: str, as_json: bool) -> None:
-    """Make the tables of the database, or bring them to this version, and add the tenant."""
+    """Create or migrate the tables of the database, and add the tenant."""
     settings, _ = _settings()
     name = tenant or settings.tenant
-    made = database.migrate(
-        owner or settings.database, unquote(urlsplit(settings.database).username or "") if owner else ""
-    )
-    found = database.open_team(settings.database)
-    row = {"database": found.database.where, "migrations": made, "tenant": name, "id": found.add_tenant(name)}
+    role = unquote(urlsplit(settings.database).username or "") if owner else ""
+    applied = database.migrate(owner or settings.database, role)
+    opened = database.open_team(settings.database)
+    row = {"database": opened.database.where, "migrations": applied, "tenant": name, "id": opened.add_tenant(name)}
     _print([row], "{database} is ready for the tenant {tenant}: {id}", row, as_json=as_json)
 
 
 @team.command(name="show")
-@click.option("--tenant", default="", metavar="NAME", help="The tenant; default as in config.toml.")
+@click.option("--tenant", default="", metavar="NAME", help=TENANT_HELP)
 @as_json
 def team_show(tenant: str, as_json: bool) -> None:
     """Show agents, spaces, users and grants."""
-    found = _carried_out(tenant, directory.members)
+    found = _transact(tenant, directory.members)
     rows = [{**row, "kind": kind[:-1]} for kind in ("agents", "spaces", "users") for row in found[kind]]
     _print(rows, MEMBER, found, as_json=as_json)
     _print([] if as_json else found["grants"], GRANT, found, as_json=False)
@@ -155,12 +152,12 @@ def team_show(tenant: str, as_json: bool) -> None:
 @team.command(name="run")
 @click.argument("thread")
 @click.argument("message")
-@click.option("--agent", default="", metavar="NAME", help="The agent; default as in config.toml.")
-@click.option("--on", default="", metavar="MACHINE", help="A machine of config.toml; default: here.")
-@click.option("--tenant", default="", metavar="NAME", help="The tenant; default as in config.toml.")
+@click.option("--agent", default="", metavar="NAME", help="The agent; by default that of config.toml.")
+@click.option("--on", default="", metavar="MACHINE", help="A machine of config.toml; default: this machine.")
+@click.option("--tenant", default="", metavar="NAME", help=TENANT_HELP)
 @as_json
 def team_run(thread: str, message: str, agent: str, on: str, tenant: str, as_json: bool) -> int:
-    """Answer MESSAGE in a thread: one turn of an agent in the thread's workspace, and then each file that it changed."""
+    """Answer MESSAGE in a thread: one turn of an agent in the thread's workspace. Prints the answer and the changed files."""
     settings, by = _settings()
     if not settings.files:
         raise UsageFault('The team has no files here. Write in .harness/config.toml: [team] files = "file:///srv/team"')
@@ -168,7 +165,7 @@ def team_run(thread: str, message: str, agent: str, on: str, tenant: str, as_jso
     exits.handle_signals()
     turn, known = _team_turn.TurnRun(here(), [agent] if agent else [], by), database.open_team(settings.database)
     at = (known, settings.files, tenant or settings.tenant, thread, os.path.join(state_home(), "team"))
-    with contextlib.redirect_stdout(sys.stderr):  # what is said of the run
+    with contextlib.redirect_stdout(sys.stderr):  # messages about the run
         found = run_turn(*at, message, turn.answer, turn.workspace)
     if as_json:
         more = {"files": [one.asdict() for one in found.files], "run": turn.run, "mission": turn.layout.folders.project}
@@ -179,42 +176,32 @@ def team_run(thread: str, message: str, agent: str, on: str, tenant: str, as_jso
     return turn.code
 
 
-def _added(tx: database.Transaction, by: database.Attribution, kind: str, name: str, **bound: str) -> Any:
+def _add(tx: database.Transaction, by: database.Attribution, kind: str, name: str, **bound: str) -> Any:
     return directory.add(tx, kind, name, by, {one: word for one, word in bound.items() if word})
 
 
-def _goal_added(tx: database.Transaction, by: database.Attribution, thread: str, title: str, **policy: str) -> Any:
+def _add_goal(tx: database.Transaction, by: database.Attribution, thread: str, title: str, **policy: str) -> Any:
     return status.add_goal(tx, thread, title, status.ReviewPolicy(**policy), by)
 
 
 BOUND = [_option(one, f"Of a thread: its {one}.") for one in ("agent", "space", "user")]
 UNDO = click.Option(["--undo"], is_flag=True, help="Make it active again.")
-ADD = "Add an agent, a space, a user or a thread; NAME is its folder name."
-LET = "Let a user or an agent use a space. A thread may do there what both its user and its agent may."
-END = "Take a grant back, from this moment on, also from turns that run."
-_verb(team, "add", ADD, MEMBER, _added, _choice("kind", directory.KINDS), "name", *BOUND)
-_verb(
-    team, "archive", "Archive a space: no turn changes it.", "{name} is {status}", directory.archive, "space", WHY, UNDO
-)
-_verb(team, "grant", LET, GRANT, directory.grant, "who", "space", _choice("mode", directory.MODES), WHY)
-_verb(
-    team, "revoke", END, "{kind} {name}: no access to {space}", partial(directory.grant, mode=""), "who", "space", WHY
-)
+ADD_HELP = "Add an agent, a space, a user or a thread. NAME is also its folder name."
+GRANT_HELP = "Let a user or an agent use a space. A thread may do there what both its user and its agent may."
+REVOKE_HELP = "Take a grant back, at once and also from running turns."
+_verb(team, "add", ADD_HELP, MEMBER, _add, _choice("kind", directory.KINDS), "name", *BOUND)
+ARCHIVE_HELP = "Archive a space, so that no turn changes it."
+_verb(team, "archive", ARCHIVE_HELP, "{name} is {status}", directory.archive, "space", WHY, UNDO)
+_verb(team, "grant", GRANT_HELP, GRANT, directory.grant, "who", "space", _choice("mode", directory.MODES), WHY)
+REVOKED = "{kind} {name}: no access to {space}"
+_verb(team, "revoke", REVOKE_HELP, REVOKED, partial(directory.grant, mode=""), "who", "space", WHY)
 _list(team, "threads", "List the threads.", "{name}: {agent} in {space} for {user_name}", directory.threads)
-_verb(
-    goal, "add", "Add a goal to a thread, with its review policy.", GOAL, _goal_added, "thread", "title", WHY, *POLICY
-)
+GOAL_HELP = "Add a goal with its review policy to a thread."
+_verb(goal, "add", GOAL_HELP, GOAL, _add_goal, "thread", "title", WHY, *POLICY)
 _verb(task, "add", "Add a task to a goal, such as G-1.", TASK, status.add_task, "goal", "title", WHY)
-for of, kind, words in ((goal, "goal", GOAL), (task, "task", TASK)):
+for group, kind, words in ((goal, "goal", GOAL), (task, "task", TASK)):
     named = click.Argument(["name"], metavar=kind.upper())
-    _list(of, "list", f"List the {kind}s of a thread.", words, partial(status.listed, kind=kind), "thread")
+    _list(group, "list", f"List the {kind}s of a thread.", words, partial(status.list_rows, kind=kind), "thread")
     for verb in status.KINDS[kind]:
-        _verb(
-            of,
-            verb,
-            status.VERBS[verb].rstrip(" …") + ".",
-            words,
-            partial(status.change, kind=kind, verb=verb),
-            named,
-            WHY,
-        )
+        about, act = status.VERBS[verb].rstrip(" …") + ".", partial(status.change, kind=kind, verb=verb)
+        _verb(group, verb, about, words, act, named, WHY)

@@ -1,4 +1,4 @@
-"""A turn of a team as a run: of the role that answers, in a mission of the thread's own, so by any agent, here or elsewhere."""
+"""A turn of a team as a run: the answering role works in a mission of the thread, with any agent, on any machine."""
 
 from __future__ import annotations
 
@@ -24,46 +24,45 @@ MISSION, STATUS = "mission", "status"  # the folder of the mission, and the verb
 
 
 class TurnRun:
-    """The run of one turn. `home`: whose config.toml counts; `agents`: instead of those that it names; `by`: who asks."""
+    """The run of one turn. `home`: has the config.toml; `agents`: override those of config.toml; `by`: the caller."""
 
     def __init__(self, home: Layout, agents: list[str], by: str) -> None:
         self.config, self.agents, self.by = State(home).data(names.CONFIG) or b"", agents, by
         self.layout, self.code, self.run = home, errors.DONE, ""
 
     def workspace(self, folder: str) -> str:
-        """The tree of the mission in a thread's folder; a run that died there is settled. Raises LockBusy until it has ended."""
+        """The tree of the mission in a thread's folder; a dead run there is settled. Raises LockBusy while a run lives there."""
         self.layout = Layout(f"{folder}/{MISSION}")
         starting.found_apart(self.layout, os.path.basename(folder))
         made = starting.start(self.layout)
         if alive := lease.alive(self.layout):
-            raise LockBusy(f"The run {alive[0].run} of this thread has not ended. Wait for its end, then try again.")
+            raise LockBusy(f"The run {alive[0].run} of this thread has not ended. Wait until it ends, then try again.")
         return workplace.folder_of(made.id)
 
     def answer(self, task: TurnTask) -> str:
-        """Let an agent answer in the workspace. Raises Interruption if that was interrupted."""
+        """Let an agent answer in the workspace. Raises Interruption if a signal ended it."""
         layout = self.layout
         State(layout).put(names.CONFIG, self.config)
         workplace.take_in(layout, task.folder, task.paths)
-        if task.prompt not in [row.text for row in person_notes.waiting(layout)]:  # of a turn that died
+        if task.prompt not in [row.text for row in person_notes.waiting(layout)]:  # a turn that died may have left it
             person_notes.add(layout, task.prompt, self.by, clock.stamp(clock.now()))
-        self.code, text = steps.answer(
-            layout, self.agents, {STATUS: partial(_carried_out, {one.__name__: one for one in task.tools})}
-        )
+        verbs = {STATUS: partial(_carry_out, {tool.__name__: tool for tool in task.tools})}
+        self.code, text = steps.answer(layout, self.agents, verbs)
         if self.code >= errors.SIGNALLED:
             raise Interruption(self.code - errors.SIGNALLED)
         self.run = next(runs.finished(layout)).run
         return text
 
 
-def _carried_out(known: dict[str, Callable[..., Any]], run: OpenRun, tool: str, given: str) -> Iterator[str]:
-    """What the inbox of the run does for `ask`: a verb on the thread's status, with its arguments as JSON."""
+def _carry_out(known: dict[str, Callable[..., Any]], run: OpenRun, tool: str, given: str) -> Iterator[str]:
+    """Carry out a verb on the thread's status for `ask`, in the inbox of the run; `given`: its arguments as JSON."""
     if tool not in known:
-        raise UsageFault(f"Inside of a turn there are {', '.join(known)}, and not {tool}.")
+        raise UsageFault(f"Inside a turn there are {', '.join(known)}, and not {tool}.")
     yield json.dumps(known[tool](**json.loads(given)))
 
 
 def ask(layout: Layout, run: str, kind: str, verb: str, given: dict[str, str]) -> dict[str, Any]:
-    """Let the turn that this process is in carry out a verb; returns the row. Raises as the verb."""
+    """Let the turn around this process carry out a verb; returns the row. Raises as the verb."""
     tool = f"{kind}_{'add' if verb == 'add' else 'status'}"
     words = given if verb == "add" else {kind: given.pop("name", ""), "verb": verb, **given}
     (text,) = inbox.ask(layout, run, STATUS, tool, json.dumps(words))

@@ -19,7 +19,7 @@ from psycopg.pq.abc import PGconn as Connection
 from psycopg.pq.abc import PGresult
 
 from harness.stores._engine import EngineStore, NoAnswer, RefusedCall
-from harness.stores._sql import TABLE, Asked, Row, SqlEngine
+from harness.stores._sql import TABLE, Execute, Row, SqlEngine
 
 CONNECTIONS = 8  # of one process, at most
 INFERRED, TEXT, BYTEA, INTEGERS = 0, 25, 17, (20, 21, 23)  # types
@@ -47,7 +47,7 @@ class PostgresEngine(SqlEngine):
         self._idle: dict[int, list[Connection]] = {}  # by process: a fork closes none of its parent's
         self._free = threading.BoundedSemaphore(CONNECTIONS)
 
-    def ask(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
+    def execute(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
         """See SqlEngine. The table is made where there is none."""
         with self._connection() as connection:
             found = _result(connection, statement, values, self.seconds)
@@ -57,20 +57,20 @@ class PostgresEngine(SqlEngine):
         return [[*row.values()] for row in _rows(found)]
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[Asked]:
+    def transaction(self) -> Iterator[Execute]:
         """See SqlEngine."""
         with self._connection() as connection:
 
-            def asked(statement: str, *values: str | int | None) -> list[Row]:
+            def execute(statement: str, *values: str | int | None) -> list[Row]:
                 sent = [None if one is None else str(one) for one in values]
                 try:
                     return _rows(_result(connection, statement, sent, self.seconds, INFERRED))
                 except OperationalError as fault:
                     raise NoAnswer(str(fault)) from None
 
-            asked("begin")
-            yield asked
-            asked("commit")
+            execute("begin")
+            yield execute
+            execute("commit")
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Connection]:

@@ -11,7 +11,7 @@ from harness.stores._engine import HISTORY_CHARS, upper
 from harness.stores.store import ABSENT, ANY, Value
 
 Row = dict[str, Any]  # by column: texts, integers, bytes and None
-Asked = Callable[..., list[Row]]  # a statement and its values
+Execute = Callable[..., list[Row]]  # a statement and its values
 
 TABLE = "harness_entries"
 INSERT = f"insert into {TABLE} as known (name, history, data) values ($1, $2, $3) on conflict (name) do "
@@ -33,28 +33,28 @@ class SqlEngine:
 
     prefix, kind, each = "", "", ""
 
-    def ask(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
+    def execute(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
         """The rows of a statement; values are bytes for the data."""
         raise NotImplementedError
 
-    def transaction(self) -> AbstractContextManager[Asked]:
+    def transaction(self) -> AbstractContextManager[Execute]:
         """A transaction, undone if its block raises; it asks with texts, integers and None. Raises NoAnswer, RefusedCall."""
         raise NotImplementedError
 
     def read(self, names: Sequence[str]) -> list[Value | None]:
         """See Engine."""
         known = [self.prefix + one for one in names]
-        rows = self.ask(READ.replace("EACH", self.each), json.dumps(known))
+        rows = self.execute(READ.replace("EACH", self.each), json.dumps(known))
         found = {name: Value(data, version) for name, data, version in rows}
         return [found.get(one) for one in known]
 
     def change(self, name: str, data: bytes | None, expect: str, token: str) -> str:
         """See Engine."""
         statement = DELETE if data is None else {ABSENT: NOTHING, ANY: REPLACE}.get(expect, UPDATE)
-        return "".join(row[0] for row in self.ask(statement, self.prefix + name, token, data or b"", expect))
+        return "".join(row[0] for row in self.execute(statement, self.prefix + name, token, data or b"", expect))
 
     def names(self, begins: str, after: str, limit: int) -> list[str]:
         """See Engine."""
         low = self.prefix + begins
-        rows = self.ask(NAMES, low, self.prefix + after, upper(low), str(limit or ALL))
+        rows = self.execute(NAMES, low, self.prefix + after, upper(low), str(limit or ALL))
         return [row[0].removeprefix(self.prefix) for row in rows]

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from harness.base.errors import BrokenFile, LockBusy
 from harness.state import files
 from harness.stores._engine import EngineStore, RefusedCall
-from harness.stores._sql import INSERT, TABLE, Asked, Row, SqlEngine
+from harness.stores._sql import INSERT, TABLE, Execute, Row, SqlEngine
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class SqliteEngine(SqlEngine):
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def ask(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
+    def execute(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
         """See SqlEngine."""
         if statement.startswith(INSERT) and not os.path.exists(self.path):
             self._make()
@@ -53,21 +53,21 @@ class SqliteEngine(SqlEngine):
             return found.execute(statement, _numbered(values)).fetchall()
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[Asked]:
+    def transaction(self) -> Iterator[Execute]:
         """See SqlEngine. It has the lock of the file from its begin on, also to read; the file is made where there is none."""
         if not os.path.exists(self.path):
             self._make()
         with contextlib.closing(self._waited(self._connected)) as found:
 
-            def asked(statement: str, *values: str | int | None) -> list[Row]:
+            def execute(statement: str, *values: str | int | None) -> list[Row]:
                 done = self._waited(lambda: found.execute(statement, _numbered(values)))
                 names = [one[0] for one in done.description or ()]
                 return [dict(zip(names, row, strict=True)) for row in done.fetchall()]
 
             found.execute("pragma foreign_keys = on")
-            asked("begin immediate")
-            yield asked
-            asked("commit")
+            execute("begin immediate")
+            yield execute
+            execute("commit")
 
     def _make(self) -> None:
         files.make_folder(os.path.dirname(self.path))

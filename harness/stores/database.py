@@ -1,4 +1,4 @@
-"""A database with transactions, on SQLite or PostgreSQL, for those who keep rows and not bytes by key.
+"""A database with transactions, on SQLite or PostgreSQL, for rows instead of bytes by key.
 
 A statement runs on both: its values are `$1`, `$2` …, texts, integers and None; types are `text` and `bigint`.
 """
@@ -10,34 +10,34 @@ from collections.abc import Iterator
 
 from harness.base.errors import UsageFault
 from harness.stores._engine import EngineStore, named, tried
-from harness.stores._sql import Asked, Row, SqlEngine
+from harness.stores._sql import Execute, Row, SqlEngine
 from harness.stores.urls import open_store
 
-__all__ = ["Asked", "Database", "Row", "open_database"]
+__all__ = ["Database", "Execute", "Row", "open_database"]
 
 
 class Database:
-    """`kind`: `sqlite` or `postgresql`; `where`: how people see it, without a password. For several threads and processes."""
+    """`kind`: `sqlite` or `postgresql`; `where`: its address without a password. Threads and processes may share it."""
 
     def __init__(self, engine: SqlEngine, where: str) -> None:
         self.engine, self.kind, self.where = engine, engine.kind, where
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[Asked]:
-        """One transaction, which asks by `ask(statement, *values)`: durable when the block ends, undone if it raises.
+    def transaction(self) -> Iterator[Execute]:
+        """One transaction with `execute(statement, *values)`: durable when the block ends, rolled back if it raises.
 
-        Raises StoreUnavailable, after whose end nobody knows whether it was committed; StoreRefusal, BrokenFile, LockBusy;
-        UsageFault for a text that no database takes."""
+        Raises StoreUnavailable, after which the transaction may or may not be committed; StoreRefusal, BrokenFile, LockBusy;
+        and UsageFault for a text that no database can store."""
         with contextlib.ExitStack() as stack:
-            asked = tried(self.where, lambda: stack.enter_context(self.engine.transaction()))
+            run = tried(self.where, lambda: stack.enter_context(self.engine.transaction()))
 
-            def ask(statement: str, *values: str | int | None) -> list[Row]:
+            def execute(statement: str, *values: str | int | None) -> list[Row]:
                 if invalid := [one for one in values if isinstance(one, str) and not _is_storable(one)]:
                     raise UsageFault(f"{invalid[0]!r} cannot be stored: it is not UTF-8, or has a NUL.")
                 with named(self.where):
-                    return asked(statement, *values)
+                    return run(statement, *values)
 
-            yield ask
+            yield execute
             with named(self.where):
                 stack.close()
 
@@ -47,9 +47,11 @@ def _is_storable(text: str) -> bool:
 
 
 def open_database(url: str) -> Database:
-    """The database of a URL, sqlite:///PATH or postgresql://HOST/DATABASE. A server is asked on first use. Raises UsageFault
-    and Unavailable, as `open_store`."""
+    """The database of a URL, sqlite:///PATH or postgresql://HOST/DATABASE. The first use connects to a server. Raises
+    UsageFault and Unavailable, as `open_store`."""
     store = open_store(url)
     if isinstance(store, EngineStore) and isinstance(store.engine, SqlEngine):
         return Database(store.engine, store.address)
-    raise UsageFault(f"{store.describe(())} is no database. Write sqlite:///PATH or postgresql://ROLE@HOST/DATABASE.")
+    raise UsageFault(
+        f"{store.describe(())} is not a database. Write sqlite:///PATH or postgresql://ROLE@HOST/DATABASE."
+    )

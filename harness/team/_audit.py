@@ -1,5 +1,5 @@
-"""Who did what and why: one row for each verb, written with what it changes; a key makes a verb that is sent again happen
-once."""
+"""The audit log of a team: one row for each verb, written in the same transaction as the change. A repeated key is not
+carried out again."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from harness.team.database import Attribution, Transaction, new_id
 MAX_CHARS = 4000  # of a title or a reason
 
 
-def once(tx: Transaction, verb: str, request: Mapping[str, object], by: Attribution, act: Callable[[], Row]) -> Row:
-    """What `act` returns, with the row of the verb. If the key is there, nothing happens, and the result is that of the first
-    time, with `repeated`. Raises UsageFault for a key that was used for something else."""
-    asked = json.dumps(request, ensure_ascii=False, sort_keys=True)
-    key = text_of("key", by.key) if by.key else new_id()
-    said = (text_of("name of who does it", by.who), text_of("reason", by.why) if by.why else "")
-    made = tx.ask(
+def run_once(tx: Transaction, verb: str, request: Mapping[str, object], by: Attribution, act: Callable[[], Row]) -> Row:
+    """Carry out `act` and log it; returns its result. If the key is known, nothing is carried out, and the result is that of
+    the first call, with `repeated` set. Raises UsageFault for a key that was used for another request."""
+    text = json.dumps(request, ensure_ascii=False, sort_keys=True)
+    key = checked_text("key", by.key) if by.key else new_id()
+    who, why = checked_text("name of the caller", by.who), checked_text("reason", by.why) if by.why else ""
+    inserted = tx.execute(
         "insert into team_audit (tenant, key, verb, request, result, who, why, at) values ($1, $2, $3, $4, '', $5, $6, $7)"
         " on conflict (tenant, key) do nothing returning key",
-        *(key, verb, asked, *said, clock.stamp(clock.now())),
+        *(key, verb, text, who, why, clock.stamp(clock.now())),
     )
-    if not made:
-        known = tx.ask("select verb, request, result from team_audit where tenant = $1 and key = $2", key)[0]
-        if (known["verb"], known["request"]) != (verb, asked):
+    if not inserted:
+        known = tx.execute("select verb, request, result from team_audit where tenant = $1 and key = $2", key)[0]
+        if (known["verb"], known["request"]) != (verb, text):
             raise UsageFault(f"The key '{key}' was used for: {known['verb']} {known['request']}. Choose another one.")
         return {**json.loads(known["result"]), "repeated": True}
     result = act()
-    kept = json.dumps(result, ensure_ascii=False)
-    tx.ask("update team_audit set result = $3 where tenant = $1 and key = $2", key, kept)
+    stored = json.dumps(result, ensure_ascii=False)
+    tx.execute("update team_audit set result = $3 where tenant = $1 and key = $2", key, stored)
     return {**result, "repeated": False}
 
 
-def text_of(what: str, text: str) -> str:
-    """A text of a person on one line. Raises UsageFault for one that is empty, too long, or has other characters."""
-    found = " ".join(text.split())
-    if not found or len(found) > MAX_CHARS or not found.isprintable():
-        raise UsageFault(f"The {what} needs a text of at most {MAX_CHARS} printable characters.")
-    return found
+def checked_text(what: str, text: str) -> str:
+    """A person's text on one line. Raises UsageFault if it is empty, too long, or has unprintable characters."""
+    line = " ".join(text.split())
+    if not line or len(line) > MAX_CHARS or not line.isprintable():
+        raise UsageFault(f"The {what} must be a text of at most {MAX_CHARS} printable characters.")
+    return line

@@ -1,7 +1,7 @@
-"""Composes the workspace of a turn by reference, a manifest without a copy, and hydrates it where the agent runs.
+"""Composes the workspace of a turn as a manifest of references, and hydrates it where the agent runs.
 
-A listing of each source says which files have changed. Heads of these alone are read, and their content only where the local
-file, hashed again, is another one. A hydration that was killed is finished by the next.
+One listing of each source shows which files changed. Only their heads are read, and the content only if the local file, hashed
+again, differs. The next hydration finishes one that was killed.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from harness.team._mounts import (
     TeamSource,
     mounts_at,
     mounts_of,
-    names_of,
+    source_key,
 )
 from harness.team._runtime import RuntimeFolder
 
-AT_ONCE = 16
+CONCURRENT_READS = 16
 TRIES = 10  # of a turn whose sources change while it begins
-SCRATCH = "scratch"  # the folder at the root for what no source takes
+SCRATCH = "scratch"  # the folder at the root for files that go to no source
 CACHES = {"__pycache__", "node_modules"}
 MANIFEST_NAME, TIME_NAME = ".hydrate_manifest.json", ".rendered_at"
 
 
 class TeamThread:
-    """A thread's sources in a store. `tenant`: its folder; `sources`: the agent, space, user, thread, and delegates;
-    `projections`: {path: content} rendered from the database."""
+    """A thread and its sources in a store. `tenant`: the tenant's folder; `sources`: the agent, space, user, thread, and
+    delegates; `projections`: {path: content}, rendered from the database."""
 
     def __init__(
         self, store: Store, tenant: str, sources: Sequence[TeamSource], projections: Mapping[str, bytes] | None = None
@@ -45,39 +45,39 @@ class TeamThread:
         self.store, self.tenant, self.sources = store, tenant, sources
         self.values, self.projections = FileValues(store, ()), projections or {}
         self.mounts = mounts_of(tenant, sources)
-        self.own = next((names_of(tenant, one) for one in sources if one.kind == "thread"), ())
-        if not self.own:
-            raise UsageFault("A workspace is composed for a thread, and none is among the sources.")
+        self.key = next((source_key(tenant, one) for one in sources if one.kind == "thread"), ())
+        if not self.key:
+            raise UsageFault("A workspace needs a thread among its sources.")
 
 
 def prepare(thread: TeamThread, runtime: RuntimeFolder, access: Access) -> Manifest:
-    """Compose and hydrate the workspace of the next turn, again if sources change meanwhile. Raises VersionConflict if they
-    do so all the time; after any error the next call goes on."""
-    key, made = (*thread.own, MANIFEST_NAME), runtime.manifest()
-    if made is None and (saved := thread.store.get(key)):
-        made = read_manifest(saved.data, thread.store.describe(key))
+    """Compose and hydrate the workspace of the next turn, and repeat it if sources change meanwhile. Raises VersionConflict if
+    they keep changing; after any error the next call continues."""
+    key, manifest = (*thread.key, MANIFEST_NAME), runtime.manifest()
+    if manifest is None and (saved := thread.store.get(key)):
+        manifest = read_manifest(saved.data, thread.store.describe(key))
     for _ in range(TRIES):
         try:
-            made = compose(thread, access, made, runtime.keep)
-            hydrate(thread, made, runtime)
+            manifest = compose(thread, access, manifest, runtime.keep_base)
+            hydrate(thread, manifest, runtime)
         except VersionConflict:
             continue
         for one in mounts_of(thread.tenant, thread.sources, access):
             if one.is_folder and one.mode == WRITE:
-                runtime.make(one.prefix)
-        thread.store.put(key, made.to_bytes(), ANY)
-        thread.store.put((*thread.own, TIME_NAME), f"{clock.now()}\n".encode(), ANY)
-        return made
-    raise VersionConflict(thread.store.describe(thread.own))
+                runtime.make_folder(one.prefix)
+        thread.store.put(key, manifest.to_bytes(), ANY)
+        thread.store.put((*thread.key, TIME_NAME), f"{clock.now()}\n".encode(), ANY)
+        return manifest
+    raise VersionConflict(thread.store.describe(thread.key))
 
 
 def compose(
     thread: TeamThread, access: Access, known: Manifest | None = None, keep: Callable[[bytes], None] = lambda _: None
 ) -> Manifest:
-    """The manifest of all files that the thread's sources have now. Of those that `known` has in the same version nothing is
-    read. `keep` takes content that was read. Raises UsageFault for files that exclude each other."""
+    """The manifest of all files that the thread's sources have now. Files that `known` has in the same version are not read
+    again. `keep` receives the content that was read. Raises UsageFault for files that exclude each other."""
     mounts = mounts_of(thread.tenant, thread.sources, access)
-    found = _listed(thread, mounts)
+    found = _list_sources(thread, mounts)
     before = {(one.key, one.version): one for one in known.entries.values()} if known else {}
     unread = list[ManifestEntry]()
     for one in found.values():
@@ -93,55 +93,55 @@ def compose(
         else:
             del found[entry.path]
 
-    with ThreadPoolExecutor(AT_ONCE) as together:
-        list(together.map(read, unread))
-    _publish(thread, mounts, found)
-    made = Manifest(tenant=thread.tenant, entries=found)
-    if fault := manifest_fault(made):
+    with ThreadPoolExecutor(CONCURRENT_READS) as pool:
+        list(pool.map(read, unread))
+    _publish_projections(thread, mounts, found)
+    manifest = Manifest(tenant=thread.tenant, entries=found)
+    if fault := manifest_fault(manifest):
         raise UsageFault(f"{fault}.")
-    return made
+    return manifest
 
 
 def _entry(path: str, mount: TeamMount, key: Key, version: str, mode: str) -> ManifestEntry:
-    """An entry without its content."""
+    """An entry without the digest and size of its content."""
     of = {"owner": mount.source.owner, "key": "/".join(key), "version": version, "mode": mode}
     return ManifestEntry(path=path, digest="", size=0, generated=mode == PROJECTION, **of)
 
 
-def _listed(thread: TeamThread, mounts: Sequence[TeamMount]) -> dict[str, ManifestEntry]:
-    """{path: its entry, yet without content} of every file that the workspace shows; one listing a source."""
+def _list_sources(thread: TeamThread, mounts: Sequence[TeamMount]) -> dict[str, ManifestEntry]:
+    """{path: entry without digest and size} of every file that the workspace shows, from one listing of each source."""
     stamps = dict[Key, str]()
-    for root in {names_of(thread.tenant, one.source) for one in mounts if one.mode}:
+    for root in {source_key(thread.tenant, one.source) for one in mounts if one.mode}:
         stamps |= {root + names: stamp for names, stamp in FileValues(thread.store, root).stamps().items()}
     shown = dict[str, ManifestEntry]()
-    for mount in mounts:  # a later one is on top
+    for mount in mounts:  # later mounts are on top
         for key, stamp in stamps.items():
             if (path := mount.path(key)) and mount in (at := mounts_at(mounts, path)):
                 shown[path] = _entry(path, mount, key, stamp, at[-1].mode or READ)
     return shown
 
 
-def _publish(thread: TeamThread, mounts: Sequence[TeamMount], found: dict[str, ManifestEntry]) -> None:
-    """Put projections that are not in the store as they are now."""
+def _publish_projections(thread: TeamThread, mounts: Sequence[TeamMount], found: dict[str, ManifestEntry]) -> None:
+    """Write projections to the store if it has other content."""
     for path, data in thread.projections.items():
         if path not in found or found[path].digest != encoding.digest(data):
             mount = mounts_at(mounts, path)[-1]
             key = mount.key(path)
             head = thread.values.put(key, data, thread.values.get(key))
-            made = _entry(path, mount, key, head.stamp, mount.mode)
-            found[path] = made.replace(digest=head.digest, size=head.size)
+            entry = _entry(path, mount, key, head.stamp, mount.mode)
+            found[path] = entry.replace(digest=head.digest, size=head.size)
 
 
 def is_scratch(path: str) -> bool:
-    """Whether a new file stays on this machine: below scratch/, a cache, or hidden, as the logs of sessions are."""
+    """Whether a new file stays on this machine: it is below scratch/, in a cache, or hidden, such as the log of a session."""
     names = path.split("/")
     return names[0] == SCRATCH or any(name[0] == "." or name in CACHES for name in names)
 
 
 def hydrate(thread: TeamThread, manifest: Manifest, runtime: RuntimeFolder) -> int:
-    """Make the workspace what the manifest says; returns the number of files that were fetched. Local changes that no
-    finalize took are set aside, below `refused/`; scratch files stay. Raises VersionConflict if a source has changed since."""
-    runtime.begin()
+    """Make the workspace match the manifest; returns the number of files that were fetched. Local changes that no finalize
+    has settled are moved to `refused/`; scratch files stay. Raises VersionConflict if a source has changed since."""
+    runtime.begin_hydration()
     wanted = dict(manifest.entries)
     for path, size in runtime.sizes().items():
         entry = wanted.get(path)
@@ -150,40 +150,40 @@ def hydrate(thread: TeamThread, manifest: Manifest, runtime: RuntimeFolder) -> i
         digest = encoding.digest(runtime.content(path)) if 0 <= size <= MAX_FILE_BYTES else ""
         if entry and digest == entry.digest:
             del wanted[path]
-        elif digest and runtime.base(digest) is not None:
+        elif digest and runtime.base_content(digest) is not None:
             runtime.remove(path)
         else:
             runtime.set_aside("refused", "unfinished", path)
 
     def place(entry: ManifestEntry) -> bool:
-        data = runtime.base(entry.digest)
+        data = runtime.base_content(entry.digest)
         if is_fetched := data is None:
-            data = _fetched(thread, entry)
-            runtime.keep(data)
+            data = _fetch(thread, entry)
+            runtime.keep_base(data)
         assert data is not None, "it was kept or fetched"
         runtime.write(entry.path, data, writable=entry.mode in (WRITE, APPEND))
         return is_fetched
 
-    with ThreadPoolExecutor(AT_ONCE) as together:
-        count = sum(together.map(place, wanted.values()))
-    runtime.end(manifest)
+    with ThreadPoolExecutor(CONCURRENT_READS) as pool:
+        count = sum(pool.map(place, wanted.values()))
+    runtime.end_hydration(manifest)
     return count
 
 
-def _fetched(thread: TeamThread, entry: ManifestEntry) -> bytes:
-    """The content of an entry. Raises VersionConflict if it changed since, BrokenFile if it is not what its head says."""
+def _fetch(thread: TeamThread, entry: ManifestEntry) -> bytes:
+    """The content of an entry. Raises VersionConflict if it has changed, and BrokenFile if it does not match its digest."""
     key = tuple(entry.key.split("/"))
     head = thread.values.get(key)
-    data = content(thread.values, key, head) if head and head.stamp == entry.version else None
+    data = read_content(thread.values, key, head) if head and head.stamp == entry.version else None
     if data is None:
         raise VersionConflict(thread.store.describe(key))
     if encoding.digest(data) != entry.digest:
-        raise BrokenFile(thread.store.describe(key), "its content is not what it was written with")
+        raise BrokenFile(thread.store.describe(key), "its content does not match its digest")
     return data
 
 
-def content(values: FileValues, key: Key, head: StoredFile) -> bytes | None:
-    """The content of a stored file; None if it was replaced meanwhile."""
+def read_content(values: FileValues, key: Key, head: StoredFile) -> bytes | None:
+    """The content of a stored file; None if the file was replaced meanwhile."""
     try:
         return values.content(key, head)
     except PartGone:

@@ -1,4 +1,4 @@
-"""What became of each file that a turn changed: rows that are written before and after each write to a store."""
+"""The outcome of each file that a turn changed, as rows that are written before and after each write to a store."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ INTENDED = "intended"  # of a row before a write
 
 
 class FileOutcome(Record):
-    """`path`: in the workspace; `outcome`: one of the above; `why`: for a person and the next prompt, "" if the store has taken
-    the file; `digest`: of its content, for INTENDED of what is put into the store."""
+    """`path`: in the workspace; `outcome`: one of the above; `why`: the reason for a person and the next prompt, "" if the store
+    has the file; `digest`: of its content; of an INTENDED row, of the content that goes to the store."""
 
     path: str
     outcome: str
@@ -29,7 +29,7 @@ class FileOutcome(Record):
 
 
 class OutcomeLog:
-    """The rows of one finalize, in a file that only grows."""
+    """The rows of one finalize, in an append-only file."""
 
     def __init__(self, path: str) -> None:
         self.path, self.settled, self.intended = path, dict[str, FileOutcome](), dict[str, str]()
@@ -51,5 +51,5 @@ class OutcomeLog:
 
 
 def prompt_lines(outcomes: Sequence[FileOutcome]) -> list[str]:
-    """A line for the next prompt about each file that the store has not taken in its place."""
+    """One line for the next prompt about each file that the store did not accept as it is."""
     return [f"{one.shown}: {one.outcome}. {one.why}" for one in outcomes if one.why]

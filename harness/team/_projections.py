@@ -1,24 +1,24 @@
-"""GOAL.md and PROGRESS.md of a thread, rendered from its rows: what a reader sees of its status, and never the status itself."""
+"""Renders GOAL.md and PROGRESS.md of a thread from the database. They show the status; editing them does not change it."""
 
 from __future__ import annotations
 
 from harness.stores.database import Row
 
-HEAD = "<!-- revision {revision} of the thread {name}: written from the database; text that is changed here is not read -->"
+HEAD = "<!-- revision {revision} of the thread {name}: rendered from the database; edits here have no effect -->"
 WAITS = {"nothing": "", "goal": "; until then the goal is not done", "tasks": "; until then no other task begins"}
 
 
-def rendered(at: Row) -> dict[str, bytes]:
-    """{file name: its bytes} of a thread as `status.overview` has it; the first line has the revision."""
-    goals = [line for goal in at["goals"] for line in ("", f"## {goal['goal']} {goal['title']}", "", _goal(goal))]
-    steps = [
-        line
-        for goal in at["goals"]
-        for line in _progress(goal, [one for one in at["tasks"] if one["goal"] == goal["goal"]])
-    ]
-    made = {"GOAL.md": ["# Goals", *(goals or ["", "There is none yet."])]}
-    made["PROGRESS.md"] = ["# Progress", *(steps or ["", "There is no goal yet."])]
-    return {name: "\n".join([HEAD.format_map(at), *lines, ""]).encode() for name, lines in made.items()}
+def render(thread: Row) -> dict[str, bytes]:
+    """{file name: bytes} for a thread as `status.overview` returns it; the first line has the revision."""
+    goals, progress = list[str](), list[str]()
+    for goal in thread["goals"]:
+        goals += ["", f"## {goal['goal']} {goal['title']}", "", _goal(goal)]
+        progress += _progress(goal, [task for task in thread["tasks"] if task["goal"] == goal["goal"]])
+    pages = {
+        "GOAL.md": ["# Goals", *(goals or ["", "There is no goal yet."])],
+        "PROGRESS.md": ["# Progress", *(progress or ["", "There is no goal yet."])],
+    }
+    return {name: "\n".join([HEAD.format_map(thread), *lines, ""]).encode() for name, lines in pages.items()}
 
 
 def _goal(goal: Row) -> str:
@@ -31,15 +31,13 @@ def _goal(goal: Row) -> str:
 
 
 def _progress(goal: Row, tasks: list[Row]) -> list[str]:
-    ended, needed = (
-        sum(one["status"] in states for one in tasks)
-        for states in (("done",), ("todo", "doing", "blocked", "review", "done"))
-    )
+    finished = sum(task["status"] == "done" for task in tasks)
+    needed = sum(task["status"] != "dropped" for task in tasks)
     rows = [
         f"- [{'x' if one['status'] == 'done' else ' '}] {one['task']} {one['title']}: {one['status']}{_reason(one)}"
         for one in tasks
     ]
-    return ["", f"## {goal['goal']} {goal['title']}: {goal['status']}, {ended} of {needed} tasks done", "", *rows]
+    return ["", f"## {goal['goal']} {goal['title']}: {goal['status']}, {finished} of {needed} tasks done", "", *rows]
 
 
 def _reason(row: Row) -> str:

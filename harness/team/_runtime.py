@@ -1,7 +1,7 @@
-"""The folder of a thread on one machine: what is out of the reach of the agent, which sees the workspace.
+"""The folder of a thread on one machine. The agent sees only the workspace.
 
-That is `manifest.json` of what was hydrated, the content of then by digest in `base/`, the rows of each finalize, and what was
-`refused/` or put into `quarantine/`.
+Beside the workspace it has the manifest of the hydration in `manifest.json`, the hydrated content by digest in `base/`, the rows
+of each finalize, and the files in `refused/` and `quarantine/`.
 """
 
 from __future__ import annotations
@@ -14,93 +14,93 @@ from harness.state import files
 from harness.team._manifest import Manifest, read_manifest
 
 MANIFEST = "manifest.json"
-FOLDER = 0o755  # the rights of a folder from which the agent took its own
-IRREGULAR = -1  # in the place of a size: a link, a pipe, a folder that cannot be read
+FOLDER = 0o755  # the mode of a folder whose rights the agent removed
+IRREGULAR = -1  # instead of a size: a link, a pipe, or a folder that cannot be read
 
 
 class RuntimeFolder:
-    """`folder`: of one thread on this machine, made when something is written; `workspace`: on the same disk, or in there."""
+    """`folder`: of one thread on this machine, created by the first write; `workspace`: on the same disk, by default in it."""
 
     def __init__(self, folder: str, workspace: str = "") -> None:
         self.folder = os.path.abspath(folder)
-        self.workspace, self.bases = workspace or f"{self.folder}/workspace", f"{self.folder}/base"
-        self.merges = f"{self.folder}/merge"
+        self.workspace, self.base_folder = workspace or f"{self.folder}/workspace", f"{self.folder}/base"
+        self.merge_folder = f"{self.folder}/merge"
 
     def manifest(self) -> Manifest | None:
-        """What the workspace was hydrated from; None if a hydration is not complete."""
+        """The manifest that the workspace was hydrated from; None without a complete hydration."""
         data = files.read(f"{self.folder}/{MANIFEST}")
         return read_manifest(data, f"{self.folder}/{MANIFEST}") if data else None
 
     @property
     def has_workspace(self) -> bool:
-        """Whether the workspace is there, and no link to another folder."""
+        """Whether the workspace exists and is not a link."""
         return os.path.isdir(self.workspace) and not os.path.islink(self.workspace)
 
-    def begin(self) -> None:
-        """Remove the manifest: no finalize may take the workspace until `end`."""
+    def begin_hydration(self) -> None:
+        """Remove the manifest, so that no finalize uses the workspace until `end_hydration`."""
         if os.path.lexists(self.workspace) and not self.has_workspace:
             files.move(self.workspace, f"{self.folder}/refused/obstacles/workspace.{os.urandom(4).hex()}")
-        for folder in (self.workspace, self.bases):
+        for folder in (self.workspace, self.base_folder):
             files.make_folder(folder)
-        for path in files.abandoned(self.bases):
+        for path in files.abandoned(self.base_folder):
             files.remove(path)
         files.remove(f"{self.folder}/{MANIFEST}")
         files.sync_folder(self.folder)
 
-    def end(self, manifest: Manifest) -> None:
-        """Put the manifest of a complete workspace there, and forget all content that it does not name."""
+    def end_hydration(self, manifest: Manifest) -> None:
+        """Write the manifest of the complete workspace, and remove all content that it does not name."""
         files.replace(f"{self.folder}/{MANIFEST}", manifest.to_bytes())
         known = {one.digest for one in manifest.entries.values()}
-        for folder, kept in ((self.bases, known), (self.merges, set[str]())):
+        for folder, kept in ((self.base_folder, known), (self.merge_folder, set[str]())):
             for name in {*files.names(folder)} - kept:
                 files.remove(f"{folder}/{name}")
 
     def sizes(self) -> dict[str, int]:
-        """{path: size in bytes, or IRREGULAR} of all that is in the workspace, but folders."""
-        return dict(_below(self.workspace, ""))
+        """{path: size in bytes, or IRREGULAR} of everything in the workspace except folders."""
+        return dict(_sizes(self.workspace, ""))
 
     def content(self, path: str) -> bytes:
         """The content of a file of the workspace. Raises OSError and BrokenFile."""
         return files.read(f"{self.workspace}/{path}") or b""
 
-    def base(self, digest: str) -> bytes | None:
-        """The content with this digest that was kept; None if it is not there as it was."""
-        return _content(self.bases, digest)
+    def base_content(self, digest: str) -> bytes | None:
+        """The kept content with this digest; None if it is missing or changed."""
+        return _content(self.base_folder, digest)
 
-    def intended(self, digest: str) -> bytes | None:
-        """The content with this digest that a finalize was about to write since the newest hydration."""
-        return _content(self.merges, digest)
+    def intended_content(self, digest: str) -> bytes | None:
+        """The content with this digest that a finalize meant to write since the newest hydration; None as for `base_content`."""
+        return _content(self.merge_folder, digest)
 
-    def keep(self, data: bytes) -> None:
-        """Keep content by its digest until a manifest does not name it."""
-        files.replace_quickly(f"{self.bases}/{files.digest(data)}", data)
+    def keep_base(self, data: bytes) -> None:
+        """Keep content by its digest while a manifest names it."""
+        files.replace_quickly(f"{self.base_folder}/{files.digest(data)}", data)
 
-    def intend(self, data: bytes) -> None:
-        """Keep what a finalize is about to write. Not as a base: what is like that is no change of a turn."""
-        files.replace_quickly(f"{self.merges}/{files.digest(data)}", data)
+    def keep_intended(self, data: bytes) -> None:
+        """Keep what a finalize is about to write, apart from the bases: a file that equals a base counts as unchanged."""
+        files.replace_quickly(f"{self.merge_folder}/{files.digest(data)}", data)
 
-    def make(self, prefix: str) -> None:
-        """Make an empty folder of the workspace, which a source without files has too."""
+    def make_folder(self, prefix: str) -> None:
+        """Make a folder in the workspace for a source, even if the source has no files."""
         files.make_folder(f"{self.workspace}/{prefix.rstrip('/')}")
 
     def write(self, path: str, data: bytes, *, writable: bool) -> None:
-        """Put a file into the workspace. What is in its way is set aside, and no link is followed."""
+        """Write a file to the workspace. What is in its way is set aside; links are not followed."""
         names = path.split("/")
         for part in ("/".join(names[:count]) for count in range(1, len(names) + 1)):
-            self._clear(part, for_folder=part != path)
+            self._make_room(part, for_folder=part != path)
         rights = files.SHARED if writable else files.READ_ONLY
-        files.replace(f"{self.workspace}/{path}", data, rights, quickly=True, beside=f"{self.bases}/new")
+        files.replace(f"{self.workspace}/{path}", data, rights, quickly=True, beside=f"{self.base_folder}/new")
 
-    def _clear(self, path: str, *, for_folder: bool) -> None:
+    def _make_room(self, path: str, *, for_folder: bool) -> None:
         whole = f"{self.workspace}/{path}"
-        if os.path.lexists(whole):  # first: other threads make folders meanwhile
+        if os.path.lexists(whole):  # asked first, because other threads make folders meanwhile
             is_folder = os.path.isdir(whole) and not os.path.islink(whole)
-            if is_folder != for_folder and (for_folder or (is_folder and not _removed(whole))):
+            if is_folder != for_folder and (for_folder or (is_folder and not _remove_empty(whole))):
                 self.set_aside("refused", "obstacles", path)
 
     def set_aside(self, kind: str, reason: str, path: str) -> None:
-        """Move what is at a path out of the workspace, to a place of its own below `kind`, with its folder if the path is too
-        long; nothing is lost."""
+        """Move what is at a path out of the workspace to a free path below `kind`; its folder instead if the path is too
+        long."""
         target = f"{self.folder}/{kind}/{reason}/{path}"
         if os.path.lexists(target):
             target += f".{os.urandom(4).hex()}"
@@ -115,9 +115,9 @@ class RuntimeFolder:
             self.set_aside(kind, reason, folder)
 
     def remove(self, path: str) -> None:
-        """Remove a file of the workspace, and the folders that are empty then."""
+        """Remove a file of the workspace, and each folder that is empty afterwards."""
         files.remove(f"{self.workspace}/{path}")
-        while (path := os.path.dirname(path)) and _removed(f"{self.workspace}/{path}"):
+        while (path := os.path.dirname(path)) and _remove_empty(f"{self.workspace}/{path}"):
             pass
 
 
@@ -126,7 +126,7 @@ def _content(folder: str, digest: str) -> bytes | None:
     return data if data is not None and files.digest(data) == digest else None
 
 
-def _below(folder: str, path: str) -> Iterator[tuple[str, int]]:
+def _sizes(folder: str, path: str) -> Iterator[tuple[str, int]]:
     try:
         if os.lstat(folder).st_mode & stat.S_IRWXU != stat.S_IRWXU:
             os.chmod(folder, FOLDER)
@@ -137,7 +137,7 @@ def _below(folder: str, path: str) -> Iterator[tuple[str, int]]:
         return
     for one in entries:
         if one.is_dir(follow_symlinks=False):
-            yield from _below(one.path, f"{path}{one.name}/")
+            yield from _sizes(one.path, f"{path}{one.name}/")
         else:
             yield path + one.name, _size(one)
 
@@ -150,8 +150,8 @@ def _size(entry: os.DirEntry[str]) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else IRREGULAR
 
 
-def _removed(folder: str) -> bool:
-    """Whether the folder was empty, and is gone."""
+def _remove_empty(folder: str) -> bool:
+    """Remove a folder if it is empty; returns whether it was."""
     try:
         os.rmdir(folder)
     except OSError:

@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from harness.base.errors import BrokenFile, NeedsPerson, UsageFault
 from harness.base.record import Record
 from harness.state import files
-from harness.stores.database import Asked, Database, Row, open_database
+from harness.stores.database import Database, Execute, Row, open_database
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
-PRESENT = {
+HAS_MIGRATIONS = {
     "sqlite": "select 1 as found from sqlite_master where name = 'team_migrations'",
     "postgresql": "select 1 as found where to_regclass('team_migrations') is not null",
 }
-LOCK = "select pg_advisory_xact_lock(7283)"  # of those who migrate
-UNBOUND = "select rolname from pg_roles where rolname = current_user and (rolsuper or rolbypassrls)"
-KEPT = "create table if not exists team_migrations (number bigint primary key, name text not null)"
-MAY = (
+LOCK = "select pg_advisory_xact_lock(7283)"  # held by the process that migrates
+UNRESTRICTED_ROLE = "select rolname from pg_roles where rolname = current_user and (rolsuper or rolbypassrls)"
+MAKE_MIGRATIONS = "create table if not exists team_migrations (number bigint primary key, name text not null)"
+ROLE_GRANTS = (
     "grant select, insert, update on all tables in schema public to ROLE",
     "revoke insert, update on team_transitions, team_migrations from ROLE",
     "revoke update on team_audit from ROLE",
@@ -31,7 +31,7 @@ MAY = (
 
 
 class Attribution(Record, frozen=True):
-    """Who calls a verb and why. `key`: of the caller's choice, the same if it sends the verb again; "": never again."""
+    """Who calls a verb and why. `key`: chosen by the caller, and the same when it sends the verb again; "" for a single call."""
 
     who: str
     why: str = ""
@@ -39,104 +39,106 @@ class Attribution(Record, frozen=True):
 
 
 class Transaction:
-    """A transaction of one tenant. `tenant`: its id."""
+    """A transaction of one tenant. `tenant`: the tenant's id."""
 
-    def __init__(self, tenant: str, asked: Asked) -> None:
-        self.tenant, self._asked = tenant, asked
+    def __init__(self, tenant: str, execute: Execute) -> None:
+        self.tenant, self._execute = tenant, execute
 
-    def ask(self, statement: str, *values: str | int | None) -> list[Row]:
-        """The rows of a statement, in which `$1` is the tenant, and `$2` the first value. Raises ValueError for one without
-        `$1`; else as Database."""
+    def execute(self, statement: str, *values: str | int | None) -> list[Row]:
+        """The rows of a statement, in which `$1` is the tenant and `$2` the first value. Raises ValueError for a statement
+        without `$1`, and otherwise as Database."""
         if not re.search(r"\$1\b", statement):
-            raise ValueError(f"no tenant in: {statement}")
-        return self._asked(statement, self.tenant, *values)
+            raise ValueError(f"the statement does not name the tenant: {statement}")
+        return self._execute(statement, self.tenant, *values)
 
 
 class Team:
-    """The handle of a team's database, of the version of this program."""
+    """A team's database, whose tables have the version of this program."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     @contextlib.contextmanager
     def transaction(self, tenant: str) -> Iterator[Transaction]:
-        """A transaction of a tenant, by name or id: all or nothing. Raises UsageFault for an unknown one; else as
-        Database."""
-        with self.database.transaction() as ask:
-            self._set(ask, tenant)
-            found = ask("select id from team_tenants where $1 in (id, name)", tenant)
+        """A transaction of a tenant, by name or id: all or nothing. Raises UsageFault for an unknown tenant, and otherwise
+        as Database."""
+        with self.database.transaction() as execute:
+            self._set_tenant(execute, tenant)
+            found = execute("select id from team_tenants where $1 in (id, name)", tenant)
             if not found:
                 raise UsageFault(f"There is no tenant {tenant!r} in {self.database.where}.")
-            self._set(ask, found[0]["id"])
-            yield Transaction(found[0]["id"], ask)
+            self._set_tenant(execute, found[0]["id"])
+            yield Transaction(found[0]["id"], execute)
 
     def add_tenant(self, name: str) -> str:
-        """The id of a tenant, which is made unless it is there. Raises UsageFault for a name that is none."""
+        """The id of a tenant, which is created if it is missing. Raises UsageFault for an invalid name."""
         check_name("tenant", name)
-        with self.database.transaction() as ask:
-            self._set(ask, name)
-            ask("insert into team_tenants (id, name) values ($1, $2) on conflict (name) do nothing", new_id(), name)
-            return str(ask("select id from team_tenants where name = $1", name)[0]["id"])
+        with self.database.transaction() as execute:
+            self._set_tenant(execute, name)
+            execute("insert into team_tenants (id, name) values ($1, $2) on conflict (name) do nothing", new_id(), name)
+            return str(execute("select id from team_tenants where name = $1", name)[0]["id"])
 
-    def _set(self, ask: Asked, tenant: str) -> None:
-        """Until the transaction ends, row-level security lets this tenant's rows alone be seen."""
+    def _set_tenant(self, execute: Execute, tenant: str) -> None:
+        """Row-level security shows only this tenant's rows until the transaction ends."""
         if not tenant:
             raise UsageFault('Name a tenant: --tenant NAME, or in .harness/config.toml: [team] tenant = "NAME"')
         if self.database.kind == "postgresql":
-            ask("select set_config('harness.tenant', $1, true)", tenant)
+            execute("select set_config('harness.tenant', $1, true)", tenant)
 
 
 def new_id() -> str:
-    """An identity."""
+    """A new identity."""
     return str(uuid.uuid4())
 
 
 def check_name(kind: str, name: str) -> None:
-    """Raises UsageFault for what is no folder name on every disk, or looks like an identity."""
+    """Raises UsageFault for a name that is not a folder name on every disk, or that looks like an identity."""
     is_id = re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", name)
     if is_id or not re.fullmatch(r"[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?", name):
-        words = "of a-z, 0-9, '.', '_' and '-', at most 64, which begins and ends in a letter or digit"
-        raise UsageFault(f"{name!r} is no name of a {kind}: it is a folder name {words}.")
+        words = "at most 64 of a-z, 0-9, '.', '_' and '-'; the first and the last are a letter or a digit"
+        raise UsageFault(f"{name!r} is not a valid name of a {kind}. A name has {words}.")
 
 
 def open_team(url: str) -> Team:
-    """The team of a database by its URL. Raises BrokenFile where its tables are behind or ahead of this program, NeedsPerson
-    for a role that row-level security does not bind, and as `open_database`."""
+    """The team in the database of a URL. Raises BrokenFile if its tables are older or newer than this program, NeedsPerson
+    for a role that bypasses row-level security, and otherwise as `open_database`."""
     database = open_database(url)
-    with database.transaction() as ask:
-        done, newest = _done(database, ask), max(_migrations())
-        free = ask(UNBOUND) if database.kind == "postgresql" else []
-    if done < newest:
+    with database.transaction() as execute:
+        version, newest = _version(database, execute), max(_migrations())
+        unrestricted = execute(UNRESTRICTED_ROLE) if database.kind == "postgresql" else []
+    if version < newest:
         words = (
-            f"its tables have version {done}, and this program needs {newest}" if done else "it has no tables of a team"
+            f"its tables have version {version}, and this program needs {newest}"
+            if version
+            else "it has no team tables"
         )
         raise BrokenFile(database.where, words, remedy="Run: harness team init.")
-    if free:
+    if unrestricted:
         raise NeedsPerson(
-            f"{database.where}: row-level security does not bind the role {free[0]['rolname']}. Name one in [team] database"
-            " that is no superuser, and run: harness team init --as postgresql://OWNER@HOST/DATABASE"
+            f"{database.where}: the role {unrestricted[0]['rolname']} bypasses row-level security. Name a role in [team]"
+            " database that is not a superuser, and run: harness team init --as postgresql://OWNER@HOST/DATABASE"
         )
     return Team(database)
 
 
 def migrate(url: str, role: str = "") -> list[str]:
-    """Brings the tables to the version of this program, each migration in a transaction; returns the names of the new ones.
-    `role`: who may then use the tables, on PostgreSQL. Raises BrokenFile for a database ahead of this program."""
-    database, made = open_database(url), []
+    """Migrate the tables to the version of this program, each step in a transaction; returns the names of the new migrations.
+    `role`: may use the tables afterwards, on PostgreSQL. Raises BrokenFile for a database newer than this program."""
+    database, applied = open_database(url), []
     for number, name in _migrations().items():
-        with database.transaction() as ask:
+        with database.transaction() as execute:
             if database.kind == "postgresql":
-                ask(LOCK)
-            if _done(database, ask) < number:
-                for statement in [*_statements(database.kind, name), KEPT]:
-                    ask(statement)
-                ask("insert into team_migrations (number, name) values ($1, $2)", number, name)
-                made.append(name)
+                execute(LOCK)
+            if _version(database, execute) < number:
+                for statement in [*_statements(database.kind, name), MAKE_MIGRATIONS]:
+                    execute(statement)
+                execute("insert into team_migrations (number, name) values ($1, $2)", number, name)
+                applied.append(name)
     if role and database.kind == "postgresql":
-        with database.transaction() as ask:
-            for statement in MAY:
-                ask(statement.replace("ROLE", '"{}"'.format(role.replace('"', '""'))))
-    return made
+        with database.transaction() as execute:
+            for statement in ROLE_GRANTS:
+                execute(statement.replace("ROLE", '"{}"'.format(role.replace('"', '""'))))
+    return applied
 
 
 def _migrations() -> dict[int, str]:
@@ -145,16 +147,18 @@ def _migrations() -> dict[int, str]:
 
 
 def _statements(kind: str, name: str) -> list[str]:
-    """The statements of a migration; one whose name says an engine is for that alone."""
+    """The statements of a migration; a file name with an engine in it is for that engine only."""
     text = files.read_text(os.path.join(FOLDER, name)) or ""
     return text.strip().split("\n\n") if name.split(".")[1] in ("sql", kind) else []
 
 
-def _done(database: Database, ask: Asked) -> int:
-    """The number of the newest migration that was carried out, 0 for none. Raises BrokenFile for one of the future."""
-    known = ask("select max(number) as newest from team_migrations") if ask(PRESENT[database.kind]) else []
-    done, newest = known[0]["newest"] or 0 if known else 0, max(_migrations())
-    if done > newest:
-        words = f"its tables have version {done}, and this program knows {newest}"
+def _version(database: Database, execute: Execute) -> int:
+    """The number of the newest migration in the database, 0 for none. Raises BrokenFile if this program does not know it."""
+    rows = (
+        execute("select max(number) as newest from team_migrations") if execute(HAS_MIGRATIONS[database.kind]) else []
+    )
+    version, newest = rows[0]["newest"] or 0 if rows else 0, max(_migrations())
+    if version > newest:
+        words = f"its tables have version {version}, and this program knows {newest}"
         raise BrokenFile(database.where, words, remedy="Use the newer program that made them.")
-    return int(done)
+    return int(version)

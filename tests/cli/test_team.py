@@ -50,7 +50,7 @@ def test_a_goal_goes_from_its_first_task_to_its_acceptance(team: House) -> None:
     assert said(team, "task add G-1 DocuSign --by agent/scribe") == "T-2 DocuSign: todo\n"
     done = "task done T-2 signed --by agent/scribe --key k"
     assert said(team, done) == "T-2 DocuSign: review\n"
-    assert said(team, done) == "T-2 DocuSign: review (it was done before)\n"
+    assert said(team, done) == "T-2 DocuSign: review (already done)\n"
     assert said(team, "task accept T-2 --by bob") == "T-2 DocuSign: done\n"
     assert said(team, "goal done G-1 --by ann") == "G-1 Sign: done\n"
     assert said(team, "goal list deal") == "G-1 Sign: done\n" and said(team, "task list deal") == "T-2 DocuSign: done\n"
@@ -84,7 +84,7 @@ def test_keys_of_json_are_those_of_the_contract_page(team: House) -> None:
     ("words", "code", "why"),
     [
         ("team show --tenant globex", 64, "There is no tenant 'globex'"),
-        ("team add space ../x", 64, "is no name of a space"),
+        ("team add space ../x", 64, "is not a valid name of a space"),
         ("team grant eve sales read", 64, "no user or agent 'eve'"),
         ("task done T-9 --by ann", 64, "There is no task 'T-9'"),
         ("goal drop G-1 --by ann", 64, "Say why"),

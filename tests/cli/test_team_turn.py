@@ -107,7 +107,7 @@ def test_a_turn_is_a_run_of_any_agent(deal: House, words: list[str]) -> None:
             lines[0] == "T-2 DocuSign: done" and "no task 'T-9'" in lines[1] and "'accept' does not apply" in lines[2]
         )
         assert "not goal_add" in lines[3] and "'harness task list' is not for the inside" in lines[4]
-        assert "leave out --by" in lines[5]
+        assert "Leave out --by" in lines[5]
 
 
 def test_the_next_turn_has_the_outcome_of_the_last_one_and_what_changed_elsewhere(deal: House) -> None:
@@ -128,12 +128,12 @@ def test_the_next_turn_has_the_outcome_of_the_last_one_and_what_changed_elsewher
     write(deal, "14\n")
     deal.script("teammate", {"run": "cat Space/docs/price.md GOAL.md > scratch.txt"}, {"say": "Done."})
     out = said(deal, "team run deal again")
-    assert out == "Done.\n  refused      scratch.txt  No file can be added here: use Space/, memory/ or scratch/.\n"
+    assert out == "Done.\n  refused      scratch.txt  No file can be added here. Use Space/, memory/ or scratch/.\n"
     (kept,) = folder(deal).glob("refused/*/scratch.txt")
     assert kept.read_text().startswith("14\n<!-- revision") and "all done" not in kept.read_text()
     newest = next(runs.finished(Layout(str(folder(deal) / "mission")))).run
     prompt = Path(Layout(str(folder(deal) / "mission")).run(newest).prompt).read_text()
-    assert "again\n\nOf the last turn" in prompt and "- GOAL.md: refused." in prompt and "hello" not in prompt
+    assert "again\n\nThe sources did not accept" in prompt and "- GOAL.md: refused." in prompt and "hello" not in prompt
 
 
 @pytest.mark.parametrize("words", [[], ["--on", "here"]])
@@ -197,7 +197,7 @@ FAULTS = [  # a statement that breaks the database and one that mends it, "" for
     ("update team_migrations set number = -2 where number = 2", "update team_migrations set number = 2 where number < 0",
      65, "Run: harness team init."),
     ("update team_spaces set status = 'archived'", "update team_spaces set status = 'active'", 64, "'sales' is archived."),
-    ("", "", 65, "it is no manifest of version 1. Delete it"),
+    ("", "", 65, "it is not a manifest of version 1. Delete it"),
 ]  # fmt: skip
 COMMANDS = ("team run deal hello", "task done T-2 --by ann", "goal add deal X --by ann")
 

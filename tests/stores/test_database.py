@@ -21,38 +21,41 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
         else request.getfixturevalue("postgres_server").url
     )
     found = open_database(url)
-    with found.transaction() as ask:
-        ask("drop table if exists kept")
-        ask("create table kept (name text primary key, number bigint)")
+    with found.transaction() as execute:
+        execute("drop table if exists kept")
+        execute("create table kept (name text primary key, number bigint)")
     return found
 
 
 def test_a_transaction_is_whole_or_undone_and_values_come_back_as_they_were(database: Database) -> None:
     """Texts, integers and NULL; a fault in the middle undoes what was before it, and the next transaction is a new one."""
-    with database.transaction() as ask:
-        ask("insert into kept (name, number) values ($1, $2), ($3, $4)", "ünï '\n", -(2**62), "none", None)
-    for act in (lambda ask: ask("insert into kept (name) values ($1)", "none"), lambda ask: 1 / 0):
-        with pytest.raises((StoreRefusal, ZeroDivisionError)), database.transaction() as ask:
-            ask("update kept set number = 7")
-            act(ask)
-    with database.transaction() as ask:
-        assert {row["name"]: row["number"] for row in ask("select * from kept")} == {"ünï '\n": -(2**62), "none": None}
+    with database.transaction() as execute:
+        execute("insert into kept (name, number) values ($1, $2), ($3, $4)", "ünï '\n", -(2**62), "none", None)
+    for act in (lambda execute: execute("insert into kept (name) values ($1)", "none"), lambda execute: 1 / 0):
+        with pytest.raises((StoreRefusal, ZeroDivisionError)), database.transaction() as execute:
+            execute("update kept set number = 7")
+            act(execute)
+    with database.transaction() as execute:
+        assert {row["name"]: row["number"] for row in execute("select * from kept")} == {
+            "ünï '\n": -(2**62),
+            "none": None,
+        }
 
 
 def test_none_of_many_writers_is_lost(database: Database) -> None:
     """Each reads and writes in one transaction."""
-    with database.transaction() as ask:
-        ask("insert into kept (name, number) values ('n', 0)")
+    with database.transaction() as execute:
+        execute("insert into kept (name, number) values ('n', 0)")
 
     def count(_: int) -> None:
         for _ in range(10):
-            with database.transaction() as ask:
-                assert ask("select number from kept")[0]["number"] >= 0  # who reads first may write as well
-                ask("update kept set number = number + 1 where name = 'n'")
+            with database.transaction() as execute:
+                assert execute("select number from kept")[0]["number"] >= 0  # who reads first may write as well
+                execute("update kept set number = number + 1 where name = 'n'")
 
     servers.together(count, 8)
-    with database.transaction() as ask:
-        assert ask("select number from kept") == [{"number": 80}]
+    with database.transaction() as execute:
+        assert execute("select number from kept") == [{"number": 80}]
 
 
 def test_what_is_no_database_is_said_without_a_password(tmp_path: Path) -> None:
@@ -61,21 +64,21 @@ def test_what_is_no_database_is_said_without_a_password(tmp_path: Path) -> None:
     for url, kind, words in (
         (f"sqlite://{tmp_path}/notes", BrokenFile, "notes: file is not a database"),
         (f"postgresql://me:secret@127.0.0.1:{servers.free_port()}/x", StoreUnavailable, "127.0.0.1"),
-        ("redis://127.0.0.1/0", UsageFault, "is no database"),
+        ("redis://127.0.0.1/0", UsageFault, "is not a database"),
     ):
-        with pytest.raises(kind, match=words) as raised, open_database(url).transaction() as ask:
-            ask("select 1")
+        with pytest.raises(kind, match=words) as raised, open_database(url).transaction() as execute:
+            execute("select 1")
         assert "secret" not in str(raised.value)
 
 
 def test_a_server_that_starts_again_is_asked_anew(postgres_server: Server) -> None:
     """A transaction begins again on another connection; one that was under way is told to its caller."""
     database = open_database(postgres_server.url)
-    with database.transaction() as ask:
-        ask("select 1")
-    with pytest.raises(StoreUnavailable), database.transaction() as ask:
+    with database.transaction() as execute:
+        execute("select 1")
+    with pytest.raises(StoreUnavailable), database.transaction() as execute:
         postgres_server.kill()
-        ask("select 1")
+        execute("select 1")
     postgres_server.start()
-    with database.transaction() as ask:
-        assert ask("select 1 as one") == [{"one": 1}]
+    with database.transaction() as execute:
+        assert execute("select 1 as one") == [{"one": 1}]

@@ -63,7 +63,7 @@ def test_many_threads_have_few_connections_and_a_server_that_starts_again_gets_n
     store = open_store(f"{postgres_server.url}?prefix=threads")
     servers.together(lambda number: store.put((str(number),), b"", ANY), 64)
     assert len(store.list(())) == 64
-    rows = PostgresEngine(postgres_server.url, "", 5).ask(
+    rows = PostgresEngine(postgres_server.url, "", 5).execute(
         "select count(*)::text from pg_stat_activity where usename = 'tests'"
     )
     assert int(rows[0][0]) <= 8 + 3  # with those of other tests

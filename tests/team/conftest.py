@@ -33,8 +33,8 @@ def cluster() -> Iterator[servers.Server]:
     """A PostgreSQL for all tests of a process, with that role."""
     skip_without("postgres")
     with servers.postgres() as server:
-        with open_database(server.url).transaction() as ask:
-            ask(f"create role {ROLE} login")
+        with open_database(server.url).transaction() as execute:
+            execute(f"create role {ROLE} login")
         yield server
 
 

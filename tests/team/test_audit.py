@@ -20,7 +20,7 @@ def test_a_verb_with_a_key_happens_once_and_says_so(team: Team) -> None:
         with team.transaction(tenant) as tx:
             again = directory.add(tx, "user", "cleo", by)
             assert again == {**first, "repeated": True} and not first["repeated"]
-            rows = tx.ask("select verb, request, who, why from team_audit where tenant = $1 and key = 'k-1'")
+            rows = tx.execute("select verb, request, who, why from team_audit where tenant = $1 and key = 'k-1'")
             assert rows == [
                 {"verb": "add user", "request": json.dumps({"name": "cleo"}), "who": "ops", "why": "she joins"}
             ]
@@ -41,5 +41,5 @@ def test_a_verb_that_fails_leaves_no_row_and_its_key_free(team: Team) -> None:
 @pytest.mark.parametrize("who", ["", " ", "a\x00b", "a" * 4001])
 def test_who_did_it_is_a_text_on_one_line(team: Team, who: str) -> None:
     """Whatever a terminal or a database would take badly is refused."""
-    with pytest.raises(UsageFault, match="name of who does it"), team.transaction("acme") as tx:
+    with pytest.raises(UsageFault, match="name of the caller"), team.transaction("acme") as tx:
         directory.add(tx, "user", "cleo", Attribution(who=who))

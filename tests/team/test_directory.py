@@ -22,7 +22,7 @@ def test_a_name_is_taken_once_in_a_tenant_and_its_identity_is_not_the_name(team:
             assert directory.threads(tx) == [found]
     assert len(ids) == 8
     for kind, name in (("user", "ann"), ("space", "../sales")):
-        with pytest.raises(UsageFault, match=r"already|is no name"), team.transaction("acme") as tx:
+        with pytest.raises(UsageFault, match=r"already|not a valid name"), team.transaction("acme") as tx:
             directory.add(tx, kind, name, ME)
     with pytest.raises(UsageFault, match="no user 'eve'"), team.transaction("acme") as tx:
         directory.add(tx, "thread", "other", ME, {"agent": "scribe", "space": "sales", "user": "eve"})
@@ -65,11 +65,11 @@ def test_a_user_and_an_agent_of_one_name_are_told_apart(team: Team) -> None:
     """By the kind before it."""
     with team.transaction("acme") as tx:
         directory.add(tx, "agent", "ann", ME)
-        assert [directory.holder(tx, word)[0] for word in ("ann", "agent/ann", "user/ann", "scribe")] == [
+        assert [directory.find_holder(tx, word)[0] for word in ("ann", "agent/ann", "user/ann", "scribe")] == [
             "user",
             "agent",
             "user",
             "agent",
         ]
         with pytest.raises(UsageFault, match="no user or agent 'space/sales'"):
-            directory.holder(tx, "space/sales")
+            directory.find_holder(tx, "space/sales")

@@ -269,7 +269,7 @@ def test_of_two_runs_at_once_one_is_told_to_wait(talk: Talk) -> None:
     def act(docs: Path) -> None:
         for number in range(count):
             (docs / f"{number}.md").write_text(f"{number}\n")
-        with pytest.raises(LockBusy, match="under way"):
+        with pytest.raises(LockBusy, match="is running here"):
             talk.turn()
 
     assert Counter(one.outcome for one in talk.turn(act).files) == {"accepted": count}

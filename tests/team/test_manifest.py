@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.base.errors import BrokenFile
-from harness.team._manifest import Manifest, ManifestEntry, look_alike, path_fault, read_manifest
+from harness.team._manifest import Manifest, ManifestEntry, path_fault, read_manifest, register_path
 
 ENTRY = ManifestEntry(
     path="Space/a.md", owner="space/1", key="tenants/acme/spaces/s/a.md", version="v", digest="d", size=1, mode="write"
@@ -26,10 +26,10 @@ def test_a_manifest_comes_back_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        (ENTRY.replace(path="../a.md"), "climbs"),
-        (ENTRY.replace(path="/a.md"), "climbs"),
-        (ENTRY.replace(key="tenants/other/spaces/s/a.md"), "no key of the tenant"),
-        (ENTRY.replace(key="tenants/acme/../other/a.md"), "climbs"),
+        (ENTRY.replace(path="../a.md"), "has an empty name, or a `.`"),
+        (ENTRY.replace(path="/a.md"), "has an empty name, or a `.`"),
+        (ENTRY.replace(key="tenants/other/spaces/s/a.md"), "not a key of the tenant"),
+        (ENTRY.replace(key="tenants/acme/../other/a.md"), "has an empty name, or a `.`"),
         (ENTRY.replace(size=2 << 30), "2,147,483,648 bytes"),
         (ENTRY.replace(size="1"), "size"),
     ],
@@ -44,7 +44,7 @@ def test_a_manifest_that_leads_elsewhere_is_refused_by_one_line(entry: ManifestE
 def test_other_versions_and_other_files_are_refused() -> None:
     """With what to do."""
     for data in (GOOD.to_bytes().replace(b'"version": 1', b'"version": 2', 1), b"[]", b'{"files": []}'):
-        with pytest.raises(BrokenFile, match=r"no manifest of version 1\. Delete it"):
+        with pytest.raises(BrokenFile, match=r"not a manifest of version 1\. Delete it"):
             read_manifest(data, "m")
     with pytest.raises(BrokenFile):
         read_manifest(b'{"version": 1, "tenant": "acme"}', "m")
@@ -61,7 +61,7 @@ def test_paths_that_a_workspace_may_have() -> None:
 def test_look_alikes() -> None:
     """Of files and of their folders; the same path again is none."""
     known = dict[str, str]()
-    assert [look_alike(known, path) for path in ("Space/a.md", "Space/a.md", "Space/b.md")] == ["", "", ""]
-    assert look_alike(known, "space/c.md") == "Space"
-    assert look_alike(known, "Space/A.md") == "Space/a.md"
-    assert look_alike(known, "Space/\uff41.md") == "Space/a.md"
+    assert [register_path(known, path) for path in ("Space/a.md", "Space/a.md", "Space/b.md")] == ["", "", ""]
+    assert register_path(known, "space/c.md") == "Space"
+    assert register_path(known, "Space/A.md") == "Space/a.md"
+    assert register_path(known, "Space/\uff41.md") == "Space/a.md"

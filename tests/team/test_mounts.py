@@ -10,7 +10,7 @@ from harness.filesystem.transfer import whole
 from harness.stores.memory import MemoryStore
 from harness.stores.urls import open_store
 from harness.team import _mounts
-from harness.team._mounts import live, mounts_of
+from harness.team._mounts import live_filesystem, mounts_of
 from tests.team.workspaces import SOURCES, Machine, read, team
 
 PAGE = Path(__file__).parents[2] / "docs/team.md"
@@ -29,7 +29,7 @@ def test_the_live_filesystem_shows_and_permits_what_a_turn_does(tmp_path: Path) 
     store = team(open_store(str(tmp_path / "store")))
     machine = Machine(tmp_path / "machine", store)
     machine.begin()
-    files, shown = live(store, mounts_of("acme", SOURCES)), machine.shown()
+    files, shown = live_filesystem(store, mounts_of("acme", SOURCES)), machine.shown()
     for path, text in shown.items():
         found = whole(files, path)
         assert not isinstance(found, FileFault), path
@@ -44,7 +44,9 @@ def test_the_live_filesystem_shows_and_permits_what_a_turn_does(tmp_path: Path) 
 def test_what_has_no_access_is_not_shown_live_either() -> None:
     """And nothing of the agent takes its place."""
     store = team(MemoryStore())
-    files = live(store, mounts_of("acme", SOURCES, lambda kind, _: {"space": "", "user": "read"}.get(kind, "write")))
+    files = live_filesystem(
+        store, mounts_of("acme", SOURCES, lambda kind, _: {"space": "", "user": "read"}.get(kind, "write"))
+    )
     for path in ("Space/CONTEXT.md", "Space/hidden.md"):
         assert isinstance(files.read(path), FileFault)
     assert isinstance(files.write("USER.md", b"new\n"), FileFault)

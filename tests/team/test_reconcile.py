@@ -112,7 +112,7 @@ def test_projections_that_were_written_again_are_no_edit(machine: Machine) -> No
     """A verb within the turn renders them anew; the text of the agent is what is reported."""
     again = PROJECTIONS | {"PROGRESS.md": b"revision 2\n- [x] herons\n"}
     machine.thread.projections = again
-    machine.runtime.keep(again["PROGRESS.md"])
+    machine.runtime.keep_base(again["PROGRESS.md"])
     machine.runtime.write("PROGRESS.md", again["PROGRESS.md"], writable=False)
     assert machine.outcomes() == {}
     machine.begin()
@@ -141,7 +141,7 @@ def test_access_counts_at_the_moment_of_the_write(machine: Machine) -> None:
         "Space/docs/herons.md": "refused",
         "USER.md": "accepted",
     }
-    assert found["Space/docs/herons.md"].why == "There is no write access to space/atlas now."
+    assert found["Space/docs/herons.md"].why == "This thread has no write access to space/atlas now."
     assert machine.kept("refused") == {"Space/docs/herons.md": "late\n"}
 
 
@@ -239,7 +239,10 @@ def test_only_a_hydrated_workspace_is_reconciled(tmp_path: Path) -> None:
         path.write_bytes(
             good.replace(b'"version": 1', row, 1) if b"2" in row else good.replace(b"Space/docs", b"Space/..")
         )
-        with pytest.raises(Exception, match=r"manifest.json: (it is no manifest of version 1|.* climbs)") as found:
+        with pytest.raises(
+            Exception,
+            match=r"manifest.json: (it is not a manifest of version 1|.* has an empty name, or a `\.` or `\.\.`)",
+        ) as found:
             machine.finish()
         assert "\n" not in str(found.value)
         path.write_bytes(good)

@@ -11,7 +11,7 @@ from harness.team._runtime import IRREGULAR, RuntimeFolder
 def test_a_write_leads_nowhere_else(tmp_path: Path) -> None:
     """A link or a file where a folder belongs, and a folder where a file belongs, are set aside with what is in them."""
     runtime, outside = RuntimeFolder(str(tmp_path / "thread")), tmp_path / "outside"
-    runtime.begin()
+    runtime.begin_hydration()
     outside.mkdir()
     at = Path(runtime.workspace)
     (at / "link").symlink_to(outside)
@@ -35,7 +35,7 @@ def test_a_write_leads_nowhere_else(tmp_path: Path) -> None:
 def test_what_is_no_file_is_irregular(tmp_path: Path) -> None:
     """Links are not followed, and their targets not measured."""
     runtime = RuntimeFolder(str(tmp_path))
-    runtime.begin()
+    runtime.begin_hydration()
     runtime.write("a/b", b"12", writable=True)
     (Path(runtime.workspace) / "link").symlink_to("a")
     assert runtime.sizes() == {"a/b": 2, "link": IRREGULAR}
@@ -46,14 +46,14 @@ def test_what_is_no_file_is_irregular(tmp_path: Path) -> None:
 def test_kept_content_is_what_its_digest_says_or_none(tmp_path: Path) -> None:
     """Until a manifest does not name it."""
     runtime = RuntimeFolder(str(tmp_path))
-    runtime.begin()
-    runtime.keep(b"base\n")
+    runtime.begin_hydration()
+    runtime.keep_base(b"base\n")
     (path,) = (tmp_path / "base").iterdir()
-    assert runtime.base(path.name) == b"base\n"
+    assert runtime.base_content(path.name) == b"base\n"
     path.write_bytes(b"cut")
-    assert runtime.base(path.name) is None
-    runtime.end(Manifest(tenant="acme", entries={}))
+    assert runtime.base_content(path.name) is None
+    runtime.end_hydration(Manifest(tenant="acme", entries={}))
     assert not path.exists()
     assert runtime.manifest() == Manifest(tenant="acme", entries={})
-    runtime.begin()
+    runtime.begin_hydration()
     assert runtime.manifest() is None

@@ -88,7 +88,7 @@ def test_what_was_not_taken_is_in_the_next_prompt_and_not_in_the_one_after(talk:
     assert [one.outcome for one in talk.turn(act).files] == ["refused"]
     for _ in range(2):
         talk.turn(lambda at, tools: None, "go on")
-    assert talk.prompts[1].startswith("go on\n\nOf the last turn")
+    assert talk.prompts[1].startswith("go on\n\nThe sources did not accept")
     assert "- GOAL.md: refused. It is rendered from the database" in talk.prompts[1]
     assert talk.prompts[2] == "go on"
 
@@ -143,11 +143,11 @@ def test_a_late_turn_writes_nothing_more(talk: Talk, tmp_path: Path) -> None:
 
     def act(at: Path, tools: list[Callable[..., Any]]) -> None:
         (at / "Space/docs/price.md").write_text("12\n")
-        with pytest.raises(LockBusy, match="under way here"):
+        with pytest.raises(LockBusy, match="is running here"):
             talk.turn(lambda at, tools: None)
         other.turn(lambda at, tools: (at / "Space/docs/price.md").write_text("14\n"))
 
-    with pytest.raises(LockBusy, match="a later one has the thread"):
+    with pytest.raises(LockBusy, match="a later turn has the thread"):
         talk.turn(act)
     assert read(talk.store, "spaces/sales/docs/price.md") == "14\n"
     talk.turn(lambda at, tools: None)
