@@ -115,6 +115,7 @@ WORDS = {
     "int": WHOLE,
     "float": NUMBER,
     "bool": _exactly("true or false", bool),
+    "bytes": _exactly("bytes", bytes),
     "list[str]": listed(TEXT, "a list of texts"),
     "list[Any]": LIST,
     "dict[str, str]": table(TEXT, "an object of texts"),

@@ -77,7 +77,7 @@ class CommandPipe:
         """The next value; {} if none comes within these seconds. Raises MachineGone once the machine is gone."""
         try:
             row = self.channel.receive(seconds)
-        except ValueError as fault:
+        except (ValueError, RecursionError) as fault:
             raise MachineGone(f"the machine {self.name} sent what is no frame: {fault}") from None
         if row is None:
             raise self._gone()
@@ -116,7 +116,9 @@ def _relay(words: list[str], near: tuple[int, int], said: int) -> None:
         os.write(said, str(fault).encode())
         os._exit(1)
     spawn.close((there, here))
-    _pump.Pump(near, (reading, writing), beat()).run()
+    pump = _pump.Pump(near, (reading, writing), beat())
+    pump.run()
+    os.write(said, pump.why.encode())
     spawn.close((reading, writing))
     _pump.end(pid, END_BEATS * beat())
     os._exit(0)

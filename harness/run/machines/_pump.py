@@ -17,6 +17,7 @@ from harness.base import frames
 from harness.process import spawn
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
+GREETING_BYTES = 1024 * 1024  # that a login may print before the first frame, which is a ping
 FULL_BYTES = 8 * 1024 * 1024  # waiting for one side; the other is not read meanwhile
 BEAT_SECONDS = 5.0
 SILENT_BEATS = 6  # after so many without a frame the other side is gone
@@ -24,10 +25,11 @@ NEAR, FAR = "near", "far"
 
 
 class Flow:
-    """One direction: read from `source`, written to `target` as far as it takes it."""
+    """One direction: read from `source`, written to `target` as far as it takes it. Unless
+    `greeted`, what comes before the first ping is no frame."""
 
-    def __init__(self, source: int, target: int) -> None:
-        self.source, self.target = source, target
+    def __init__(self, source: int, target: int, greeted: bool = True) -> None:
+        self.source, self.target, self.greeted = source, target, greeted
         self.begun, self.waiting = bytearray(), bytearray()
         for fd in (source, target):
             os.set_blocking(fd, False)
@@ -38,6 +40,11 @@ class Flow:
         if data == b"":
             return None
         self.begun += data or b""
+        if not self.greeted:
+            if (at := self.begun.find(frames.PING)) < 0 and len(self.begun) < GREETING_BYTES:
+                return []
+            self.greeted = True
+            del self.begun[: max(at, 0)]
         return frames.split(self.begun, MAX_FRAME_BYTES)
 
     def give(self) -> None:
@@ -56,20 +63,21 @@ class Pump:
     def __init__(
         self, near: tuple[int, int], far: tuple[int, int], beat: float, door: socket.socket | None = None
     ) -> None:
-        self.out, self.back = Flow(near[0], far[1]), Flow(far[0], near[1])
+        self.out, self.back = Flow(near[0], far[1]), Flow(far[0], near[1], greeted=False)
         self.beat, self.door = beat, door
         self.asking: dict[int, socket.socket] = {}
-        self.asked, self.heard, self.pinged = 0, time.monotonic(), 0.0
+        self.asked, self.heard, self.pinged, self.why = 0, time.monotonic(), float("-inf"), ""
 
     def run(self) -> str:
         """Pass frames until a side is gone: NEAR (its end is passed on first), or FAR (its end, its silence, or an invalid
-        frame)."""
+        frame: `why` says which)."""
         try:
             while True:
                 if ended := self._step():
                     self._finish()
                     return ended
-        except (ValueError, OSError):
+        except (ValueError, OSError) as fault:
+            self.why = f" {fault}"
             return FAR
 
     def _step(self) -> str:
@@ -81,6 +89,7 @@ class Pump:
         if self.back.source in ready:
             self.heard = time.monotonic()
             if (found := self.back.take()) is None:
+                self.why = "" if self.back.greeted else self.back.begun.decode("utf-8", "replace")
                 return FAR
             for frame in found:
                 self._receive(frame)
@@ -92,7 +101,10 @@ class Pump:
             self._ask(self.door.accept()[0])
         self.out.give()
         self.back.give()
-        return FAR if time.monotonic() - self.heard > SILENT_BEATS * self.beat else ""
+        if (silent := time.monotonic() - self.heard) <= SILENT_BEATS * self.beat:
+            return ""
+        self.why = f" silent for {silent:.0f} s"
+        return FAR
 
     def _poll(self) -> set[int]:
         poller = select.poll()

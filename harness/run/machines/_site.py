@@ -51,6 +51,7 @@ def lacks(version: str, agents: dict[str, Settings], wanted: str, where: dict[st
     if wanted == "off" or tiers.available()[0] != tiers.BUBBLEWRAP:
         found.append('bubblewrap, which mounts the tree at its path (confine = "off" works at home alone)')
     found += [f"a place for {path}" for path in _mounted(where) if not _can_be_mounted(path)]
+    found += _lacks_folder(where)
     for name, settings in agents.items():
         try:
             if name not in registry.EMBEDDED:
@@ -58,6 +59,18 @@ def lacks(version: str, agents: dict[str, Settings], wanted: str, where: dict[st
         except Unavailable as fault:
             found.append(f"{name}: {fault}")
     return found
+
+
+def _lacks_folder(where: dict[str, str]) -> list[str]:
+    """Why the lane can have no folder here."""
+    folder = os.path.realpath(folder_of(where))
+    if any(folder.startswith(os.path.realpath(one) + "/") for one in _mounted(where)):
+        return [f"a HOME (or XDG_STATE_HOME) outside {where['top']}, a path that it must mount: {folder} is its own"]
+    try:
+        files.make_folder(folder)
+    except OSError as fault:
+        return [f"a folder for its lanes: {fault.strerror} at {fault.filename}"]
+    return []
 
 
 def _mounted(where: dict[str, str]) -> list[str]:
@@ -130,15 +143,15 @@ class Site:
             files.replace_quickly(path, data)
         journal.adopt(self.layout)
 
-    def _make_tree(self, context: RunContext, carried: dict[str, bytes]) -> None:
+    def _make_tree(self, context: RunContext, carried: dict[str, tuple[int, bytes]]) -> None:
         position = Position(head=context.head, branch=context.branch, tree=context.tree)
         tree = workplace.Tree(folder=self.tree, position=position, untracked=[])
         workplace.prepare(self.layout, tree, ())
         if tree.untracked:  # of a run that died, or whose work home refused; setup runs again, for they may be its own
             worktrees.ensure(self.layout.folders.top, self.tree, context.head)
             os.utime(self.tree + "/.git")
-        for name, data in carried.items():
-            files.replace_quickly(os.path.join(self.layout.folders.within(self.tree), name), data)
+        for name, (mode, data) in carried.items():
+            files.replace(os.path.join(self.layout.folders.within(self.tree), name), data, mode, quickly=True)
 
     def _opened(self, job: dict[str, Any], context: RunContext, settings: Config) -> OpenRun:
         layout = self.layout
@@ -179,7 +192,8 @@ class Site:
         index, head = worktrees.index(run.checkout), run.context.head
         done = repository.working_tree(run.checkout, index=index, parent=head, leave={*run.context.untracked, spec})
         commit = repository.commit_tree(run.layout.folders.top, done.tree, [head], MESSAGE, {})
-        return commit, _travel.pack(run.layout.folders.top, commit, [head])
+        data = _travel.pack(run.layout.folders.top, commit, [head])
+        return commit, data[: _travel.MAX_WORK_BYTES + 1]  # home refuses more
 
     def close(self) -> None:
         """Release the lane."""

@@ -89,10 +89,11 @@ def state_files(run: OpenRun, prompt: str = "") -> dict[str, bytes]:
     return {name: data for name, data in found.items() if data is not None}
 
 
-def carried(run: OpenRun) -> dict[str, bytes]:
-    """{name: bytes} of the ignored files that config.toml carries into trees, as far as they are in the run's."""
+def carried(run: OpenRun) -> dict[str, tuple[int, bytes]]:
+    """{name: (mode, bytes)} of the ignored files that config.toml carries into trees, as far as they are in the run's."""
     paths = {name: os.path.join(run.workplace, name) for name in run.settings.carry}
-    return {name: files.read(path) or b"" for name, path in paths.items() if os.path.isfile(path)}
+    found = {name: path for name, path in paths.items() if os.path.isfile(path)}
+    return {name: (os.stat(path).st_mode & 0o777, files.read(path) or b"") for name, path in found.items()}
 
 
 def shallow(project: str) -> bytes:
@@ -104,8 +105,10 @@ def bring(run: OpenRun, work: str, data: bytes) -> None:
     """Give the run's own tree the files of the commit `work`, whose objects a machine has sent. Nothing has changed after
     ResultRefused: for what is no commit on the run's, or has paths that no tree may have."""
     top, head = run.layout.folders.top, run.context.head
-    if not COMMIT.fullmatch(work) or len(data) > MAX_WORK_BYTES:
-        raise ResultRefused(f"its changes are {len(data):,} bytes; the limit is {MAX_WORK_BYTES:,}")
+    if not COMMIT.fullmatch(work):
+        raise ResultRefused(f"{work[:80]!r} is no commit")
+    if len(data) > MAX_WORK_BYTES:
+        raise ResultRefused(f"its changes are more than {MAX_WORK_BYTES:,} bytes, packed")
     try:
         take(top, data, "--strict", f"--max-input-size={MAX_WORK_BYTES}")
         said = repository.run(top, "rev-list", "--parents", "--no-walk", work).decode().split()
@@ -128,7 +131,8 @@ def keep_records(run: OpenRun, found: dict[str, bytes]) -> None:
     """Keep the records of the built-in agent that came back, in the folder of the run."""
     for name, data in found.items():
         parts = name.split("/")
-        if parts[0] not in RECORDS or not {"", ".", ".."}.isdisjoint(parts) or not isinstance(data, bytes):
+        whole = len(parts) == 1 if parts[0] == names.TURNS else len(parts) > 1
+        if parts[0] not in RECORDS or not {"", ".", ".."}.isdisjoint(parts) or not whole:
             raise ResultRefused(f"it sends the record {name!r}, which no run has")
         State(run.layout).put(names.of_run(run.id, name), data, mode=files.PRIVATE)
 

@@ -112,11 +112,11 @@ class Worker:
         """Run a check; its receipt."""
         return check_runs.fire(check, claim, phase, self.place)
 
-    def sweep(self, contract: Contract) -> list[Any]:
+    def sweep(self, contract: Contract) -> dict[str, Any]:
         """Run all checks in fresh clones; the receipts, and why the setup is red."""
         layout, path = self.run.layout, self.run.paths.receipts
         found, fault = sweep.sweep(layout, contract, self.place, path, workplace.recorded(layout))
-        return [found, fault]
+        return {"receipts": schema.plain(found), "fault": fault}
 
     def think(
         self, name: str, settings: dict[str, Any], prompt: str, limits: dict[str, Any], stable: int, files: bytes

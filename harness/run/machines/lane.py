@@ -11,13 +11,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import islice, takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 import harness
 from harness.agents import registry
 from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking
 from harness.base import clock, schema
 from harness.base.errors import DONE, USAGE, HarnessError, LockBusy, MachineGone, Unavailable, UsageFault
+from harness.base.record import Record
 from harness.mission import machine_table, mission, roles, runs
 from harness.mission.config import Config
 from harness.mission.contract import Check, Claim, Contract
@@ -26,6 +27,7 @@ from harness.mission.receipts import Receipt
 from harness.mission.roles import Role
 from harness.mission.usage import Usage
 from harness.process import supervise
+from harness.process.variables import passing
 from harness.run.machines import _travel
 from harness.run.machines._pipe import CommandPipe, Pipe, beat, command_of
 from harness.run.requests import verbs
@@ -34,10 +36,12 @@ from harness.state.layout import Layout, identity_folder
 from harness.state.state import State
 from harness.workplace import inbox, workplace
 
+R = TypeVar("R", bound=Record)
 MACHINE = "HARNESS_MACHINE"  # variable: the name of the lane's machine, which run.sh sets
 TICK_SECONDS = 0.2
 MAX_LOOKED_BACK = 40  # runs
 COLLECT_SECONDS = 30.0  # for the work of an agent that was ended
+ANSWER_SECONDS = 600.0  # for the first answer, and for the work of an agent after its time limit
 KINDS = ("said", "saying", "whole", "did", "output", "waits", "usage", "raw")
 ASKED = ("note", "issue", "reply", "status")
 LIMITS = ("seconds", "idle_seconds", "startup_seconds", "cost_left_usd", "tokens_left", "told")
@@ -46,6 +50,37 @@ PROGRAM = "harness"  # the command on a machine
 LOST_RUNS = 3  # runs lost in a row after which a machine rests
 REST_BEATS, MAX_REST_BEATS = 12, 720  # how long it rests: a minute to an hour
 RESTS = "The machine {name} has lost {count} runs in a row, the last: {reason}. It is asked again {when}."
+
+
+class Greeting(Record):
+    """What a machine lacks, a line each, and the commits that it has."""
+
+    lacks: list[str]
+    has: list[str]
+
+
+class MachineRequest(Record):
+    """What a program on a machine asks of the mission; `ask`: its number."""
+
+    ask: int
+    verb: str
+    arguments: list[str]
+
+
+class Work(Record):
+    """How an agent on a machine ended, with its commit, the objects of that, and its records by name."""
+
+    end: dict[str, Any]
+    work: str
+    pack: bytes
+    records: dict[str, bytes]
+
+
+class Swept(Record):
+    """What a sweep on a machine found: receipts, and why the setup is red."""
+
+    receipts: list[Receipt]
+    fault: str
 
 
 def wanted(settings: Config, role: Role, one: bool) -> str:
@@ -115,11 +150,10 @@ class MachineLane:
     def greet(self, agents: dict[str, Settings], confine: str, where: dict[str, str]) -> list[str]:
         """What the machine lacks for these agents in these folders, one line each."""
         told = {name: _plain(one) for name, one in agents.items()}
-        found = self.call("hello", version=harness.__version__, agents=told, confine=confine, where=where)
-        if not isinstance(found, dict) or not {*map(type, found.values())} <= {list}:
-            raise MachineGone(f"the machine {self.name} answers as none does")
-        self.known = [str(one) for one in found.get("has", [])]
-        return [str(line) for line in found.get("lacks", [])]
+        asked = {"version": harness.__version__, "agents": told, "confine": confine, "where": where}
+        found = self._made(Greeting, self.call("hello", ANSWER_SECONDS, **asked))
+        self.known = found.has
+        return found.lacks
 
     def open(self, run: OpenRun, agents: dict[str, Settings]) -> None:
         """Bring the run's commit and state there. Raises LockBusy with what the machine lacks, NeedsPerson for what does not
@@ -133,16 +167,17 @@ class MachineLane:
         for at in range(0, len(data), _travel.CHUNK_BYTES):
             self.pipe.send({"do": "pack", "data": data[at : at + _travel.CHUNK_BYTES]})
         more = {name: getattr(run, name) for name in ("context", "mission", "settings", "role", "tag")}
-        passed = {name: os.environ[name] for name in run.settings.passed if name in os.environ}
+        named = set(run.settings.passed) - passing(os.environ).keys()  # what passes anyway is the machine's own
+        passed = {name: os.environ[name] for name in named if name in os.environ}
         state, carried = _travel.small(_travel.state_files(run)), _travel.carried(run)
         self.call("begin", **more, files=state, passed=passed, carry=carried, shallow=_travel.shallow(top))
 
-    def call(self, verb: str, **more: Any) -> Any:
+    def call(self, verb: str, within: float = float("inf"), **more: Any) -> Any:
         """Ask the machine for one thing, and return its answer. Raises MachineGone, also with a fault there."""
         self.pipe.send({"do": verb, **{name: schema.plain(value) for name, value in more.items()}})
-        return next(row["done"] for row in self._rows() if "done" in row)
+        return next(row["done"] for row in self._rows(within) if "done" in row)
 
-    def _rows(self, seconds: float = float("inf")) -> Iterator[dict[str, Any]]:
+    def _rows(self, seconds: float) -> Iterator[dict[str, Any]]:
         """What comes, and {} about 5 times a second while nothing does; requests for the mission are answered."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -151,16 +186,23 @@ class MachineLane:
             if "fault" in row:
                 raise MachineGone(f"the machine {self.name}: {row['fault']}")
             if "ask" in row:
-                self.pipe.send({"answer": row["ask"], "rows": self._asked(row)})
+                self.pipe.send({"answer": row["ask"], "rows": self._asked(self._made(MachineRequest, row))})
             else:
                 yield row
+        raise MachineGone(f"the machine {self.name} has not answered for {seconds:.0f} s")
 
-    def _asked(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+    def _made(self, shape: type[R], row: Any) -> R:
+        """The Record that a machine means; raises MachineGone for what is none."""
+        if faults := schema.faults(row, "it", shape):
+            raise MachineGone(f"the machine {self.name} sent what makes no sense: {faults[0]}")
+        return schema.trusted(shape, row)
+
+    def _asked(self, asked: MachineRequest) -> list[dict[str, Any]]:
         """Carry out a request of a program there by the run's own inbox, which answers once it is durable."""
-        run, verb, arguments = self.run, row.get("verb"), [str(one) for one in row.get("arguments", [])]
+        run, verb, arguments = self.run, asked.verb, asked.arguments
         assert run is not None
         try:
-            if verb == "checked":
+            if verb == "checked" and len(arguments) == 2 and arguments[1].isdecimal() and len(arguments[1]) < 4:
                 verbs.record(run, "check", arguments[:1], int(arguments[1]))
                 return [{"code": DONE}]
             if verb not in ASKED:
@@ -179,7 +221,7 @@ class MachineLane:
         ended = False
         try:
             yield AgentEvent(kind="did", text=f"works on the machine {self.name}")
-            for row in self._rows():
+            for row in self._rows(context.seconds + ANSWER_SECONDS):
                 if ended := "done" in row:
                     yield self._taken(row["done"])
                     return
@@ -195,30 +237,31 @@ class MachineLane:
     def _collect(self) -> None:
         """End the agent there, and take its work so far."""
         self.pipe.send({"do": "stop"})
-        if done := next((row["done"] for row in self._rows(COLLECT_SECONDS) if "done" in row), None):
-            self._taken(done)
+        self._taken(next(row["done"] for row in self._rows(COLLECT_SECONDS) if "done" in row))
 
     def _event(self, row: Any) -> AgentEvent:
         try:
             kind, text = row
-            if kind not in KINDS or not isinstance(text, str) or (kind == "usage" and _usage(json.loads(text)) is None):
+            if kind not in KINDS or not isinstance(text, str):
                 raise ValueError(f"{kind!r}")
-        except (ValueError, TypeError) as fault:
+            if kind == "usage":
+                self._made(Usage, json.loads(text))
+        except (ValueError, TypeError, RecursionError) as fault:
             raise MachineGone(f"the machine {self.name} sent what is no event of an agent: {fault}") from None
         return AgentEvent(kind=kind, text=text)
 
-    def _taken(self, row: dict[str, Any]) -> AgentSuccess | AgentFailure:
+    def _taken(self, row: Any) -> AgentSuccess | AgentFailure:
         """Bring the work into the run's tree; a result that may not be is refused with one line, and kept."""
-        run = self.run
+        run, found = self.run, self._made(Work, row)
         assert run is not None
+        failed = None if "reply" in found.end else self._made(AgentFailure, found.end)
+        made = failed or self._made(AgentSuccess, found.end)
         try:
             if run.changes_tree:
-                _travel.bring(run, row["work"], row["pack"])
-            _travel.keep_records(run, row["records"])
-            end = {**row["end"], "usage": _usage(row["end"]["usage"])}
-            made = AgentSuccess(**end) if "reply" in end else AgentFailure(**end)
-        except (_travel.ResultRefused, TypeError, KeyError, ValueError) as fault:
-            State(run.layout).put(names.of_run(run.id, REFUSED), bytes(row.get("pack", b"")), mode=files.PRIVATE)
+                _travel.bring(run, found.work, found.pack)
+            _travel.keep_records(run, found.records)
+        except (_travel.ResultRefused, ValueError, OSError) as fault:  # a record's name; a full disk shows again
+            State(run.layout).put(names.of_run(run.id, REFUSED), found.pack, mode=files.PRIVATE)
             return AgentFailure(outcome="agent_error", reason=f"the result of {self.name} is refused: {fault}")
         if isinstance(made, AgentFailure) and made.outcome not in runs.OUTCOMES:
             return made.replace(outcome="agent_error")
@@ -226,22 +269,20 @@ class MachineLane:
 
     def sweep(self, contract: Contract) -> tuple[list[Receipt], str]:
         """As sweep.sweep, in clones there."""
-        found, fault = self.call("sweep", contract=contract)
-        return [self._receipt(row) for row in found], str(fault)
+        found = self._made(Swept, self.call("sweep", contract=contract))
+        return [self._stamped(one) for one in found.receipts], found.fault
 
     def fire(self, check: Check, claim: Claim, phase: str) -> Receipt:
         """As check_runs.fire, in the tree there; stamped here."""
-        row = self.call("fire", check=check, claim=claim, phase=phase)
-        return self._receipt(row).replace(claim=claim.id, command=check.run, phase=phase, guard=check.guard)
+        made = self._made(Receipt, self.call("fire", check=check, claim=claim, phase=phase))
+        return self._stamped(made).replace(claim=claim.id, command=check.run, phase=phase, guard=check.guard)
 
-    def _receipt(self, row: Any) -> Receipt:
+    def _stamped(self, made: Receipt) -> Receipt:
         """A receipt that came from there, with the machine's name and the time here."""
         assert self.run is not None
-        if faults := schema.faults(row, "the receipt", Receipt):
-            raise MachineGone(f"the machine {self.name} sent no receipt: {faults[0]}")
         context = self.run.context
         stamps = {"host": self.name, "at": clock.stamp(clock.now()), "by": context.run}
-        return schema.trusted(Receipt, row).replace(head=context.head, tree=context.tree, **stamps)
+        return made.replace(head=context.head, tree=context.tree, **stamps)
 
     def close(self) -> None:
         """End everything there."""
@@ -269,12 +310,3 @@ class MachineAgent:
 def _plain(settings: Settings) -> dict[str, Any]:
     """The settings of an agent as plain values."""
     return {**settings.asdict(), "prices": dict(settings.prices), "held": dict(settings.held)}
-
-
-def _usage(row: Any) -> Usage | None:
-    """A usage that came from a machine; raises TypeError or ValueError for none."""
-    if row is None:
-        return None
-    if faults := schema.faults(row, "the usage", Usage):
-        raise ValueError(str(faults[0]))
-    return schema.trusted(Usage, row)

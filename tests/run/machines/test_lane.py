@@ -16,11 +16,12 @@ from harness.mission import contract, receipts
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.state import names
 from tests.filesystem import places
-from tests.missions import PROGRAM, House, until
+from tests.missions import CHECKOUT, PROGRAM, House, until
 from tests.test_machines import ours
 
 HERE = ("[machines.here]", "command = []")
 ON = {"HARNESS_MACHINE": "here", "HARNESS_BEAT_SECONDS": "0.3"}
+LIAR = str(CHECKOUT / "tests/run/machines/liar.py")
 SERVING = "machine\0--beat"
 WRITE = {"run": "pwd > 1.txt; harness note --tag TRICK 'from there'"}
 
@@ -158,6 +159,30 @@ def test_a_machine_that_cannot_be_used_lets_the_lane_wait(house: House, command:
     done = house.role("worker", "F-001", **ON)
     assert (done.code, house.feature().status, house.ran()) == (75, "todo", []), done
     assert why in done.err
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        "if 'event' in row: row = b'\\0\\3\\0\\0\\0\\0\\0\\0' + b'[' * 0x30000",
+        "if 'ask' in row: row['arguments'] = 5",
+        "if 'ask' in row: row |= {'verb': 'checked', 'arguments': ['F-001', 'x']}",
+        "if done: row['done'] = 5",
+        "if done: done['pack'] = 10**13",
+        "if done: done['records'] = [1]",
+        "if done: done['records'] = {'tasks/' + 'a' * 300: b'x'}",
+        "if done: done['end'] = {'outcome': 5, 'reason': 7}",
+        "if done: done['end'] = {'reply': 7}",
+    ],
+)
+def test_a_lie_ends_the_run_and_not_the_mission(house: House, lie: str) -> None:
+    """Whatever has the wrong type or name: home says so in one line, and the feature is free again."""
+    command = json.dumps([sys.executable, LIAR, lie, sys.executable, "-P", str(PROGRAM)])
+    house.config('agent = "scripted"', "[machines.here]", f"command = {command}", 'program = ""')
+    house.script("worker", WRITE, {"say": "done"})
+    done = house.role("worker", "F-001", **ON)
+    assert (done.code, house.feature().status) == (10, "todo"), done
+    assert house.result()["outcome"] in ("killed", "agent_error")
 
 
 def test_an_interrupted_run_keeps_the_work_so_far(house: House) -> None:

@@ -20,9 +20,18 @@ def test_values_go_through_a_command_and_back() -> None:
     pipe.close()
 
 
+def test_what_a_login_prints_first_is_no_frame() -> None:
+    """Such as a greeting in ~/.bashrc."""
+    pipe = CommandPipe("build2", ["sh", "-c", "echo Welcome to build2; exec cat"], "harness")
+    pipe.send({"verb": "x"})
+    assert pipe.receive(10) == {"verb": "x"}
+    pipe.close()
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [
+        (["sh", "-c", "echo no such pod"], "no such pod"),
         (["sh", "-c", "echo no route >&2; exit 255"], "no route"),
         (["no-such-program"], "no-such-program cannot be started"),
     ],

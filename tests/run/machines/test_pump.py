@@ -59,13 +59,14 @@ def test_frames_pass_both_ways_and_pings_only_outwards() -> None:
     assert ends.wait() == _pump.FAR
 
 
-@pytest.mark.parametrize("said", [b"", frames.HEAD.pack(2**31, 2**31)])
+@pytest.mark.parametrize("said", [b"", frames.PING + frames.HEAD.pack(2**31, 2**31)])
 def test_silence_and_nonsense_end_it(said: bytes) -> None:
     """After six beats without a frame, or at the head of a frame that is too large."""
     started, ends = time.monotonic(), Ends()
     os.write(ends.far_out, said)
     assert ends.wait() == _pump.FAR
     assert (time.monotonic() - started > 0.5) == (said == b"")
+    assert ("a frame of" if said else "silent for 1 s") in ends.pump.why
 
 
 def test_a_request_at_the_door_gets_its_answer(tmp_path: object) -> None:
@@ -82,7 +83,7 @@ def test_a_request_at_the_door_gets_its_answer(tmp_path: object) -> None:
         got += os.read(ends.far_in, 65536)
         found += [row for row in map(frames.value, frames.split(got)) if row]
     assert found == [{"verb": "note", "arguments": [], "ask": number} for number in (1, 2)]
-    os.write(ends.far_out, frames.packed({"answer": 1, "rows": []}))
+    os.write(ends.far_out, frames.PING + frames.packed({"answer": 1, "rows": []}))
     assert _pump.receive(clients[0])["rows"] == []
     os.close(ends.near_out)
     ends.wait()
