@@ -15,6 +15,7 @@ VALUES: dict[str, tuple[list[object], list[object]]] = {
     "int": ([0, -1], [1.0, True, "1", None]),
     "float": ([0, 1.5], [True, "1", None]),
     "bool": ([True, False], [0, 1, "true", None]),
+    "bytes": ([b"", b"x"], ["x", [1], 10**13, None]),
     "Names": ([[], ["F-1", "a.b_c"]], ["F-1", ["-x"], ["a b"], [""], [1], ["x" * 65], ["x\n"], None]),
     "list[str]": ([[], ["a b", ""]], ["x", [1], None]),
     "dict[str, str]": ([{}, {"A": "1"}], [{"A": 1}, {1: "x"}, [], None]),

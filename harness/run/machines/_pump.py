@@ -17,7 +17,6 @@ from harness.base import frames
 from harness.process import spawn
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
-GREETING_BYTES = 1024 * 1024  # that a login may print before the first frame, which is a ping
 FULL_BYTES = 8 * 1024 * 1024  # waiting for one side; the other is not read meanwhile
 BEAT_SECONDS = 5.0
 SILENT_BEATS = 6  # after so many without a frame the other side is gone
@@ -41,7 +40,7 @@ class Flow:
             return None
         self.begun += data or b""
         if not self.greeted:
-            if (at := self.begun.find(frames.PING)) < 0 and len(self.begun) < GREETING_BYTES:
+            if (at := self.begun.find(frames.PING)) < 0 and len(self.begun) < FULL_BYTES:
                 return []
             self.greeted = True
             del self.begun[: max(at, 0)]

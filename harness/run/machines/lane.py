@@ -52,13 +52,6 @@ REST_BEATS, MAX_REST_BEATS = 12, 720  # how long it rests: a minute to an hour
 RESTS = "The machine {name} has lost {count} runs in a row, the last: {reason}. It is asked again {when}."
 
 
-class Greeting(Record):
-    """What a machine lacks, a line each, and the commits that it has."""
-
-    lacks: list[str]
-    has: list[str]
-
-
 class MachineRequest(Record):
     """What a program on a machine asks of the mission; `ask`: its number."""
 
@@ -151,9 +144,11 @@ class MachineLane:
         """What the machine lacks for these agents in these folders, one line each."""
         told = {name: _plain(one) for name, one in agents.items()}
         asked = {"version": harness.__version__, "agents": told, "confine": confine, "where": where}
-        found = self._made(Greeting, self.call("hello", ANSWER_SECONDS, **asked))
-        self.known = found.has
-        return found.lacks
+        found = self.call("hello", ANSWER_SECONDS, **asked)
+        if not isinstance(found, dict) or not {*map(type, found.values())} <= {list}:
+            raise MachineGone(f"the machine {self.name} answers as none does")
+        self.known = [str(one) for one in found.get("has", [])]
+        return [str(line) for line in found.get("lacks", [])]
 
     def open(self, run: OpenRun, agents: dict[str, Settings]) -> None:
         """Bring the run's commit and state there. Raises LockBusy with what the machine lacks, NeedsPerson for what does not
