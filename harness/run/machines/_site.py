@@ -64,8 +64,8 @@ def lacks(version: str, agents: dict[str, Settings], wanted: str, where: dict[st
 def _lacks_folder(where: dict[str, str]) -> list[str]:
     """Why the lane can have no folder here."""
     folder = os.path.realpath(folder_of(where))
-    if any(folder.startswith(os.path.realpath(one) + "/") for one in _mounted(where)):
-        return [f"a HOME (or XDG_STATE_HOME) outside {where['top']}, a path that it must mount: {folder} is its own"]
+    if inside := [one for one in _mounted(where) if folder.startswith(os.path.realpath(one) + "/")]:
+        return [f"a HOME (or XDG_STATE_HOME) outside {inside[0]}, which a mount hides: {folder} is below"]
     try:
         files.make_folder(folder)
     except OSError as fault:

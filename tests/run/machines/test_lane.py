@@ -107,12 +107,25 @@ def test_the_final_sweep_runs_where_the_configuration_says(house: House, where: 
 
 
 def test_only_named_variables_travel(house: House) -> None:
-    """Those that `[env] pass` names; PATH and HOME are the machine's own."""
-    on_machine(house, "[env]", 'pass = ["A_TOKEN"]')
-    house.script("worker", {"run": "echo ${A_TOKEN-none} ${B_TOKEN-none} > 1.txt"})
+    """Those that `[env] pass` names; PATH and HOME are the machine's own, whatever it names."""
+    house.config('agent = "scripted"', "[env]", 'pass = ["A_TOKEN", "PATH"]', "[machines.here]",
+                 'command = ["env", "PATH=/usr/bin:/bin"]', f'program = "{sys.executable} -P {PROGRAM}"')  # fmt: skip
+    house.script("worker", {"run": "echo ${A_TOKEN-none} ${B_TOKEN-none} ${PATH##*.harness/bin} > 1.txt"})
     done = house.role("worker", "F-001", A_TOKEN="a", B_TOKEN="b", **ON)
     assert done.code == 0, done
-    assert house.git("show", f"{house.result()['commit']}:1.txt") == "a none"
+    assert house.git("show", f"{house.result()['commit']}:1.txt") == "a none :/usr/bin:/bin"
+
+
+def test_a_carried_file_is_there_with_its_mode(house: House) -> None:
+    """Nobody else there reads what nobody else here may read."""
+    house.write(".gitignore", ".env\n")
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "ignore")
+    house.write(".env", "A=1").chmod(0o600)
+    on_machine(house, 'carry = [".env"]')
+    house.script("worker", {"run": "stat -c %a .env > 1.txt"})
+    done = house.role("worker", "F-001", **ON)
+    assert (done.code, house.git("show", f"{house.result()['commit']}:1.txt")) == (0, "600"), done
 
 
 @pytest.mark.parametrize("victim", ["front", "worker"])

@@ -47,6 +47,21 @@ def test_it_names_all_that_it_lacks(tmp_path: Path) -> None:
     assert "/usr/nowhere" in found[1]
 
 
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [("project/home", "a HOME (or XDG_STATE_HOME) outside"), ("file/home", "a folder for its lanes: Not a dir")],
+)
+def test_a_lane_needs_a_folder_that_no_mount_hides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, why: str
+) -> None:
+    """A HOME below the project, and one that cannot be written, are named before a run begins."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / place))
+    home = where(tmp_path) | {"identity": str(tmp_path / "identity")}
+    (line,) = _site.lacks(harness.__version__, {}, "auto", home)
+    assert line.startswith(why)
+
+
 def test_a_mission_without_confinement_has_no_machines(tmp_path: Path) -> None:
     """The tree could not be mounted at its path."""
     (line,) = _site.lacks(harness.__version__, {}, "off", where(tmp_path))

@@ -107,7 +107,7 @@ def test_records_of_a_run_have_the_names_of_records(house: House) -> None:
     run = run_of(house)
     _travel.keep_records(run, {"turns.jsonl": b"{}\n", "tasks/a/turns.jsonl": b"{}\n"})
     assert (Path(run.paths.tasks) / "a/turns.jsonl").read_text() == "{}\n"
-    for name in ("receipts.jsonl", "tasks/../receipts.jsonl", "/etc/passwd"):
+    for name in ("receipts.jsonl", "tasks/../receipts.jsonl", "/etc/passwd", "turns.jsonl/x", "tasks"):
         with pytest.raises(_travel.ResultRefused):
             _travel.keep_records(run, {name: b"{}"})
 
