@@ -72,7 +72,7 @@ test-peers: ## run the test suites of langgraph, langchain and pydantic-ai over 
 	@$(MAKE) --no-print-directory setup VENV=.venv-peers EXTRAS="$(EXTRAS) peers"
 	@HARNESS_TORTURE=1 .venv-peers/bin/python -m pytest -rs -p no:asyncio tests/peers
 
-torture: setup ## kills, failing calls, power cuts, rivals, planted bugs: one table, in 15 minutes (FULL=1: every point, no bound)
+torture: setup ## kills, failing calls, power cuts, rivals, planted bugs: one table, in 25 minutes (FULL=1: every point, no bound)
 	@$(PY) -m tests.torture $(if $(FULL),--full)
 
 clean: ## remove what setup and tests made

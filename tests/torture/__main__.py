@@ -152,11 +152,13 @@ SWEEPS: dict[str, Sweep] = {
     "team": tests("races of a team", "tests/team/test_status.py", "-k", "twice or writers", always=True),
     "workspaces": tests("races of a team's files", "tests/team/test_races.py", always=True),
     "killed turns": tests("killed turns of a team", "tests/team/test_hostile_turns.py", "-k", "killed", always=True),
+    "killed lanes": tests("kills of lanes on machines", "tests/test_machines.py", "-k", "kills", always=True),
     "machines": tests("state machines", "tests/torture/test_machines.py"),
     "suite": tests("long tests of the suite", "tests", "-k", LONG_TESTS, long=True),
 }
 LONGEST_FIRST = (
     "suite",
+    "killed lanes",
     "workspaces",
     "mutants",
     "limits",
