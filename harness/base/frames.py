@@ -1,6 +1,6 @@
-"""Values over a pipe: a frame is the length of some JSON and of the bytes behind it, 4 bytes each, then both.
+"""Values over a pipe: a frame has the length of its JSON and of the bytes after it, 4 bytes each, then both.
 
-An empty frame is a ping: the sender is there.
+An empty frame is a ping: the sender is alive.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 HEAD = struct.Struct(">II")
 PING = bytes(HEAD.size)
-BYTES = "\0bytes"  # no name of a file has a NUL
+BYTES = "\0bytes"  # no file name has a NUL
 
 Hook = Callable[[Any], Any]
 
 
-def packed(value: object, plain: Hook = lambda one: one) -> bytes:
-    """A value as a frame: JSON with bytes in it; `plain` makes JSON of other types."""
+def pack(value: object, encode: Hook = lambda one: one) -> bytes:
+    """A value as a frame: JSON with bytes in it; `encode` turns other types into JSON."""
     blobs = bytearray()
 
     def default(one: object) -> object:
         if not isinstance(one, bytes | bytearray):
-            return plain(one)
+            return encode(one)
         blobs.extend(one)
         return {BYTES: [len(blobs) - len(one), len(blobs)]}
 
@@ -31,7 +31,7 @@ def packed(value: object, plain: Hook = lambda one: one) -> bytes:
     return HEAD.pack(len(text), len(blobs)) + text + blobs
 
 
-def split(buffer: bytearray, most: int = 0) -> list[bytes]:
+def take_frames(buffer: bytearray, most: int = 0) -> list[bytes]:
     """Remove the whole frames from the beginning of a buffer. Raises ValueError for one of more than `most` bytes (0: any)."""
     found = []
     while len(buffer) >= HEAD.size:
@@ -45,14 +45,14 @@ def split(buffer: bytearray, most: int = 0) -> list[bytes]:
     return found
 
 
-def value(frame: bytes, made: Hook = lambda one: one) -> Any:
-    """The value of a frame, None for a ping; `made` sees every other object of it. Raises ValueError for what is no frame."""
+def unpack(frame: bytes, revive: Hook = lambda one: one) -> Any:
+    """The value of a frame, None for a ping; `revive` maps every other object in it. Raises ValueError for an invalid frame."""
     count, _ = HEAD.unpack_from(frame)
     blobs = memoryview(frame)[HEAD.size + count :]
 
     def hook(one: dict[str, Any]) -> Any:
         if BYTES not in one:
-            return made(one)
+            return revive(one)
         begin, end = one[BYTES]
         return bytes(blobs[begin:end])
 

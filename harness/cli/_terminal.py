@@ -13,7 +13,7 @@ from harness.builtin.sessions import folder
 from harness.builtin.tools.tool import Question
 from harness.cli import _values
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 MAX_QUESTION_CHARS = 2000  # of what a request for permission is about
 TEXT, JSON, EVENTS = "text", "json", "events"
 
@@ -90,7 +90,7 @@ class Terminal:
         sys.stderr.write("permit it? [y]es, [n]o, [a]lways: ")
         sys.stderr.flush()
         while not stopped():
-            if select.select([sys.stdin], [], [], LOOK_SECONDS)[0]:
+            if select.select([sys.stdin], [], [], POLL_SECONDS)[0]:
                 return folder.answered(sys.stdin.readline())
         sys.stderr.write("\n")
         return folder.REFUSED

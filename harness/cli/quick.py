@@ -85,7 +85,7 @@ def _lull(layout: Layout, seconds: int, line: str) -> int:
         if not line.startswith("WAIT 0 "):
             break
         lane_turn.release()
-        time.sleep(lane_turn.LOOK_SECONDS)
+        time.sleep(lane_turn.POLL_SECONDS)
     return errors.DONE
 
 

@@ -1,6 +1,6 @@
-"""Limits of a tree of processes as a whole, by control groups, where this process may make them: version 2, or 1.
+"""Limits for a whole process tree by control groups (version 2 or 1), where this process may create them.
 
-A group goes with the next one that is made after its process and the maker are gone.
+The next creation of a group removes the groups of processes that are gone.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def _one(data: bytes, change: Replacement, path: str, which: str) -> EditResult 
         return FileFault(
             kind="invalid", path=path, text=f"The old and the new text are the same{which}: nothing to do."
         )
-    found = line_ends.found(data, change.old)
+    found = line_ends.find_text(data, change.old)
     if not found:
         text = f"The text to replace is not in {path}{which}. Read the file again and copy it exactly, spaces included."
         return FileFault(kind="not_found", path=path, text=text)
@@ -54,7 +54,9 @@ def _one(data: bytes, change: Replacement, path: str, which: str) -> EditResult 
         return FileFault(
             kind="not_unique", path=path, text=text + "Give more of what is around it, or replace everywhere."
         )
-    return EditResult(data=line_ends.replaced(data, found, line_ends.as_most(data, change.new)), count=len(found))
+    return EditResult(
+        data=line_ends.replace_matches(data, found, line_ends.like_most(data, change.new)), count=len(found)
+    )
 
 
 def _lines(data: bytes, found: Sequence[re.Match[bytes]]) -> str:

@@ -45,7 +45,7 @@ class VerbRefusal(Exception):
         self.fault = FileFault(kind=kind, path=path, text=text)
 
 
-def changed(path: str) -> VerbRefusal:
+def changed_meanwhile(path: str) -> VerbRefusal:
     """The refusal for a file that changed since the caller read it."""
     return VerbRefusal(
         "changed", path, f"{path} is not what it was when it was read. Read it again, then repeat the change."
@@ -63,7 +63,7 @@ def root_stays(path: str) -> VerbRefusal:
     return VerbRefusal("invalid", path, f"{path} is the root itself, which stays as it is.")
 
 
-def tried(path: str, act: Callable[[], T]) -> T | FileFault:
+def catch_faults(path: str, act: Callable[[], T]) -> T | FileFault:
     """The result of `act`, or a FileFault. Errors that a model cannot correct are raised."""
     try:
         return act()
@@ -88,18 +88,18 @@ def verb(method: Callable[P, T]) -> Callable[P, T | FileFault]:
     @functools.wraps(method)
     def made(*args: P.args, **kwargs: P.kwargs) -> T | FileFault:
         path = args[place] if len(args) > place else kwargs.get("path", ".")
-        return tried(str(path), lambda: method(*args, **kwargs))
+        return catch_faults(str(path), lambda: method(*args, **kwargs))
 
     return made
 
 
-def checked(result: T | FileFault) -> T:
+def unwrap(result: T | FileFault) -> T:
     """A result that is no fault; raises a fault as VerbRefusal."""
     if isinstance(result, FileFault):
         raise VerbRefusal(result.kind, result.path, result.text)
     return result
 
 
-def failed(number: int) -> OSError:
+def os_error(number: int) -> OSError:
     """The error of the system with this number."""
     return OSError(number, os.strerror(number))

@@ -1,4 +1,4 @@
-"""What the two sides of a remote shell say to each other: frames with records of the interface in them, by name."""
+"""The messages between both sides of a remote shell: frames that contain records of the interface, by name."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from harness.base.record import Record
 from harness.filesystem import protocol
 
 HEAD = frames.HEAD
-SILENT_SECONDS = 8.0  # after which the other side is taken to be gone
+SILENT_SECONDS = 8.0  # after this silence the other side counts as gone
 RECORD = "\0record"  # no name of a file has a NUL
 RECORDS = {one.__name__: one for one in vars(protocol).values() if isinstance(one, type) and issubclass(one, Record)}
 
 
-def packed(value: object) -> bytes:
+def pack(value: object) -> bytes:
     """A value as a frame."""
-    return frames.packed(value, _named)
+    return frames.pack(value, _named)
 
 
-def taken(buffer: bytearray) -> list[Any]:
-    """Remove the whole frames from the beginning of a buffer and return their values; of an empty one None. Raises ValueError
-    for what is no frame."""
-    return [frames.value(one, _record) for one in frames.split(buffer)]
+def take_values(buffer: bytearray) -> list[Any]:
+    """Remove the whole frames from the beginning of a buffer and return their values, None for an empty frame. Raises
+    ValueError for an invalid frame."""
+    return [frames.unpack(one, _record) for one in frames.take_frames(buffer)]
 
 
 def _named(one: object) -> object:

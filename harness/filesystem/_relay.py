@@ -1,8 +1,8 @@
-"""The program between a connection and the command that leads elsewhere: it passes frames on, and says every two seconds that
-this side is there. It runs from its source text, so it imports nothing of ours.
+"""The program between a connection and its command: it forwards frames, and sends an empty frame after two seconds of silence.
+It runs from its source text, so it imports no module of the harness.
 
-A frame on its input is a length of 8 bytes, then as many bytes; the bytes alone go on. When its input ends, so does the input of
-the command, which then has a second.
+A frame on its input is a length of 8 bytes, then as many bytes; only the bytes are forwarded. When its input ends, it closes the
+input of the command, which then has a second to end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import time
 
 TICK_SECONDS, BEAT_SECONDS, END_SECONDS = 0.25, 2.0, 1.0
-BEAT = bytes(8)  # an empty frame of the other side
+BEAT = bytes(8)  # an empty frame, as the other side expects it
 FIRST = 2  # frames before the other side understands BEAT
 
 
@@ -28,7 +28,7 @@ def main(argv: list[str]) -> int:
         return 127
     os.close(reading)
     try:
-        status = _pass_on(pid, writing)
+        status = _forward(pid, writing)
     except BrokenPipeError:
         status = None
     os.close(writing)
@@ -40,8 +40,8 @@ def main(argv: list[str]) -> int:
     return status or 0
 
 
-def _pass_on(pid: int, writing: int) -> int | None:
-    """Pass frames on until the input or the command ends; returns the exit code of the command, None if it still runs."""
+def _forward(pid: int, writing: int) -> int | None:
+    """Forward frames until the input or the command ends; returns the exit code of the command, None if it still runs."""
     poller, head, left, frames, last = select.poll(), b"", 0, 0, time.monotonic()
     poller.register(0, select.POLLIN)
     while True:
@@ -68,7 +68,7 @@ def _write(fd: int, data: bytes) -> None:
 
 
 def _ended(pid: int) -> int | None:
-    """The exit code, or minus the signal, of a command that ended."""
+    """The exit code of the command, or -signal; None if it still runs."""
     found, status = os.waitpid(pid, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if found else None
 

@@ -1,8 +1,7 @@
 """The other side of a remote shell: it runs the verbs of a LocalShell there, each request in a thread.
 
-It ends when its input ends or is silent for SILENT_SECONDS. The commands that it started end with it: their guardians see that it
-is gone. Nothing is written to that machine but what the verbs write.
-"""
+It ends when its input ends or is silent for SILENT_SECONDS. Its commands end with it: their guardians notice that it is gone.
+Only the verbs write to that machine."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ FILES = ("ls", "read", "write", "edit", "grep", "glob", "stat", "mkdir", "delete
 
 
 class RemoteServer:
-    """One connection. `jobs`: commands in the background, by id; `stops`: what ends a request, by its number."""
+    """One connection. `jobs`: commands in the background, by id; `stops`: events that end requests, by number."""
 
     def __init__(self) -> None:
         self.shells, self.jobs = dict[str, LocalShell](), dict[str, ShellJob]()
@@ -32,7 +31,7 @@ class RemoteServer:
         poller.register(0, select.POLLIN)
         while poller.poll(_frames.SILENT_SECONDS * 1000) and (data := os.read(0, 1 << 20)):
             buffer += data
-            for request in _frames.taken(buffer):
+            for request in _frames.take_values(buffer):
                 if request is None:
                     self.send(bytes(_frames.HEAD.size))
                 elif stop := self.stops.get(request["number"]):
@@ -57,10 +56,10 @@ class RemoteServer:
         except (HarnessError, OSError, ValueError, TypeError) as fault:
             answer["error"] = f"{fault}" or type(fault).__name__
         del self.stops[number]
-        self.send(_frames.packed(answer))
+        self.send(_frames.pack(answer))
 
     def result(self, number: int, root: str, verb: str, given: list[Any], more: dict[str, Any]) -> object:
-        """The result of a verb of the files, of a command, or of a job."""
+        """The result of a verb of files, commands or jobs."""
         if verb in ("page", "status", "cancel"):
             if given[0] not in self.jobs:
                 raise ValueError("The connection to the command was lost, and the command has ended.")
@@ -79,7 +78,7 @@ class RemoteServer:
         return getattr(shell, verb)(*given, **more)
 
     def shell(self, root: str) -> LocalShell:
-        """The shell of a folder, which is made if it is missing."""
+        """The shell of a folder, which is created if missing."""
         if root not in self.shells:
             folder = os.path.expanduser(root)
             os.makedirs(folder, exist_ok=True)

@@ -1,8 +1,8 @@
 """Files and commands of another machine, container or sandbox, reached by a command such as `ssh host` or `docker exec -i
 name`.
 
-The command starts `sh` there, which becomes one Python process that is kept: it gets the source of our local shell and answers
-its verbs. The other side needs sh, bash, and Python 3.11 or newer; nothing is installed."""
+The command starts `sh` there, which becomes one lasting Python process: it receives the source of the local shell and carries
+out its verbs. The other side needs sh, bash, and Python 3.11 or newer; nothing is installed."""
 
 from __future__ import annotations
 
@@ -71,10 +71,11 @@ _remote_server.RemoteServer().serve()
 
 
 class RemoteConnection:
-    """One kept process behind a command, for any number of threads. `prefix`: the words before `sh`; `python`: the interpreter
-    there; `confine`: confines all of it; `environment`: of the command, None: what passes to programs, and where ssh, Docker and
-    Kubernetes find their agent and settings; `groups`: control groups of all of it. It starts with the first call, and
-    again after it was lost. Calls raise Unavailable if the other side cannot be reached, or does not answer for 8 s."""
+    """One lasting process behind a command, for any number of threads. `prefix`: the words before `sh`; `python`: the interpreter
+    there; `confine`: confinement of the whole process tree; `environment`: of the command, None: the variables that pass to
+    programs, and those by which ssh, Docker and Kubernetes find their agent and settings; `groups`: control groups of the process
+    tree. The first call starts it, and the next call after a loss starts it again. Calls raise Unavailable if the other side
+    cannot be reached or does not answer for 8 s."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class RemoteConnection:
         return link.call({"root": root, "verb": verb, "given": given, "more": more}, stop)
 
     def close(self) -> None:
-        """End the other side, and what runs there."""
+        """End the other side and its processes."""
         with self._starting:
             if self._link is not None:
                 self._link.close()
@@ -106,7 +107,7 @@ class RemoteConnection:
 
 
 class _Link:
-    """One start of the other side: a Child whose output is read by whoever waits for an answer."""
+    """One start of the other side: a Child. A thread that waits for an answer reads its output."""
 
     def __init__(self, to: RemoteConnection) -> None:
         reading, self.writing = spawn.pipe()
@@ -125,7 +126,7 @@ class _Link:
         self._boot(to.python, to.groups)
 
     def _boot(self, python: str, groups: Sequence[str]) -> None:
-        """Turn `sh` into our process; what login files print before is skipped."""
+        """Turn `sh` into the process of the server; earlier output of login files is skipped."""
         token = os.urandom(16).hex().encode()
         code = BOOT % "".join(f"\\x{one:02x}" for one in token)  # an echo of the command is not the token
         self.send(f"exec {shlex.quote(python)} -I -S -B -c {shlex.quote(code)}\n".encode())
@@ -145,7 +146,7 @@ class _Link:
         return not self.ended and self.child.ended is None and self.owner == os.getpid()
 
     def send(self, data: bytes) -> None:
-        """Write a frame of the relay."""
+        """Write a frame for the relay."""
         data = len(data).to_bytes(8) + data
         with self.write_turn:
             try:
@@ -159,21 +160,21 @@ class _Link:
         """Send a request and wait for its answer."""
         number, stopped = next(self.numbers), False
         self.heard = time.monotonic()
-        self.send(_frames.packed({"number": number, **request}))
+        self.send(_frames.pack({"number": number, **request}))
         try:
             while (answer := self._look(number)) is None:
                 if stop and not stopped and stop():
                     stopped = True
-                    self.send(_frames.packed({"number": number}))
+                    self.send(_frames.pack({"number": number}))
         except (KeyboardInterrupt, SystemExit):
-            self.send(_frames.packed({"number": number}))
+            self.send(_frames.pack({"number": number}))
             raise
         if answer["error"]:
             raise Unavailable(f"{self.name}: {answer['error']}")
         return answer["result"]
 
     def _look(self, number: int) -> dict[str, Any] | None:
-        """The answer, or None after at most 0.2 s. One of the waiting threads reads, for all."""
+        """The answer, or None after at most 0.2 s. One of the waiting threads reads for all."""
         with self.turn:
             if self.reading and number not in self.answers:
                 self.turn.wait(0.2)
@@ -184,7 +185,7 @@ class _Link:
             self.reading = True
         try:
             self._pump()
-            for one in _frames.taken(self.buffer):
+            for one in _frames.take_values(self.buffer):
                 if one is not None:
                     self.answers[one["number"]] = one
         except ValueError as fault:
@@ -198,7 +199,7 @@ class _Link:
         return None
 
     def _pump(self) -> None:
-        """Read what is there, or wait for 0.2 s."""
+        """Read available output, waiting at most 0.2 s."""
         stream, data = next(self.output, ("end", b""))
         if stream == "end":
             raise self._lost("it ended")
@@ -214,7 +215,7 @@ class _Link:
 
     def _unavailable(self, why: str) -> Unavailable:
         said = " ".join(self.said.decode("utf-8", "replace").split())
-        return Unavailable(f"{self.name}: {why}{f' ({said})' if said else ''}. What was under way may have been done.")
+        return Unavailable(f"{self.name}: {why}{f' ({said})' if said else ''}. The request may have been carried out.")
 
     def close(self) -> None:
         """End the other side."""
@@ -230,7 +231,7 @@ class _Link:
 
 @functools.cache
 def _sources() -> dict[str, tuple[bool, str]]:
-    """{module: (whether it is a package, its source)} of what runs there."""
+    """{module: (whether it is a package, its source)} of the modules for the other side."""
     found = {"harness": (True, "")}
     for name in PACKAGES:
         try:
@@ -250,7 +251,7 @@ def _below(name: str, folder: Traversable) -> Iterator[tuple[str, tuple[bool, st
 
 
 class _RemoteVerb(Generic[T]):
-    """A verb of Filesystem that the other side carries out. `kind`: of its result."""
+    """A verb of Filesystem that the other side carries out. `kind`: the type of its result."""
 
     def __init__(self, kind: type[T]) -> None:
         self.kind = kind
@@ -263,8 +264,8 @@ class _RemoteVerb(Generic[T]):
 
 
 class RemoteShell:
-    """A LocalShell of another place: the files below the folder `root` there, which is made if it is missing, and commands beside
-    them. Each verb is one round trip. `before`: a text before each command. See RemoteConnection for what is raised."""
+    """A LocalShell in another place: the files below the folder `root` there, which is created if missing, and commands beside
+    them. Each verb is one round trip. `before`: a text before each command. Raises as RemoteConnection."""
 
     def __init__(self, connection: RemoteConnection, root: str, *, before: str = "") -> None:
         self.connection, self.root, self.before = connection, root, before
@@ -319,7 +320,7 @@ class RemoteShell:
 
 
 class RemoteJob:
-    """A ShellJob of another place; one whose connection was lost is cancelled."""
+    """A ShellJob in another place; it is cancelled if its connection is lost."""
 
     def __init__(self, shell: RemoteShell, id: str) -> None:
         self.shell, self.id = shell, id

@@ -258,8 +258,8 @@ def _renameat2() -> Callable[[int, str, int, str], int] | None:
         return None
 
     def renamed(folder: int, name: str, target_folder: int, target: str) -> int:
-        failed = call(folder, os.fsencode(name), target_folder, os.fsencode(target), KEEP)
-        return ctypes.get_errno() if failed else 0
+        os_error = call(folder, os.fsencode(name), target_folder, os.fsencode(target), KEEP)
+        return ctypes.get_errno() if os_error else 0
 
     return renamed
 

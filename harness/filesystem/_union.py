@@ -1,4 +1,4 @@
-"""What filesystems that are made of others share: paths, searches of several at once, and moves from one to another."""
+"""The common part of Composite and Layered: paths, merged searches, and copies from one filesystem to another."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from harness.base import patterns
 from harness.filesystem import _search
-from harness.filesystem._faults import VerbRefusal, changed, checked, failed
+from harness.filesystem._faults import VerbRefusal, changed_meanwhile, os_error, unwrap
 from harness.filesystem._root import split
 from harness.filesystem._walk import NEVER, order
 from harness.filesystem.protocol import FileEntry, FileFault, Filesystem, Listing, Matches
-from harness.filesystem.transfer import whole
+from harness.filesystem.transfer import read_whole
 
 Names = tuple[str, ...]
 
@@ -20,19 +20,19 @@ EVERYTHING = "{**,**/}"
 EVERYTHING_HIDDEN = "{**,**/,**/.*,**/.*/,**/.*/**,**/.*/**/}"
 
 
-def joined(names: Names) -> str:
+def join_names(names: Names) -> str:
     """The path of names from the root."""
     return "/".join(names) or "."
 
 
-def named(path: str) -> Names:
+def split_names(path: str) -> Names:
     """The names of a path that a filesystem returned."""
     return tuple(name for name in path.split("/") if name not in ("", "."))
 
 
-def walked(path: str, above: Callable[[Names], Names]) -> Names:
-    """The names from the root without `..`. `above`: the folder that `..` leads to from these names; it raises if they are no
-    folder. Raises VerbRefusal and OSError."""
+def resolve_dots(path: str, above: Callable[[Names], Names]) -> Names:
+    """The names from the root without `..`. `above`: returns the folder that `..` leads to from these names, and raises if they
+    are not a folder. Raises VerbRefusal and OSError."""
     names, found = split(path), Names()
     if names is None:
         raise VerbRefusal("invalid", path, "The path is empty or contains a NUL. The root is `.`.")
@@ -40,7 +40,7 @@ def walked(path: str, above: Callable[[Names], Names]) -> Names:
         if name != "..":
             found = (*found, name)
         elif not found:
-            raise failed(errno.EXDEV)
+            raise os_error(errno.EXDEV)
         else:
             found = above(found)
     return found
@@ -49,7 +49,7 @@ def walked(path: str, above: Callable[[Names], Names]) -> Names:
 def entry_at(layer: Filesystem, path: str) -> FileEntry | None:
     """The entry of a path; None if there is none. Raises VerbRefusal for other faults."""
     found = layer.stat(path)
-    return None if isinstance(found, FileFault) and found.kind in ("missing", "not_folder") else checked(found)
+    return None if isinstance(found, FileFault) and found.kind in ("missing", "not_folder") else unwrap(found)
 
 
 def skips(names: Names, *, hidden: bool) -> bool:
@@ -57,13 +57,13 @@ def skips(names: Names, *, hidden: bool) -> bool:
     return any(name in NEVER or (name[0] == "." and not hidden) for name in names)
 
 
-def newest(entries: Iterable[FileEntry], most: int) -> Listing:
+def newest_first(entries: Iterable[FileEntry], most: int) -> Listing:
     """The entries that globs found, newest first."""
     found = sorted(entries, key=lambda one: (-one.changed, order(one.path)))
     return Listing(entries=found[: max(0, most)], more=max(0, len(found) - most))
 
 
-def matched(parts: Iterable[Matches], most: int) -> Matches:
+def merge_matches(parts: Iterable[Matches], most: int) -> Matches:
     """The matches of several greps as one result."""
     parts = list(parts)
     rows = sorted((row for one in parts for row in one.matches), key=lambda row: (order(row.path), row.line))
@@ -73,9 +73,8 @@ def matched(parts: Iterable[Matches], most: int) -> Matches:
     return Matches(matches=kept, files=len({row.path for row in rows}), more=more, skipped=skipped)
 
 
-def everything(pattern: str) -> str:
-    """The glob that finds, in another folder, all that the pattern could find there; the pattern itself if it names no
-    folder."""
+def widen_glob(pattern: str) -> str:
+    """A glob for a mount that finds everything the pattern could find there; the pattern itself if it has no folder in it."""
     if "/" not in pattern:
         return pattern
     return EVERYTHING_HIDDEN if patterns.names_hidden(pattern) else EVERYTHING
@@ -88,12 +87,12 @@ def accepts(pattern: str, names: Names, *, hidden: bool = False, folders: bool =
 
 
 def below(layer: Filesystem, path: str) -> Iterator[FileEntry]:
-    """What is at a path and below it, a folder before its content."""
-    found = checked(layer.stat(path))
+    """The entry at a path and all entries below it, each folder before its content."""
+    found = unwrap(layer.stat(path))
     yield found
     todo = [path] if found.kind == "folder" else []
     while todo:
-        for one in checked(layer.ls(todo.pop(), ALL)).entries:
+        for one in unwrap(layer.ls(todo.pop(), ALL)).entries:
             yield one
             todo += [one.path] if one.kind == "folder" else []
 
@@ -110,12 +109,12 @@ def copy(source: Filesystem, path: str, target: Filesystem, into: str) -> int:
     try:
         for one, place in pairs:
             if one.kind == "folder":
-                checked(target.mkdir(place))
+                unwrap(target.mkdir(place))
             else:
-                checked(target.write(place, checked(whole(source, one.path)).data, create=True))
+                unwrap(target.write(place, unwrap(read_whole(source, one.path)).data, create=True))
         for one, place in pairs:
             if one.kind != "folder" and _digest(source, one.path) != _digest(target, place):
-                raise changed(one.path)
+                raise changed_meanwhile(one.path)
     except VerbRefusal as refused:
         if refused.fault.kind != "exists":
             target.delete(into)
@@ -124,4 +123,4 @@ def copy(source: Filesystem, path: str, target: Filesystem, into: str) -> int:
 
 
 def _digest(layer: Filesystem, path: str) -> str:
-    return checked(whole(layer, path)).digest
+    return unwrap(read_whole(layer, path)).digest

@@ -1,7 +1,7 @@
 """Filesystems under one root: each path belongs to the mount with the longest prefix, or to the default.
 
-A mount is a folder at any depth, or one file. Listings show mounts, searches cover those below their folder, and a move from one
-to another is copy, verify, delete.
+A mount is a folder at any depth, or one file. Listings show mounts, searches include the mounts below their folder, and a move
+between mounts copies, verifies and deletes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 from harness.base import patterns
 from harness.base.errors import UsageFault
 from harness.filesystem import _search, _union
-from harness.filesystem._faults import VerbRefusal, checked, failed, tried, verb
+from harness.filesystem._faults import VerbRefusal, catch_faults, os_error, unwrap, verb
 from harness.filesystem._root import MAX_LINKS, split
-from harness.filesystem._union import ALL, Names, joined, named
+from harness.filesystem._union import ALL, Names, join_names, split_names
 from harness.filesystem.protocol import (
     MAX_READ_BYTES,
     FileContent,
@@ -35,7 +35,7 @@ from harness.filesystem.protocol import (
 from harness.process.confine import Confinement
 
 T = TypeVar("T")
-NOTHING = ("missing", "not_folder")  # faults of a folder that mounts alone make
+NOTHING = ("missing", "not_folder")  # faults of a folder that exists only because of mounts below it
 
 
 class _Place(NamedTuple):
@@ -48,80 +48,79 @@ class _Place(NamedTuple):
 
     def outer(self, path: str) -> str:
         """The path from the common root of a path in `files`."""
-        return joined(self.prefix + named(path))
+        return join_names(self.prefix + split_names(path))
 
     def entry(self, one: FileEntry) -> FileEntry:
         """An entry under its path from the common root."""
         return one.replace(path=self.outer(one.path)) if self.prefix else one
 
-    def checked(self, path: str, result: T | FileFault) -> T:
-        """The result; raises a fault as that of the path that was asked for."""
+    def unwrap(self, path: str, result: T | FileFault) -> T:
+        """The result; raises a fault for the requested path."""
         if isinstance(result, FileFault) and self.prefix and result.path == self.path:
             inner = rf"(?<!\S){re.escape(self.path)}(?=[\s.,:;]|$)"
             raise VerbRefusal(result.kind, path, re.sub(inner, lambda _: path, result.text, count=1))
-        return checked(result)
+        return unwrap(result)
 
 
 class Composite:
-    """`mounts`: {prefix: filesystem}. A prefix with a `/` at its end is a folder, and shows the root of its filesystem; another
-    is a file, and shows the file of its last name there. It is a Shell if its default is; commands see the files of the default
-    alone. Raises UsageFault for prefixes that exclude each other."""
+    """`mounts`: {prefix: filesystem}. A prefix that ends with `/` is a folder and shows the root of its filesystem; any other
+    prefix is a file and shows the file with its last name there. It is a Shell if its default is one; commands see only the files
+    of the default. Raises UsageFault for prefixes that exclude each other."""
 
     def __init__(self, default: Filesystem, mounts: Mapping[str, Filesystem]) -> None:
         self.mounts = {tuple(split(prefix) or ()): files for prefix, files in mounts.items()}
         self.single = {tuple(split(prefix) or ()) for prefix in mounts if not prefix.endswith("/")}
         under = [one for one in self.mounts for count in range(1, len(one)) if one[:count] in self.single]
         if under or len(self.mounts) < len(mounts) or any(not one or ".." in one for one in self.mounts):
-            raise UsageFault(f"Each mount needs a prefix of its own that is not below a file: {', '.join(mounts)}.")
-
+            raise UsageFault(f"Each mount needs its own prefix, which is not below a file: {', '.join(mounts)}.")
         self._use(default)
 
     def _use(self, default: Filesystem) -> None:
-        """Take the default, and its verbs of a Shell if it has them."""
+        """Set the default, with its shell verbs if it is a Shell."""
         self.default = default
         if isinstance(default, Shell):
             self.id, self.confined = default.id, self._confined
             self.execute, self.start = (partial(self._run, call) for call in (default.execute, default.start))
 
     def _route(self, names: Names) -> _Place:
-        """Where a path without links leads."""
+        """The place of a path without links."""
         for count in range(len(names), 0, -1):
             if names[:count] in self.mounts:
                 at = count - (names[:count] in self.single)
-                return _Place(self.mounts[names[:count]], joined(names[at:]), names[:at], names[:count])
-        return _Place(self.default, joined(names), (), ())
+                return _Place(self.mounts[names[:count]], join_names(names[at:]), names[:at], names[:count])
+        return _Place(self.default, join_names(names), (), ())
 
     def _real(self, names: Names, *, follow: bool = True) -> Names:
         """The names, with links resolved if they lead to another mount. `follow`: the last one, too."""
         for _ in range(MAX_LINKS):
             place = self._route(names)
-            inner = named(place.path)
+            inner = split_names(place.path)
             last = inner[len(inner) if follow else -1 :]
-            found = place.files.resolve(joined(inner[: len(inner) - len(last)]))
+            found = place.files.resolve(join_names(inner[: len(inner) - len(last)]))
             if place.mount in self.single or isinstance(found, FileFault):
                 return names
-            real = (*place.prefix, *named(found), *last)
+            real = (*place.prefix, *split_names(found), *last)
             if self._route(real).mount == place.mount:
                 return names
             names = real
-        raise failed(errno.ELOOP)
+        raise os_error(errno.ELOOP)
 
     def _resolved(self, names: Names) -> Names:
         """The names with all links resolved."""
         names = self._real(names)
         place = self._route(names)
         found = place.path if place.mount in self.single else place.files.resolve(place.path)
-        return named(place.outer(place.checked(joined(names), found)))
+        return split_names(place.outer(place.unwrap(join_names(names), found)))
 
     def _above(self, names: Names) -> Names:
         """The folder that `..` leads to."""
         if (found := self._entry(names)).kind != "folder":
-            raise failed(errno.ENOTDIR)
-        return named(found.path)[:-1]
+            raise os_error(errno.ENOTDIR)
+        return split_names(found.path)[:-1]
 
     def _at(self, path: str, *, follow: bool = True) -> tuple[Names, _Place]:
-        """(the names from the root, where they lead). Raises VerbRefusal and OSError."""
-        names = self._real(_union.walked(self._rooted(path), self._above), follow=follow)
+        """(the names from the root, their place). Raises VerbRefusal and OSError."""
+        names = self._real(_union.resolve_dots(self._rooted(path), self._above), follow=follow)
         return names, self._route(names)
 
     def _rooted(self, path: str) -> str:
@@ -145,21 +144,21 @@ class Composite:
         """As `_at`, for a change; not below a mount that is one file."""
         names, place = self._at(path, follow=follow)
         if place.mount in self.single and names != place.mount:
-            raise failed(errno.ENOTDIR)
+            raise os_error(errno.ENOTDIR)
         return names, place
 
     def _file(self, path: str, number: int = errno.EISDIR) -> _Place:
-        """Where a file is, or may be; raises OSError with this number for a folder that mounts make."""
+        """The place of an existing or new file; raises OSError with this number for a folder that mounts make."""
         names, place = self._changeable(path, follow=number != errno.EEXIST)
         if self._is_mount(names):
-            raise failed(number)
+            raise os_error(number)
         return place
 
     def _whole(self, path: str) -> tuple[Names, _Place]:
-        """What may be deleted or moved: no mount, and nothing with one below it."""
+        """As `_changeable`, for a deletion or a move; refuses mounts and folders above mounts."""
         names, place = self._changeable(path, follow=False)
         if self._is_mount(names):
-            raise VerbRefusal("read_only", path, f"{path} is a mount, or has one below it, which stays.")
+            raise VerbRefusal("read_only", path, f"{path} is a mount or contains one, so it stays.")
         return names, place
 
     @verb
@@ -169,7 +168,7 @@ class Composite:
         mounts, found = self._below(names), place.files.ls(place.path, ALL)
         if isinstance(found, FileFault) and mounts and found.kind in NOTHING:
             found = Listing()
-        listed = [place.entry(one) for one in place.checked(path, found).entries]
+        listed = [place.entry(one) for one in place.unwrap(path, found).entries]
         entries = {one.path.rpartition("/")[2]: one for one in listed}
         for name in {one[len(names)] for one in mounts}:
             entries |= {name: one} if (one := self._found((*names, name))) else {}
@@ -182,10 +181,10 @@ class Composite:
         place = self._route(names)
         found = place.files.stat(place.path)
         if self._is_mount(names) and (isinstance(found, FileFault) or found.kind != "folder"):
-            return FileEntry(path=joined(names), kind="folder")
+            return FileEntry(path=join_names(names), kind="folder")
         if isinstance(found, FileFault) and found.kind in NOTHING:
-            raise failed(errno.ENOENT if found.kind == "missing" else errno.ENOTDIR)
-        return place.entry(place.checked(joined(names), found))
+            raise os_error(errno.ENOENT if found.kind == "missing" else errno.ENOTDIR)
+        return place.entry(place.unwrap(join_names(names), found))
 
     def _found(self, names: Names) -> FileEntry | None:
         """The entry of a path; None if there is none."""
@@ -198,20 +197,20 @@ class Composite:
     def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES) -> FileContent:
         """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
         place = self._file(path)
-        return place.checked(path, place.files.read(place.path, offset, limit, most=most))
+        return place.unwrap(path, place.files.read(place.path, offset, limit, most=most))
 
     @verb
     def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult:
         """Replace or create a file with its folders."""
         place = self._file(path, errno.EEXIST if create else errno.EISDIR)
-        done = place.checked(path, place.files.write(place.path, data, create=create, expect=expect))
+        done = place.unwrap(path, place.files.write(place.path, data, create=create, expect=expect))
         return done.replace(path=path)
 
     @verb
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult:
         """Replace bytes in a file, all changes or none."""
         place = self._file(path)
-        return place.checked(path, place.files.edit(place.path, changes, expect)).replace(path=path)
+        return place.unwrap(path, place.files.edit(place.path, changes, expect)).replace(path=path)
 
     @verb
     def grep(self, pattern: str, path: str = ".", *, glob: str = "", ignore_case: bool = False, literal: bool = False,
@@ -232,20 +231,20 @@ class Composite:
             if place != own and wanted:
                 rows = [one for one in rows if wanted(FileEntry(path=one.path, kind="file"))]
             skipped = {place.outer(one): why for one, why in part.skipped.items()}
-            rows = [one for one in rows if self._route(named(one.path)).mount == place.mount]
+            rows = [one for one in rows if self._route(split_names(one.path)).mount == place.mount]
             parts.append(part.replace(matches=rows, skipped=skipped))
-        return _union.matched(parts, most)
+        return _union.merge_matches(parts, most)
 
     def _searched(
         self, path: str, names: Names, own: _Place, hidden: bool, search: Callable[[_Place], T | FileFault]
     ) -> list[tuple[_Place, T]]:
-        """The results of a search at a path, and in each mount below it; a mount without a content has none."""
+        """The results of a search at a path, and in each mount below it that has content."""
         mounts = [one for one in self._below(names) if not _union.skips(one[len(names) :], hidden=hidden)]
         places = [own, *map(self._route, mounts)]
         found = [(one, search(one)) for one in places]
         gone = self._is_mount(names)
         return [
-            (one, one.checked(path, part))
+            (one, one.unwrap(path, part))
             for one, part in found
             if not (isinstance(part, FileFault) and part.kind in NOTHING and (gone or one != own))
         ]
@@ -262,13 +261,13 @@ class Composite:
         def search(place: _Place) -> Listing | FileFault:
             if place != own and place.mount in self.single:
                 return Listing()
-            return place.files.glob(pattern if place == own else _union.everything(pattern), place.path, ALL)
+            return place.files.glob(pattern if place == own else _union.widen_glob(pattern), place.path, ALL)
 
         for place, part in self._searched(path, names, own, hidden, search):
             entries = map(place.entry, part.entries)
-            mine = [one for one in entries if self._route(named(one.path)).mount == place.mount]
+            mine = [one for one in entries if self._route(split_names(one.path)).mount == place.mount]
             found |= {one.path: one for one in mine if place == own or wanted(one)}
-        return _union.newest(found.values(), most)
+        return _union.newest_first(found.values(), most)
 
     @verb
     def stat(self, path: str) -> FileEntry:
@@ -280,16 +279,16 @@ class Composite:
         """Create a folder with its parents; a folder that exists is no fault."""
         names, place = self._changeable(path)
         if names in self.single:
-            raise failed(errno.EEXIST)
+            raise os_error(errno.EEXIST)
         if not self._is_mount(names):
-            place.checked(path, place.files.mkdir(place.path))
+            place.unwrap(path, place.files.mkdir(place.path))
         return WriteResult(path=path)
 
     @verb
     def delete(self, path: str) -> WriteResult:
         """Delete a file, or a folder with its content; a mount stays."""
         _, place = self._whole(path)
-        return place.checked(path, place.files.delete(place.path)).replace(path=path)
+        return place.unwrap(path, place.files.delete(place.path)).replace(path=path)
 
     @verb
     def move(self, path: str, target: str) -> WriteResult | FileFault:
@@ -297,42 +296,42 @@ class Composite:
         names, place = self._whole(path)
         if not names:
             return place.files.move(place.path, target)
-        there = tried(target, lambda: self._target(target))
+        there = catch_faults(target, lambda: self._target(target))
         if isinstance(there, FileFault):
             self._entry(names)  # raises the fault of the source, which comes first
             return there
         if place.mount == there.mount and place.mount not in self.single:
             done = place.files.move(place.path, there.path)
             at_target = isinstance(done, FileFault) and done.path == there.path
-            return (there.checked(target, done) if at_target else place.checked(path, done)).replace(path=target)
+            return (there.unwrap(target, done) if at_target else place.unwrap(path, done)).replace(path=target)
         return WriteResult(path=target, size=self._copied(names, place, there))
 
     def _target(self, target: str) -> _Place:
-        """Where something is moved to; raises OSError for a mount."""
+        """The place of the target of a move; raises OSError for a mount."""
         into, there = self._changeable(target, follow=False)
         if self._is_mount(into):
-            raise failed(errno.EEXIST)
+            raise os_error(errno.EEXIST)
         return there
 
     def _copied(self, names: Names, place: _Place, there: _Place) -> int:
         """Copy to another filesystem, verify, delete; returns the size of a file. Raises VerbRefusal and OSError."""
-        kind, into = self._entry(names).kind, named(there.outer(there.path))
+        kind, into = self._entry(names).kind, split_names(there.outer(there.path))
         if self._found(into):
-            raise failed(errno.EEXIST)
+            raise os_error(errno.EEXIST)
         if kind == "folder" and (into[: len(names)] == names or into in self.single):
-            raise failed(errno.EINVAL)
-        size = _union.copy(self, joined(names), self, joined(into))
+            raise os_error(errno.EINVAL)
+        size = _union.copy(self, join_names(names), self, join_names(into))
         removed = place.files.delete(place.path)
         if isinstance(removed, FileFault):
             there.files.delete(there.path)
-        place.checked(joined(names), removed)
+        place.unwrap(join_names(names), removed)
         return size
 
     @verb
     def resolve(self, path: str, *, follow: bool = True) -> str:
         """The path from the root in its one form; `follow`: with its links resolved."""
-        names = _union.walked(self._rooted(path), lambda above: (self._resolved(above) if follow else above)[:-1])
-        return joined(self._resolved(names) if follow else names)
+        names = _union.resolve_dots(self._rooted(path), lambda above: (self._resolved(above) if follow else above)[:-1])
+        return join_names(self._resolved(names) if follow else names)
 
     def folder(self) -> str:
         """The local folder of the default; "" if it has none."""
@@ -349,8 +348,8 @@ class Composite:
 
     def _run(self, call: Callable[..., T], command: str, *, folder: str = ".", **more: Any) -> T | FileFault:
         """Run a command of the default in a folder of it."""
-        place = tried(folder, lambda: self._at(folder)[1])
+        place = catch_faults(folder, lambda: self._at(folder)[1])
         if not isinstance(place, FileFault) and place.mount:
-            text = f"Commands do not see {folder}, which is a mount. Use the tools for files."
+            text = f"Commands cannot see {folder}, which is a mount. Use the file tools."
             return FileFault(kind="invalid", path=folder, text=text)
         return place if isinstance(place, FileFault) else call(command, folder=place.path, **more)

@@ -1,7 +1,7 @@
-"""The files of any store of keys as a Filesystem: each file is one value under the names of its path, and there are no links.
+"""The keys of any store as a Filesystem: each file is one value under the names of its path, and there are no links.
 
 A folder exists while a key is below it; a marker keeps an empty one. A write replaces the version that was read, so no update
-is lost. A move or deletion of a folder goes file by file. Searches read keys first, then the values of what they report.
+is lost. A folder is moved or deleted file by file. Searches read keys first, then only the values that they report.
 """
 
 from __future__ import annotations
@@ -16,9 +16,18 @@ from typing import TypeVar
 from harness.base import patterns
 from harness.base.errors import VersionConflict
 from harness.filesystem import _edit, _python_grep, _ripgrep, _search
-from harness.filesystem._faults import VerbRefusal, changed, checked, failed, read_only, root_stays, tried, verb
+from harness.filesystem._faults import (
+    VerbRefusal,
+    catch_faults,
+    changed_meanwhile,
+    os_error,
+    read_only,
+    root_stays,
+    unwrap,
+    verb,
+)
 from harness.filesystem._protection import ProtectedNames, check_name
-from harness.filesystem._union import walked
+from harness.filesystem._union import resolve_dots
 from harness.filesystem._walk import IGNORE, MAX_RULE_BYTES, IgnoreRules, ignores, order, skips
 from harness.filesystem.protocol import (
     MAX_READ_BYTES,
@@ -35,7 +44,7 @@ from harness.filesystem.stored_files import SIGN, FileValues, PartGone, StoredFi
 from harness.stores.store import ANY, Key, Store, Value
 
 T = TypeVar("T")
-MARKER = SIGN  # behind the names of a folder; no file has this name
+MARKER = SIGN  # after the names of a folder; no file has this name
 TRIES = 100
 
 
@@ -48,7 +57,7 @@ class KeyValueFiles:
         self.values = FileValues(store, prefix)
 
     def state(self) -> list[Key] | None:
-        """What differs after each change of a file, without reading one; None while one is being written, or its writer died."""
+        """A value that differs after each change of a file, from keys only; None during a write, or after its writer died."""
         keys = self.values.keys(())
         files = [one for one in heads(keys) if one[-1] != MARKER]
         parts = {(one[:-1], one[-1].rpartition("-")[0]) for one in set(keys).difference(heads(keys))}
@@ -74,13 +83,13 @@ class KeyValueFiles:
         return self._read(names, lambda known: self.values.lines(names, known, max(0, offset), max(0, limit), most))
 
     def _read(self, names: Key, take: Callable[[StoredFile], T]) -> T:
-        """What is taken from the content of a file; again if it changed meanwhile. Raises OSError."""
+        """What `take` returns for a file; repeated if the file changes meanwhile. Raises OSError."""
         for _ in range(TRIES):
             try:
                 return take(self._opened(names))
             except PartGone:
                 continue
-        raise changed("/".join(names))
+        raise changed_meanwhile("/".join(names))
 
     @verb
     def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult:
@@ -90,9 +99,9 @@ class KeyValueFiles:
 
         def new(known: StoredFile | None) -> bytes:
             if known and create:
-                raise failed(errno.EEXIST)
+                raise os_error(errno.EEXIST)
             if expect and (known is None or known.digest != expect):
-                raise changed(path)
+                raise changed_meanwhile(path)
             return data
 
         return self._changed(path, self._changeable(path, make=not expect), new, create=create)
@@ -105,10 +114,10 @@ class KeyValueFiles:
         def new(known: StoredFile | None) -> bytes:
             nonlocal count
             if known is None:
-                raise failed(errno.ENOENT)
+                raise os_error(errno.ENOENT)
             if expect and known.digest != expect:
-                raise changed(path)
-            made = checked(_edit.apply(self.values.content(names, known), changes, path))
+                raise changed_meanwhile(path)
+            made = unwrap(_edit.apply(self.values.content(names, known), changes, path))
             count = made.count
             return made.data
 
@@ -117,17 +126,17 @@ class KeyValueFiles:
     def _changed(
         self, path: str, names: Key, new: Callable[[StoredFile | None], bytes], *, create: bool = False
     ) -> WriteResult:
-        """Put what `new` makes of a file, None for no file, in its place; again if it changed meanwhile."""
+        """Replace a file by what `new` makes of it (None: no file); repeated if the file changes meanwhile."""
         for _ in range(TRIES):
             known = self.values.get(names)
             if known is None and self._is_folder(names):
-                raise failed(errno.EEXIST if create else errno.EISDIR)
+                raise os_error(errno.EEXIST if create else errno.EISDIR)
             try:
                 made = self.values.put(names, new(known), known)
             except (VersionConflict, PartGone):
                 continue
             return WriteResult(path=path, digest=made.digest, size=made.size)
-        raise changed(path)
+        raise changed_meanwhile(path)
 
     @verb
     def grep(self, pattern: str, path: str = ".", *, glob: str = "", ignore_case: bool = False, literal: bool = False,
@@ -140,7 +149,7 @@ class KeyValueFiles:
         return self._grep(wanted, self._searched(path, glob, hidden), most, max(1, longest))
 
     def _searched(self, path: str, glob: str, hidden: bool) -> tuple[list[Key], bool]:
-        """(the files that a grep reads, in order; whether the path is that one file)."""
+        """(the files that a grep reads, in order; whether the path is a single file)."""
         names = self._names(path)
         if not self._is_folder(names):
             self._opened(names)
@@ -156,9 +165,8 @@ class KeyValueFiles:
         found, files, skipped, until = list[Match](), 0, dict[str, str](), time.monotonic() + _ripgrep.SECONDS
         for names in searched[0]:
             if time.monotonic() > until:
-                raise VerbRefusal(
-                    "timeout", "", f"The search took longer than {_ripgrep.SECONDS:.0f} s. Search in fewer files."
-                )
+                text = f"The search took longer than {_ripgrep.SECONDS:.0f} s. Search in fewer files."
+                raise VerbRefusal("timeout", "", text)
             data, path = self._content(names), "/".join(names)
             if b"\0" in data:
                 skipped |= {path: "binary"} if searched[1] else {}
@@ -208,7 +216,7 @@ class KeyValueFiles:
         if not self._is_folder(self._names(path)):
             names = self._changeable(path, make=True)
             if self.values.get(names):
-                raise failed(errno.EEXIST)
+                raise os_error(errno.EEXIST)
             self._keep(names)
         return WriteResult(path=path)
 
@@ -227,7 +235,7 @@ class KeyValueFiles:
         """Rename, with the folders of the target; `exists` where the target is there."""
         names = self._changeable(path)
         keys = self._below(names, path)
-        into = tried(target, lambda: self._target(names, target))
+        into = catch_faults(target, lambda: self._target(names, target))
         if isinstance(into, FileFault):
             return into
         self._keep(names[:-1])
@@ -235,17 +243,17 @@ class KeyValueFiles:
         return WriteResult(path=target, size=sizes[0] if keys == [names] else 0)
 
     def _target(self, names: Key, target: str) -> Key:
-        """The free place that something is moved to; raises OSError."""
+        """The free target of a move; raises OSError."""
         into = self._changeable(target, make=True)
         if self._is_folder(into) or self.values.get(into) is not None:
-            raise failed(errno.EEXIST)
+            raise os_error(errno.EEXIST)
         if into[: len(names)] == names:
             self._keep(into[:-1])
-            raise failed(errno.EINVAL)
+            raise os_error(errno.EINVAL)
         return into
 
     def _moved(self, names: Key, into: Key) -> int:
-        """Move one file or marker with all that is written to it meanwhile; returns the size of its content."""
+        """Move one file or marker, with everything written to it meanwhile; returns the size of its content."""
         if names[-1] == MARKER:
             self._keep(into[:-1])
             self.store.delete(self.values.prefix + names, ANY)
@@ -260,7 +268,7 @@ class KeyValueFiles:
                 continue
             except VersionConflict:
                 if placed is None or placed.version != getattr(self.values.get(into), "version", ""):
-                    raise failed(errno.EEXIST) from None
+                    raise os_error(errno.EEXIST) from None
         return 0
 
     @verb
@@ -269,29 +277,29 @@ class KeyValueFiles:
         return "/".join(self._names(path, exact=False)) or "."
 
     def _names(self, path: str, *, exact: bool = True) -> Key:
-        """The names from the root. `exact`: a folder before a `..` is there. Raises OSError."""
+        """The names from the root. `exact`: a folder before a `..` must exist. Raises OSError."""
 
         def above(names: Key) -> Key:
             if exact and not self._is_folder(names):
                 raise self._absent((*names, ".."))
             return names[:-1]
 
-        return walked(path, above)
+        return resolve_dots(path, above)
 
     def _absent(self, names: Key) -> OSError:
-        """The fault of a path where nothing is: a file may be above it."""
+        """The fault of an absent path; a file may be above it."""
         files = (names[:count] for count in range(1, len(names)))
-        return failed(errno.ENOTDIR if any(map(self.values.get, files)) else errno.ENOENT)
+        return os_error(errno.ENOTDIR if any(map(self.values.get, files)) else errno.ENOENT)
 
     def _folder(self, path: str) -> Key:
-        """The names of a folder that is there; raises OSError."""
+        """The names of an existing folder; raises OSError."""
         names = self._names(path)
         if not self._is_folder(names):
-            raise failed(errno.ENOTDIR) if self.values.get(names) else self._absent(names)
+            raise os_error(errno.ENOTDIR) if self.values.get(names) else self._absent(names)
         return names
 
     def _changeable(self, path: str, *, make: bool = False) -> Key:
-        """The names of something that may be changed, or created with its folders. Raises VerbRefusal and OSError."""
+        """The names of a path that may be changed, or with `make` created with its folders. Raises VerbRefusal and OSError."""
         names = self._names(path)
         if not names:
             raise root_stays(path)
@@ -308,7 +316,7 @@ class KeyValueFiles:
         return names
 
     def _below(self, names: Key, path: str) -> list[Key]:
-        """The file with its parts, or all that is below the folder; raises VerbRefusal if something there is read-only."""
+        """The keys of a file and its parts, or all keys below a folder; raises VerbRefusal if one of them is read-only."""
         if not self._is_folder(names):
             self._opened(names)
             return [names, *self.values.keys(parts_of(names))]
@@ -319,7 +327,7 @@ class KeyValueFiles:
         return found
 
     def _keep(self, names: Key) -> None:
-        """Let a folder exist though nothing may be in it."""
+        """Keep a folder, even if it is empty."""
         if names:
             self.store.put((*self.values.prefix, *names, MARKER), b"", ANY)
 
@@ -327,7 +335,7 @@ class KeyValueFiles:
         """The head of a file; raises OSError."""
         if found := self.values.get(names):
             return found
-        raise failed(errno.EISDIR) if self._is_folder(names) else self._absent(names)
+        raise os_error(errno.EISDIR) if self._is_folder(names) else self._absent(names)
 
     def _is_folder(self, names: Key) -> bool:
         return not names or bool(self.store.list(self.values.prefix + names, limit=1))
@@ -340,7 +348,7 @@ class KeyValueFiles:
         return FileEntry(path=path, kind="folder") if self._is_folder(names) else None
 
     def _walk(self, names: Key, *, hidden: bool) -> list[tuple[Key, FileEntry | None]]:
-        """(names, entry) of what a search of this folder sees; None for the entry of a file that only its head has."""
+        """(names, entry) of all that a search of this folder sees; the entry is None if only the head of the file has it."""
         chain = [rules for count in range(len(names)) if (rules := self._rules(names[:count]))]
         if names and ignores(chain, "/".join(names), True):  # a folder named by the caller is walked even if ignored
             chain = []

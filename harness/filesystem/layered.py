@@ -1,7 +1,7 @@
-"""A writable filesystem over a read-only template: what is written or deleted above hides what is below.
+"""A writable filesystem over a read-only template: writes and deletions above hide files below.
 
-The upper filesystem remembers deletions in one file, a path a line. An absent file shows that of the template, an empty one hides
-it. Modes of the template are not copied, and each layer's .gitignore applies to its own files.
+The upper filesystem records deletions in one file, one path on each line. Where it has no file, that of the template shows; an
+empty file hides it. Modes of the template are not copied, and each layer's .gitignore applies to its own files.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 from harness.filesystem import _edit, _search, _union
-from harness.filesystem._faults import changed, checked, failed, read_only, root_stays, tried, verb
+from harness.filesystem._faults import catch_faults, changed_meanwhile, os_error, read_only, root_stays, unwrap, verb
 from harness.filesystem._protection import ProtectedNames
 from harness.filesystem._root import MAX_LINKS
-from harness.filesystem._union import ALL, Names, entry_at, joined, named
+from harness.filesystem._union import ALL, Names, entry_at, join_names, split_names
 from harness.filesystem.protocol import (
     MAX_READ_BYTES,
     FileContent,
@@ -27,7 +27,7 @@ from harness.filesystem.protocol import (
     Replacement,
     WriteResult,
 )
-from harness.filesystem.transfer import whole
+from harness.filesystem.transfer import read_whole
 
 T = TypeVar("T", Listing, Matches)
 DELETED = ".deleted"  # in the upper filesystem: the paths of the template that are hidden with all below them
@@ -35,7 +35,7 @@ TRIES = 100
 
 
 class _Found(NamedTuple):
-    """What each layer has at a path, links of the template followed; `lower` None: it is absent there, or deleted."""
+    """The entries of both layers at a path, links of the template followed; `lower` is None if it is absent or deleted."""
 
     names: Names
     upper: FileEntry | None
@@ -43,7 +43,7 @@ class _Found(NamedTuple):
 
     @property
     def path(self) -> str:
-        return joined(self.names)
+        return join_names(self.names)
 
     @property
     def entry(self) -> FileEntry | None:
@@ -59,7 +59,7 @@ class _Found(NamedTuple):
 
 
 class Layered:
-    """Files of `upper`, and those of `lower` that it does not hide. Nothing is written to `lower`."""
+    """The files of `upper`, and those of `lower` that it does not hide. `lower` is never written."""
 
     def __init__(self, upper: Filesystem, lower: Filesystem) -> None:
         self.upper, self.lower, self.guarded = upper, lower, ProtectedNames()
@@ -69,57 +69,57 @@ class Layered:
         found = self.upper.read(DELETED)
         if isinstance(found, FileFault) and found.kind == "missing":
             return frozenset()
-        rows = checked(found).data.decode().split("\n")
-        return frozenset(named(unquote(row, errors="surrogateescape")) for row in rows if row)
+        rows = unwrap(found).data.decode().split("\n")
+        return frozenset(split_names(unquote(row, errors="surrogateescape")) for row in rows if row)
 
     def _hide(self, names: Names) -> None:
-        """Remember a deletion."""
+        """Record a deletion."""
         row = quote("/".join(names), errors="surrogateescape").encode() + b"\n"
         for _ in range(TRIES):
-            found = whole(self.upper, DELETED)
-            old = FileContent(data=b"") if isinstance(found, FileFault) and found.kind == "missing" else checked(found)
+            found = read_whole(self.upper, DELETED)
+            old = FileContent(data=b"") if isinstance(found, FileFault) and found.kind == "missing" else unwrap(found)
             done = self.upper.write(DELETED, old.data + row, create=not old.digest, expect=old.digest)
             if not isinstance(done, FileFault) or done.kind not in ("exists", "changed"):
-                checked(done)
+                unwrap(done)
                 return
-        raise changed(joined(names))
+        raise changed_meanwhile(join_names(names))
 
     def _at(self, names: Names, *, follow: bool = True) -> _Found:
-        """What is at a path. A link of the template is followed unless the upper filesystem has something there. `follow`: the
-        last one, too."""
+        """The entries at a path. A link of the template is followed unless the upper filesystem has an entry there. `follow`:
+        also the last link."""
         gone = self._gone()
         for _ in range(MAX_LINKS):
             own = names[:1] == (DELETED,)
             hidden = own or _hidden(names, gone)
-            upper = None if own else entry_at(self.upper, joined(names))
-            lower = None if hidden else entry_at(self.lower, joined(names))
+            upper = None if own else entry_at(self.upper, join_names(names))
+            lower = None if hidden else entry_at(self.lower, join_names(names))
             real = names if upper else _followed(self.upper, names, follow)
             if real == names and not upper and not hidden:
                 real = _followed(self.lower, names, follow)
             if real == names:
                 return _Found(names, upper, lower)
             names = real
-        raise failed(errno.ELOOP)
+        raise os_error(errno.ELOOP)
 
     def _names(self, path: str) -> Names:
-        return _union.walked(path, self._above)
+        return _union.resolve_dots(path, self._above)
 
     def _above(self, names: Names) -> Names:
         """The folder that `..` leads to."""
         found = self._there(names)
         if not found.is_folder:
-            raise failed(errno.ENOTDIR)
-        return named(self._resolved(found))[:-1]
+            raise os_error(errno.ENOTDIR)
+        return split_names(self._resolved(found))[:-1]
 
     def _resolved(self, found: _Found) -> str:
-        return checked(self.upper.resolve(found.path)) if found.upper else found.path
+        return unwrap(self.upper.resolve(found.path)) if found.upper else found.path
 
     def _there(self, names: Names, *, follow: bool = True) -> _Found:
-        """As `_at`; raises OSError if nothing is there."""
+        """As `_at`; raises OSError if there is no entry."""
         found = self._at(names, follow=follow)
         if not found.entry:
             self._check_above(names, make=False)
-            raise failed(errno.ENOENT)
+            raise os_error(errno.ENOENT)
         return found
 
     def _check_above(self, names: Names, *, make: bool) -> None:
@@ -128,13 +128,13 @@ class Layered:
             found = self._at(names[:count])
             if not found.entry:
                 if not make:
-                    raise failed(errno.ENOENT)
+                    raise os_error(errno.ENOENT)
                 return
             if not found.is_folder:
-                raise failed(errno.ENOTDIR)
+                raise os_error(errno.ENOTDIR)
 
     def _changeable(self, path: str, *, follow: bool = True, make: bool = False) -> _Found:
-        """What is at a path that may be changed, or with `make` created with its folders. Raises VerbRefusal and OSError."""
+        """The entries at a path that may be changed, or with `make` created with its folders. Raises VerbRefusal and OSError."""
         names = self._names(path)
         if not names:
             raise root_stays(path)
@@ -152,13 +152,13 @@ class Layered:
         """The entries of one folder, of both layers."""
         found, gone = self._there(self._names(path)), self._gone()
         if not found.is_folder:
-            raise failed(errno.ENOTDIR)
+            raise os_error(errno.ENOTDIR)
         entries = dict[str, FileEntry]()
         if found.shows_lower:
-            listed = checked(self.lower.ls(found.path, ALL)).entries
+            listed = unwrap(self.lower.ls(found.path, ALL)).entries
             entries = {name: one for one in listed if (*found.names, name := _last(one)) not in gone}
         if found.upper:
-            entries |= {_last(one): one for one in checked(self.upper.ls(found.path, ALL)).entries}
+            entries |= {_last(one): one for one in unwrap(self.upper.ls(found.path, ALL)).entries}
         if not found.names:
             entries.pop(DELETED, None)
         kept = sorted(entries)[:most]
@@ -169,54 +169,54 @@ class Layered:
         """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
         names = self._names(path)
         if names[:1] != (DELETED,):
-            above = self.upper.read(joined(names), offset, limit, most=most)
+            above = self.upper.read(join_names(names), offset, limit, most=most)
             if not isinstance(above, FileFault):
                 return above
         found = self._there(names)
         if found.is_folder:
-            raise failed(errno.EISDIR)
-        return checked((self.upper if found.upper else self.lower).read(found.path, offset, limit, most=most))
+            raise os_error(errno.EISDIR)
+        return unwrap((self.upper if found.upper else self.lower).read(found.path, offset, limit, most=most))
 
     @verb
     def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult | FileFault:
         """Replace or create a file with its folders, in the upper filesystem."""
         found = self._changeable(path, follow=not create, make=not expect)
         if found.is_folder:
-            raise failed(errno.EEXIST if create else errno.EISDIR)
+            raise os_error(errno.EEXIST if create else errno.EISDIR)
         if found.lower and not found.upper and not (create and expect):
             if create:
-                raise failed(errno.EEXIST)
-            if expect and checked(whole(self.lower, found.path)).digest != expect:
-                raise changed(path)
+                raise os_error(errno.EEXIST)
+            if expect and unwrap(read_whole(self.lower, found.path)).digest != expect:
+                raise changed_meanwhile(path)
             create, expect = bool(expect), ""
             done = self.upper.write(found.path, data, create=create)
             if create and isinstance(done, FileFault) and done.kind == "exists":
-                raise changed(path)
+                raise changed_meanwhile(path)
         else:
             done = self.upper.write(found.path, data, create=create, expect=expect)
-        return checked(done).replace(path=path)
+        return unwrap(done).replace(path=path)
 
     @verb
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult:
         """Replace bytes in a file, all changes or none; a file of the template becomes one of the upper filesystem."""
         found = self._changeable(path)
         if found.lower and not found.upper and not found.is_folder:
-            content = checked(whole(self.lower, found.path))
+            content = unwrap(read_whole(self.lower, found.path))
             if expect and content.digest != expect:
-                raise changed(path)
-            made = checked(_edit.apply(content.data, changes, path))
+                raise changed_meanwhile(path)
+            made = unwrap(_edit.apply(content.data, changes, path))
             done = self.upper.write(found.path, made.data, create=True)
             if not isinstance(done, FileFault) or done.kind != "exists":
-                return checked(done).replace(path=path, count=made.count)
+                return unwrap(done).replace(path=path, count=made.count)
         elif not found.upper:
             self._there(found.names)
-            raise failed(errno.EISDIR)
-        return checked(self.upper.edit(found.path, changes, expect)).replace(path=path)
+            raise os_error(errno.EISDIR)
+        return unwrap(self.upper.edit(found.path, changes, expect)).replace(path=path)
 
     @verb
     def grep(self, pattern: str, path: str = ".", *, glob: str = "", ignore_case: bool = False, literal: bool = False,
              most: int = 1000, longest: int = 2000, hidden: bool = False) -> Matches:  # fmt: skip
-        """Lines that match, in a file or below a folder, of what is not hidden."""
+        """Matching lines of the visible files, in a file or below a folder."""
 
         def search(layer: Filesystem, place: str) -> Matches | FileFault:
             return layer.grep(pattern, place, glob=glob, ignore_case=ignore_case, literal=literal, most=_search.COUNTED,
@@ -226,25 +226,25 @@ class Layered:
         rows = [one for one in below.matches if shows(one.path)]
         skipped = {place: why for place, why in below.skipped.items() if shows(place)}
         above.matches = [one for one in above.matches if one.path != DELETED]
-        return _union.matched([above, below.replace(matches=rows, skipped=skipped)], most)
+        return _union.merge_matches([above, below.replace(matches=rows, skipped=skipped)], most)
 
     @verb
     def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing:
         """Files and folders below a folder whose path matches, newest first."""
         above, below, shows = self._searched(path, lambda layer, place: layer.glob(pattern, place, ALL), Listing())
         found = [one for one in below.entries if shows(one.path)]
-        return _union.newest([*(one for one in above.entries if one.path != DELETED), *found], most)
+        return _union.newest_first([*(one for one in above.entries if one.path != DELETED), *found], most)
 
     def _searched(
         self, path: str, search: Callable[[Filesystem, str], T | FileFault], nothing: T
     ) -> tuple[T, T, Callable[[str], bool]]:
-        """(the result above, the result below, whether a path of the result below shows)."""
+        """(the result above, the result below, a function that says whether a path of the result below is visible)."""
         found, gone, listed = self._there(self._names(path)), self._gone(), dict[Names, set[str] | None]()
 
         def shows(path: str) -> bool:
-            names = named(path)
+            names = split_names(path)
             if names[:-1] not in listed:
-                above = self.upper.ls(joined(names[:-1]), ALL)
+                above = self.upper.ls(join_names(names[:-1]), ALL)
                 missing = isinstance(above, FileFault) and above.kind == "missing"
                 listed[names[:-1]] = set() if missing else None
                 if not isinstance(above, FileFault):
@@ -252,8 +252,8 @@ class Layered:
             known = listed[names[:-1]]
             return known is not None and names[-1] not in known and not _hidden(names, gone)
 
-        above = checked(search(self.upper, found.path)) if found.upper else nothing
-        return above, checked(search(self.lower, found.path)) if found.shows_lower else nothing, shows
+        above = unwrap(search(self.upper, found.path)) if found.upper else nothing
+        return above, unwrap(search(self.lower, found.path)) if found.shows_lower else nothing, shows
 
     @verb
     def stat(self, path: str) -> FileEntry:
@@ -268,54 +268,54 @@ class Layered:
         if not self._at(self._names(path)).is_folder:
             found = self._changeable(path, make=True)
             if found.entry:
-                raise failed(errno.EEXIST)
-            checked(self.upper.mkdir(found.path))
+                raise os_error(errno.EEXIST)
+            unwrap(self.upper.mkdir(found.path))
         return WriteResult(path=path)
 
     @verb
     def delete(self, path: str) -> WriteResult | FileFault:
-        """Delete a file, or a folder with its content; of the template, remember it."""
+        """Delete a file, or a folder with its content; record it if the template has it."""
         found = self._source(path)
         if not found.lower:
-            return checked(self.upper.delete(found.path)).replace(path=path)
+            return unwrap(self.upper.delete(found.path)).replace(path=path)
         count = sum(one.kind != "folder" for one in self._deletable(found, path))
         self._hide(found.names)
         if found.upper:
-            checked(self.upper.delete(found.path))
+            unwrap(self.upper.delete(found.path))
         return WriteResult(path=path, count=count)
 
     def _source(self, path: str) -> _Found:
-        """What is deleted or moved."""
+        """The source of a deletion or move."""
         found = self._changeable(path, follow=False)
         return found if found.entry else self._there(found.names, follow=False)
 
     def _deletable(self, found: _Found, path: str) -> list[FileEntry]:
-        """What is at a path and below it; raises VerbRefusal if something there is read-only."""
+        """The entries at a path and below it; raises VerbRefusal if one of them is read-only."""
         entries = list(_union.below(self, found.path))
         for one in entries:
             is_key = one.kind != "folder" and self.guarded.file(_last(one))
-            if is_key or self.guarded.folder(named(one.path)):
+            if is_key or self.guarded.folder(split_names(one.path)):
                 raise read_only(path, one.path)
         return entries
 
     @verb
     def move(self, path: str, target: str) -> WriteResult | FileFault:
-        """Rename, with the folders of the target; what the template has is copied, and remembered as deleted."""
+        """Rename, with the folders of the target; files of the template are copied and recorded as deleted."""
         found = self._source(path)
         if found.lower:
             self._deletable(found, path)
-        return tried(target, lambda: self._moved(found, target))
+        return catch_faults(target, lambda: self._moved(found, target))
 
     def _moved(self, found: _Found, target: str) -> WriteResult:
         into = self._changeable(target, follow=False, make=True)
         if into.entry:
-            raise failed(errno.EEXIST)
+            raise os_error(errno.EEXIST)
         if into.names[: len(found.names)] == found.names:
-            raise failed(errno.EINVAL)
+            raise os_error(errno.EINVAL)
         if not found.lower:
-            return checked(self.upper.move(found.path, into.path)).replace(path=target)
+            return unwrap(self.upper.move(found.path, into.path)).replace(path=target)
         size = _union.copy(self, found.path, self.upper, into.path)
-        checked(self.delete(found.path))
+        unwrap(self.delete(found.path))
         return WriteResult(path=target, size=size)
 
     @verb
@@ -323,15 +323,15 @@ class Layered:
         """The path from the root in its one form; `follow`: with its links resolved."""
 
         def resolved(names: Names) -> Names:
-            return named(self._resolved(self._at(names))) if follow else names
+            return split_names(self._resolved(self._at(names))) if follow else names
 
-        return joined(resolved(_union.walked(path, lambda names: resolved(names)[:-1])))
+        return join_names(resolved(_union.resolve_dots(path, lambda names: resolved(names)[:-1])))
 
 
 def _followed(layer: Filesystem, names: Names, follow: bool) -> Names:
     """The names with the links of one layer resolved; without `follow`, not the last."""
-    above = checked(layer.resolve(joined(names if follow else names[:-1])))
-    return named(above) if follow else (*named(above), *names[-1:])
+    above = unwrap(layer.resolve(join_names(names if follow else names[:-1])))
+    return split_names(above) if follow else (*split_names(above), *names[-1:])
 
 
 def _hidden(names: Names, gone: frozenset[Names]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from harness.base import encoding
 from harness.base.record import Record
 from harness.filesystem import _edit, _lines, _replace, _ripgrep, _search
-from harness.filesystem._faults import VerbRefusal, changed, read_only, root_stays, tried, verb
+from harness.filesystem._faults import VerbRefusal, catch_faults, changed_meanwhile, read_only, root_stays, verb
 from harness.filesystem._protection import ProtectedNames, check_name
 from harness.filesystem._replace import LockedFile
 from harness.filesystem._root import LISTED, Root, RootedPath, split
@@ -130,17 +130,17 @@ class Local:
         for _ in range(TRIES):
             if place.found() is None:
                 if expect:
-                    raise changed(path)
+                    raise changed_meanwhile(path)
                 try:
                     return _put_new(place, path, data)
                 except FileExistsError:
                     continue  # created concurrently
             with LockedFile(place.folder, place.name) as held:
                 if expect and encoding.digest(_whole(held.fd, path)) != expect:
-                    raise changed(path)
+                    raise changed_meanwhile(path)
                 if not expect or held.unchanged():
                     return _replace.put(place.folder, place.name, data, held.at_first)
-        raise changed(path)
+        raise changed_meanwhile(path)
 
     @verb
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult | FileFault:
@@ -150,7 +150,7 @@ class Local:
                 with LockedFile(place.folder, place.name) as held:
                     data = _whole(held.fd, path)
                     if expect and encoding.digest(data) != expect:
-                        raise changed(path)
+                        raise changed_meanwhile(path)
                     made = _edit.apply(data, changes, path)
                     if isinstance(made, FileFault):
                         return made
@@ -158,7 +158,7 @@ class Local:
                         _replace.put(place.folder, place.name, made.data, held.at_first)
                         new = encoding.digest(made.data)
                         return WriteResult(path=path, count=made.count, digest=new, size=len(made.data))
-        raise changed(path)
+        raise changed_meanwhile(path)
 
     @verb
     def grep(self, pattern: str, path: str = ".", *, glob: str = "", ignore_case: bool = False, literal: bool = False,
@@ -213,7 +213,7 @@ class Local:
         with self._changeable(path, follow=False) as place:
             found = place.stat()
             self._check_below(place, path)
-            if isinstance(fault := tried(target, lambda: self._moved(place, target)), FileFault):
+            if isinstance(fault := catch_faults(target, lambda: self._moved(place, target)), FileFault):
                 return fault
         return WriteResult(path=target, size=0 if stat.S_ISDIR(found.st_mode) else found.st_size)
 

@@ -1,9 +1,9 @@
-"""A RemoteShell whose other side is bubblewrap on this machine, with a root of its own: the system's programs, read-only, and
-one folder of the host, writable; or one behind the words of any command.
+"""A RemoteShell in bubblewrap on this machine, which sees the system's programs, read-only, and one writable folder of the
+host; or a RemoteShell behind any command.
 
-Limits of memory and processes hold for all of it by control groups, where they can be made. Else that of processes holds by
-`pid_max` of its PID namespace (Linux 6.14) or `ulimit -u`, which does not hold for root, and that of memory by `ulimit -v`, for
-each process. That of CPU seconds holds for each process."""
+Control groups limit memory and processes of the whole sandbox, where they can be created. Otherwise processes are limited by
+`pid_max` of its PID namespace (Linux 6.14) or `ulimit -u`, which root bypasses, and the memory of each process by `ulimit -v`.
+The limit of CPU seconds is for each process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKSPACE = "/workspace"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 SETTINGS = ("alternatives", "ca-certificates", "group", "hosts", "ld.so.cache", "localtime", "mime.types", "nsswitch.conf",
             "passwd", "protocols", "resolv.conf", "services", "ssl")  # fmt: skip
-DYING_FIRST = "echo 1000 > /proc/self/oom_score_adj; "  # the command, and not what runs it
+DYING_FIRST = "echo 1000 > /proc/self/oom_score_adj; "  # kill the command first, not the process that runs it
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": WORKSPACE, "LANG": "C.UTF-8", "TMPDIR": "/tmp"}
 
 
@@ -53,6 +53,6 @@ def sandbox(
     return RemoteShell(connection, WORKSPACE, before=before)
 
 
-def behind(prefix: Sequence[str], folder: str) -> RemoteShell:
-    """A shell in `folder` of what these words lead to, such as `docker exec -i name`."""
+def remote_shell(prefix: Sequence[str], folder: str) -> RemoteShell:
+    """A shell in `folder` behind a command such as `docker exec -i name`."""
     return RemoteShell(RemoteConnection(prefix), folder)

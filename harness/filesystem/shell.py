@@ -10,7 +10,7 @@ from typing import Self
 from harness.base import encoding
 from harness.base.errors import Unavailable
 from harness.filesystem._background import Background
-from harness.filesystem._faults import tried
+from harness.filesystem._faults import catch_faults
 from harness.filesystem._spool import Ends
 from harness.filesystem.local import Local, Mount
 from harness.filesystem.protocol import CommandResult, FileFault
@@ -65,9 +65,7 @@ class LocalShell(Local):
     def execute(self, command: str, *, seconds: float = 120.0, folder: str = ".", variables: Mapping[str, str] | None = None,
                 most: int = 100_000, stop: Callable[[], bool] | None = None) -> CommandResult | FileFault:  # fmt: skip
         """Run a command with `bash -c` until its end or timeout; none of its descendants survives."""
-        if fault := _bad(command, variables):
-            return fault
-        where = tried(folder, lambda: self._folder(folder))
+        where = self._where(command, variables, folder)
         if isinstance(where, FileFault):
             return where
         ends, cancelled = {name: Ends(most) for name in ("output", "stdout", "stderr")}, False
@@ -81,17 +79,15 @@ class LocalShell(Local):
                     child.stop()
         assert child.ended, "output() ends only with the tree"
         texts = {name: one.text() for name, one in ends.items()}
-        return done(child.ended, ends["output"].lost, **texts)
+        return command_result(child.ended, ends["output"].lost, **texts)
 
     def start(self, command: str, *, seconds: float = 0.0, folder: str = ".",
               variables: Mapping[str, str] | None = None) -> Background | FileFault:  # fmt: skip
         """Run a command in the background."""
-        if fault := _bad(command, variables):
-            return fault
-        where = tried(folder, lambda: self._folder(folder))
+        where = self._where(command, variables, folder)
         if isinstance(where, FileFault):
             return where
-        return Background(lambda: self.child(command, where, seconds or FOREVER_SECONDS, variables), done)
+        return Background(lambda: self.child(command, where, seconds or FOREVER_SECONDS, variables), command_result)
 
     def child(
         self, command: str, where: str, seconds: float, variables: Mapping[str, str] | None, *, merge: bool = True
@@ -110,6 +106,15 @@ class LocalShell(Local):
             confine=self.confine,
         )
 
+    def _where(self, command: str, variables: Mapping[str, str] | None, folder: str) -> str | FileFault:
+        """The path without links of the folder in which a valid command runs."""
+        known = variables or {}
+        texts = [command, *known, *known.values()]
+        if not command.strip() or any("\0" in text for text in texts) or any(not name or "=" in name for name in known):
+            text = "The command is empty, or it or its variables contain a NUL."
+            return FileFault(kind="invalid", path="", text=text)
+        return catch_faults(folder, lambda: self._folder(folder))
+
     def _folder(self, folder: str) -> str:
         """The path of a folder, without links."""
         beneath, names, _ = self.located(folder)
@@ -118,19 +123,7 @@ class LocalShell(Local):
         return os.path.join(beneath.folder, *names)
 
 
-def _bad(command: str, variables: Mapping[str, str] | None) -> FileFault | None:
-    """The fault of an invalid command, or None."""
-    texts = [command, *(variables or {}), *(variables or {}).values()]
-    if (
-        not command.strip()
-        or any("\0" in text for text in texts)
-        or any(not name or "=" in name for name in variables or {})
-    ):
-        return FileFault(kind="invalid", path="", text="The command is empty, or it or its variables contain a NUL.")
-    return None
-
-
-def done(ended: ChildEnd, lost: int = 0, **texts: bytes) -> CommandResult:
+def command_result(ended: ChildEnd, lost: int = 0, **texts: bytes) -> CommandResult:
     """Convert the end of a command to a CommandResult."""
     cause = {"exit": "exit", "wall": "timeout"}.get(ended.cause, "cancelled")
     status = ended.exit if ended.exit is not None else -ended.signal if ended.signal else TERMINATED

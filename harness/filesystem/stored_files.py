@@ -1,7 +1,7 @@
 """How a store keeps a file: a head under the names of its path, and parts beside it.
 
-The head has the content of up to CHUNK bytes; a larger one is in its parts, which are written before the head and removed after
-it. The keys of the parts have time and size, so that a listing reads keys only. Parts that no head names were left by a kill.
+The head contains up to CHUNK bytes; larger content is in the parts, which are written before the head and removed after it. The
+keys of the parts have time and size, so a listing reads only keys. Parts that no head names come from a killed writer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.filesystem.protocol import FileContent, FileEntry
 from harness.stores.store import ABSENT, ANY, Key, Store
 
 CHUNK = 1024 * 1024  # bytes
-SIGN = "/"  # begins a name that is no file's: of a folder's marker, and of the parts of a file
+SIGN = "/"  # begins names that no file has: of the marker of a folder, and of the parts of a file
 
 
 class StoredFile(Record):
@@ -61,22 +61,20 @@ class FileValues:
             inline = None if values["lines"] else data
             return StoredFile(**values, data=inline, version=found.version)
         except (ValueError, TypeError, KeyError):
-            raise BrokenFile(self.store.describe(self.prefix + names), "it is no value of a file") from None
+            raise BrokenFile(self.store.describe(self.prefix + names), "it is not a value of a file") from None
 
     def put(self, names: Key, data: bytes, known: StoredFile | None, nanoseconds: int = 0) -> StoredFile:
-        """Replace what is known of a file, None for nothing. Raises VersionConflict, with nothing changed."""
+        """Replace the known file, None for no file. Raises VersionConflict, with nothing changed."""
         stamp = f"{nanoseconds or time.time_ns()}-{len(data)}-{os.urandom(6).hex()}"
         parts = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)] if len(data) > CHUNK else []
-        made = StoredFile(
-            stamp=stamp, digest=encoding.digest(data), lines=[one.count(b"\n") for one in parts], data=data
-        )
+        lines = [one.count(b"\n") for one in parts]
+        made = StoredFile(stamp=stamp, digest=encoding.digest(data), lines=lines, data=data)
         head = json.dumps({name: getattr(made, name) for name in ("stamp", "digest", "lines")}).encode() + b"\n"
         try:
             for key, part in zip(self._parts(names, made), parts or [b""], strict=True):
                 self.store.put(key, part, ANY)
-            version = self.store.put(
-                self.prefix + names, head + (b"" if parts else data), known.version if known else ABSENT
-            )
+            inline, expect = b"" if parts else data, known.version if known else ABSENT
+            version = self.store.put(self.prefix + names, head + inline, expect)
         except VersionConflict:
             self._remove(names, made)
             raise
@@ -85,7 +83,7 @@ class FileValues:
         return made.replace(version=version)
 
     def delete(self, names: Key, known: StoredFile) -> None:
-        """Remove a file. Raises VersionConflict if it is another one by now."""
+        """Remove a file. Raises VersionConflict if it has changed."""
         self.store.delete(self.prefix + names, known.version)
         self._remove(names, known)
 
@@ -109,7 +107,7 @@ class FileValues:
         return b"".join(one.data for one in found if one)
 
     def lines(self, names: Key, known: StoredFile, offset: int, limit: int, most: int) -> FileContent:
-        """As `_lines.part_of`; reads the parts alone that have these lines. Raises PartGone."""
+        """As `_lines.part_of`; reads only the parts with these lines. Raises PartGone."""
         if known.data is not None:
             return _lines.part_of(known.data, offset, limit, most).replace(version=known.version)
         begins, end = [0, *accumulate(known.lines)], len(known.lines) - 1
@@ -128,17 +126,17 @@ class FileValues:
         )
 
     def keys(self, names: Key) -> list[Key]:
-        """The keys below a folder, from the root on, those of parts included."""
+        """The keys below a folder, from the root on, including those of parts."""
         return [key[len(self.prefix) :] for key in self.store.list(self.prefix + names)]
 
     def stamps(self) -> dict[Key, str]:
-        """{names of a file: the stamp of its last write} of all files, from one listing; "" where only the head says it."""
+        """{names of a file: stamp of its last write} for all files, from one listing; "" if only the head has it."""
         keys = self.keys(())
         known = _stamps(keys)
         return {names: known.get(names, "") for names in heads(keys) if names[-1] != SIGN}
 
     def tree(self, names: Key) -> dict[Key, dict[str, FileEntry | None]]:
-        """{folder: {name in it: its entry}} of all that is below a folder; None for an entry that only the head has."""
+        """{folder: {name: entry}} of everything below a folder; the entry is None if only the head has it."""
         keys, tree = self.keys(names), dict[Key, dict[str, FileEntry | None]]()
         for key in keys:
             signs = [at for at, name in enumerate(key) if name.startswith(SIGN)]
@@ -154,7 +152,7 @@ class FileValues:
 
 
 def _stamps(keys: Iterable[Key]) -> dict[Key, str]:
-    """{names of a file: the stamp of its parts}; "" if there are parts of several writes."""
+    """{names of a file: stamp of its parts}; "" if there are parts of several writes."""
     found = dict[Key, set[str]]()
     for key in keys:
         if len(key) > 1 and key[-2].startswith(SIGN) and key[-2] != SIGN:
@@ -163,7 +161,7 @@ def _stamps(keys: Iterable[Key]) -> dict[Key, str]:
 
 
 def parts_of(names: Key) -> Key:
-    """The names with which the keys of the parts of a file begin."""
+    """The prefix of the keys of the parts of a file."""
     return (*names[:-1], SIGN + names[-1] + SIGN)
 
 
@@ -174,5 +172,5 @@ def entry(path: str, stamp: str) -> FileEntry:
 
 
 def heads(keys: Iterable[Key]) -> list[Key]:
-    """The keys that are no parts: of files, and of folders' markers."""
+    """The keys that are not parts: of files, and of markers of folders."""
     return [key for key in keys if not any(name.startswith(SIGN) and name != SIGN for name in key)]

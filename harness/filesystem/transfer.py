@@ -10,8 +10,8 @@ from harness.filesystem.protocol import FileContent, FileFault, Filesystem, Writ
 MAX_WHOLE_BYTES = 256 * 1024 * 1024  # bytes of a file that is read whole, or edited
 
 
-def whole(filesystem: Filesystem, path: str) -> FileContent | FileFault:
-    """All of a file, with its digest; fault `too_large` beyond MAX_WHOLE_BYTES."""
+def read_whole(filesystem: Filesystem, path: str) -> FileContent | FileFault:
+    """The whole file, with its digest; fault `too_large` beyond MAX_WHOLE_BYTES."""
     found = filesystem.read(path, most=MAX_WHOLE_BYTES)
     if isinstance(found, FileFault):
         return found
@@ -33,7 +33,7 @@ def upload(filesystem: Filesystem, contents: Mapping[str, bytes]) -> dict[str, W
 
 def download(filesystem: Filesystem, paths: Sequence[str]) -> dict[str, bytes | FileFault]:
     """Read many files whole; each has its own result."""
-    found = {path: whole(filesystem, path) for path in paths}
+    found = {path: read_whole(filesystem, path) for path in paths}
     return {path: one if isinstance(one, FileFault) else one.data for path, one in found.items()}
 
 

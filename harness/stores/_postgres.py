@@ -1,6 +1,6 @@
-"""A store in one table of a PostgreSQL database; as each call is one statement, it passes through any pooler.
+"""A store in one table of a PostgreSQL database. Each call is one statement, so any connection pooler works.
 
-It speaks to libpq, through psycopg: a call of psycopg itself waits without an end for a server that has stopped.
+It uses libpq through psycopg, because a call of psycopg itself waits forever for a server that has stopped.
 """
 
 from __future__ import annotations
@@ -24,8 +24,14 @@ from harness.stores._sql import TABLE, Execute, Row, SqlEngine
 CONNECTIONS = 8  # of one process, at most
 INFERRED, TEXT, BYTEA, INTEGERS = 0, 25, 17, (20, 21, 23)  # types
 MAKE = f'create table {TABLE} (name text collate "C" primary key, history text not null, data bytea not null)'
-NO_TABLE, MADE = "42P01", ("", "42P07", "23505")  # there is none; this or another process has made it
-LATER = ("08", "40", "53300", "55P03", "57")  # connections, deadlocks, limits, time-outs, a server that ends or starts
+NO_TABLE, MADE = "42P01", ("", "42P07", "23505")  # the table is missing; this or another process has created it
+LATER = (
+    "08",
+    "40",
+    "53300",
+    "55P03",
+    "57",
+)  # lost connections, deadlocks, limits, timeouts, a server that stops or starts
 DENIED = (
     "authentication failed",
     "does not exist",
@@ -37,18 +43,18 @@ DENIED = (
 
 
 class PostgresEngine(SqlEngine):
-    """See Engine. `seconds`: that the server may take for one answer."""
+    """See Engine. `seconds`: limit for one answer of the server."""
 
     kind = "postgresql"
     each = "json_array_elements_text(cast($1 as json))"
 
     def __init__(self, address: str, prefix: str, seconds: float) -> None:
         self.address, self.prefix, self.seconds = address.encode(), prefix, seconds
-        self._idle: dict[int, list[Connection]] = {}  # by process: a fork closes none of its parent's
+        self._idle: dict[int, list[Connection]] = {}  # by process: a fork must not close connections of its parent
         self._free = threading.BoundedSemaphore(CONNECTIONS)
 
     def execute(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
-        """See SqlEngine. The table is made where there is none."""
+        """See SqlEngine. Creates the table if it is missing."""
         with self._connection() as connection:
             found = _result(connection, statement, values, self.seconds)
             if _state(found) == NO_TABLE:
@@ -74,13 +80,13 @@ class PostgresEngine(SqlEngine):
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Connection]:
-        """A connection that nobody else uses meanwhile. One that fails is closed with all that are idle: a server that went
-        away has lost them, too."""
+        """A connection for this caller alone. If it fails, all idle connections are closed as well: a server that went away has
+        lost them, too."""
         idle = self._idle.setdefault(os.getpid(), [])
         with self._free:
             used = list[Connection]()
             try:
-                used.append(idle.pop() if idle else self._connected())
+                used.append(idle.pop() if idle else self._connect())
                 yield used[0]
             except (OperationalError, NoAnswer) as fault:
                 for one in used + idle:
@@ -93,11 +99,11 @@ class PostgresEngine(SqlEngine):
                 raise
             idle += used
 
-    def _connected(self) -> Connection:
+    def _connect(self) -> Connection:
         made, until = PGconn.connect_start(self.address), time.monotonic() + self.seconds
         step = PollingStatus.WRITING
         while made.status != ConnStatus.BAD and step in (PollingStatus.READING, PollingStatus.WRITING):
-            _await(made, select.POLLIN if step == PollingStatus.READING else select.POLLOUT, until)
+            _wait_for(made, select.POLLIN if step == PollingStatus.READING else select.POLLOUT, until)
             step = PollingStatus(made.connect_poll())
         if made.status == ConnStatus.OK:
             made.nonblocking = 1
@@ -109,14 +115,14 @@ class PostgresEngine(SqlEngine):
 def _result(
     connection: Connection, statement: str, values: Sequence[str | bytes | None], seconds: float, text: int = TEXT
 ) -> PGresult:
-    """Send a statement and await its result. `text`: the type of values that are no bytes. Raises OperationalError, NoAnswer."""
+    """Send a statement and wait for its result. `text`: the type of texts. Raises OperationalError, NoAnswer."""
     sent = [one.encode() if isinstance(one, str) else one for one in values]
     raw = [int(isinstance(one, bytes)) for one in values]
     connection.send_query_params(statement.encode(), sent, [BYTEA if one else text for one in raw], raw, 1)
     found, until = None, time.monotonic() + seconds
     while True:
         while (unsent := connection.flush()) or connection.is_busy():
-            _await(connection, select.POLLIN | (select.POLLOUT if unsent else 0), until)
+            _wait_for(connection, select.POLLIN | (select.POLLOUT if unsent else 0), until)
             connection.consume_input()
         if (more := connection.get_result()) is None:
             assert found is not None  # each statement has a result
@@ -124,7 +130,7 @@ def _result(
         found = more
 
 
-def _await(connection: Connection, event: int, until: float) -> None:
+def _wait_for(connection: Connection, event: int, until: float) -> None:
     """Wait for an event of poll(2) at the socket. Raises NoAnswer."""
     watched = select.poll()
     watched.register(connection.socket, event)
@@ -133,7 +139,7 @@ def _await(connection: Connection, event: int, until: float) -> None:
 
 
 def _rows(found: PGresult) -> list[Row]:
-    """By column. Raises NoAnswer, RefusedCall."""
+    """The rows, by column. Raises NoAnswer, RefusedCall."""
     if state := _state(found):
         raise (NoAnswer if state.startswith(LATER) else RefusedCall)(found.get_error_message())
 
@@ -148,12 +154,12 @@ def _rows(found: PGresult) -> list[Row]:
 
 
 def _state(found: PGresult) -> str:
-    """The SQLSTATE of a fault, else ""."""
+    """The SQLSTATE of a fault; "" for success."""
     if found.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
         return ""
     return (found.error_field(DiagnosticField.SQLSTATE) or b"08000").decode()
 
 
-def opened(url: str, address: str, prefix: str, seconds: float) -> EngineStore:
-    """The store in this database. `seconds`: that the server may take for one answer."""
+def store_at(url: str, address: str, prefix: str, seconds: float) -> EngineStore:
+    """The store in this database. `seconds`: limit for one answer of the server."""
     return EngineStore(PostgresEngine(url, f"{prefix}/", seconds), address)

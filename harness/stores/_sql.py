@@ -1,4 +1,4 @@
-"""Entries in a table: what the engines of SQLite and PostgreSQL have in common. Each call is one statement, so it is whole."""
+"""Entries in a table: the common part of the engines of SQLite and PostgreSQL. Each call is one statement, so it is atomic."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from harness.stores._engine import HISTORY_CHARS, upper
+from harness.stores._engine import HISTORY_CHARS, prefix_end
 from harness.stores.store import ABSENT, ANY, Value
 
 Row = dict[str, Any]  # by column: texts, integers, bytes and None
-Execute = Callable[..., list[Row]]  # a statement and its values
+Execute = Callable[..., list[Row]]  # called with a statement and its values
 
 TABLE = "harness_entries"
 INSERT = f"insert into {TABLE} as known (name, history, data) values ($1, $2, $3) on conflict (name) do "
@@ -28,17 +28,17 @@ ALL = str(2**62)  # rows
 
 
 class SqlEngine:
-    """See Engine. `prefix`: of all its names in the table; `kind`: `sqlite` or
-    `postgresql`; `each`: the rows, in a column `value`, of a JSON array."""
+    """See Engine. `prefix`: begins all its names in the table; `kind`: `sqlite` or `postgresql`; `each`: SQL that lists a JSON
+    array in a column `value`."""
 
     prefix, kind, each = "", "", ""
 
     def execute(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
-        """The rows of a statement; values are bytes for the data."""
+        """The rows of a statement; data are passed as bytes."""
         raise NotImplementedError
 
     def transaction(self) -> AbstractContextManager[Execute]:
-        """A transaction, undone if its block raises; it asks with texts, integers and None. Raises NoAnswer, RefusedCall."""
+        """A transaction, rolled back if its block raises; values are texts, integers and None. Raises NoAnswer, RefusedCall."""
         raise NotImplementedError
 
     def read(self, names: Sequence[str]) -> list[Value | None]:
@@ -56,5 +56,5 @@ class SqlEngine:
     def names(self, begins: str, after: str, limit: int) -> list[str]:
         """See Engine."""
         low = self.prefix + begins
-        rows = self.execute(NAMES, low, self.prefix + after, upper(low), str(limit or ALL))
+        rows = self.execute(NAMES, low, self.prefix + after, prefix_end(low), str(limit or ALL))
         return [row[0].removeprefix(self.prefix) for row in rows]

@@ -1,7 +1,7 @@
 """A store in one SQLite file, for processes of one machine.
 
-Each call has a connection of its own, so that no fork and no thread shares one. The journal is the one that needs no connection
-to stay open; a commit is durable when it returns.
+Each call opens its own connection, so that no fork and no thread shares one. The journal mode needs no connection that stays
+open; a commit is durable when it returns.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from harness.stores._sql import INSERT, TABLE, Execute, Row, SqlEngine
 
 T = TypeVar("T")
 
-BUSY_SECONDS = 10.0  # that a call waits for another process
-PAUSE_SECONDS = 0.002  # between two tries, at most
+BUSY_SECONDS = 10.0  # limit of the wait for another process
+PAUSE_SECONDS = 0.002  # between two attempts, at most
 MAKE = f"create table if not exists {TABLE} (name text primary key, history text not null, data blob not null)"
 BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 REFUSED = ("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_TOOBIG")
 
 
 class SqliteEngine(SqlEngine):
-    """See Engine. `path`: the file, made by the first write."""
+    """See Engine. `path`: the file, created by the first write."""
 
     kind = "sqlite"
     each = "json_each($1)"
@@ -44,23 +44,23 @@ class SqliteEngine(SqlEngine):
             self._make()
         elif not (os.path.exists(self.path) and (os.path.getsize(self.path) or statement.startswith(INSERT))):
             return []
-        return self._waited(lambda: self._carried_out(statement, values))
+        return self._wait_for_lock(lambda: self._run_statement(statement, values))
 
-    def _carried_out(self, statement: str, values: Sequence[str | bytes]) -> list[Sequence[Any]]:
-        with contextlib.closing(self._connected()) as found:
+    def _run_statement(self, statement: str, values: Sequence[str | bytes]) -> list[Sequence[Any]]:
+        with contextlib.closing(self._connect()) as found:
             if statement.startswith(INSERT):
                 found.execute(MAKE)
-            return found.execute(statement, _numbered(values)).fetchall()
+            return found.execute(statement, _parameters(values)).fetchall()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Execute]:
-        """See SqlEngine. It has the lock of the file from its begin on, also to read; the file is made where there is none."""
+        """See SqlEngine. It holds the lock of the file from the beginning, even to read; a missing file is created."""
         if not os.path.exists(self.path):
             self._make()
-        with contextlib.closing(self._waited(self._connected)) as found:
+        with contextlib.closing(self._wait_for_lock(self._connect)) as found:
 
             def execute(statement: str, *values: str | int | None) -> list[Row]:
-                done = self._waited(lambda: found.execute(statement, _numbered(values)))
+                done = self._wait_for_lock(lambda: found.execute(statement, _parameters(values)))
                 names = [one[0] for one in done.description or ()]
                 return [dict(zip(names, row, strict=True)) for row in done.fetchall()]
 
@@ -73,7 +73,7 @@ class SqliteEngine(SqlEngine):
         files.make_folder(os.path.dirname(self.path))
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, files.PRIVATE))
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         found = sqlite3.connect(f"file:{quote(self.path)}?mode=rw", 0, isolation_level=None, uri=True)
         try:
             found.execute("pragma journal_mode = truncate")
@@ -83,9 +83,9 @@ class SqliteEngine(SqlEngine):
             raise
         return found
 
-    def _waited(self, action: Callable[[], T]) -> T:
-        """Do it, again while another process has the lock. Who waits looks often: SQLite's own pauses let one busy writer keep
-        others out."""
+    def _wait_for_lock(self, action: Callable[[], T]) -> T:
+        """Carry out `action`, and repeat it while another process has the lock. The pauses are short, because with SQLite's own
+        pauses one busy writer keeps others out."""
         until = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -95,10 +95,10 @@ class SqliteEngine(SqlEngine):
             time.sleep(random.uniform(0, PAUSE_SECONDS))
 
     def _check(self, fault: sqlite3.Error, *, is_late: bool) -> None:
-        """Raise what is wrong, unless another one holds the lock and there is time."""
+        """Raise the fault, unless another process holds the lock and there is time to wait."""
         if isinstance(fault, sqlite3.IntegrityError):
             raise RefusedCall(str(fault)) from None
-        name = getattr(fault, "sqlite_errorname", "")  # a fault of the module itself has none
+        name = getattr(fault, "sqlite_errorname", "")  # a fault of the Python module has none
         if name.startswith(REFUSED):
             raise RefusedCall(str(fault)) from None
         if not name.startswith(BUSY):
@@ -108,10 +108,10 @@ class SqliteEngine(SqlEngine):
             raise LockBusy(f"{self.path}: {words}. Try again later.") from None
 
 
-def _numbered(values: Sequence[Any]) -> dict[str, Any]:
+def _parameters(values: Sequence[Any]) -> dict[str, Any]:
     return {str(number): value for number, value in enumerate(values, 1)}
 
 
-def opened(path: str) -> EngineStore:
+def store_at(path: str) -> EngineStore:
     """The store in this file."""
     return EngineStore(SqliteEngine(path), f"sqlite://{path}")

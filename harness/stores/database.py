@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 
 from harness.base.errors import UsageFault
-from harness.stores._engine import EngineStore, named, tried
+from harness.stores._engine import EngineStore, retry, translate_faults
 from harness.stores._sql import Execute, Row, SqlEngine
 from harness.stores.urls import open_store
 
@@ -29,16 +29,16 @@ class Database:
         Raises StoreUnavailable, after which the transaction may or may not be committed; StoreRefusal, BrokenFile, LockBusy;
         and UsageFault for a text that no database can store."""
         with contextlib.ExitStack() as stack:
-            run = tried(self.where, lambda: stack.enter_context(self.engine.transaction()))
+            run = retry(self.where, lambda: stack.enter_context(self.engine.transaction()))
 
             def execute(statement: str, *values: str | int | None) -> list[Row]:
                 if invalid := [one for one in values if isinstance(one, str) and not _is_storable(one)]:
                     raise UsageFault(f"{invalid[0]!r} cannot be stored: it is not UTF-8, or has a NUL.")
-                with named(self.where):
+                with translate_faults(self.where):
                     return run(statement, *values)
 
             yield execute
-            with named(self.where):
+            with translate_faults(self.where):
                 stack.close()
 
 

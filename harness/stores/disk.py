@@ -1,7 +1,7 @@
-"""A store on disk: every key is a plain file, which people may read and edit.
+"""A store on disk: every key is a plain file that people may read and edit.
 
-A write replaces the file atomically and durably. The lock of a compare-and-set is that of the folder itself, so no file beside
-the values is needed; where a file system cannot lock a folder (NFS), it is a file in it.
+A write replaces the file atomically and durably. A compare-and-set locks the folder itself, so no lock file is beside the values;
+where a file system cannot lock a folder (NFS), a file in it is locked.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from harness.stores import store
 from harness.stores.store import ABSENT, Key, StoreKey, Value
 
 BLOCK_BYTES = 1 << 20  # of one read of a value that grows
-LOCK_SECONDS = 10.0  # that a writer waits for another, which may be stopped or hang in a broken disk
-PAUSE_SECONDS = 0.002  # between two tries, at most
+LOCK_SECONDS = 10.0  # limit of the wait for another writer, which may be stopped or hang in a broken disk
+PAUSE_SECONDS = 0.002  # between two attempts, at most
 LOCK_FILE = ".folder.lock"
 
 
 class DiskStore:
-    """See Store, and log.Appending. `root`: the folder, made by the first write; `mode`: of the files.
+    """See Store, and log.Appending. `root`: the folder, created by the first write; `mode`: of the files.
 
     Writers wait for each other for `busy_seconds`, then raise LockBusy. Links to folders are followed, but not by `list`; a
     value that is a link is read, and replaced by a file."""
@@ -40,7 +40,7 @@ class DiskStore:
         return f"{self.root}/{store.encoded(key)}"
 
     def describe(self, key: Key) -> str:
-        """See Store; of no key the folder."""
+        """See Store; the folder for an empty key."""
         return self.path(key) if key else self.root
 
     def get(self, key: Key) -> Value | None:
@@ -70,7 +70,7 @@ class DiskStore:
                 files.sync_folder(os.path.dirname(path))
 
     def clear(self, prefix: Key = ()) -> None:
-        """Remove what killed writers left in a folder."""
+        """Remove temporary files that killed writers left in a folder."""
         folder = self.describe(prefix)
         if files.abandoned(folder):
             with _folder_lock(folder, self.busy_seconds):
@@ -79,7 +79,7 @@ class DiskStore:
 
     @contextlib.contextmanager
     def _locked(self, key: Key, *, make: bool) -> Iterator[str]:
-        """The path of a key, with its folder locked; an absent folder needs no lock unless it is made."""
+        """The path of a key, with its folder locked. Without `make`, a missing folder is not locked."""
         path = self.path(key)
         folder = os.path.dirname(path)
         with contextlib.ExitStack() as held:
@@ -95,7 +95,7 @@ class DiskStore:
             yield path
 
     def list(self, prefix: Key, after: Key = (), limit: int = 0) -> list[Key]:
-        """See Store. Files that have no key are passed over, such as temporary ones."""
+        """See Store. Files without a key, such as temporary ones, are skipped."""
         start = store.encoded(after) if after else ""
         found: list[Key] = []
         for name in self._names(store.encoded(prefix) + "/" if prefix else "", start):
@@ -105,7 +105,7 @@ class DiskStore:
         return found
 
     def _names(self, begins: str, start: str) -> Iterator[str]:
-        """The encoded keys below a folder that are behind `start`, in order."""
+        """The encoded keys below a folder that sort after `start`, in order."""
         try:
             with os.scandir(f"{self.root}/{begins}") as scanned:
                 entries = [
@@ -135,7 +135,7 @@ class DiskStore:
                         raise VersionConflict(path)
                     files.cut(path, at)  # a torn row of a writer that was killed
                 if not at:
-                    files.sync_folder(os.path.dirname(path))  # before any row: whoever sees rows relies on the name
+                    files.sync_folder(os.path.dirname(path))  # before any row: readers of rows rely on the name
                 files.add_lines(descriptor, data)
                 os.fsync(descriptor)
         return at + len(data)
@@ -151,7 +151,7 @@ class DiskStore:
 
 @contextlib.contextmanager
 def _folder_lock(folder: str, seconds: float) -> Iterator[None]:
-    """Hold the lock of a folder. Raises LockBusy after so many seconds."""
+    """Hold the lock of a folder. Raises LockBusy after these seconds."""
     until = time.monotonic() + seconds
     while True:
         with contextlib.ExitStack() as held:
@@ -167,13 +167,13 @@ def _folder_lock(folder: str, seconds: float) -> Iterator[None]:
                 if fault.errno not in UNLOCKABLE:
                     raise
                 held.enter_context(_lock_file(folder, seconds))
-            if _is_at(descriptor, folder):  # else somebody put another folder there meanwhile
+            if _is_at(descriptor, folder):  # otherwise somebody replaced the folder meanwhile
                 yield
                 return
 
 
 def folder_of(at: StoreKey) -> str:
-    """The folder of the keys that begin so; "" if the store is not on this disk."""
+    """The folder of the keys with this prefix; "" if the store is not on this disk."""
     return at.store.describe(at.key) if isinstance(at.store, DiskStore) else ""
 
 
@@ -198,7 +198,7 @@ def _is_at(descriptor: int, folder: str) -> bool:
 
 
 def _check(path: str, expect: str) -> os.stat_result | None:
-    """The file as it is, None if absent. Raises VersionConflict if it is another one, BrokenFile for a folder."""
+    """The file's stat, None if absent. Raises VersionConflict if its version is not expected, BrokenFile for a folder."""
     try:
         known = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -211,5 +211,5 @@ def _check(path: str, expect: str) -> os.stat_result | None:
 
 
 def _version(found: os.stat_result) -> str:
-    """A version of a file: each write by a store has another time, and so has an edit; a replaced file is another inode."""
+    """The version of a file: each write of a store and each edit changes its time; a replaced file has another inode."""
     return f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"

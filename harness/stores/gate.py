@@ -1,7 +1,7 @@
-"""A gate over any store: one holder at a time, in the order of arrival, also from several processes and machines.
+"""A gate over any store: one holder at a time, in order of arrival, across processes and machines.
 
-The gate is one row with the places in the queue, each with its holder and a deadline that the holder renews. A place ends with
-its deadline, or at once if its process is gone and was one of this machine. All changes are compare-and-sets of the row.
+The gate is one row with the places in the queue, each with its holder and a deadline that the holder renews. A place ends at its
+deadline, or at once if its process on this machine is gone. All changes are compare-and-sets of the row.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ T = TypeVar("T")
 LEASE_SECONDS = 30.0  # from a renewal to the deadline
 TRIES = 2000  # of one change of the row, against other writers
 PAUSE_SECONDS = 0.002  # between two of them, at most
-LOOK_SECONDS = 0.02  # between two looks of who waits
-REMEDY = "Remove it: whoever waits then asks again."
+POLL_SECONDS = 0.02  # between two reads of a waiting holder
+REMEDY = "Remove it: waiting calls then ask again."
 
 
 class LostPlace(LockBusy):
-    """The place is not in the queue any more: its deadline passed, or somebody removed it. The holder writes nothing more."""
+    """The place is no longer in the queue: its deadline passed, or somebody removed it. The holder must not write any more."""
 
     def __init__(self, where: str) -> None:
         super().__init__(f"The call lost its place in {where}, so it wrote nothing more. Ask again.")
 
 
 class GatePlace:
-    """A place in the queue of a gate. `number`: larger than that of every place given before."""
+    """A place in the queue of a gate. `number`: larger than that of every earlier place."""
 
     def __init__(self, store: Store, key: Key, number: int) -> None:
         self.store, self.key, self.number = store, key, number
         self.renewed = time.monotonic()
 
     def is_first(self) -> bool:
-        """Whether nobody alive is before it. Raises LostPlace."""
+        """Whether no living holder is before it. Raises LostPlace."""
         return not any(_is_alive(one) for one in self._row()["places"] if one["number"] < self.number)
 
     def check(self) -> None:
@@ -52,29 +52,29 @@ class GatePlace:
         self._row()
 
     def stop_words(self) -> str | None:
-        """What a person said who stopped the holders up to this place; None if nobody did. Raises LostPlace."""
+        """The words of the person who stopped the holders up to this place; None if nobody did. Raises LostPlace."""
         stop = self._row().get("stop")
         return str(stop["words"]) if stop and stop["upto"] >= self.number else None
 
     def renew(self) -> None:
-        """Move the deadline, once a third of the time is over. Raises LostPlace."""
+        """Move the deadline once a third of the time is over. Raises LostPlace."""
         if time.monotonic() - self.renewed < LEASE_SECONDS / 3:
             return
 
-        def later(row: dict[str, Any]) -> None:
+        def extend(row: dict[str, Any]) -> None:
             self._own(row)["until"] = time.time() + LEASE_SECONDS
 
-        _change(self.store, self.key, later)
+        _change(self.store, self.key, extend)
         self.renewed = time.monotonic()
 
     def leave(self) -> None:
-        """Give the place up; more than once is once."""
+        """Give the place up; a second call changes nothing."""
 
-        def without(row: dict[str, Any]) -> None:
+        def remove(row: dict[str, Any]) -> None:
             row["places"] = [one for one in row["places"] if one["number"] != self.number]
 
         if any(one["number"] == self.number for one in _read(self.store, self.key)[0]["places"]):
-            _change(self.store, self.key, without)
+            _change(self.store, self.key, remove)
 
     def _row(self) -> dict[str, Any]:
         row, _ = _read(self.store, self.key)
@@ -91,39 +91,38 @@ class GatePlace:
 def enter(store: Store, key: Key) -> GatePlace:
     """A new place at the end of the queue; places whose holders are gone are removed."""
 
-    def with_another(row: dict[str, Any]) -> int:
+    def add_place(row: dict[str, Any]) -> int:
         row["last"] += 1
         mine = {"number": row["last"], "holder": _holder(), "until": time.time() + LEASE_SECONDS}
         row["places"] = [*(one for one in row["places"] if _is_alive(one)), mine]
         return int(row["last"])
 
-    return GatePlace(store, key, _change(store, key, with_another))
+    return GatePlace(store, key, _change(store, key, add_place))
 
 
 @contextlib.contextmanager
 def held(store: Store, key: Key) -> Iterator[GatePlace]:
-    """A place at the gate, once it is the first. Raises LostPlace."""
+    """A place at the gate, as soon as it is the first. Raises LostPlace."""
     place = enter(store, key)
     try:
         while not place.is_first():
             place.renew()
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         yield place
     finally:
         place.leave()
 
 
 def stop(store: Store, key: Key, words: str) -> int:
-    """Ask every holder that is in the queue now to end, with these words; returns how many there are. Without any, nothing is
-    written."""
+    """Ask every holder in the queue to end, with these words; returns their number. Writes nothing if there are none."""
 
-    def stopped(row: dict[str, Any]) -> int:
+    def request(row: dict[str, Any]) -> int:
         alive = [one["number"] for one in row["places"] if _is_alive(one)]
         if alive:
             row["stop"] = {"upto": max(alive), "words": words}
         return len(alive)
 
-    return _change(store, key, stopped) if waiting(store, key) else 0
+    return _change(store, key, request) if waiting(store, key) else 0
 
 
 def waiting(store: Store, key: Key) -> list[int]:
@@ -169,7 +168,7 @@ def _is_alive(place: dict[str, Any]) -> bool:
         return False
     here = _holder()
     if any(holder.get(name) != here[name] for name in ("node", "boot", "space")):
-        return True  # on another machine, or in another container: its deadline says it
+        return True  # on another machine or in another container only the deadline counts
     fields = tree.stat(holder["pid"]) if tree.on_linux() else []
     return tree.lives(holder["pid"]) and (not fields or int(fields[19]) == holder["started"])
 

@@ -1,7 +1,7 @@
-"""A log over any store: rows that are only ever added, in an order that proves that nobody else wrote in between.
+"""A log over any store: rows are only added, and an append fails if another writer was there first.
 
-A position names the end of what a writer knows: bytes where the store keeps one growing value, else the number of segments. A
-segment has the rows of one append, and is put with ABSENT, so of two writers at one position one fails.
+A position is the end of what a writer knows: bytes if the store keeps one growing value, otherwise the number of segments. A
+segment has the rows of one append and is put with ABSENT, so one of two writers at the same position fails.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ DIGITS = 12  # of the number of a segment
 
 @runtime_checkable
 class Appending(Protocol):
-    """What a store may offer besides: values that grow in place."""
+    """An optional ability of a store: values that grow in place."""
 
     def append(self, key: Key, data: bytes, at: int) -> int:
-        """Add whole rows behind byte `at`, durably, and return the new length. A torn row behind it is cut off; raises
-        VersionConflict if whole rows are there, or the value is shorter."""
+        """Add whole rows at byte `at`, durably, and return the new length. Cuts a torn row there off; raises VersionConflict if
+        whole rows are there, or the value is shorter."""
 
     def tail(self, key: Key, start: int) -> bytes:
         """The bytes from `start` on; empty if there are none."""
@@ -31,14 +31,14 @@ class Appending(Protocol):
 
 @runtime_checkable
 class Bulk(Protocol):
-    """What a store may offer besides: several values in the time of one."""
+    """An optional ability of a store: several values in one round trip."""
 
     def get_many(self, keys: Sequence[Key]) -> list[Value | None]:
-        """The value of each key, None where there is none."""
+        """The value of each key, None for each absent one."""
 
 
 class Rows(NamedTuple):
-    """Whole rows of a log, each with its newline, and the position behind them; `torn`: the bytes of a row without its end."""
+    """Whole rows of a log with their newlines. `end`: the position after them; `torn`: the bytes of an incomplete row."""
 
     data: bytes
     end: int
@@ -46,7 +46,7 @@ class Rows(NamedTuple):
 
 
 def append(store: Store, key: Key, rows: bytes, at: int) -> int:
-    """Add whole rows behind the position, durably; returns the new position. Raises VersionConflict, with nothing written, if
+    """Add whole rows at the position, durably; returns the new position. Raises VersionConflict, with nothing written, if
     another writer was there first."""
     if isinstance(store, Appending):
         return store.append(key, rows, at)
@@ -66,7 +66,7 @@ def read(store: Store, key: Key, start: int = 0) -> Rows:
 
 
 def has_more(store: Store, key: Key, at: int) -> bool:
-    """Whether the log goes on behind the position, or ends before it."""
+    """Whether the log does not end at the position."""
     if isinstance(store, Appending):
         return store.size(key) != at
     return bool(store.list(key, _segment(key, at - 1) if at else (), 1)) or bool(at and not _has(store, key, at - 1))
@@ -78,7 +78,7 @@ def exists(store: Store, key: Key) -> bool:
 
 
 def replace(store: Store, key: Key, rows: bytes) -> int:
-    """Put these rows in the place of the whole log, for who is its only writer; returns the position behind them."""
+    """Replace the whole log by these rows; returns the position after them. Only for the single writer of the log."""
     if isinstance(store, Appending):
         known = store.get(key)
         store.put(key, rows, known.version if known else ABSENT)

@@ -12,7 +12,7 @@ from harness.stores.store import ABSENT, Key, Value
 
 
 class MemoryStore:
-    """See Store. `name`: how people see it."""
+    """See Store. `name`: its address for people."""
 
     def __init__(self, name: str = "memory") -> None:
         self.name = name

@@ -1,6 +1,6 @@
-"""The Protocol of a store: bytes under keys, and writes that say which version they replace.
+"""The Protocol of a store: bytes under keys, and writes that name the version they replace.
 
-A key is a tuple of names. `encoded` is the one form in which every store orders and keeps it.
+A key is a tuple of names. Every store keeps and orders keys in the form that `encoded` returns.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ RESERVED = re.compile(r"\.\.?|\.folder\.lock|.*\.tmp", re.DOTALL)
 
 
 class Value(NamedTuple):
-    """The bytes under a key, and their version: opaque, compared for equality alone, new for every write."""
+    """The bytes under a key, and their version: opaque, only compared for equality, new for every write."""
 
     data: bytes
     version: str
 
 
 class StoreKey(NamedTuple):
-    """A key in its store; or the names with which several keys begin."""
+    """A key in its store, or the prefix of several keys."""
 
     store: Store
     key: Key
 
     def below(self, *names: str) -> StoreKey:
-        """The key with more names behind it."""
+        """The key with these names appended."""
         return StoreKey(self.store, (*self.key, *names))
 
 
 class Store(Protocol):
-    """Any place that keeps bytes by key. Methods may be called from several threads.
+    """A place that keeps bytes by key. Methods may be called from several threads.
 
     Absent, empty and corrupt are three answers: None, a value of no bytes, and BrokenFile. No key is the beginning of another."""
 
@@ -48,14 +48,14 @@ class Store(Protocol):
 
     def put(self, key: Key, data: bytes, expect: str) -> str:
         """Write the value durably and return its new version. `expect`: the version that it replaces, ABSENT or ANY; raises
-        VersionConflict, with nothing written, if another one is there."""
+        VersionConflict, with nothing written, if the value has another version."""
 
     def delete(self, key: Key, expect: str) -> None:
-        """Remove the value; `expect` as for `put`. With ANY an absent value is no fault."""
+        """Remove the value; `expect` as for `put`. With ANY an absent value is not a fault."""
 
     def list(self, prefix: Key, after: Key = (), limit: int = 0) -> list[Key]:
         """The keys that begin with these names, in the order of their encoded form, without reading a value. `after`: only
-        those behind this key; `limit`: at most so many, 0 for all."""
+        those after this key; `limit`: at most so many, 0 for all."""
 
     def describe(self, key: Key) -> str:
         """Where a person finds the key: a path, or an address."""

@@ -1,4 +1,4 @@
-"""Stores by URL: one line of configuration names where everything is kept."""
+"""Stores by URL: one setting names the place where everything is kept."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from harness.stores.disk import DiskStore
 from harness.stores.memory import MemoryStore
 from harness.stores.store import Store, encoded
 
-PREFIX = "harness"  # of a store on a server that others use, too
-SECONDS = 10.0  # that a server may take for one answer
+PREFIX = "harness"  # of a store on a shared server
+SECONDS = 10.0  # limit for one answer of a server
 FORMS = (
     "memory:, a path, file:///PATH, sqlite:///PATH, redis://HOST/0, postgresql://HOST/DATABASE or s3://BUCKET/PREFIX"
 )
@@ -20,7 +20,7 @@ EXTRAS = {"redis": "redis", "rediss": "redis", "postgresql": "postgres", "postgr
 
 
 def open_store(url: str) -> Store:
-    """The store of a URL; docs/stores.md has the forms. A server is asked on first use. Raises UsageFault for what is no such
+    """The store of a URL; docs/stores.md lists the forms. The first use connects to a server. Raises UsageFault for an invalid
     URL, and Unavailable if a package is missing."""
     parts = urlsplit(url)
     if parts.scheme == "memory":
@@ -32,14 +32,14 @@ def open_store(url: str) -> Store:
     if parts.scheme == "sqlite":
         from harness.stores import _sqlite  # 12 ms, which no other store needs
 
-        return _sqlite.opened(_path(parts))
+        return _sqlite.store_at(_path(parts))
     try:
         return _on_server(parts)
     except ModuleNotFoundError as fault:
         words = f"needs the package {fault.name}. Install it: pip install 'harness-missions[{EXTRAS[parts.scheme]}]'"
         raise Unavailable(f"A store at {parts.scheme}:// {words}") from None
     except ValueError as fault:
-        raise UsageFault(f"The options behind `?` are none of a store at {parts.scheme}://: {fault}.") from None
+        raise UsageFault(f"The options after `?` are invalid for a store at {parts.scheme}://: {fault}.") from None
 
 
 def _on_server(parts: SplitResult) -> Store:
@@ -52,20 +52,22 @@ def _on_server(parts: SplitResult) -> Store:
     if extra == "redis":
         from harness.stores import _redis  # the package is an extra
 
-        return _redis.opened(url, address, prefix, seconds)
+        return _redis.store_at(url, address, prefix, seconds)
     if extra == "postgres":
         from harness.stores import _postgres  # the package is an extra
 
-        return _postgres.opened(url, address, prefix, seconds)
+        return _postgres.store_at(url, address, prefix, seconds)
     if extra == "s3" and where:
         from harness.stores import _s3  # the package is an extra
 
-        return _s3.opened(where, parts.path.strip("/"), options, seconds)
-    raise UsageFault(f"{parts.scheme}://{where} names no store. Write one of {FORMS}.")
+        return _s3.store_at(where, parts.path.strip("/"), options, seconds)
+    raise UsageFault(f"{parts.scheme}://{where} does not name a store. Write one of {FORMS}.")
 
 
 def _path(parts: SplitResult) -> str:
     path = unquote(parts.path)
     if parts.netloc or not os.path.isabs(path) or parts.query:
-        raise UsageFault(f"{parts.geturl()}: a path is absolute, behind three slashes: {parts.scheme}:///srv/agent.")
+        raise UsageFault(
+            f"{parts.geturl()}: a path is absolute and follows three slashes: {parts.scheme}:///srv/agent."
+        )
     return path

@@ -13,7 +13,7 @@ from harness.mission import runs
 from harness.state.layout import Layout
 
 TURN = "HARNESS_TURN"
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 IDLE_SECONDS = 1.0  # poll interval without a live run
 
 
@@ -61,5 +61,5 @@ def lull(layout: Layout, seconds: float, decision: str) -> bool:
     while (left := until - time.monotonic()) > 0 and os.getppid() == parent:
         if not set(live) <= set(runs.open_runs(layout)) or any(runs.is_dead(layout, name) for name in live):
             return True
-        time.sleep(min(LOOK_SECONDS if live else IDLE_SECONDS, left))
+        time.sleep(min(POLL_SECONDS if live else IDLE_SECONDS, left))
     return False

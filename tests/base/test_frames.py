@@ -10,15 +10,15 @@ from harness.base import frames
 def test_values_arrive_as_they_were() -> None:
     """Bytes of any length, names that are not UTF-8, and pings between them."""
     values = [{"a\udcff": bytes(range(256)) * 300, "b": [b"", 2.5, None]}, None, "\u6f22"]
-    sent, buffer, found = b"".join(map(frames.packed, values[::2])), bytearray(), list[object]()
-    sent = sent[: len(frames.packed(values[0]))] + frames.PING + sent[len(frames.packed(values[0])) :]
+    sent, buffer, found = b"".join(map(frames.pack, values[::2])), bytearray(), list[object]()
+    sent = sent[: len(frames.pack(values[0]))] + frames.PING + sent[len(frames.pack(values[0])) :]
     for at in range(0, len(sent), 1009):
         buffer += sent[at : at + 1009]
-        found += map(frames.value, frames.split(buffer))
+        found += map(frames.unpack, frames.take_frames(buffer))
     assert (found, bytes(buffer)) == (values, b"")
 
 
 def test_a_frame_above_the_limit_is_refused_by_its_head() -> None:
     """Before its bytes are there."""
     with pytest.raises(ValueError, match="the limit is 1,000"):
-        frames.split(bytearray(frames.HEAD.pack(20, 2000)), 1000)
+        frames.take_frames(bytearray(frames.HEAD.pack(20, 2000)), 1000)

@@ -209,7 +209,7 @@ def test_a_move_across_that_fails_leaves_the_source_and_no_copy(tmp_path: Path) 
 
 
 def test_it_is_a_shell_only_if_its_default_is(tmp_path: Path) -> None:
-    """Commands do not see mounts, and say so."""
+    """Commands cannot see mounts, and say so."""
     plain: Any = Composite(Local(str(tmp_path)), {"m/": memory()})
     shell: Any = Composite(LocalShell(str(tmp_path)), {"m/": memory()})
     assert (isinstance(plain, Shell), isinstance(shell, Shell)) == (False, True)

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from harness.filesystem._faults import WORDS, VerbRefusal, changed, read_only, tried, verb
+from harness.filesystem._faults import WORDS, VerbRefusal, catch_faults, changed_meanwhile, read_only, verb
 from harness.filesystem._replace import FileBusy
 from harness.filesystem.protocol import FAULTS, FileFault
 
@@ -18,7 +18,7 @@ def fails(fault: Exception) -> object:
     def act() -> object:
         raise fault
 
-    return tried("some/path", act)
+    return catch_faults("some/path", act)
 
 
 @pytest.mark.parametrize("number", sorted(WORDS))
@@ -43,7 +43,7 @@ def test_our_own_refusals_are_faults_too() -> None:
     """With their words; a lock and a name that cannot be one as well."""
     for fault, kind in (
         (VerbRefusal("too_large", "p", "It is."), "too_large"),
-        (changed("p"), "changed"),
+        (changed_meanwhile("p"), "changed"),
         (read_only("p", "q"), "read_only"),
         (FileBusy(), "busy"),
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "x"), "invalid"),
@@ -55,7 +55,7 @@ def test_our_own_refusals_are_faults_too() -> None:
 
 def test_what_succeeds_is_passed_on() -> None:
     """As it is."""
-    assert tried("p", lambda: 5) == 5
+    assert catch_faults("p", lambda: 5) == 5
 
 
 def test_every_kind_of_fault_is_explained_in_a_few_words() -> None:

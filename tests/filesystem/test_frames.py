@@ -18,13 +18,13 @@ def test_values_arrive_as_they_were() -> None:
         None,
     ]
     sent, buffer, found = (
-        b"".join(map(_frames.packed, values[:3])) + bytes(_frames.HEAD.size),
+        b"".join(map(_frames.pack, values[:3])) + bytes(_frames.HEAD.size),
         bytearray(),
         list[object](),
     )
     for at in range(0, len(sent), 1009):
         buffer += sent[at : at + 1009]
-        found += _frames.taken(buffer)
+        found += _frames.take_values(buffer)
     assert (found, bytes(buffer)) == (values, b"")
 
 
@@ -33,4 +33,4 @@ def test_what_is_no_frame_is_a_fault(text: str) -> None:
     """Only records of the interface are made, of their own fields."""
     data = text.replace("SIGN", "\\u0000record").encode()
     with pytest.raises(ValueError, match=r"Expecting|unknown record"):
-        _frames.taken(bytearray(_frames.HEAD.pack(len(data), 0) + data))
+        _frames.take_values(bytearray(_frames.HEAD.pack(len(data), 0) + data))

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from harness.filesystem.line_ends import as_most, found, replaced
+from harness.filesystem.line_ends import find_text, like_most, replace_matches
 
 
 def test_a_line_end_matches_any_line_end_in_a_file_that_has_crlf() -> None:
     """Whole: a CRLF is never cut in two. A file without CRLF is searched for the text as it is."""
     data = b"a\r\nb\na\nb\r\n"
-    assert [place[0] for place in found(data, b"a\nb")] == [b"a\r\nb", b"a\nb"]
-    assert [place[0] for place in found(data, b"\nb\r\n")] == [b"\r\nb\n", b"\nb\r\n"]
-    assert [place[0] for place in found(b"a\nb", b"a\r\nb")] == []
-    assert [place[0] for place in found(b"a.b(\r\n", b"b(")] == [b"b("]
+    assert [place[0] for place in find_text(data, b"a\nb")] == [b"a\r\nb", b"a\nb"]
+    assert [place[0] for place in find_text(data, b"\nb\r\n")] == [b"\r\nb\n", b"\nb\r\n"]
+    assert [place[0] for place in find_text(b"a\nb", b"a\r\nb")] == []
+    assert [place[0] for place in find_text(b"a.b(\r\n", b"b(")] == [b"b("]
 
 
 def test_new_lines_end_as_most_lines_do() -> None:
     """With as many of each kind, as they are written."""
-    assert as_most(b"1\r\n2\r\n3\n", b"x\ny\r\nz") == b"x\r\ny\r\nz"
-    assert as_most(b"1\r\n2\n", b"x\ny\r\nz") == b"x\ny\r\nz"
+    assert like_most(b"1\r\n2\r\n3\n", b"x\ny\r\nz") == b"x\r\ny\r\nz"
+    assert like_most(b"1\r\n2\n", b"x\ny\r\nz") == b"x\ny\r\nz"
 
 
 def test_a_text_is_put_in_all_places() -> None:
     """What is between them stays."""
     data = b"-a-ab"
-    assert replaced(data, found(data, b"a"), b"\\1") == b"-\\1-\\1b"
-    assert replaced(data, [], b"x") == data
+    assert replace_matches(data, find_text(data, b"a"), b"\\1") == b"-\\1-\\1b"
+    assert replace_matches(data, [], b"x") == data

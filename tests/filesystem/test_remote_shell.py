@@ -164,7 +164,7 @@ def test_a_line_that_is_cut_ends_the_other_side_and_the_next_call_begins_anew(tm
     link: Any = connection._link
     os.kill(link.child.pid, signal.SIGSTOP)
     begun = time.monotonic()
-    with pytest.raises(Unavailable, match="may have been done"):
+    with pytest.raises(Unavailable, match="may have been carried out"):
         files.execute("sleep 60")
     assert waited(lambda: not runs(left))
     assert 7 < time.monotonic() - begun < 25

@@ -25,7 +25,7 @@ def test_a_whole_file_has_its_digest_also_where_the_filesystem_does_not_say_it(t
     """So a caller can compare and set."""
     (tmp_path / "f").write_bytes(b"a\nb")
     for files in (Local(str(tmp_path)), WithoutDigest(str(tmp_path))):
-        found = content(transfer.whole(files, "f"))
+        found = content(transfer.read_whole(files, "f"))
         assert (found.data, found.digest) == (b"a\nb", digest(b"a\nb"))
 
 

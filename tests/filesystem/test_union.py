@@ -18,7 +18,7 @@ def test_another_folder_is_asked_for_all_that_a_pattern_could_find(pattern: str)
     """Hidden names where the pattern names one; folders too."""
     files = KeyValueFiles(MemoryStore())
     upload(files, dict.fromkeys(("a.py", "d/b", "d/.h/c", ".a/b", ".a/d/e"), b""))
-    found = set(names(files.glob(_union.everything(pattern))))
+    found = set(names(files.glob(_union.widen_glob(pattern))))
     wanted = {"a.py", "d", "d/b"} | ({"d/.h", "d/.h/c", ".a", ".a/b", ".a/d", ".a/d/e"} if "." in pattern else set())
     assert found == ({"a.py"} if pattern == "*.py" else wanted)
 
@@ -27,9 +27,9 @@ def test_matches_of_several_searches_are_in_the_order_of_one() -> None:
     """Name by name; what is not counted in one is not counted in all."""
     rows = [Match(path=path, line=1, text=b"") for path in ("b.txt", "b/x", "a")]
     parts = [Matches(matches=rows[:2], files=2), Matches(matches=rows[2:], files=1, skipped={"d": "denied"})]
-    found = _union.matched(parts, 2)
+    found = _union.merge_matches(parts, 2)
     assert ([one.path for one in found.matches], found.more, found.files) == (["a", "b/x"], 1, 3)
-    assert (_union.matched([Matches(more=-1), *parts], 2).more, found.skipped) == (-1, {"d": "denied"})
+    assert (_union.merge_matches([Matches(more=-1), *parts], 2).more, found.skipped) == (-1, {"d": "denied"})
 
 
 def test_a_copy_is_whole_or_not_there() -> None:

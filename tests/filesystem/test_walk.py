@@ -41,7 +41,7 @@ LINES = [
 RULES = st.lists(st.sampled_from(LINES), max_size=4)
 
 
-def walked(root: Path, path: str = ".", *, hidden: bool = False) -> list[str]:
+def resolve_dots(root: Path, path: str = ".", *, hidden: bool = False) -> list[str]:
     """The files of a walk."""
     walk = Walk(Root(str(root)), [name for name in path.split("/") if name != "."], hidden=hidden)
     return sorted((folder + one.name for folder, entries in walk.files() for one in entries), key=order)
@@ -80,13 +80,13 @@ def test_what_is_ignored_is_what_git_ignores(tmp_path: Path, top: list[str], bel
         ["git", "-c", "core.excludesFile=/dev/null", "ls-files", "--others", "--exclude-standard"],
         cwd=root, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert walked(root) == shown(git)
+    assert resolve_dots(root) == shown(git)
 
 
 def test_a_walk_begins_anywhere_and_the_rules_above_hold(tmp_path: Path) -> None:
     """A folder that is itself ignored is walked where it is named, with the rules in it alone."""
     lay(tmp_path, {"": ["*.log", "/b/", "/a/b/c/x"], "a/": ["!keep.log"]})
-    assert walked(tmp_path, "a/b") == [
+    assert resolve_dots(tmp_path, "a/b") == [
         "a/b/c/keep.log",
         "a/b/c/x.d/q",
         "a/b/c/z.txt",
@@ -96,7 +96,7 @@ def test_a_walk_begins_anywhere_and_the_rules_above_hold(tmp_path: Path) -> None
         "a/b/z.txt",
     ]
     (tmp_path / "b/a/.gitignore").write_text("*.d/\n")
-    assert walked(tmp_path, "b") == sorted(
+    assert resolve_dots(tmp_path, "b") == sorted(
         (path for path in PATHS if path.startswith("b/") and path != "b/a/x.d/q"), key=order
     )
 
@@ -110,19 +110,19 @@ def test_links_pipes_and_hidden_names_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to("/")
     (tmp_path / "round").symlink_to(".")
     os.mkfifo(tmp_path / "pipe")
-    assert walked(tmp_path) == ["a"]
-    assert walked(tmp_path, hidden=True) == [".e/f", "a", "d/.h/x"]
+    assert resolve_dots(tmp_path) == ["a"]
+    assert resolve_dots(tmp_path, hidden=True) == [".e/f", "a", "d/.h/x"]
 
 
 def test_a_gitignore_that_is_no_file_says_nothing(tmp_path: Path) -> None:
     """A pipe blocks nobody; a link is not followed."""
     (tmp_path / "a").write_text("")
     os.mkfifo(tmp_path / ".gitignore")
-    assert walked(tmp_path) == ["a"]
+    assert resolve_dots(tmp_path) == ["a"]
     (tmp_path / ".gitignore").unlink()
     (tmp_path / "rules").write_text("a\n")
     (tmp_path / ".gitignore").symlink_to("rules")
-    assert walked(tmp_path) == ["a", "rules"]
+    assert resolve_dots(tmp_path) == ["a", "rules"]
 
 
 def test_paths_are_sorted_name_by_name() -> None:

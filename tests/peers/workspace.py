@@ -52,7 +52,7 @@ class FileWorkspace:
         return self.opened()[1]
 
     async def read_bytes(self, path: str) -> bytes:
-        return checked(transfer.whole(*self.at(path))).data
+        return checked(transfer.read_whole(*self.at(path))).data
 
     async def write_bytes(self, path: str, data: bytes) -> None:
         files, place = self.at(path)

@@ -16,7 +16,7 @@ from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.protocol import FileContent
 from harness.filesystem.transfer import upload
 from harness.stores import log
-from harness.stores._engine import EngineStore, packed, unpacked
+from harness.stores._engine import EngineStore, pack_entry, unpack_entry
 from harness.stores.store import ABSENT, ANY, Store
 from harness.stores.urls import open_store
 from tests.crash import TORTURE
@@ -49,12 +49,12 @@ def test_an_entry_is_its_last_tokens_and_its_data() -> None:
     """The newest first, at most eight; what is none is said so."""
     value = b""
     for number in range(20):
-        value = packed(f"{number:016x}", unpacked(value, "k")[0] if value else "", b"data\n")
-    history, data = unpacked(value, "k")
+        value = pack_entry(f"{number:016x}", unpack_entry(value, "k")[0] if value else "", b"data\n")
+    history, data = unpack_entry(value, "k")
     assert data == b"data\n" and [int(history[at : at + 16], 16) for at in range(0, 128, 16)] == [*range(19, 11, -1)]
     for broken in (b"", b"data\n", value[:128], value.replace(b"0", b"\xff")):
         with pytest.raises(BrokenFile, match="k: "):
-            unpacked(broken, "k")
+            unpack_entry(broken, "k")
 
 
 def test_a_write_that_comes_late_changes_nothing_again(served: Place) -> None:

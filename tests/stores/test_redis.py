@@ -12,7 +12,7 @@ from harness.base.errors import BrokenFile, StoreRefusal
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.protocol import FileFault, Listing
 from harness.filesystem.transfer import upload
-from harness.stores._engine import packed
+from harness.stores._engine import pack_entry
 from harness.stores.memory import MemoryStore
 from harness.stores.store import ABSENT, ANY, encoded
 from harness.stores.urls import open_store
@@ -74,7 +74,7 @@ def test_a_listing_of_5000_files_takes_three_round_trips(redis_server: Server) -
         store = open_store(f"{redis_server.url.replace(str(redis_server.port), str(between.port))}?prefix=many")
         written = {encoded(key): made.get(key) for key in made.list(())}
         client = redis.Redis.from_url(redis_server.url)
-        client.mset({f"{{many}}/{name}": packed("0" * 16, "", one.data) for name, one in written.items() if one})
+        client.mset({f"{{many}}/{name}": pack_entry("0" * 16, "", one.data) for name, one in written.items() if one})
         client.zadd("{many}names", dict.fromkeys(written, 0))
         files = KeyValueFiles(store)
         files.stat("many/0001")

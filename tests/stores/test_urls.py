@@ -50,7 +50,7 @@ def test_what_names_no_store_is_said_with_what_to_write(url: str) -> None:
 @pytest.mark.parametrize("url", ["redis://h/0?seconds=soon", "s3://b/p?seconds=soon", "postgresql://h/d?seconds=soon"])
 def test_an_option_that_is_none_is_said_so(url: str) -> None:
     """Before the server is asked."""
-    with pytest.raises(UsageFault, match="options behind"):
+    with pytest.raises(UsageFault, match="options after"):
         open_store(url).get(("k",))
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from harness.filesystem.protocol import FileFault
-from harness.filesystem.transfer import whole
+from harness.filesystem.transfer import read_whole
 from harness.stores.memory import MemoryStore
 from harness.stores.urls import open_store
 from harness.team import _mounts
@@ -31,7 +31,7 @@ def test_the_live_filesystem_shows_and_permits_what_a_turn_does(tmp_path: Path) 
     machine.begin()
     files, shown = live_filesystem(store, mounts_of("acme", SOURCES)), machine.shown()
     for path, text in shown.items():
-        found = whole(files, path)
+        found = read_whole(files, path)
         assert not isinstance(found, FileFault), path
         assert found.data.decode() == text
     writable = {path for path in shown if (machine.at / path).stat().st_mode & 0o222}

@@ -14,7 +14,7 @@ from harness.builtin.sessions._places import stored_files
 from harness.builtin.sessions.keys import STATE, WORKSPACE, gate_of
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.filesystem.protocol import FileFault, Filesystem
-from harness.filesystem.transfer import whole
+from harness.filesystem.transfer import read_whole
 from harness.state import names
 from harness.state.layout import Layout
 from harness.stores import log as logs
@@ -71,7 +71,7 @@ def _files(source: Store, target: Store, prefix: Key, *, dry_run: bool) -> Itera
     """Copy the files below a prefix; a link is none, and what cannot be read whole is said to have failed."""
     below, above = stored_files(source, prefix, make=False), stored_files(target, prefix, make=not dry_run)
     for path in _paths(below, "."):
-        found = whole(below, path)
+        found = read_whole(below, path)
         if isinstance(found, FileFault):
             yield CopiedValue(where=source.describe((*prefix, *path.split("/"))), bytes=0, what=FAILED)
         else:
@@ -89,7 +89,7 @@ def _paths(below: Filesystem, folder: str) -> Iterator[str]:
 
 def _file(target: Store, above: Filesystem, key: Key, path: str, data: bytes, *, dry_run: bool) -> CopiedValue:
     def read() -> bytes | None:
-        found = whole(above, path)
+        found = read_whole(above, path)
         return None if isinstance(found, FileFault) else found.data
 
     return _written(target, key, data, read, lambda: above.write(path, data, create=True), dry_run=dry_run)

@@ -119,7 +119,7 @@ class Sandboxes:
 
     def _made(self, scope: str, name: str) -> RemoteShell:
         if self.prefix:
-            return sandbox.behind(shlex.split(self.prefix.replace(SCOPE, scope)), f"{FAR}/{name}/{FILES}")
+            return sandbox.remote_shell(shlex.split(self.prefix.replace(SCOPE, scope)), f"{FAR}/{name}/{FILES}")
         files.make_folder(folder := os.path.join(self.root, name))
         known = {name: limit for name, limit in self.limits.items() if name != "memory_mb"}
         memory_bytes = self.limits.get("memory_mb", 0) * 1024 * 1024
@@ -196,7 +196,7 @@ class _HeldSandbox:
         store, key = self.at
         self._run(self.home, f"{SWEEP}; {PACK}")
         for part in self._run(self.home, f"cd {NOTES} && ls | grep ^{PART}").split():
-            store.put((*key, name, part), _checked(transfer.whole(self.home, f"{NOTES}/{part}")).data, ANY)
+            store.put((*key, name, part), _checked(transfer.read_whole(self.home, f"{NOTES}/{part}")).data, ANY)
         version = known.version if (known := store.get((*key, STATE))) else ABSENT
         if _record(self.at) != self.record:
             raise LockBusy(HELD.format(scope=self.scope))
@@ -212,7 +212,7 @@ class _HeldSandbox:
         _checked(self.home.write(STAMP, f"{saved} {listing}".encode()))
 
     def _note(self, path: str) -> str:
-        found = transfer.whole(self.home, path)
+        found = transfer.read_whole(self.home, path)
         return found.data.decode("utf-8", "surrogateescape") if isinstance(found, FileContent) else ""
 
     def _run(self, shell: RemoteShell, command: str) -> str:

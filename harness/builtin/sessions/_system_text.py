@@ -23,7 +23,7 @@ from harness.workspace.snapshot import WorkspaceSnapshot
 
 ROLE = "assistant"  # whose words a conversation has, unless others are asked for
 READS = ("instructions", "knowledge", "skills", "memory")
-LOOK_SECONDS = 0.5  # for so long nobody looks again whether anything changed
+POLL_SECONDS = 0.5  # for so long nobody looks again whether anything changed
 KNOWN = 256  # users
 KEY_CHARS = 32
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "system.md")
@@ -57,7 +57,7 @@ class SystemTextSource:
     def known(self, user: str, memory: Key) -> SystemText | None:
         """The same, where it was looked at a moment ago."""
         known = self._known.get((user, memory))
-        return known[2] if known and time.monotonic() - known[0] < LOOK_SECONDS else None
+        return known[2] if known and time.monotonic() - known[0] < POLL_SECONDS else None
 
     def of(self, user: str, memory: Key) -> SystemText:
         """What a conversation of this user with this memory begins with now. Raises BrokenFile where a file of the workspace is

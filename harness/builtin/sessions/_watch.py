@@ -9,7 +9,7 @@ from collections.abc import Callable
 from harness.base.errors import LockBusy
 from harness.stores.gate import GatePlace
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 SOONEST, LATEST, SLOWER = 0.002, 0.05, 1.3  # seconds between two looks at a gate, and how they grow
 
 Told = Callable[[str], None]
@@ -44,7 +44,7 @@ class Watch:
             for place, words in await asyncio.to_thread(_stopped, list(self.calls)):
                 if (tell := self.calls.pop(place, None)) is not None:
                     tell(words)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def turn(place: GatePlace) -> None:

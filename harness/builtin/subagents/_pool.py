@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # its type alone: a job is begun with one from outside
 MOST_RUNNING = 8
 MOST_TASKS = 100  # of one conversation
 DEEPEST = 3
-LOOK_SECONDS = 0.01
+POLL_SECONDS = 0.01
 STOP_SECONDS = 0.1  # between two looks whether nobody waits any more
 BROKEN = "agent_error"
 
@@ -185,7 +185,7 @@ class SubagentPool:
             if not job.task.parent:
                 self.cancel(job, ENDED)
         while any(job.runs for job in self.jobs.values()):
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         for job in self.jobs.values():
             await self.worker.leave(job)
 

@@ -11,7 +11,7 @@ from harness.builtin.tools.tool import Live
 from harness.filesystem.protocol import CommandResult, ShellJob
 
 LONGEST_PAGE = 30_000  # bytes
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 HOW = {"timeout": "ended at its timeout", "cancelled": "stopped"}
 
 
@@ -49,7 +49,7 @@ class Running(Live):
         """Wait until it has ended, or `stop` says so, but no longer than this."""
         until = time.monotonic() + seconds
         while not self.ended and time.monotonic() < until and not stop():
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
     def status(self) -> str:
         """How it stands, in words."""

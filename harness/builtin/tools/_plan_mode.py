@@ -71,7 +71,7 @@ def _write(bench: ToolSession, plan: str) -> ToolResult:
     verdict, rule = permissions.rules_of(bench).verdict(_write_files.WRITE_TOOL.name, *about)
     if verdict == rules.DENY or (verdict == rules.ASK and bench.ask is None):
         return ToolResult(text=NO_FILE.format(why=f"the rule {rule} does not permit it"))
-    before = transfer.whole(bench.files, path)
+    before = transfer.read_whole(bench.files, path)
     known = "" if isinstance(before, FileFault) else before.digest
     if known and (unseen := _read_digests.refusal(bench, path, known)):
         return failed(unseen)

@@ -55,7 +55,7 @@ def edit_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
 
 def preview(bench: ToolSession, arguments: dict[str, Any]) -> str:
     """The diff that a call would make; "" where it would fail."""
-    path, found = arguments["path"], transfer.whole(bench.files, arguments["path"])
+    path, found = arguments["path"], transfer.read_whole(bench.files, arguments["path"])
     before = None if isinstance(found, FileFault) else found.data
     if "content" in arguments:
         return text_diff.diff(path, before, _bytes(arguments["content"]))
@@ -68,7 +68,7 @@ def preview(bench: ToolSession, arguments: dict[str, Any]) -> str:
 
 def _before(bench: ToolSession, path: str) -> FileContent | ToolResult:
     """The content of a file that may be changed now, as the model saw it last; else why not."""
-    found = transfer.whole(bench.files, path)
+    found = transfer.read_whole(bench.files, path)
     if isinstance(found, FileFault):
         return tool_results.fault(bench, found)
     why = _read_digests.refusal(bench, path, found.digest)
@@ -104,8 +104,8 @@ def _applied(path: str, before: bytes, edits: list[dict[str, Any]]) -> tuple[lis
     for number, edit in enumerate(edits, start=1):
         which = f"Edit {number} of {len(edits)} (nothing was written): " if len(edits) > 1 else ""
         change = _change(path, data, edit, which)
-        places = line_ends.found(data, change.old)
-        at, data = places[0].start(), line_ends.replaced(data, places, change.new)
+        places = line_ends.find_text(data, change.old)
+        at, data = places[0].start(), line_ends.replace_matches(data, places, change.new)
         moved = len(change.new) - len(change.old)
         spans = [(start + moved if start > at else start, size) for start, size in spans]
         spans.append((at, len(change.new)))
@@ -121,14 +121,14 @@ def _change(path: str, data: bytes, edit: dict[str, Any], which: str) -> Replace
     if edit["old_string"] == edit["new_string"]:
         raise _Unfit(f"{which}old_string and new_string are the same: there is nothing to change.")
     for old, new in _spellings(data, edit["old_string"], edit["new_string"]):
-        found = line_ends.found(data, old)
+        found = line_ends.find_text(data, old)
         if len(found) > 1 and not edit.get("replace_all"):
             raise _Unfit(f"{which}{_several(path, data, found)}")
         if found:
             there = {match[0] for match in found}
             return Replacement(
                 old=there.pop() if len(there) == 1 else old,
-                new=line_ends.as_most(data, new),
+                new=line_ends.like_most(data, new),
                 everywhere=bool(edit.get("replace_all")),
             )
     text = read_files.decoded(data.removeprefix(read_files.BOM)).replace("\r\n", "\n")

@@ -19,7 +19,7 @@ from harness.builtin.tools import registry
 from harness.builtin.tools.tool import RUNS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 
-LOOK_SECONDS = 0.1  # between two looks whether the call shall end
+POLL_SECONDS = 0.1  # between two looks whether the call shall end
 
 
 def tools_of(functions: Iterable[Callable[..., Any] | Tool]) -> list[Tool]:
@@ -63,7 +63,7 @@ def _value(bench: ToolSession, function: Callable[..., Any], arguments: dict[str
         return made
     assert bench.loop is not None, "a conversation of a program has a loop"
     work = asyncio.run_coroutine_threadsafe(_awaited(made), bench.loop)
-    while not futures.wait([work], LOOK_SECONDS).done:
+    while not futures.wait([work], POLL_SECONDS).done:
         if bench.stopping:
             work.cancel()
             raise InterruptedError("the conversation was interrupted")

@@ -94,7 +94,7 @@ def _described(bench: ToolSession, path: str, found: FileContent) -> ToolResult 
     if not kind and is_text(found.data):
         return None
     if kind and found.size <= LARGEST_IMAGE:
-        image = transfer.whole(bench.files, path)
+        image = transfer.read_whole(bench.files, path)
         if isinstance(image, FileFault):
             return tool_results.fault(bench, image)
         _read_digests.remember(bench, path, image.digest)
@@ -114,7 +114,7 @@ def _remember(bench: ToolSession, path: str, found: FileContent) -> None:
     if not known and found.version and found.size > LARGE:
         known = _read_digests.VERSION + found.version
     if not known and found.size <= LARGEST_KNOWN:
-        whole = transfer.whole(bench.files, path)
+        whole = transfer.read_whole(bench.files, path)
         if isinstance(whole, FileFault) or found.data not in whole.data:
             return  # it is being written: the next change asks for another read
         known, found.total_lines = whole.digest, whole.total_lines

@@ -44,7 +44,7 @@ class Flow:
                 return []
             self.greeted = True
             del self.begun[: max(at, 0)]
-        return frames.split(self.begun, MAX_FRAME_BYTES)
+        return frames.take_frames(self.begun, MAX_FRAME_BYTES)
 
     def give(self) -> None:
         """Write what the target takes now. Raises BrokenPipeError."""
@@ -122,7 +122,7 @@ class Pump:
         """Pass a frame on, but for pings and answers to requests at the door."""
         if frame == frames.PING:
             return
-        row = frames.value(frame) if self.asking else {}
+        row = frames.unpack(frame) if self.asking else {}
         if client := self.asking.pop(row.get("answer", 0), None):
             with suppress(OSError), client:  # whoever asked may be gone; the request stands
                 client.sendall(frame)
@@ -138,7 +138,7 @@ class Pump:
             return  # whoever asks is gone
         self.asked += 1
         self.asking[self.asked] = client
-        self.out.waiting += frames.packed({**found, "ask": self.asked})
+        self.out.waiting += frames.pack({**found, "ask": self.asked})
 
     def _finish(self) -> None:
         """Write what is left for the far side, while it takes it."""
@@ -155,8 +155,8 @@ def receive(client: socket.socket) -> dict[str, Any]:
         if not (data := client.recv(spawn.CHUNK_BYTES)):
             raise ConnectionError("the other side is gone")
         buffer += data
-        found = frames.split(buffer, MAX_FRAME_BYTES)
-    return dict(frames.value(found[0]))
+        found = frames.take_frames(buffer, MAX_FRAME_BYTES)
+    return dict(frames.unpack(found[0]))
 
 
 class Channel:
@@ -167,7 +167,7 @@ class Channel:
 
     def send(self, row: dict[str, Any]) -> None:
         """Write a value; raises OSError."""
-        left = memoryview(frames.packed(row))
+        left = memoryview(frames.pack(row))
         while left:
             left = left[os.write(self.writing, left) :]
 
@@ -179,8 +179,8 @@ class Channel:
             if not (data := os.read(self.reading, 1 << 20)):
                 return None
             self.buffer += data
-            self.found = frames.split(self.buffer, MAX_FRAME_BYTES)
-        row = frames.value(self.found.pop(0))
+            self.found = frames.take_frames(self.buffer, MAX_FRAME_BYTES)
+        row = frames.unpack(self.found.pop(0))
         if not isinstance(row, dict):
             raise ValueError("it is no object")
         return row

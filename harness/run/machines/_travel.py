@@ -34,12 +34,12 @@ class ResultRefused(HarnessError):
 
 def small(found: dict[str, bytes]) -> bytes:
     """Files by name, compressed."""
-    return zlib.compress(frames.packed(found))
+    return zlib.compress(frames.pack(found))
 
 
 def whole(data: bytes) -> dict[str, bytes]:
     """The inverse of `small`, for data from home."""
-    return dict(frames.value(zlib.decompress(data)))
+    return dict(frames.unpack(zlib.decompress(data)))
 
 
 def pack(project: str, commit: str, known: Iterable[str]) -> bytes:

@@ -170,7 +170,7 @@ class Worker:
         """Let home carry out a verb; it is durable when this ends. Raises what the verb raised, and LockBusy without home."""
         try:
             with inbox.in_folder(self.door, "connect") as client:
-                client.sendall(frames.packed({"verb": verb, "arguments": arguments}))
+                client.sendall(frames.pack({"verb": verb, "arguments": arguments}))
                 rows = _pump.receive(client)["rows"]
         except OSError:
             raise LockBusy(NOBODY) from None

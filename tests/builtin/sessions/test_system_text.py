@@ -26,7 +26,7 @@ def nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No layers of this machine's user."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("HARNESS_USER", raising=False)
-    monkeypatch.setattr(_system_text, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(_system_text, "POLL_SECONDS", 0.0)
 
 
 def source(folder: Path, agent: str = "assistant") -> SystemTextSource:

@@ -93,7 +93,7 @@ class StoredPath:
         assert not isinstance(self.files.move(self.path, target.path), FileFault)
 
     def read_bytes(self) -> bytes:
-        found = transfer.whole(self.files, self.path)
+        found = transfer.read_whole(self.files, self.path)
         assert isinstance(found, FileContent), found
         return found.data
 

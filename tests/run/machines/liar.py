@@ -40,9 +40,9 @@ def main(lie: str, *words: str) -> None:
     buffer = bytearray()
     while data := child.stdout.read(65536):
         buffer += data
-        for frame in frames.split(buffer):
-            row = lied(frames.value(frame), lie) if frame != frames.PING else frame
-            os.write(1, row if isinstance(row, bytes) else frames.packed(row))
+        for frame in frames.take_frames(buffer):
+            row = lied(frames.unpack(frame), lie) if frame != frames.PING else frame
+            os.write(1, row if isinstance(row, bytes) else frames.pack(row))
 
 
 if __name__ == "__main__":

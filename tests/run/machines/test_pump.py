@@ -41,20 +41,20 @@ class Ends:
 
 def test_frames_pass_both_ways_and_pings_only_outwards() -> None:
     """Also a frame that is larger than the pipe; the near side sees no ping, and its end is passed on last."""
-    ends, large = Ends(), frames.packed({"data": bytes(300_000)})
+    ends, large = Ends(), frames.pack({"data": bytes(300_000)})
     writing = threading.Thread(target=ends.say, args=(large,))
     writing.start()
     got, found = bytearray(), list[bytes]()
     while large not in found:
         got += os.read(ends.far_in, 65536)
-        found += frames.split(got)
+        found += frames.take_frames(got)
     assert set(found) == {large, frames.PING}
     writing.join()
     assert ends.wait() == _pump.NEAR
 
     ends = Ends()
-    os.write(ends.far_out, frames.PING + frames.packed("x") + frames.PING)
-    assert os.read(ends.near_in, 100) == frames.packed("x")
+    os.write(ends.far_out, frames.PING + frames.pack("x") + frames.PING)
+    assert os.read(ends.near_in, 100) == frames.pack("x")
     os.close(ends.far_out)
     assert ends.wait() == _pump.FAR
 
@@ -77,13 +77,13 @@ def test_a_request_at_the_door_gets_its_answer(tmp_path: object) -> None:
     ends, clients = Ends(door=door), [socket.socket(socket.AF_UNIX) for _ in range(2)]
     for client in clients:
         client.connect(door.getsockname())
-        client.sendall(frames.packed({"verb": "note", "arguments": []}))
+        client.sendall(frames.pack({"verb": "note", "arguments": []}))
     got, found = bytearray(), list[object]()
     while len(found) < 2:
         got += os.read(ends.far_in, 65536)
-        found += [row for row in map(frames.value, frames.split(got)) if row]
+        found += [row for row in map(frames.unpack, frames.take_frames(got)) if row]
     assert found == [{"verb": "note", "arguments": [], "ask": number} for number in (1, 2)]
-    os.write(ends.far_out, frames.PING + frames.packed({"answer": 1, "rows": []}))
+    os.write(ends.far_out, frames.PING + frames.pack({"answer": 1, "rows": []}))
     assert _pump.receive(clients[0])["rows"] == []
     os.close(ends.near_out)
     ends.wait()

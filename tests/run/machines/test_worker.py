@@ -20,8 +20,8 @@ def test_each_request_has_its_answer_until_the_input_ends(tmp_path: Path) -> Non
     where = {"top": top, "project": top, "state": top, "tree": top, "identity": top, "lane": "m/../x"}
     hello = {"version": harness.__version__, "agents": {}, "confine": "auto"}
     for row in ({"do": "stop"}, {"do": "hello", **hello, "where": where}, {"do": "end_services"}):
-        os.write(writing, frames.packed(row))
+        os.write(writing, frames.pack(row))
     os.close(writing)
     Worker(Channel(reading, out), str(tmp_path)).serve()
-    first, second = map(frames.value, frames.split(bytearray(os.read(answers, 65536))))
+    first, second = map(frames.unpack, frames.take_frames(bytearray(os.read(answers, 65536))))
     assert ("names no lane" in first["fault"], second) == (True, {"done": None})
