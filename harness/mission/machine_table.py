@@ -1,4 +1,4 @@
-"""The machines of lanes: tables of config.toml, and addresses of Dask schedulers, which need no table."""
+"""The machines of lanes: tables in config.toml, and addresses of Dask schedulers, which need no table."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ INSTALL = "pip install 'harness-missions[dask]'"
 
 
 def table_of(known: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any]:
-    """The table of a machine; an address is its own name. Raises UsageFault for an unknown one and an address that others may
-    listen to, Unavailable without Dask."""
+    """The table of a machine; an address is its own name. Raises UsageFault for an unknown machine and for an address that others
+    could read, and Unavailable without Dask."""
     if name not in known and not name.startswith(DASK):
         raise UsageFault(f"There is no [machines.{name}] in config.toml. There are: {', '.join(known) or 'none'}.")
     table = known.get(name, {"address": name})
@@ -28,10 +28,10 @@ def table_of(known: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any]:
 
 def _require_usable(address: str, table: dict[str, Any]) -> None:
     if not ADDRESS.fullmatch(address):
-        raise UsageFault(f"{address!r} is no address such as dask:tls://host:8786.")
+        raise UsageFault(f"{address!r} is not an address such as dask:tls://host:8786.")
     if not (PRIVATE.fullmatch(address) or table.get("insecure")):
         raise UsageFault(
-            f"{address} has no TLS, and whoever reaches such a port runs programs there: use dask:tls://…, or a table in "
+            f"{address} has no TLS, and anyone who reaches the port can run programs there. Use dask:tls://…, or a table in "
             "config.toml with this address and insecure = true (docs/machines.md)."
         )
     if find_spec("distributed") is None:

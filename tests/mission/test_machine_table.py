@@ -27,8 +27,8 @@ def test_an_address_on_the_loopback_or_with_tls_needs_no_table(address: str) -> 
     ("name", "why"),
     [
         ("build3", "no [machines.build3] in config.toml. There are: build2"),
-        ("dask:build2", "is no address such as dask:tls://host:8786"),
-        ("dask:inproc://build2:1", "is no address such as"),
+        ("dask:build2", "is not an address such as dask:tls://host:8786"),
+        ("dask:inproc://build2:1", "is not an address such as"),
         (OPEN, "has no TLS"),
         ("dask:tcp://127.0.0.1.example.org:8786", "has no TLS"),
         ("dask:tcp://localhost:1@build2:8786", "has no TLS"),

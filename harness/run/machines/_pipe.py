@@ -1,5 +1,5 @@
-"""The pipe to a machine: frames out and in. Its transport is a command such as `ssh build2`; an empty one is this machine,
-and `_dask.py` leads to a worker of Dask."""
+"""The pipe to a machine, over a command such as `ssh build2`. Without a command it leads to this machine; `_dask.py` is the
+command for a worker of Dask."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from harness.process import spawn, supervise
 from harness.run.machines import _pump
 from harness.workplace import environment
 
-BEAT = "HARNESS_BEAT_SECONDS"  # variable: seconds between pings, unless 5
+BEAT = "HARNESS_BEAT_SECONDS"  # environment variable: seconds between pings, by default 5
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(harness.__file__)), "__main__.py")
 TO_DASK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_dask.py")
 SAID_CHARS = 300
-END_BEATS = 2  # until the command is ended
+END_BEATS = 2  # until the command is killed
 
 
 def beat() -> float:
@@ -33,14 +33,14 @@ def beat() -> float:
 
 
 def command_of(table: dict[str, Any]) -> list[str]:
-    """The words before those of the harness there: a machine's `command`, or the program that leads to a worker of Dask."""
+    """The command before `harness` on the machine: its `command`, or the program that connects to a worker of Dask."""
     if address := str(table.get("address", "")):
         return [sys.executable, "-P", TO_DASK, address.removeprefix(machine_table.DASK)]
     return list(table.get("command", []))
 
 
 class Pipe(Protocol):
-    """Frames to a machine and from it."""
+    """Exchanges values with a machine."""
 
     def send(self, frame: dict[str, Any]) -> None:
         """Send a value with bytes in it; raises MachineGone."""
@@ -49,11 +49,11 @@ class Pipe(Protocol):
         """The next value; {} if none comes within these seconds. Raises MachineGone once the machine is gone."""
 
     def close(self) -> None:
-        """End the other side, and everything that it started."""
+        """End the other side and all its processes."""
 
 
 class CommandPipe:
-    """The pipe through `command`, to which the words of the harness there are added. It ends with this process."""
+    """The pipe over `command`, which starts `program` on the machine. It ends with this process."""
 
     def __init__(self, name: str, command: Sequence[str], program: str) -> None:
         words = shlex.split(program) if command else [sys.executable, "-P", PROGRAM]
@@ -78,13 +78,13 @@ class CommandPipe:
         try:
             row = self.channel.receive(seconds)
         except (ValueError, RecursionError) as fault:
-            raise MachineGone(f"the machine {self.name} sent what is no frame: {fault}") from None
+            raise MachineGone(f"the machine {self.name} sent an invalid frame: {fault}") from None
         if row is None:
             raise self._gone()
         return row
 
     def _gone(self) -> MachineGone:
-        """The fault that the machine is gone, with the last words of the command."""
+        """The fault that the machine is gone, with the last error output of the command."""
         said = os.pread(self.said, SAID_CHARS, max(0, os.fstat(self.said).st_size - SAID_CHARS))
         words = " ".join(said.decode("utf-8", "replace").split())
         return MachineGone(f"the machine {self.name} is gone" + (f": {words}" if words else ""))
@@ -100,7 +100,7 @@ class CommandPipe:
 
 
 def _relay(words: list[str], near: tuple[int, int], said: int) -> None:
-    """The process between a run and the command: it pumps until a side is gone, and ends the command with the run."""
+    """The process between a run and the command: it forwards frames until a side is gone, then ends the command."""
     supervise.end_with_parent(0)
     os.setsid()  # Ctrl-C is for the run, which then closes the pipe
     for number in (signal.SIGTERM, signal.SIGHUP):

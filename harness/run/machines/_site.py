@@ -1,4 +1,4 @@
-"""The folders of a lane on its machine: a clone, its state and its tree, mounted at the paths that they have at home."""
+"""The folders of a lane on its machine: a clone, its state and its tree, mounted at the same paths as at home."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def folder_of(where: dict[str, str]) -> str:
     """The folder of a lane of a mission on this machine."""
     parts = where["lane"].split("/")
     if not {"", ".", ".."}.isdisjoint(parts):
-        raise Unavailable(f"{where['lane']!r} names no lane.")
+        raise Unavailable(f"{where['lane']!r} is not the name of a lane.")
     return os.path.join(state_home(), "machines", *parts)
 
 
 def lacks(version: str, agents: dict[str, Settings], wanted: str, where: dict[str, str]) -> list[str]:
-    """What this machine lacks to work for home, one line each."""
+    """What this machine lacks for the work, one line each."""
     found = []
     if version != harness.__version__:
         found.append(f"the harness {version} of home: it has {harness.__version__}")
     if wanted == "off" or tiers.available()[0] != tiers.BUBBLEWRAP:
-        found.append('bubblewrap, which mounts the tree at its path (confine = "off" works at home alone)')
+        found.append('bubblewrap, which mounts the tree at its path (confine = "off" works only at home)')
     found += [f"a place for {path}" for path in _mounted(where) if not _can_be_mounted(path)]
     found += _lacks_folder(where)
     for name, settings in agents.items():
@@ -80,12 +80,12 @@ def _mounted(where: dict[str, str]) -> list[str]:
 
 
 def _can_be_mounted(path: str) -> bool:
-    """Whether bubblewrap finds or can make a mount point there, if need be below a root of its own."""
+    """Whether bubblewrap finds or can create a mount point there, if necessary in a root of its own."""
     return os.path.isdir(path) or _top(path) not in SYSTEM
 
 
 def root_for(paths: list[str]) -> list[str]:
-    """What a root of its own has of this machine's, so that each of these can be a mount point; [] if the machine's will do."""
+    """The folders of this machine that a new root shows, so that each path can be a mount point; [] if no new root is needed."""
     hidden = [*tiers.PRIVATE, os.path.expanduser("~"), state_home()]
     free = tuple(os.path.realpath(one) + "/" for one in hidden if os.path.isdir(one))
     new = {_top(path) for path in paths if not (os.path.isdir(path) or (os.path.realpath(path) + "/").startswith(free))}
@@ -97,7 +97,7 @@ def _top(path: str) -> str:
 
 
 def commits(where: dict[str, str]) -> list[str]:
-    """The commit that this machine has from an earlier run in the lane."""
+    """The commit that this machine has from an earlier run of the lane."""
     top = os.path.join(folder_of(where), TOP)
     return [one for one in [dotgit.commit(top)] if one] if os.path.isdir(top + "/.git") else []
 
@@ -118,12 +118,12 @@ class Site:
         _clone(top, context.head, pack, job["shallow"])
         self.layout = Layout(os.path.join(top, self.home.folders.prefix))
         settings = Config(**job["settings"])
-        self._lay_out(_travel.whole(job["files"]), context.run)
+        self._lay_out(_travel.decompress(job["files"]), context.run)
         self._make_tree(context, job["carry"])
-        self.run = self._opened(job, context, settings)
+        self.run = self._open_run(job, context, settings)
 
     def _lay_out(self, found: dict[str, bytes], run: str) -> None:
-        """The state as it is at home, without other runs."""
+        """Create the state as at home, without other runs."""
         temporary.remove(self.layout.path(names.RUNS))
         temporary.remove(self.layout.path(names.LOCKS))
         files.make_folder(self.layout.folders.project)
@@ -135,7 +135,7 @@ class Site:
         workplace.use(self.layout)
 
     def write(self, found: dict[str, bytes]) -> None:
-        """Write files of the state by their names, others by their paths, and the identity."""
+        """Write files of the state by name, other files by path, and the identity."""
         identity = identity_file(os.path.join(self.folder, IDENTITIES), self.role)
         files.make_folder(os.path.dirname(identity))
         for name, data in found.items():
@@ -147,13 +147,13 @@ class Site:
         position = Position(head=context.head, branch=context.branch, tree=context.tree)
         tree = workplace.Tree(folder=self.tree, position=position, untracked=[])
         workplace.prepare(self.layout, tree, ())
-        if tree.untracked:  # of a run that died, or whose work home refused; setup runs again, for they may be its own
+        if tree.untracked:  # of a dead run, or of refused work; setup runs again, because they may be its own
             worktrees.ensure(self.layout.folders.top, self.tree, context.head)
             os.utime(self.tree + "/.git")
         for name, (mode, data) in carried.items():
             files.replace(os.path.join(self.layout.folders.within(self.tree), name), data, mode, quickly=True)
 
-    def _opened(self, job: dict[str, Any], context: RunContext, settings: Config) -> OpenRun:
+    def _open_run(self, job: dict[str, Any], context: RunContext, settings: Config) -> OpenRun:
         layout = self.layout
         how = confine.tier(layout, settings)
         known = confine.of_mission(self.home, settings, self.tree, how)
@@ -184,7 +184,7 @@ class Site:
         return Settings.whole(given).replace(project=self.layout.folders.project)
 
     def work(self) -> tuple[str, bytes]:
-        """The files of the tree as a commit on the run's, and its objects."""
+        """The files of the tree as a commit on top of the run's, and its objects."""
         run = self.run
         if not run.changes_tree or not workplace.join(run):
             return "", b""
@@ -192,7 +192,7 @@ class Site:
         index, head = worktrees.index(run.checkout), run.context.head
         done = repository.working_tree(run.checkout, index=index, parent=head, leave={*run.context.untracked, spec})
         commit = repository.commit_tree(run.layout.folders.top, done.tree, [head], MESSAGE, {})
-        data = _travel.pack(run.layout.folders.top, commit, [head])
+        data = _travel.pack_commit(run.layout.folders.top, commit, [head])
         return commit, data[: _travel.MAX_WORK_BYTES + 1]  # home refuses more
 
     def close(self) -> None:
@@ -202,12 +202,12 @@ class Site:
 
 
 def _clone(top: str, commit: str, pack: bytes, shallow: bytes) -> None:
-    """A repository at this commit, with its files."""
+    """Create or move a repository to this commit."""
     if not os.path.isdir(top + "/.git/objects"):
         files.make_folder(top)
         form = "sha256" if len(commit) == 64 else "sha1"
         repository.run(top, "init", "-q", "-b", "main", "--template=", f"--object-format={form}")
     if shallow:
         files.replace_quickly(top + "/.git/shallow", shallow)
-    _travel.take(top, pack)
+    _travel.store_pack(top, pack)
     clones.move(top, commit)

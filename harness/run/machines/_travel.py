@@ -1,4 +1,4 @@
-"""What travels between home and a machine: commits as packs, files of the state, and the work that comes back."""
+"""Data that travels between home and a machine: commits as packs, files of the state, and the returned work."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class ResultRefused(HarnessError):
-    """What came back from a machine is not what a run may bring; the message is one line."""
+    """The result of a machine is not what a run may return; the message is one line."""
 
 
-def small(found: dict[str, bytes]) -> bytes:
+def compress(found: dict[str, bytes]) -> bytes:
     """Files by name, compressed."""
     return zlib.compress(frames.pack(found))
 
 
-def whole(data: bytes) -> dict[str, bytes]:
-    """The inverse of `small`, for data from home."""
+def decompress(data: bytes) -> dict[str, bytes]:
+    """The inverse of `compress`, for data from home."""
     return dict(frames.unpack(zlib.decompress(data)))
 
 
-def pack(project: str, commit: str, known: Iterable[str]) -> bytes:
-    """The objects of a commit that who has the `known` commits lacks, against those. 1 call; 1 more for each known one."""
+def pack_commit(project: str, commit: str, known: Iterable[str]) -> bytes:
+    """A pack of the objects of a commit, without those of the `known` commits. 1 call; 1 more for each known commit."""
     there = [one for one in known if COMMIT.fullmatch(one) and not settings.call(project, "cat-file", "-e", one)[0]]
     words = "".join(f"{line}\n" for line in (commit, *(f"^{one}" for one in there)))
     return repository.run(
@@ -51,7 +51,7 @@ def pack(project: str, commit: str, known: Iterable[str]) -> bytes:
     )
 
 
-def take(project: str, data: bytes, *more: str) -> None:
+def store_pack(project: str, data: bytes, *more: str) -> None:
     """Store the objects of a pack; raises GitFailed. 1 call."""
     repository.run(project, "index-pack", "--stdin", "--fix-thin", *more, stdin=data)
 
@@ -66,13 +66,13 @@ def require_portable(project: str, commit: str) -> None:
     found += [path for path in attributes if LARGE in (repository.show(project, commit, path) or b"")]
     if found:
         raise NeedsPerson(
-            f"Submodules and LFS objects do not travel to other machines: {', '.join(found[:3])}. Work here: leave out --on."
+            f"Submodules and LFS objects do not travel to other machines: {', '.join(found[:3])}. Leave out --on to work here."
         )
 
 
 def state_files(run: OpenRun, prompt: str = "") -> dict[str, bytes]:
-    """{name: bytes} of the mission's state that an agent of the run may read: the files of today, and of this run and of
-    runs that the prompt names."""
+    """{name: bytes} of the mission's state that an agent of the run may read: the present files, and those of this run and of
+    the runs that the prompt names."""
     state, found = State(run.layout), dict[str, bytes | None]()
     for name in (*names.MANAGED, *names.APPEND_ONLY, names.RAW, names.STEER):
         found[name] = None if name in UNSENT else state.data(name)
@@ -89,7 +89,7 @@ def state_files(run: OpenRun, prompt: str = "") -> dict[str, bytes]:
     return {name: data for name, data in found.items() if data is not None}
 
 
-def carried(run: OpenRun) -> dict[str, tuple[int, bytes]]:
+def carried_files(run: OpenRun) -> dict[str, tuple[int, bytes]]:
     """{name: (mode, bytes)} of the ignored files that config.toml carries into trees, as far as they are in the run's."""
     paths = {name: os.path.join(run.workplace, name) for name in run.settings.carry}
     found = {name: path for name, path in paths.items() if os.path.isfile(path)}
@@ -101,7 +101,7 @@ def shallow(project: str) -> bytes:
     return files.read(os.path.join(dotgit.folders(project)[1], "shallow")) or b""
 
 
-def bring(run: OpenRun, work: str, data: bytes) -> None:
+def apply_work(run: OpenRun, work: str, data: bytes) -> None:
     """Give the run's own tree the files of the commit `work`, whose objects a machine has sent. Nothing has changed after
     ResultRefused: for what is no commit on the run's, or has paths that no tree may have."""
     top, head = run.layout.folders.top, run.context.head
@@ -110,7 +110,7 @@ def bring(run: OpenRun, work: str, data: bytes) -> None:
     if len(data) > MAX_WORK_BYTES:
         raise ResultRefused(f"its changes are more than {MAX_WORK_BYTES:,} bytes, packed")
     try:
-        take(top, data, "--strict", f"--max-input-size={MAX_WORK_BYTES}")
+        store_pack(top, data, "--strict", f"--max-input-size={MAX_WORK_BYTES}")
         said = repository.run(top, "rev-list", "--parents", "--no-walk", work).decode().split()
         if said != [work, head]:
             raise ResultRefused("it rewrites the history: its work is no commit on that of the run")
@@ -137,7 +137,7 @@ def keep_records(run: OpenRun, found: dict[str, bytes]) -> None:
         State(run.layout).put(names.of_run(run.id, name), data, mode=files.PRIVATE)
 
 
-def records(folder: str) -> dict[str, bytes]:
+def read_records(folder: str) -> dict[str, bytes]:
     """{name: bytes} of the records of the built-in agent in the folder of a run."""
     found = {}
     for top, _, there in os.walk(folder):

@@ -1,4 +1,4 @@
-"""The process on a machine that runs agents and checks as home would, one request of home at a time."""
+"""The process on a machine that runs agents and checks as home would, one request at a time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOBODY = "Nothing was written: the connection to the mission is gone."
 
 
 class Worker:
-    """Carries out requests: `do` and its arguments. `door`: the folder of the socket that leads to the mission's inbox."""
+    """Carries out requests: `do` and its arguments. `door`: the folder of the socket that connects to the mission's inbox."""
 
     def __init__(self, home: Channel, door: str) -> None:
         self.home, self.door, self.pack = home, door, bytearray()
@@ -41,7 +41,7 @@ class Worker:
         self.place = CheckEnvironment(directory="")
 
     def serve(self) -> int:
-        """Answer until the input ends; then end everything."""
+        """Answer requests until the input ends, then end everything."""
         known = (self.hello, self.begin, self.setup, self.watch, self.start_services, self.end_services, self.fire)
         verbs: dict[str, Callable[..., Any]] = {one.__name__: one for one in (*known, self.sweep, self.think)}
         try:
@@ -72,7 +72,7 @@ class Worker:
         return self.site.run
 
     def hello(self, version: str, agents: dict[str, Any], confine: str, where: dict[str, str]) -> dict[str, Any]:
-        """What this machine lacks, and the commits that it has."""
+        """What this machine lacks, and which commits it has."""
         self.where = where
         known = {name: Settings.whole(one) for name, one in agents.items()}
         return {"lacks": _site.lacks(version, known, confine, where), "has": _site.commits(where)}
@@ -86,7 +86,7 @@ class Worker:
         return ""
 
     def setup(self, contract: Contract) -> str:
-        """The contract's setup, once per commit; why it is red."""
+        """Run the contract's setup, once for each commit; returns why it is red."""
         fault = check_runs.setup_once(self.run.layout, contract, self.place)
         workplace.leave_untracked(self.run)
         return fault
@@ -96,7 +96,7 @@ class Worker:
         self.place = tampering.watched(self.place, contract)
 
     def start_services(self, services: list[dict[str, Any]]) -> str:
-        """Start the services; why one is not ready."""
+        """Start the services; returns why one is not ready."""
         self.up = RunningServices([schema.trusted(Service, one) for one in services], self.place)
         self.place = self.up.__enter__()
         return self.place.fault
@@ -109,7 +109,7 @@ class Worker:
             self.place = up.place
 
     def fire(self, check: Check, claim: Claim, phase: str) -> Receipt:
-        """Run a check; its receipt."""
+        """Run a check; returns its receipt."""
         return check_runs.fire(check, claim, phase, self.place)
 
     def sweep(self, contract: Contract) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Worker:
         """Let an agent work on the prompt; how it ended, with its work."""
         run = self.run
         assert self.site is not None
-        self.site.write(_travel.whole(files))
+        self.site.write(_travel.decompress(files))
         above = temporary.create("agent", run.tag)
         end: dict[str, Any] = {"outcome": "killed", "reason": "ended by home", "usage": None, "until": 0}
         try:
@@ -144,22 +144,22 @@ class Worker:
         finally:
             temporary.remove(above)
         work, pack = self.site.work()
-        return {"end": end, "work": work, "pack": pack, "records": _travel.records(run.paths.folder)}
+        return {"end": end, "work": work, "pack": pack, "records": _travel.read_records(run.paths.folder)}
 
     def _is_stopped(self) -> bool:
-        """Whether home ends the agent; raises Interruption at the end of the input."""
+        """Whether home has asked to end the agent; raises Interruption at the end of the input."""
         supervise.require_parent()
         if (row := self.home.receive(0.0)) is None:
             raise Interruption(15)
         return row.get("do") == "stop"
 
     def _verbs(self) -> dict[str, Callable[..., Iterable[str]]]:
-        """What programs of the run may ask for: notes and the like are kept at home, checks run here."""
+        """The verbs for programs of the run: home carries out notes and the like, checks run here."""
         there = {verb: partial(self._asked, verb) for verb in ("note", "issue", "reply")}
         return {**there, "check": self._checked, "status": self._status}
 
     def _status(self, *arguments: str) -> Iterator[str]:
-        """Let home change the status of a team; the files that show it are here then."""
+        """Let home change the status of a team, then write the files that show it."""
         for text in self._asked("status", *arguments):
             assert self.site is not None
             files = json.loads(text)["files"].items()
@@ -167,7 +167,7 @@ class Worker:
             yield text
 
     def _asked(self, verb: str, *arguments: str) -> Iterator[str]:
-        """Let home carry out a verb; it is durable when this ends. Raises what the verb raised, and LockBusy without home."""
+        """Let home carry out a verb, durably. Raises what the verb raised, and LockBusy without a connection to home."""
         try:
             with inbox.in_folder(self.door, "connect") as client:
                 client.sendall(frames.pack({"verb": verb, "arguments": arguments}))
@@ -179,7 +179,7 @@ class Worker:
             raise inbox.AnsweredFault(rows[-1]["fault"], rows[-1]["code"])
 
     def _checked(self, name: str) -> Iterator[str]:
-        """Run checks here as the agent asks; home records that."""
+        """Run the checks that the agent requests; home records the request."""
         code = BUSY
         try:
             yield from verbs.check(self.run, name)

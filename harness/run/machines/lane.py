@@ -1,7 +1,7 @@
-"""The home side of a lane on a machine: it sends a run's thinking and checks there, and takes what comes back.
+"""The home side of a lane on a machine: it sends a run's thinking and checks there, and takes the results.
 
-What an agent notes there is durable here before its command ends. What comes back is foreign: it is checked, and refused
-whole."""
+A note of an agent there is durable here before its command ends. Results are untrusted: they are checked, and accepted or refused
+as a whole."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from harness.state.state import State
 from harness.workplace import inbox, workplace
 
 R = TypeVar("R", bound=Record)
-MACHINE = "HARNESS_MACHINE"  # variable: the name of the lane's machine, which run.sh sets
+MACHINE = "HARNESS_MACHINE"  # environment variable that run.sh sets: the machine of the lane
 TICK_SECONDS = 0.2
 MAX_LOOKED_BACK = 40  # runs
-COLLECT_SECONDS = 30.0  # for the work of an agent that was ended
+COLLECT_SECONDS = 30.0  # limit for the work of an ended agent to arrive
 ANSWER_SECONDS = 600.0  # for the first answer, and for the work of an agent after its time limit
 KINDS = ("said", "saying", "whole", "did", "output", "waits", "usage", "raw")
 ASKED = ("note", "issue", "reply", "status")
@@ -53,7 +53,7 @@ RESTS = "The machine {name} has lost {count} runs in a row, the last: {reason}. 
 
 
 class MachineRequest(Record):
-    """What a program on a machine asks of the mission; `ask`: its number."""
+    """A request of a program on a machine to the mission; `ask`: its number."""
 
     ask: int
     verb: str
@@ -61,7 +61,7 @@ class MachineRequest(Record):
 
 
 class Work(Record):
-    """How an agent on a machine ended, with its commit, the objects of that, and its records by name."""
+    """The end of an agent on a machine, with its commit, the objects of the commit, and its records by name."""
 
     end: dict[str, Any]
     work: str
@@ -133,7 +133,7 @@ def _where(layout: Layout, tree: str) -> dict[str, str]:
 
 
 class MachineLane:
-    """The connection of one run with its machine; the process there ends with it. Methods raise MachineGone."""
+    """The connection of one run to its machine; the process there ends with it. Methods raise MachineGone."""
 
     def __init__(self, name: str, table: dict[str, Any]) -> None:
         self.name = name
@@ -146,25 +146,25 @@ class MachineLane:
         asked = {"version": harness.__version__, "agents": told, "confine": confine, "where": where}
         found = self.call("hello", ANSWER_SECONDS, **asked)
         if not isinstance(found, dict) or not {*map(type, found.values())} <= {list}:
-            raise MachineGone(f"the machine {self.name} answers as none does")
+            raise MachineGone(f"the machine {self.name} does not answer as a machine")
         self.known = [str(one) for one in found.get("has", [])]
         return [str(line) for line in found.get("lacks", [])]
 
     def open(self, run: OpenRun, agents: dict[str, Settings]) -> None:
-        """Bring the run's commit and state there. Raises LockBusy with what the machine lacks, NeedsPerson for what does not
-        travel."""
+        """Send the run's commit and state there. Raises LockBusy with what the machine lacks, and NeedsPerson for content that
+        cannot travel."""
         top, layout, context = run.layout.folders.top, run.layout, run.context
         self.run = run
         _travel.require_portable(top, context.head)
         if lacks := self.greet(agents, run.settings.confine, _where(layout, run.checkout)):
             raise LockBusy(f"The machine {self.name} lacks: {'; '.join(lacks)}. The lane waits.")
-        data = _travel.pack(top, context.head, self.known)
+        data = _travel.pack_commit(top, context.head, self.known)
         for at in range(0, len(data), _travel.CHUNK_BYTES):
             self.pipe.send({"do": "pack", "data": data[at : at + _travel.CHUNK_BYTES]})
         more = {name: getattr(run, name) for name in ("context", "mission", "settings", "role", "tag")}
         named = set(run.settings.passed) - passing(os.environ).keys()  # what passes anyway is the machine's own
         passed = {name: os.environ[name] for name in named if name in os.environ}
-        state, carried = _travel.small(_travel.state_files(run)), _travel.carried(run)
+        state, carried = _travel.compress(_travel.state_files(run)), _travel.carried_files(run)
         self.call("begin", **more, files=state, passed=passed, carry=carried, shallow=_travel.shallow(top))
 
     def call(self, verb: str, within: float = float("inf"), **more: Any) -> Any:
@@ -210,7 +210,7 @@ class MachineLane:
         """Let an agent there work on the prompt; its work is in the run's own tree before the last item."""
         assert self.run is not None
         limits = {key: getattr(context, key) for key in LIMITS}
-        state = _travel.small(_travel.state_files(self.run, prompt))
+        state = _travel.compress(_travel.state_files(self.run, prompt))
         more = {"settings": _plain(settings), "limits": limits, "stable": context.stable_bytes, "files": state}
         self.pipe.send({"do": "think", "name": name, "prompt": prompt, **more})
         ended = False
@@ -218,7 +218,7 @@ class MachineLane:
             yield AgentEvent(kind="did", text=f"works on the machine {self.name}")
             for row in self._rows(context.seconds + ANSWER_SECONDS):
                 if ended := "done" in row:
-                    yield self._taken(row["done"])
+                    yield self._take_result(row["done"])
                     return
                 yield self._event(row["event"]) if "event" in row else AgentEvent(kind="tick")
         except MachineGone:
@@ -230,9 +230,9 @@ class MachineLane:
                     self._collect()
 
     def _collect(self) -> None:
-        """End the agent there, and take its work so far."""
+        """End the agent there and take its work so far."""
         self.pipe.send({"do": "stop"})
-        self._taken(next(row["done"] for row in self._rows(COLLECT_SECONDS) if "done" in row))
+        self._take_result(next(row["done"] for row in self._rows(COLLECT_SECONDS) if "done" in row))
 
     def _event(self, row: Any) -> AgentEvent:
         try:
@@ -242,18 +242,18 @@ class MachineLane:
             if kind == "usage":
                 self._made(Usage, json.loads(text))
         except (ValueError, TypeError, RecursionError) as fault:
-            raise MachineGone(f"the machine {self.name} sent what is no event of an agent: {fault}") from None
+            raise MachineGone(f"the machine {self.name} sent an invalid event: {fault}") from None
         return AgentEvent(kind=kind, text=text)
 
-    def _taken(self, row: Any) -> AgentSuccess | AgentFailure:
-        """Bring the work into the run's tree; a result that may not be is refused with one line, and kept."""
+    def _take_result(self, row: Any) -> AgentSuccess | AgentFailure:
+        """Apply the work to the run's tree; an invalid result is refused with one line, and kept."""
         run, found = self.run, self._made(Work, row)
         assert run is not None
         failed = None if "reply" in found.end else self._made(AgentFailure, found.end)
         made = failed or self._made(AgentSuccess, found.end)
         try:
             if run.changes_tree:
-                _travel.bring(run, found.work, found.pack)
+                _travel.apply_work(run, found.work, found.pack)
             _travel.keep_records(run, found.records)
         except (_travel.ResultRefused, ValueError, OSError) as fault:  # a record's name; a full disk shows again
             State(run.layout).put(names.of_run(run.id, REFUSED), found.pack, mode=files.PRIVATE)
@@ -273,7 +273,7 @@ class MachineLane:
         return self._stamped(made).replace(claim=claim.id, command=check.run, phase=phase, guard=check.guard)
 
     def _stamped(self, made: Receipt) -> Receipt:
-        """A receipt that came from there, with the machine's name and the time here."""
+        """A receipt from there, stamped with the machine's name and the time here."""
         assert self.run is not None
         context = self.run.context
         stamps = {"host": self.name, "at": clock.stamp(clock.now()), "by": context.run}

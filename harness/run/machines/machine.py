@@ -1,4 +1,4 @@
-"""`harness machine`: the other side of a lane. It passes frames, and ends the worker behind it with its input."""
+"""`harness machine`: the machine's side of a lane. It forwards frames, and ends its worker when its input ends."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from harness.run.machines import _pump
 from harness.run.machines._worker import Worker
 from harness.workplace import inbox
 
-END_SECONDS = 10.0  # for the worker to end what it started, before guardians do
+END_SECONDS = 10.0  # for the worker to end its processes, before guardians do
 
 
 def serve(beat: float) -> int:
-    """Serve the run behind standard input until that ends, or is silent for six beats."""
+    """Serve the run at standard input until the input ends or is silent for six beats."""
     folder = temporary.create("machine")
     down, writing = spawn.pipe()
     reading, up = spawn.pipe()
@@ -38,7 +38,7 @@ def serve(beat: float) -> int:
 def _work(front: int, reading: int, writing: int, door: str) -> None:
     """The worker's process."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.dup2(2, 1)  # what a library prints is no frame
+    os.dup2(2, 1)  # output of a library must not mix with frames
     spawn.close_all_but({0, 1, 2, reading, writing})
     supervise.end_with_parent(front)
     os._exit(guarded(Worker(_pump.Channel(reading, writing), door).serve))

@@ -59,13 +59,13 @@ def work(house: House, parent: str, path: str, data: str = "x") -> tuple[str, by
         tree = git("mktree", given=f"{entry}\t{name}\n")
         entry = f"040000 tree {tree}"
     commit = git("commit-tree", tree, *(["-p", parent] if parent else []), "-m", "x")
-    return commit, _travel.pack(str(other), commit, [parent] if parent else [])
+    return commit, _travel.pack_commit(str(other), commit, [parent] if parent else [])
 
 
 def test_work_comes_into_the_tree(house: House) -> None:
     """Its files, as if an agent here had written them; HEAD stays."""
     run = run_of(house)
-    _travel.bring(run, *work(house, house.head(), "new/1.txt"))
+    _travel.apply_work(run, *work(house, house.head(), "new/1.txt"))
     assert sorted(os.listdir(house.tree)) == [".git", ".harness", "new"]
     assert (house.tree / "new/1.txt").read_text() == "x"
 
@@ -82,7 +82,7 @@ def test_paths_that_no_tree_may_have_are_refused(house: House, path: str, why: s
     """And the tree stays as it was."""
     run = run_of(house)
     with pytest.raises(_travel.ResultRefused, match=why):
-        _travel.bring(run, *work(house, house.head(), path))
+        _travel.apply_work(run, *work(house, house.head(), path))
     assert (house.tree / "main.py").exists()
 
 
@@ -98,7 +98,7 @@ def test_history_stays_and_nonsense_is_refused(house: House) -> None:
         (commit, bytes(_travel.MAX_WORK_BYTES + 1)),
     ):
         with pytest.raises(_travel.ResultRefused):
-            _travel.bring(run, *given)
+            _travel.apply_work(run, *given)
     assert (house.tree / "main.py").exists()
 
 
@@ -122,7 +122,9 @@ def test_one_changed_file_in_five_thousand_is_a_small_journey(house: House) -> N
     house.write("many/7/7.txt", "changed\n")
     house.git("commit", "-q", "-a", "-m", "one")
     run = run_of(house)
-    sent = len(_travel.pack(str(house.project), house.head(), [old])) + len(_travel.small(_travel.state_files(run)))
+    sent = len(_travel.pack_commit(str(house.project), house.head(), [old])) + len(
+        _travel.compress(_travel.state_files(run))
+    )
     assert sent <= 100_000
 
 

@@ -24,4 +24,4 @@ def test_each_request_has_its_answer_until_the_input_ends(tmp_path: Path) -> Non
     os.close(writing)
     Worker(Channel(reading, out), str(tmp_path)).serve()
     first, second = map(frames.unpack, frames.take_frames(bytearray(os.read(answers, 65536))))
-    assert ("names no lane" in first["fault"], second) == (True, {"done": None})
+    assert ("is not the name of a lane" in first["fault"], second) == (True, {"done": None})
