@@ -1,19 +1,19 @@
-"""What a call reports while it runs, and its reply, as typed values. docs/sessions.md has them in one table.
+"""The events and the reply of a call, as typed values. docs/sessions.md lists them in one table.
 
-The loop reports rows of plain JSON; they become events here, where they leave for a program.
+The loop reports rows of plain JSON; here they become events for a program.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from harness.base.record import Record
 
 
 class Reply(Record):
-    """What came of a call. `outcome`: `ok`, `interrupted`, or why it failed, as runs have it, with a `reason`; `text`: the
-    answer, or as much of it as there was; `output`: the value of it, where one was asked for; `usage`: tokens and cost; `call`:
-    its number in the session, `turns`: its first and last request."""
+    """The result of a call. `outcome`: `ok`, `interrupted`, or the failure as for runs, with a `reason`; `text`: the answer, or
+    the part of it that arrived; `output`: its value, if one was requested; `usage`: tokens and cost; `call`: its number in the
+    session; `turns`: its first and last request."""
 
     text: str
     outcome: str
@@ -47,7 +47,7 @@ class CallEvent(Record):
 
 
 class ResultEvent(Record):
-    """The call of the tool with this id has a result, of so many characters."""
+    """The tool call with this id has a result. `chars`: the number of its characters."""
 
     id: str
     name: str
@@ -57,7 +57,7 @@ class ResultEvent(Record):
 
 
 class UsageEvent(Record):
-    """What the call has used so far: requests, tokens, and the cost in USD, None where it is not known."""
+    """The usage of the call so far: requests, tokens, and the cost in USD; None if unknown."""
 
     model: str = ""
     turns: int | None = None
@@ -84,7 +84,7 @@ class SummaryEvent(Record):
 
 
 class WarningEvent(Record):
-    """Something that the conversation lacks, such as a server, in a sentence."""
+    """A sentence about something that the conversation lacks, such as a server."""
 
     text: str
     type: str = "lacks"
@@ -109,20 +109,11 @@ class EndEvent(Record):
 Event = (
     TextEvent | CallEvent | ResultEvent | UsageEvent | WaitEvent | SummaryEvent | WarningEvent | TaskEvent | EndEvent
 )
-KINDS: tuple[type[Event], ...] = (
-    TextEvent,
-    CallEvent,
-    ResultEvent,
-    UsageEvent,
-    WaitEvent,
-    SummaryEvent,
-    WarningEvent,
-    TaskEvent,
-)
-BY_TYPE: dict[Any, type[Event]] = {one.default("type"): one for one in KINDS}
+# All events that rows of the loop become; a reply is not a row.
+BY_TYPE: dict[Any, type[Event]] = {one.default("type"): one for one in get_args(Event) if one is not EndEvent}
 
 
 def event_of(row: dict[str, Any]) -> Event | None:
-    """The event of a row; None for a row that is for runs alone."""
+    """The event of a row; None for a row that is only for runs."""
     kind = BY_TYPE.get(row["type"])
     return kind(**{name: row[name] for name in kind.fields if name in row}) if kind else None

@@ -1,4 +1,4 @@
-"""Hooks: functions of a program that run before and after its calls, and before and after each call of a tool."""
+"""Hooks: functions of a program that run before and after its calls and its tool calls."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ class ProgramFault(HarnessError):
 
 
 class Hooks(Record, frozen=True):
-    """What runs around calls, each in the thread of what it is about; `CallContext.current()` says whose call it is.
+    """Functions around calls, each run in the thread of its call; `CallContext.current()` says whose call it is.
 
-    `before_call` gets the message and returns the one to send, or None for the same; what it raises refuses the call.
-    `after_call` gets the reply. `before_tool` gets the tool's name and arguments, and returns why the call is refused, or None;
-    `after_tool` gets the result as well, and returns another one, or None. What the two raise is a failed result of the
-    tool."""
+    `before_call` receives the message and returns the one to send, or None to keep it; an exception refuses the call.
+    `after_call` receives the reply. `before_tool` receives the tool's name and arguments and returns why the call is refused, or
+    None; `after_tool` also receives the result and returns another one, or None. An exception of these two is a failed result."""
 
     before_call: Callable[[str], str | None] | None = None
     after_call: Callable[[Reply], None] | None = None
@@ -33,7 +32,7 @@ class Hooks(Record, frozen=True):
     after_tool: Callable[[str, dict[str, Any], ToolResult], ToolResult | None] | None = None
 
     def around_tool(self, name: str, arguments: dict[str, Any], run: Callable[[], ToolResult]) -> ToolResult:
-        """Carry out the call of a tool, with what comes before and after it. Raises ProgramFault."""
+        """Carry out a tool call with the hooks before and after it. Raises ProgramFault."""
         before = self.before_tool
         if before and (refusal := guarded("before_tool", lambda: before(name, arguments))):
             return ToolResult(text=refusal, failed=True)
@@ -45,7 +44,7 @@ class Hooks(Record, frozen=True):
 
 
 def guarded(what: str, run: Callable[[], T]) -> T:
-    """Run code of a program; raises ProgramFault for an exception of it."""
+    """Run code of a program; raises ProgramFault for its exceptions."""
     try:
         return run()
     except HarnessError:

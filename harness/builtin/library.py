@@ -1,4 +1,4 @@
-"""The public names of the Python interface, as `from harness import …` gives them; docs/sessions.md is their guide."""
+"""The public names of the Python interface, for `from harness import …`; docs/sessions.md explains them."""
 
 from harness.base.call_context import CallContext
 from harness.base.errors import HarnessError

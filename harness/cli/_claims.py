@@ -31,14 +31,11 @@ def claim() -> None:
 def claim_list(as_json: bool) -> None:
     """List the claims, one per line."""
     rows = why.claims(here())
-    if as_json:
-        _values.echo(rows)
-        return
-    for row in rows:
-        about = ", ".join([row["word"], *row["marks"]])
-        console.print_line(f"{row['id']:<16} {','.join(row['features']):<8} {about:<10} {row['text']}")
-    if not rows:
-        console.print_line("There are no claims: no plan was accepted yet.")
+    lines = [
+        f"{row['id']:<16} {','.join(row['features']):<8} {', '.join([row['word'], *row['marks']]):<10} {row['text']}"
+        for row in rows
+    ]
+    _values.show(rows, lines or ["There are no claims: no plan was accepted yet."], as_json=as_json)
 
 
 @claim.command(name="show")

@@ -1,4 +1,4 @@
-"""`do` and `spec`: a mission from a sentence or an issue in one command, and SPEC.md in a dialogue."""
+"""`do` and `spec`: a mission from a sentence or an issue in one command, and SPEC.md written in a dialogue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.mission import mission
 from harness.state.layout import Layout, command
 from harness.workplace import run_detection
 
-NO_TERMINAL = "Nobody can look at SPEC.md before it is built: there is no terminal. Add --yes, or "
+NO_TERMINAL = "Without a terminal nobody can review SPEC.md before it is built. Add --yes, or "
 DIALOGUE = f"A dialogue needs a terminal. Without one: {command('do')} --yes WORDS, or write SPEC.md yourself."
 KEPT = "SPEC.md stays. Edit it as you like; to build it: {0}"
 BEGINNING = [
@@ -39,7 +39,7 @@ def _beginning(to: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--yes", is_flag=True, help="Build without asking.")
 @_beginning
 def do(words: tuple[str, ...], issue: str, yes: bool, agent: str, trust: str, new: bool) -> int:
-    """Do what WORDS or an issue say: SPEC.md is written and shown, then planned and built to the end. The diff is shown last."""
+    """Do what WORDS or an issue ask for: write and show SPEC.md, then plan and build it to the end. Shows the diff last."""
     layout, asked = here(upwards=False), " ".join(words)
     run_detection.refuse(layout, "do")
     if bool(asked.strip()) == bool(issue):
@@ -62,7 +62,7 @@ def do(words: tuple[str, ...], issue: str, yes: bool, agent: str, trust: str, ne
 @click.argument("words", nargs=-1, metavar="[WORDS...]")
 @_beginning
 def spec(words: tuple[str, ...], agent: str, trust: str, new: bool) -> int:
-    """Write SPEC.md in a dialogue: the agent asks what is unclear, until its claims could be decided by checks."""
+    """Write SPEC.md in a dialogue: the agent asks until checks can decide every claim."""
     layout = here(upwards=False)
     run_detection.refuse(layout, "spec")
     if not sys.stdin.isatty():
@@ -71,7 +71,7 @@ def spec(words: tuple[str, ...], agent: str, trust: str, new: bool) -> int:
     if not text and specification.questions(layout):  # a dialogue that a person left
         _answer(layout)
         text = mission.asked_spec_text(layout) or ""
-    _begin(layout, text or click.prompt("What shall be true when it is done?"), agent, trust, new)
+    _begin(layout, text or click.prompt("What should be true when it is done?"), agent, trust, new)
     while not (code := _written(layout, specification.ANSWERED)) and specification.questions(layout):
         _answer(layout)
     if not code:
@@ -86,10 +86,10 @@ def _begin(layout: Layout, text: str, agent: str, trust: str, new: bool) -> None
 
 
 def _written(layout: Layout, reason: str) -> int:
-    """Have SPEC.md written, and show it; returns the exit code."""
+    """Let the agent write SPEC.md, and show it; returns the exit code."""
     code = specification.write(layout, reason)
     shown = f"\n{mission.asked_spec_text(layout) or ''}" if not code else KEPT.format(command())
-    console.print_line(console.sanitise(shown))
+    console.print_line(shown)
     return code
 
 

@@ -161,7 +161,7 @@ def _echo_row(row: Row | bytes) -> None:
         console.print_line(f"      ? not valid: {console.sanitise(row.decode('utf-8', 'replace'))}")
         return
     for text in row.text.rstrip("\n").split("\n"):
-        console.print_line(console.sanitise(f"{row.at:7.1f} {MARKS.get(row.kind, row.kind)} {text}"))
+        console.print_line(f"{row.at:7.1f} {MARKS.get(row.kind, row.kind)} {text}")
 
 
 def value(layout: Layout, run_id: str) -> dict[str, Any]:

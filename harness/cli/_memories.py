@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from harness.base import console
 from harness.cli import _snapshots, _tables, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
@@ -50,7 +49,7 @@ def memory_show(layer: str, as_json: bool) -> None:
 def memory_diff(curation: str, as_json: bool) -> None:
     """Show what a curation changed, and why; default: the newest."""
     value = curations.diff(here(), curation)
-    _values.echo(value) if as_json else _lines(_difference(value))
+    _values.show(value, _difference(value), as_json=as_json)
 
 
 @memory.command(name="why", cls=_OfLine)
@@ -59,7 +58,7 @@ def memory_diff(curation: str, as_json: bool) -> None:
 def memory_why(line: tuple[str, ...], as_json: bool) -> None:
     """Show the notes behind a line of summary.md or MEMORY.md; its first words are enough."""
     value = provenance.why(here(), " ".join(line))
-    _values.echo(value) if as_json else _lines(_sources(value))
+    _values.show(value, _sources(value), as_json=as_json)
 
 
 @click.group(cls=help.CommandGroups)
@@ -77,10 +76,10 @@ def identity_list(role: str, as_json: bool) -> None:
         rows = [row for row in rows if role in ("", row["role"])]
         told = f"Run {run} cannot read the identities; its prompt has"
         lines = [f"{told}:", *map(_known, rows)] if rows else [f"{told} none of {role or 'them'}."]
-        _values.echo(rows) if as_json else _lines(lines)
+        _values.show(rows, lines, as_json=as_json)
         return
     rows = identities.listed(role)
-    _values.echo(rows) if as_json else _lines(map(_known, rows) if rows else ["No role has an identity yet."])
+    _values.show(rows, map(_known, rows) if rows else ["No role has an identity yet."], as_json=as_json)
 
 
 @identity.command(name="why", cls=_OfLine)
@@ -90,7 +89,7 @@ def identity_list(role: str, as_json: bool) -> None:
 def identity_why(line: tuple[str, ...], role: str, as_json: bool) -> None:
     """Show the origin of a line: its notes in all missions, and the rule."""
     value = identities.why(" ".join(line), role)
-    _values.echo(value) if as_json else _lines(_evidence(value))
+    _values.show(value, _evidence(value), as_json=as_json)
 
 
 @identity.command(name="forget", cls=_OfLine)
@@ -101,7 +100,7 @@ def identity_forget(line: tuple[str, ...], role: str, as_json: bool) -> None:
     """Remove a line for good; curations do not add it again."""
     value = identities.forget(here(), " ".join(line), role)
     said = f"{value['role']}.md: removed for good: {value['text']}"
-    _values.echo(value) if as_json else _lines([said])
+    _values.show(value, [said], as_json=as_json)
 
 
 memory.add_command(_snapshots.memory_at)
@@ -109,11 +108,6 @@ GROUPS = (memory, identity)
 
 
 # ---- text for people
-
-
-def _lines(lines: Any) -> None:
-    for line in lines:
-        console.print_line(console.sanitise(line))
 
 
 def _difference(value: dict[str, Any]) -> list[str]:

@@ -36,11 +36,8 @@ def feature() -> None:
 def feature_list(as_json: bool) -> None:
     """List the features, one per line."""
     rows = status.status(here())["features"]
-    if as_json:
-        _values.echo(rows)
-        return
-    for row in rows:
-        console.print_line(f"{row['id']}  {row['status']:<11}  {row['attempts']}/{row['tries']}  {row['title']}")
+    lines = [f"{row['id']}  {row['status']:<11}  {row['attempts']}/{row['tries']}  {row['title']}" for row in rows]
+    _values.show(rows, lines, as_json=as_json)
 
 
 @feature.command(name="show")
@@ -115,12 +112,9 @@ def checkpoint_list(as_json: bool) -> None:
     mission.check_format(here())
     waiting, rows = views.gather(here()).asks.all, checkpoints.rows(here())
     answers = [row for row in rows if row.state in checkpoints.ANSWERED]
-    if as_json:
-        _values.echo({"waiting": [one.asdict() for one in waiting], "answers": [one.asdict() for one in answers]})
-        return
     lines = [checkpoints.shown(one) for one in waiting] or ["No checkpoint is open."]
     lines += [f"{row.at}  {row.name} ({row.cause}) {row.state} by {row.by}  {row.text}".rstrip() for row in answers]
-    console.print_line(console.sanitise("\n".join(lines)))
+    _values.show({"waiting": waiting, "answers": answers}, lines, as_json=as_json)
 
 
 @checkpoint.command(name="grant")

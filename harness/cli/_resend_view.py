@@ -31,10 +31,8 @@ def order(
 def previewed(asked: ResendRequest, as_json: bool) -> int:
     """Show what the swaps change in the prompt; sends nothing."""
     lines = resend.previewed(asked)
-    if as_json:
-        _values.echo({"run": asked.run, "prompt_diff": lines})
-    else:
-        console.print_line("\n".join([*lines, f"Nothing was sent. To send it: {resend.hint(asked.run)}"]))
+    hint = f"Nothing was sent. To send it: {resend.hint(asked.run)}"
+    _values.show({"run": asked.run, "prompt_diff": lines}, [*lines, hint], as_json=as_json)
     return errors.DONE
 
 
@@ -93,7 +91,7 @@ def _print_sides(value: SideComparison, detail: SampleDetail, number: int) -> No
     elif not value.work and value.now.patch:
         console.print_line("the work is identical")
     for line in value.work or ([] if value.then.patch else value.replies):
-        console.print_line(console.sanitise(line))
+        console.print_line(line)
 
 
 def _print_spread(value: Spread) -> None:

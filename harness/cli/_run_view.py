@@ -42,42 +42,32 @@ def compared(where: Layout, run_id: str, as_json: bool) -> int:
     made = rebuild.one(where, run_id)
     title, fault = run_lookup.title(where, run_id), "" if made.equal else rebuild.difference(made)
     lines = [] if made.equal else rebuild.diff(made)
-    if as_json:
-        size = {"bytes": len(made.data), "parts": len(made.rows)}
-        _values.echo({"run": title, "equal": made.equal, **size, "fault": fault, "diff": lines})
-    elif made.equal:
-        words = f"{len(made.data)} bytes from {len(made.rows)} parts"
-        console.print_line(f"{title}: {words}, equal to the sent prompt, byte for byte")
-    else:
-        console.print_line("\n".join([f"{title}: {where.folders.relative(where.run(run_id).prompt)} {fault}", *lines]))
+    size = {"bytes": len(made.data), "parts": len(made.rows)}
+    head = f"{where.folders.relative(where.run(run_id).prompt)} {fault}"
+    if made.equal:
+        head = f"{size['bytes']} bytes from {size['parts']} parts, equal to the sent prompt, byte for byte"
+    value = {"run": title, "equal": made.equal, **size, "fault": fault, "diff": lines}
+    _values.show(value, [f"{title}: {head}", *lines], as_json=as_json)
     return errors.DONE if made.equal else errors.BROKEN
 
 
 def every(layout: Layout, as_json: bool) -> int:
     """Show the result for all prompts, with a line for each fault; returns the exit code."""
     total = rebuild.every(layout)
-    if as_json:
-        faults = [{"run": run, "fault": fault} for run, fault in total.faults]
-        removed = [{"run": run, "forgotten": words} for run, words in total.forgotten]
-        _values.echo({**total.asdict(), "faults": faults, "forgotten": removed})
-    else:
-        for run, fault in total.faults:
-            console.print_line(f"{run}: {fault}")
-        for run, words in total.forgotten:
-            console.print_line(f"{run}: {words}")
-        none = f"; {total.without_prompt} ended before they had a prompt" if total.without_prompt else ""
-        gone = f"; {len(total.forgotten)} forgotten" if total.forgotten else ""
-        console.print_line(f"{total.equal} of {total.runs} runs: the prompt is rebuilt byte for byte{none}{gone}")
+    faults = [{"run": run, "fault": fault} for run, fault in total.faults]
+    removed = [{"run": run, "forgotten": words} for run, words in total.forgotten]
+    none = f"; {total.without_prompt} ended before they had a prompt" if total.without_prompt else ""
+    gone = f"; {len(total.forgotten)} forgotten" if total.forgotten else ""
+    lines = [f"{run}: {words}" for run, words in (*total.faults, *total.forgotten)]
+    lines.append(f"{total.equal} of {total.runs} runs: the prompt is rebuilt byte for byte{none}{gone}")
+    _values.show({**total.asdict(), "faults": faults, "forgotten": removed}, lines, as_json=as_json)
     return errors.BROKEN if total.faults else errors.DONE
 
 
 def played(layout: Layout, mission: str, other: str, as_json: bool) -> int:
     """Play a mission back, and show that it is equal, or the first difference; returns the exit code."""
     made = playback.play(layout, mission, _config(other) if other else None)
-    if as_json:
-        _values.echo({**made.asdict(), "same": made.same})
-    else:
-        console.print_line("\n".join(_played(made)))
+    _values.show({**made.asdict(), "same": made.same}, _played(made), as_json=as_json)
     return errors.DONE if made.same else errors.BROKEN
 
 
@@ -178,24 +168,18 @@ def found(value: SearchResult, most: int, as_json: bool) -> None:
 
 def pruned(value: PruneResult, as_json: bool) -> None:
     """Show what was freed, or would be."""
-    if as_json:
-        _values.echo(value)
-        return
     verb = "would free" if value.dry_run else "freed"
     of = f"{value.runs} runs that ended more than {value.days} days ago"
-    console.print_line(f"{verb} {value.bytes / 1e6:.1f} MB: transcripts, output and refused files of {of}")
-    for folder in value.trees:
-        console.print_line(f"{verb} the tree {folder}")
+    lines = [f"{verb} {value.bytes / 1e6:.1f} MB: transcripts, output and refused files of {of}"]
+    lines += [f"{verb} the tree {folder}" for folder in value.trees]
     if value.replays:
-        console.print_line(f"{verb} the files of {len(value.replays)} older replays; their costs stay recorded")
+        lines.append(f"{verb} the files of {len(value.replays)} older replays; their costs stay recorded")
+    _values.show(value, lines, as_json=as_json)
 
 
 def exported(value: ExportResult, what: str, as_json: bool) -> None:
     """Show the place of the export, and how to replay it there."""
-    if as_json:
-        _values.echo(value)
-        return
-    console.print_line(f"exported {value.runs} runs, {value.bytes / 1e6:.1f} MB, to {value.path}")
     folder = "the folder where you unpack it" if os.path.isfile(value.path) else value.path
     commits = "git init -q && git fetch repository.bundle 'refs/*:refs/exported/*'"
-    console.print_line(f"in {folder}: harness replay {what}; the commits: {commits}")
+    head = f"exported {value.runs} runs, {value.bytes / 1e6:.1f} MB, to {value.path}"
+    _values.show(value, [head, f"in {folder}: harness replay {what}; the commits: {commits}"], as_json=as_json)

@@ -55,10 +55,7 @@ def add(
 @as_json
 def list_(as_json: bool) -> None:
     """List the schedules in your crontab, of all missions."""
-    if as_json:
-        _values.echo(report.rows(here()))
-    else:
-        console.print_line("\n".join(report.listed(here())))
+    _values.echo(report.rows(here())) if as_json else console.print_line("\n".join(report.listed(here())))
 
 
 @schedule.command(name="remove")
@@ -84,11 +81,8 @@ def run_now(folder: str | None) -> int:
 def log(count: int, as_json: bool) -> None:
     """Show what scheduled starts found, printed and left, with local times."""
     found = ScheduleLog(here()).lines()[-count:]
-    if as_json:
-        _values.echo(found)
-    else:
-        none = f"There is no log of scheduled starts yet. See: {command('schedule list')}"
-        console.print_line("\n".join(map(shown, found)) or none)
+    none = f"There is no log of scheduled starts yet. See: {command('schedule list')}"
+    _values.show(found, map(shown, found) if found else [none], as_json=as_json)
 
 
 @schedule.command(name="start", hidden=True)

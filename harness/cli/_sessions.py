@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from harness.base import console
 from harness.base.errors import UsageFault
 from harness.builtin.sessions import folder, log, recall, repair, rule_changes, state, turn_replay
 from harness.builtin.sessions.keys import USER
+from harness.builtin.sessions.state import AgentState
 from harness.builtin.sessions.upkeep import Sessions
 from harness.cli import _turn_view, _values, help
 from harness.cli.help import as_json
@@ -39,17 +38,14 @@ def _line(text: str) -> str:
 def sessions_list(user: str, as_json: bool) -> None:
     """List the sessions, newest first."""
     found = state.of_user(folder.store(here()), user)
-    if as_json:
-        _echo([{**{name: getattr(one, name) for name in LISTED}, **one.newest} for one in found])
-        return
-    for one in found:
-        cost = f", {one.used['cost_usd']:.4f} USD" if one.used.get("cost_usd") else ""
-        console.print_line(
-            f"{one.newest['ended']}  {_line(one.session)} ({_line(one.user)}, {one.agent}): {one.calls} calls{cost};"
-            f" {one.newest['outcome']}: {one.newest['words']}"
-        )
-    if not found:
-        console.print_line("There are no sessions here.")
+    value = [{**{name: getattr(one, name) for name in LISTED}, **one.newest} for one in found]
+    _values.show(value, map(_summary, found) if found else ["There are no sessions here."], as_json=as_json)
+
+
+def _summary(one: AgentState) -> str:
+    cost = f", {one.used['cost_usd']:.4f} USD" if one.used.get("cost_usd") else ""
+    who = f"{_line(one.session)} ({_line(one.user)}, {one.agent})"
+    return f"{one.newest['ended']}  {who}: {one.calls} calls{cost}; {one.newest['outcome']}: {one.newest['words']}"
 
 
 @sessions.command(name="show")
@@ -69,21 +65,16 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
         raise UsageFault(f"There is no session {session} of {of.user}.")
     results = log.whole(store, of).calls
     said = recall.messages(store, of) if messages else []
-    if as_json:
-        rows = [one.asdict() for one in results.values()]
-        shown = {name: value for name, value in found.asdict().items() if name != "format"}
-        _echo({**shown, "calls": rows, "messages": [one.text for one in said]})
-        return 0
-    console.print_line(
-        f"{of.session} of {of.user}, with {found.agent}, since {found.created}: {store.describe(of.top)}"
-    )
+    value = {name: value for name, value in found.asdict().items() if name != "format"}
+    value |= {"calls": [one.asdict() for one in results.values()], "messages": [one.text for one in said]}
+    lines = [f"{of.session} of {of.user}, with {found.agent}, since {found.created}: {store.describe(of.top)}"]
     for one in results.values():
         counts = ", ".join(f"{one.usage[name]} {name}" for name in ("input", "output", "cost_usd") if name in one.usage)
         turns = f"turns {one.turns[0]}-{one.turns[1]}" if one.turns else "no turn"
-        console.print_line(f"{one.call}  {one.begun}  {one.outcome}  {turns}  {one.seconds} s  {counts}")
-        console.print_line(f"   {' '.join(one.message.split())[:100]}{f'  ({one.reason})' if one.reason else ''}")
-    for one_said in said:
-        console.print_line(f"\n{one_said.number}. {one_said.text}")
+        lines.append(f"{one.call}  {one.begun}  {one.outcome}  {turns}  {one.seconds} s  {counts}")
+        lines.append(f"   {' '.join(one.message.split())[:100]}{f'  ({one.reason})' if one.reason else ''}")
+    lines += [f"\n{one_said.number}. {one_said.text}" for one_said in said]
+    _values.show(value, lines, as_json=as_json)
     return 0
 
 
@@ -95,13 +86,8 @@ def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
     """Search the messages of all sessions of a user; best matches first."""
     store, of = folder.named(here(), USER, user)
     found = recall.search(store, of.user, " ".join(words), MAX_LISTED)
-    if as_json:
-        _echo([one.asdict() for one in found])
-        return
-    for one in found:
-        console.print_line(f"{one.session}: {' '.join(one.text.split())[:200]}")
-    if not found:
-        console.print_line("No matches.")
+    lines = [f"{one.session}: {' '.join(one.text.split())[:200]}" for one in found]
+    _values.show(found, lines or ["No matches."], as_json=as_json)
 
 
 @sessions.command(name="interrupt")
@@ -114,10 +100,8 @@ def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json:
     run_detection.refuse(here(), "sessions interrupt")
     store, of = folder.named(here(), session, user)
     count = Sessions(store, "").interrupt(of.session, of.user, " ".join(words)[:MAX_WORDS_CHARS])
-    if as_json:
-        _echo({"interrupted": count})
-    else:
-        console.print_line(f"{count} interrupted." if count else "No call is running or waiting there.")
+    line = f"{count} interrupted." if count else "No call is running or waiting there."
+    _values.show({"interrupted": count}, [line], as_json=as_json)
 
 
 @sessions.command(name="rename")
@@ -148,7 +132,7 @@ def sessions_fork(session: str, new: str, user: str) -> None:
 def sessions_export(session: str, user: str) -> None:
     """Print the state and all messages of a session as JSON."""
     store, of = folder.named(here(), session, user)
-    _echo(Sessions(store, "").export(of.session, of.user))
+    _values.echo(Sessions(store, "").export(of.session, of.user))
 
 
 @sessions.command(name="delete")
@@ -176,18 +160,10 @@ def sessions_repair(session: str, user: str, as_json: bool) -> None:
     """Repair a session whose log or state is damaged; what cannot be kept in it is kept beside it."""
     run_detection.refuse(here(), "sessions repair")
     done = repair.repair(*folder.named(here(), session, user))
-    if as_json:
-        _echo(done.asdict())
-        return
-    if not done.fault:
-        console.print_line("Nothing is damaged.")
-        return
-    console.print_line(done.fault)
-    console.print_line(f"{done.rows} rows of the log stay, and the state was made again from them.")
-    if done.lost:
-        console.print_line(f"{done.lost} bytes do not: they are in {done.aside}.")
-    if done.missing:
-        console.print_line(f"{done.missing} rows that the state had seen are lost.")
+    lines = [done.fault, f"{done.rows} rows of the log stay, and the state was made again from them."]
+    lines += [f"{done.lost} bytes do not: they are in {done.aside}."] if done.lost else []
+    lines += [f"{done.missing} rows that the state had seen are lost."] if done.missing else []
+    _values.show(done, lines if done.fault else ["Nothing is damaged."], as_json=as_json)
 
 
 @sessions.command(name="rules")
@@ -202,15 +178,5 @@ def sessions_rules(session: str, verb: str | None, rules: tuple[str, ...], user:
     run_detection.refuse(here(), "sessions rules")
     store, of = folder.named(here(), session, user)
     found = rule_changes.changed(store, of, verb, rules) if verb else rule_changes.known(store, of)
-    if as_json:
-        _echo(found)
-        return
-    for name in rule_changes.KINDS:
-        for rule in found.get(name, []):
-            console.print_line(f"{name:<6} {rule}")
-    if not any(found.values()):
-        console.print_line("The session has no rules.")
-
-
-def _echo(value: Any) -> None:
-    _values.echo(value)
+    lines = [f"{name:<6} {rule}" for name in rule_changes.KINDS for rule in found.get(name, [])]
+    _values.show(found, lines or ["The session has no rules."], as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from harness.base import console, errors
+from harness.base import errors
 from harness.cli import _run_view, _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import here
@@ -28,13 +28,11 @@ def snapshot() -> None:
 def snapshot_list(most: int, as_json: bool) -> int:
     """List the snapshots, one per line."""
     rows = snapshots.listed(here(), most)
-    if as_json:
-        _echo(rows)
-    for row in () if as_json else rows:
+    lines = []
+    for row in rows:
         what = f"broken: {row.fault}" if row.fault else f"{row.features:<9} {row.commit[:10]:<10}  {row.what}"
-        console.print_line(console.sanitise(f"{row.id:<32} {row.at}  {what}"))
-    if not rows and not as_json:
-        console.print_line("There are no snapshots yet; each run creates one at its end.")
+        lines.append(f"{row.id:<32} {row.at}  {what}")
+    _values.show(rows, lines or ["There are no snapshots yet; each run creates one at its end."], as_json=as_json)
     return errors.BROKEN if any(row.fault for row in rows) else errors.DONE
 
 
@@ -44,14 +42,11 @@ def snapshot_list(most: int, as_json: bool) -> int:
 def snapshot_show(snapshot_id: str, as_json: bool) -> None:
     """Show a snapshot: its files, its commit, its features."""
     value = snapshots.value(here(), snapshot_id)
-    if as_json:
-        _echo(value)
-        return
     lines = [f"{value['id']}: {value['at']}, commit {value['commit'][:12] or 'none'}"]
     lines += [f"  {row['bytes']:>8}  {row['digest'][:12]}  {row['file']}" for row in value["files"]]
     lines += [f"  not recorded: {line}" for line in value["faults"]]
     lines += [f"identity  {name}  {digest[:12]}" for name, digest in value["identity"].items()]
-    _print([*lines, *_features(value["features"])])
+    _values.show(value, [*lines, *_features(value["features"])], as_json=as_json)
 
 
 @snapshot.command(name="diff")
@@ -61,10 +56,8 @@ def snapshot_show(snapshot_id: str, as_json: bool) -> None:
 def snapshot_diff(one: str, two: str, as_json: bool) -> None:
     """Show the changes between two snapshots: spec, features, contract, issues, memory, config. B defaults to `now`."""
     lines = snapshots.diff(here(), one, two)
-    if as_json:
-        _echo({"from": one, "to": two, "diff": lines})
-        return
-    _print(lines or [f"{one} and {two} have the same spec, features, contract, issues, memory and settings."])
+    same = f"{one} and {two} have the same spec, features, contract, issues, memory and settings."
+    _values.show({"from": one, "to": two, "diff": lines}, lines or [same], as_json=as_json)
 
 
 @snapshot.command(name="restore")
@@ -73,16 +66,8 @@ def snapshot_diff(one: str, two: str, as_json: bool) -> None:
 def snapshot_restore(snapshot_id: str, as_json: bool) -> None:
     """Restore features, contract, spec, issues and memory, and the code in a new branch, after a snapshot of the present."""
     made = restoration.restore(here(), snapshot_id)
-    if as_json:
-        _echo(made)
-        return
-    _print(
-        [
-            f"The mission is restored to {made.to}; its branch is {made.branch}, at {made.commit[:12]}.",
-            *made.lines,
-            f"To undo: {command('snapshot restore')} {made.kept}",
-        ]
-    )
+    head = f"The mission is restored to {made.to}; its branch is {made.branch}, at {made.commit[:12]}."
+    _values.show(made, [head, *made.lines, f"To undo: {command('snapshot restore')} {made.kept}"], as_json=as_json)
 
 
 @click.group(cls=help.CommandGroups)
@@ -96,10 +81,8 @@ def features() -> None:
 def features_at(run: str, as_json: bool) -> None:
     """Show the features at the start of RUN, and the decision: that run."""
     value = snapshots.due(*_run_view.named(here(), run))
-    if as_json:
-        _echo(value)
-        return
-    _print([f"{value['run']}: {value['at']}", *_features(value["features"]), f"due       {value['due']}: this run"])
+    head, due = f"{value['run']}: {value['at']}", f"due       {value['due']}: this run"
+    _values.show(value, [head, *_features(value["features"]), due], as_json=as_json)
 
 
 @click.command(name="at")
@@ -108,13 +91,12 @@ def features_at(run: str, as_json: bool) -> None:
 def memory_at(run: str, as_json: bool) -> None:
     """Show the memory at the start of RUN: summary.md and MEMORY.md."""
     value = snapshots.remembered(*_run_view.named(here(), run))
-    if as_json:
-        _echo(value)
-        return
+    lines = list[str]()
     for name in ("summary.md", "MEMORY.md"):
         why = value["unknown"].get(name)
         text = f"(not recorded: {why})" if why else value["files"][name]
-        _print([f"# {name} at {value['run']}, {value['at']}", "", text.rstrip("\n") if text else "(absent)", ""])
+        lines += [f"# {name} at {value['run']}, {value['at']}", "", text.rstrip("\n") if text else "(absent)", ""]
+    _values.show(value, lines, as_json=as_json)
 
 
 @click.command()
@@ -128,11 +110,8 @@ def forget(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
     if not yes:
         click.confirm(f"Remove {', '.join(runs)} for good?", abort=True)
     made = deletion.forget(here(), list(runs))
-    if as_json:
-        _echo(made)
-        return
-    _print([f"{one.run}: {one.words}" for one in made.runs])
-    _print([f"freed {made.bytes / 1e6:.1f} MB and {made.objects} unreferenced objects"])
+    freed = f"freed {made.bytes / 1e6:.1f} MB and {made.objects} unreferenced objects"
+    _values.show(made, [*(f"{one.run}: {one.words}" for one in made.runs), freed], as_json=as_json)
 
 
 def _features(rows: list[dict[str, Any]] | None) -> list[str]:
@@ -140,15 +119,6 @@ def _features(rows: list[dict[str, Any]] | None) -> list[str]:
         return ["features  not recorded"]
     lines = [f"{row['id']}  {row['status']:<11}  {row['attempts']}  {row['title']}" for row in rows]
     return lines or ["There was no plan yet."]
-
-
-def _echo(value: object) -> None:
-    _values.echo(value)
-
-
-def _print(lines: list[str]) -> None:
-    for line in lines:
-        console.print_line(console.sanitise(line))
 
 
 COMMANDS = (snapshot, features, forget)

@@ -54,21 +54,14 @@ def steer(words: tuple[str, ...], once: bool, listing: bool, number: int | None,
         _list(steering.listed(here()), as_json)
         return
     text = steering.steering(here())
-    if as_json:
-        _values.echo({"text": text})
-    else:
-        console.print_line(console.sanitise(text.rstrip("\n")) or "There are no notes yet.")
+    _values.show({"text": text}, [text.rstrip("\n") or "There are no notes yet."], as_json=as_json)
 
 
 def _list(rows: list[tuple[str, str]], as_json: bool) -> None:
     """Show the notes to the next runs, with the numbers for `--remove`."""
-    if as_json:
-        _values.echo([{"number": number, "until": until, "text": text} for number, (until, text) in enumerate(rows, 1)])
-        return
-    for number, (until, text) in enumerate(rows, 1):
-        console.print_line(console.sanitise(f"{number:>3}  {until:<13}  {text}"))
-    if not rows:
-        console.print_line("There are no notes yet.")
+    value = [{"number": number, "until": until, "text": text} for number, (until, text) in enumerate(rows, 1)]
+    lines = [f"{number:>3}  {until:<13}  {text}" for number, (until, text) in enumerate(rows, 1)]
+    _values.show(value, lines or ["There are no notes yet."], as_json=as_json)
 
 
 @click.command()

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
-from harness.base import console, exits
+from harness.base import exits
 from harness.base.errors import UsageFault
 from harness.cli import _team_turn, _values, help
 from harness.cli.help import as_json
@@ -87,10 +87,8 @@ def _transact(tenant: str, act: Callable[[database.Transaction], Any]) -> Any:
 
 
 def _print(rows: Iterable[dict[str, Any]], words: str, value: object, *, as_json: bool) -> None:
-    if as_json:
-        _values.echo(value)
-    for row in () if as_json else rows:
-        console.print_line(words.format_map(row) + (" (already done)" if row.get("repeated") else ""))
+    lines = (words.format_map(row) + (" (already done)" if row.get("repeated") else "") for row in rows)
+    _values.show(value, lines, as_json=as_json)
 
 
 def _verb(
@@ -146,7 +144,8 @@ def team_show(tenant: str, as_json: bool) -> None:
     found = _transact(tenant, directory.members)
     rows = [{**row, "kind": kind[:-1]} for kind in ("agents", "spaces", "users") for row in found[kind]]
     _print(rows, MEMBER, found, as_json=as_json)
-    _print([] if as_json else found["grants"], GRANT, found, as_json=False)
+    if not as_json:
+        _print(found["grants"], GRANT, None, as_json=False)
 
 
 @team.command(name="run")
@@ -167,12 +166,9 @@ def team_run(thread: str, message: str, agent: str, on: str, tenant: str, as_jso
     at = (known, settings.files, tenant or settings.tenant, thread, os.path.join(state_home(), "team"))
     with contextlib.redirect_stdout(sys.stderr):  # messages about the run
         found = run_turn(*at, message, turn.answer, turn.workspace)
-    if as_json:
-        more = {"files": [one.asdict() for one in found.files], "run": turn.run, "mission": turn.layout.folders.project}
-        _values.echo({**found.asdict(), **more})
-    else:
-        lines = [f"  {one.outcome:<12} {one.shown}  {one.why}".rstrip() for one in found.files]
-        console.print_line("\n".join(map(console.sanitise, [found.answer, *lines])))
+    lines = [f"  {one.outcome:<12} {one.shown}  {one.why}".rstrip() for one in found.files]
+    value = {**found.asdict(), "run": turn.run, "mission": turn.layout.folders.project}
+    _values.show(value, [found.answer, *lines], as_json=as_json)
     return turn.code
 
 

@@ -75,7 +75,7 @@ class Terminal:
         """Ask the person whether the repository's grants may be used."""
         console.print_error("This folder contains grants that need your acceptance:")
         for row in rows:
-            console.print_error(console.sanitise(f"  {row}"))
+            console.print_error(f"  {row}")
         sys.stderr.write("accept all of them, until they change? [y]es, [n]o: ")
         sys.stderr.flush()
         return folder.answered(sys.stdin.readline()) != folder.REFUSED
@@ -83,9 +83,9 @@ class Terminal:
     def permit(self, question: Question, stopped: Callable[[], bool]) -> str:
         """Ask the person on the terminal, in the thread of the call."""
         self._close()
-        console.print_error(console.sanitise(f"{question.tool}: {question.about[:MAX_QUESTION_CHARS]}"))
+        console.print_error(f"{question.tool}: {question.about[:MAX_QUESTION_CHARS]}")
         if question.preview:
-            console.print_error(console.sanitise(question.preview))
+            console.print_error(question.preview)
         console.print_error(f"(by the rule {question.rule})")
         sys.stderr.write("permit it? [y]es, [n]o, [a]lways: ")
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What the file tools changed in the newest turn of `ask`: shown by /diff, put back by /undo. Commands are not followed."""
+"""The changes of the file tools in the newest turn of `ask`, for /diff and /undo. Changes by commands are not included."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TurnChanges:
 
     @property
     def hooks(self) -> Hooks:
-        """What an agent needs so that its changes are followed."""
+        """The hooks that record the changes of an agent."""
         return Hooks(before_tool=self._before, after_tool=self._after)
 
     def begin(self) -> None:
@@ -34,7 +34,7 @@ class TurnChanges:
         return "\n".join(filter(None, (diff(path, *both) for path, both in self.files.items())))
 
     def undo(self) -> list[str]:
-        """Put back each file that is as the turn left it; says for each what was done."""
+        """Restore each file that is as the turn left it; returns a line for each file."""
         lines = []
         for path, (before, after) in self.files.items():
             if before == after:

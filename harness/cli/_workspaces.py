@@ -31,11 +31,7 @@ def workspace() -> None:
 def workspace_show(role: str, user: str | None, sizes: bool, as_json: bool) -> None:
     """Show what an agent would get, with the size and source of each part, and the changes that wait for you."""
     found = workspaces.show(here(), role, user)
-    if as_json:
-        _values.echo(found)
-        return
-    for line in [*_lines(found), *([] if sizes else _texts(found))]:
-        console.print_line(console.sanitise(line))
+    _values.show(found, [*_lines(found), *([] if sizes else _texts(found))], as_json=as_json)
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
@@ -73,15 +69,9 @@ def workspace_accept(paths: tuple[str, ...], as_json: bool) -> None:
     """Accept runs' changes of instructions, knowledge, skills, subagents or tools.json: all, or these paths. Without a PATH
     also the repository's servers, skills with files and .harness, and the files that your tools execute."""
     found, brought = workspaces.accept(here(), paths)
-    if as_json:
-        _values.echo([one.asdict() for one in found])
-        return
-    for row in brought:
-        console.print_line(console.sanitise(f"accepted: {row}"))
-    for one in found:
-        console.print_line(console.sanitise(f"{one.path} is accepted ({one.what} by {one.run})"))
-    if not found and not brought:
-        console.print_line("Nothing to accept.")
+    lines = [f"accepted: {row}" for row in brought]
+    lines += [f"{one.path} is accepted ({one.what} by {one.run})" for one in found]
+    _values.show(found, lines or ["Nothing to accept."], as_json=as_json)
 
 
 @workspace.command(name="copy")
@@ -96,7 +86,7 @@ def workspace_copy(source: str, target: str, dry_run: bool) -> int:
     for one in folder.copied(source, target, dry_run=dry_run):
         found[one.what] += 1
         if one.what in (DIFFERENT, FAILED):
-            console.print_error(console.sanitise(f"{one.where}: {one.what}"))
+            console.print_error(f"{one.where}: {one.what}")
     console.print_line(", ".join(f"{count} {what}" for what, count in found.items()) or "There is nothing to copy.")
     return errors.NEGATIVE if found[DIFFERENT] or found[FAILED] else errors.DONE
 
@@ -109,13 +99,9 @@ def skill(name: str, path: str, as_json: bool) -> None:
     """Show a skill, or another FILE of it; without NAME list the skills."""
     if name:
         text = workspaces.skill(here(), name, path)
-        _values.echo({"skill": name, "file": path, "text": text}) if as_json else console.print_line(text.rstrip("\n"))
+        _values.show({"skill": name, "file": path, "text": text}, [text.rstrip("\n")], as_json=as_json)
         return
     found = workspaces.skill_list(here())
-    if as_json:
-        _values.echo([{"name": one.name, "description": one.description, "layer": one.layer} for one in found])
-        return
-    for one in found:
-        console.print_line(console.sanitise(f"{one.name}: {one.description}"))
-    if not found:
-        console.print_line("There are no skills here.")
+    value = [{"name": one.name, "description": one.description, "layer": one.layer} for one in found]
+    lines = [f"{one.name}: {one.description}" for one in found]
+    _values.show(value, lines or ["There are no skills here."], as_json=as_json)

@@ -29,7 +29,7 @@ AUTHOR = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE")
 
 
 class LandedBranch(Record):
-    """A line of landings.jsonl: `base` is the commit of `onto` below the branch; `was`, kept by `ref`, the mission's commit;
+    """A line of landings.jsonl. `base`: the commit of `onto` below the branch; `was`: the mission's commit, which `ref` keeps;
     `commits`: {old id: new id}."""
 
     at: str
@@ -55,15 +55,19 @@ class _Step(Record):
 
 def load(layout: Layout) -> list[LandedBranch]:
     """The branches that `land` made, oldest first; raises BrokenFile."""
-    path, data, none = layout.path(names.LANDINGS), State(layout).data(names.LANDINGS), "the line is no landed branch"
+    path, data, none = (
+        layout.path(names.LANDINGS),
+        State(layout).data(names.LANDINGS),
+        "the line is not a landed branch",
+    )
     return json_lines.parse(
         data, path, lambda row: schema.record(LandedBranch, row, "a landed branch has"), none, "Remove that line."
     )
 
 
 def land(where: Layout, onto: str, name: str, *, squash: bool, force: bool) -> LandedBranch:
-    """Make the branch `name` (`land/MISSION`) with the mission's work on top of `onto`, by default the branch that it began
-    from. Raises UsageFault or NeedsPerson, with nothing changed, for what it would lack, and for conflicts."""
+    """Create the branch `name` (`land/MISSION`) with the mission's work on top of `onto`, by default the branch that it began
+    from. Raises UsageFault or NeedsPerson, with nothing changed, if work would be missing, and for conflicts."""
     run_detection.refuse(where, "land")
     tip, made, project = workplace.position(where).head, mission.load(where), where.folders.top
     name, onto = name or f"land/{made.id}", onto or _began_from(project, made)
@@ -97,7 +101,7 @@ def land(where: Layout, onto: str, name: str, *, squash: bool, force: bool) -> L
 
 
 def _require_whole(where: Layout, made: Mission, tip: str) -> None:
-    """Raise the fault of a mission that is not done, or of a person's work that it has not taken."""
+    """Raise a fault if the mission is not done, or has not taken work of a person."""
     project, anyway = where.folders.top, f"or land without: {command('land')} --force"
     if why := overview.unfinished(where):
         raise UsageFault(f"The mission {made.id} is not DONE: {why}. Go on: {command()}, {anyway}")
@@ -118,7 +122,7 @@ def _began_from(project: str, made: Mission) -> str:
 
 def _whole(project: str, made: Mission, onto: str, below: str, tip: str) -> str:
     """The tree of all the mission's work on top of `below`; raises NeedsPerson with the files that conflict."""
-    if not refs.is_ancestor(project, made.base_commit, below):  # of the history, only what the mission did
+    if not refs.is_ancestor(project, made.base_commit, below):  # only the mission's part of the history
         below = repository.commit_tree(project, repository.tree_of(project, below), [made.base_commit], "")
     found = merges.tree_of(project, below, tip)
     if found.conflicts:
@@ -156,7 +160,7 @@ def _ways(steps: list[_Step]) -> list[list[list[_Step]]]:
 
 
 def _trees(project: str, tree: str, parts: list[list[_Step]]) -> list[str]:
-    """The tree after each part, on top of `tree`; fewer if one conflicts."""
+    """The tree after each part, on top of `tree`; fewer trees if a part conflicts."""
     found: list[str] = []
     for part in parts:
         for one in part:
@@ -172,7 +176,7 @@ def _trees(project: str, tree: str, parts: list[list[_Step]]) -> list[str]:
 
 
 def _message(where: Layout, part: list[_Step]) -> str:
-    """What these steps did, and why: features, claims, receipts; of a person's own commit, their message."""
+    """The message of a commit with these steps: features, claims and receipts; a person's own commit keeps its message."""
     known, owners = index.proofs(where), {one.owner for one in part}
     found = [one for one in known.shown(views.queue(where)) if one.id in owners]
     if not found:
@@ -204,14 +208,14 @@ def _receipts(status: ClaimStatus) -> str:
 
 
 def _request(where: Layout, name: str, steps: list[_Step]) -> str:
-    """The text of a pull request: what was done, its receipts, and the contract, by which anybody can verify it."""
+    """The text of a pull request: the work, its receipts, and the contract with which anybody can verify it."""
     again = f"In a clone, by hand as below; with the mission's folder: `{command('verify')} --at {name}`."
     contract = (State(where).text(names.CONTRACT) or "").partition("\n")[2].strip()
     return f"# {_message(where, steps)}\n## How to verify\n\n{again}\n\n{contract}\n"
 
 
 def lines(where: Layout, made: LandedBranch) -> list[str]:
-    """What was made, for a person: its commits, where the old branch is, and the next commands."""
+    """The new branch, for a person: its commits, where the old commit is kept, and the next commands."""
     log = repository.log_lines(where.folders.top, made.base, made.branch)[::-1]
     return [
         f"{made.branch}: {len(log)} commit{'s' * (len(log) != 1)} on {made.onto}",

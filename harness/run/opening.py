@@ -116,7 +116,7 @@ def _claim(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
     with mission_lock.take(layout):
         workplace.use(layout)
         for line in recover.recover(layout):
-            console.print_line(console.sanitise(f"  {line}"))
+            console.print_line(f"  {line}")
         if order_log.pending(layout):
             orders.apply_pending(layout)
         workplace.adopt(layout)
@@ -148,7 +148,7 @@ def _claimed(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
     name = workplace.free_tree([one.tree for one in live])
     tree = workplace.bring(layout, made, name)
     for line in filter(None, [*tree.notes, tree.unlanded]):
-        console.print_line(console.sanitise(f"  {line}"))
+        console.print_line(f"  {line}")
     tree.notes.clear()
     reconcile.accept_edits(layout)
     reserved |= {"machine": _machine(want, role, settings, feature)}
@@ -207,11 +207,11 @@ def _in_tree(want: RunRequest, run: OpenRun, agents: AgentChoice, tree: Tree) ->
     layout, settings, tier = run.layout, run.settings, confine.tier(run.layout, run.settings)
     workplace.prepare(layout, tree, settings.carry)
     for line in [*_unconfined(layout, tier), *tree.notes]:
-        console.print_line(console.sanitise(f"  {line}"))
+        console.print_line(f"  {line}")
     available = [name for name, _ in agents.available]
     found = workspace_inputs.look(layout, settings, tree.position.head, tree.folder, run.role.reads, available)
     for line in found.faults if found else ():
-        console.print_line(console.sanitise(f"  left out: {line}"))
+        console.print_line(f"  left out: {line}")
     tools, held = found.tools if found else None, workspace_inputs.playbooks(layout, tree.position.head)
     if (tools and tools.restricts) or held:  # excludes agents that cannot enforce it, and uses a person's own playbooks
         agents = _agents(want, run.role, run.context.agent, settings, run.outcome.feature, tools, held)

@@ -53,7 +53,7 @@ def start(layout: Layout) -> Mission:
     _finish_archiving(layout)
     if unsettled_runs.needs_recovery(layout) or unsettled_runs.cut_short(layout):
         for line in recover.recover_dead(layout):
-            console.print_line(console.sanitise(f"  {line}"))
+            console.print_line(f"  {line}")
     if migrations.is_due(layout):
         mission_lock.take(layout).release()  # raises LockBusy while a run of an older harness is open
     found(layout)
@@ -75,7 +75,7 @@ def put_away(layout: Layout, *, abandon: bool, starts: bool = True) -> list[str]
 
 def _finish_archiving(layout: Layout) -> None:
     if os.path.exists(layout.path(names.ARCHIVING)) and (said := _archiving.go_on(layout)):
-        console.print_line(console.sanitise(f"  {said}"))
+        console.print_line(f"  {said}")
 
 
 def _require_startable(layout: Layout) -> Position:
@@ -98,7 +98,7 @@ def found(layout: Layout) -> None:
     name, branch = mission.new_id(layout.folders.project), now.branch
     created, host = clock.stamp(clock.now()), os.uname().nodename
     if line := _used_already(layout):
-        console.print_line(console.sanitise(line))
+        console.print_line(line)
     lay_out(layout)
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)

@@ -123,7 +123,7 @@ def _live(want: RunRequest, steps: RoleSteps) -> int:
     console.print_line("\n".join(lines))
     if hooks.every(run.settings) and not signum:
         for line in hooks.after_run(run.layout, run.settings):
-            console.print_line(console.sanitise(f"  warning: {line}"))
+            console.print_line(f"  warning: {line}")
     if signum == signal.SIGKILL:
         return errors.SIGNALLED + signum if os.environ.get(LOOP) else errors.BUSY
     return errors.signal_code(signum) if signum else exit_code(result)

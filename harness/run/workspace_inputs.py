@@ -44,7 +44,7 @@ def look(
     waiting = {one.path.removeprefix(layout.folders.prefix) for one in found.waiting}
     for name, (files, _, silenced, _) in own.items():
         if known := sorted(waiting.intersection(() if silenced and found.told else files)):
-            console.print_line(console.sanitise(f"  {name} reads {', '.join(known)} by itself, as a run left it"))
+            console.print_line(f"  {name} reads {', '.join(known)} by itself, as a run left it")
     return found
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from harness import CallEvent, EndEvent, Event, ResultEvent, SimulatedCall, TextEvent
-from harness.builtin.events import KINDS
+from harness.builtin.events import BY_TYPE
 from tests.builtin.simulating import Program
 from tests.missions import CHECKOUT
 
@@ -31,5 +31,5 @@ def test_the_page_has_every_event_with_its_fields() -> None:
     """docs/sessions.md: one table."""
     text = (CHECKOUT / "docs/sessions.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+Event)` \| ([^|]*) \|", text, re.M))
-    fields = {one.__name__: [name for name in one.fields if name != "type"] for one in (*KINDS, EndEvent)}
+    fields = {one.__name__: [name for name in one.fields if name != "type"] for one in (*BY_TYPE.values(), EndEvent)}
     assert {name: re.findall(r"`(\w+)`", row) for name, row in rows.items()} == fields

@@ -1,4 +1,4 @@
-"""SPEC.md from what a person says, then the mission from it: the draft, the run of the role that writes it, and the loop."""
+"""SPEC.md from a person's words, and the mission from it: the draft, the run that writes SPEC.md, and the loop of run.sh."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANOTHER = "   To begin another one once it is DONE: --new"
 
 
 def issue_text(name: str) -> str:
-    """The text of an issue: of a file, else by `gh` of the issue with this number. Raises UsageFault or Unavailable."""
+    """The text of an issue: of a file, or of the issue with this number by `gh`. Raises UsageFault or Unavailable."""
     if os.path.isfile(name):
         return files.read_text(name) or ""
     if not name.isdigit():
@@ -46,8 +46,8 @@ def issue_text(name: str) -> str:
 
 @contextmanager
 def drafted(layout: Layout, text: str, *, new: bool) -> Iterator[None]:
-    """Put `text` in SPEC.md while a mission begins, or stays as it was without a plan; if that fails, what was there is back.
-    `new`: archive the mission that is DONE. Raises UsageFault for a SPEC.md with another text, or a mission with a plan."""
+    """Write `text` to SPEC.md while a mission begins, or continues without a plan; a failure restores the old SPEC.md. `new`:
+    archive the mission that is DONE. Raises UsageFault for a SPEC.md with another text, and for a mission with a plan."""
     before, path = files.read(layout.folders.asked_spec), layout.folders.asked_spec
     there, old = (mission.asked_spec_text(layout) or "").strip(), mission.exists(layout)
     if old and not new and features.load(layout):
@@ -65,19 +65,19 @@ def drafted(layout: Layout, text: str, *, new: bool) -> Iterator[None]:
 
 
 def write(layout: Layout, reason: str) -> int:
-    """One run of the role that writes SPEC.md; its exit code."""
+    """Run the role that writes SPEC.md once; returns its exit code."""
     role = roles.load(layout, roles.due(layout)["specifies"])
     words = [sys.executable, "-P", "-m", "harness.run", role.script]
-    return _carried_out(layout, words, {"HARNESS_ROLE": role.name, "REASON": reason, "FEATURE_ID": ""})
+    return _run_program(layout, words, {"HARNESS_ROLE": role.name, "REASON": reason, "FEATURE_ID": ""})
 
 
 def build(layout: Layout) -> int:
-    """The loop of run.sh to its end; its exit code."""
-    return _carried_out(layout, ["/usr/bin/env", "bash", os.path.join(home(), "run.sh")], {})
+    """Run the loop of run.sh to its end; returns its exit code."""
+    return _run_program(layout, ["/usr/bin/env", "bash", os.path.join(home(), "run.sh")], {})
 
 
-def _carried_out(layout: Layout, words: list[str], more: Mapping[str, str]) -> int:
-    """Run a program of the harness, which gets every signal to this process and may settle its run before it ends."""
+def _run_program(layout: Layout, words: list[str], more: Mapping[str, str]) -> int:
+    """Run a program of the harness to its end. Signals to this process are forwarded, so that it can settle its run."""
     env = {key: value for key, value in os.environ.items() if key not in ("HARNESS_RUN_ID", "TRIGGER", "REASON")}
     env |= {"HARNESS_HOME": home(), "PYTHONPATH": home(), "HARNESS_PYTHON": sys.executable}
     env.setdefault("HARNESS_CALLED", "harness")  # in the commands that are shown
