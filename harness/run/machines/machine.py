@@ -12,8 +12,6 @@ from harness.run.machines import _pump
 from harness.run.machines._worker import Worker
 from harness.workplace import inbox
 
-END_SECONDS = 10.0  # for the worker to end its processes, before guardians do
-
 
 def serve(beat: float) -> int:
     """Serve the run at standard input until the input ends or is silent for six beats."""
@@ -30,7 +28,7 @@ def serve(beat: float) -> int:
         _pump.Pump((reading, writing), (0, 1), beat, door).run()
     finally:
         spawn.close((reading, writing))
-        _pump.end(pid, END_SECONDS, signal.SIGTERM)
+        _pump.end(pid, beat, signal.SIGTERM)  # before home ends this process; guardians end what a hung worker started
         inbox.remove(folder)
     return DONE
 

@@ -144,12 +144,17 @@ def test_a_machine_that_dies_leaves_the_feature_free(house: House, victim: str) 
     assert "stays" in house.read("memory/raw.md")
 
 
-def test_the_end_of_home_ends_everything_there(house: House) -> None:
-    """The agent and its children, also after a kill; the next run starts anew, without the files of the dead one."""
+@pytest.mark.parametrize("hangs", [False, True])
+def test_the_end_of_home_ends_everything_there(house: House, hangs: bool) -> None:
+    """The agent and its children, also after a kill, and if the worker there hangs; the next run starts anew, without the files
+    of the dead one."""
     on_machine(house)
     house.script("worker", {"run": "touch 1.txt 2.txt; harness note begun; sleep 98765"})
     run = house.begin_role("worker", "F-001", session=False, **ON)
     await_note(house, "begun")
+    if hangs:
+        below = subprocess.run(["pgrep", "-P", str(min(ours(house, SERVING)))], capture_output=True, check=True).stdout
+        os.kill(int(below), signal.SIGSTOP)
     run.kill()
     run.wait()
     until(lambda: ours(house, SERVING, "98765") == [], 20)
