@@ -161,7 +161,7 @@ def tree(run: StartedRun, outcome: Outcome) -> None:
         leave = {*run.context.untracked, *([] if run.entered else [spec])}  # SPEC.md is a person's
         index = worktrees.index(run.checkout)
         done = repository.working_tree(run.checkout, index=index, parent=run.context.head, leave=leave)
-        outcome.work.tree, outcome.work.kept_out = done.tree, done.kept_out
+        outcome.work.tree, outcome.work.kept_out = done.tree, [*outcome.work.kept_out, *done.kept_out]
         _look_for_secrets(run, outcome, index)
         if spec in done.left and spec not in run.context.untracked:
             outcome.work.refused += _refuse_spec(run, spec)

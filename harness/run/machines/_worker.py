@@ -143,8 +143,7 @@ class Worker:
             end = schema.plain(AgentFailure(outcome="config", reason=f"on the machine: {fault}"))
         finally:
             temporary.remove(above)
-        work, pack = self.site.work()
-        return {"end": end, "work": work, "pack": pack, "records": _travel.read_records(run.paths.folder)}
+        return {**self.site.work(), "end": end, "records": _travel.read_records(run.paths.folder)}
 
     def _is_stopped(self) -> bool:
         """Whether home has asked to end the agent; raises Interruption at the end of the input."""

@@ -61,11 +61,12 @@ class MachineRequest(Record):
 
 
 class Work(Record):
-    """The end of an agent on a machine, with its commit, the objects of the commit, and its records by name."""
+    """The end of an agent on a machine, with its commit, the objects of the commit, the paths left out, and its records by name."""
 
     end: dict[str, Any]
     work: str
     pack: bytes
+    kept_out: list[str]
     records: dict[str, bytes]
 
 
@@ -254,6 +255,7 @@ class MachineLane:
         try:
             if run.changes_tree:
                 _travel.apply_work(run, found.work, found.pack)
+                run.outcome.work.kept_out = found.kept_out
             _travel.keep_records(run, found.records)
         except (_travel.ResultRefused, ValueError, OSError) as fault:  # a record's name; a full disk shows again
             State(run.layout).put(names.of_run(run.id, REFUSED), found.pack, mode=files.PRIVATE)

@@ -229,12 +229,16 @@ def test_a_run_there_is_seen_with_its_machine(house: House) -> None:
 
 
 def test_the_tree_of_home_is_what_came_back(house: House) -> None:
-    """Deleted, renamed and executable files as well."""
+    """Deleted, renamed and executable files as well; what stays there is listed, with why."""
     on_machine(house)
-    house.script("worker", {"run": "mv main.py moved.py; rm SPEC.md; echo '#!/bin/sh' > 1.txt; chmod +x 1.txt"})
+    large = "head -c 6000000 /dev/zero > large"
+    house.script(
+        "worker", {"run": f"mv main.py moved.py; rm SPEC.md; echo '#!/bin/sh' > 1.txt; chmod +x 1.txt; {large}"}
+    )
     done = house.role("worker", "F-001", **ON)
     assert done.code == 0, done
     result = house.result()
+    assert result["kept_out"] == ["large (5.7 MiB, over 5 MiB)"]
     listed = house.git("ls-tree", "-r", result["commit"]).splitlines()
     assert [(line.split()[0], line.split()[-1]) for line in listed] == [
         ("100755", "1.txt"),
