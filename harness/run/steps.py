@@ -107,7 +107,8 @@ def _live(want: RunRequest, steps: RoleSteps) -> int:
     """All steps of a run, and its exit code."""
     run, agents = opening.open_run(want)
     if lane := os.environ.get(console.LANE):  # with several lanes, run.sh cannot know which one claims the work
-        console.print_line(f"> lane {lane}: {' '.join(filter(None, (want.role, run.context.feature)))}")
+        where = run.lease.terms.machine and f"on {run.lease.terms.machine}"
+        console.print_line(f"> lane {lane}: {' '.join(filter(None, (want.role, run.context.feature, where)))}")
     try:
         result, signum = _carry_out(run, agents, steps)
     finally:

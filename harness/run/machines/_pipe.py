@@ -118,7 +118,7 @@ def _relay(words: list[str], near: tuple[int, int], said: int) -> None:
     spawn.close((there, here))
     pump = _pump.Pump(near, (reading, writing), beat())
     pump.run()
-    os.write(said, pump.why.encode())
+    os.write(said, pump.back.incoming * (not pump.back.is_greeted) + pump.why.encode())
     spawn.close((reading, writing))
     _pump.end(pid, END_BEATS * beat())
     os._exit(0)

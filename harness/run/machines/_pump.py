@@ -76,7 +76,7 @@ class Pump:
                     self._finish()
                     return ended
         except (ValueError, OSError) as fault:
-            self.why = f" {fault}"
+            self.why = f" {fault}" * isinstance(fault, ValueError)
             return FAR
 
     def _step(self) -> str:
@@ -88,7 +88,6 @@ class Pump:
         if self.back.source in ready:
             self.received_at = time.monotonic()
             if (found := self.back.read_frames()) is None:
-                self.why = "" if self.back.is_greeted else self.back.incoming.decode("utf-8", "replace")
                 return FAR
             for frame in found:
                 self._receive(frame)

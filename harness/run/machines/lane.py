@@ -158,7 +158,7 @@ class MachineLane:
         self.run = run
         _travel.require_portable(top, context.head)
         if lacks := self.greet(agents, run.settings.confine, _where(layout, run.checkout)):
-            raise LockBusy(f"The machine {self.name} lacks: {'; '.join(lacks)}. The lane waits.")
+            raise LockBusy(f"The machine {self.name} lacks: {'; '.join(lacks).rstrip('.')}. The lane waits.")
         data = _travel.pack_commit(top, context.head, self.known)
         for at in range(0, len(data), _travel.CHUNK_BYTES):
             self.pipe.send({"do": "pack", "data": data[at : at + _travel.CHUNK_BYTES]})
