@@ -61,7 +61,7 @@ class MachineRequest(Record):
 
 
 class Work(Record):
-    """The end of an agent on a machine, with its commit, the objects of the commit, the paths left out, and its records by name."""
+    """The end of an agent on a machine, with its commit and the objects of that, the paths left out, and its records by name."""
 
     end: dict[str, Any]
     work: str
