@@ -125,10 +125,11 @@ def copy(source: str, target: str, name: str) -> str:
             os.close(folder)
     except OSError as fault:
         return fault.strerror or "it cannot be read"
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        return "it is not a file"
     with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            return "it is not a file"
         data = file.read()
     try:
         folder = reach(target, above, make=True)

@@ -290,6 +290,7 @@ def test_named_ignored_files_are_copied_with_their_mode(tree: Tree) -> None:
         ("cache/none", "No such file"),
         ("cache/link", "symbolic links"),
         ("cache/pipe", "it is not a file"),
+        ("cache/folder", "it is not a file"),
         ("cache/in/x", "Not a directory"),
     ],
 )
@@ -300,6 +301,7 @@ def test_what_cannot_be_carried_is_named(tree: Tree, tmp_path: Path, name: str, 
     (tree.repo.folder / "cache/link").symlink_to(tmp_path / "x")
     (tree.repo.folder / "cache/in").symlink_to(tmp_path)
     os.mkfifo(tree.repo.folder / "cache/pipe")
+    (tree.repo.folder / "cache/folder").mkdir()
     (line,) = worktrees.carry(tree.project, str(tree.folder), [name])
     assert line.startswith(f"{name}: ")
     assert why in line
