@@ -17,9 +17,9 @@ from harness.cli.quick import here
 from harness.workplace import run_detection
 
 MAX_LISTED = 50
-MAX_WORDS_CHARS = 4000  # of a person who interrupts
+MAX_WORDS_CHARS = 4000  # of the words of an interrupt
 LISTED = ("user", "session", "agent", "calls", "used")
-of_user = click.option("--user", default="", metavar="U", help="The user; default as for `ask`.")
+of_user = click.option("--user", default="", metavar="U", help="The user; by default as for `ask`.")
 
 
 @click.group(cls=help.CommandGroups)
@@ -110,8 +110,8 @@ def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json:
 @of_user
 def sessions_rename(session: str, new: str, user: str) -> None:
     """Give a session the id NEW."""
-    all_of, who = _changing("rename", user)
-    all_of.rename(new, session, who)
+    known, who = _changeable("rename", user)
+    known.rename(new, session, who)
     console.print_line(f"{session} is {new} now.")
 
 
@@ -120,9 +120,9 @@ def sessions_rename(session: str, new: str, user: str) -> None:
 @click.argument("new", metavar="NEW")
 @of_user
 def sessions_fork(session: str, new: str, user: str) -> None:
-    """Copy a session to the id NEW, with all that was said; both go on from here."""
-    all_of, who = _changing("fork", user)
-    all_of.fork(new, session, who)
+    """Copy a session with all its messages to the id NEW; both can continue."""
+    known, who = _changeable("fork", user)
+    known.fork(new, session, who)
     console.print_line(f"{new} is a copy of {session}.")
 
 
@@ -139,14 +139,14 @@ def sessions_export(session: str, user: str) -> None:
 @click.argument("session", metavar="S")
 @of_user
 def sessions_delete(session: str, user: str) -> None:
-    """Delete a session with its log and results, for good. What was kept in the user's memory stays."""
-    all_of, who = _changing("delete", user)
-    all_of.delete(session, who)
+    """Delete a session with its log and results for good. The user's memory stays."""
+    known, who = _changeable("delete", user)
+    known.delete(session, who)
     console.print_line(f"{session} is deleted.")
 
 
-def _changing(verb: str, user: str) -> tuple[Sessions, str]:
-    """The sessions of this folder, to be changed, and the user."""
+def _changeable(verb: str, user: str) -> tuple[Sessions, str]:
+    """The sessions of this folder for a change, and the user."""
     run_detection.refuse(here(), f"sessions {verb}")
     store, of = folder.named(here(), USER, user)
     return Sessions(store, ""), of.user
@@ -157,11 +157,11 @@ def _changing(verb: str, user: str) -> tuple[Sessions, str]:
 @of_user
 @as_json
 def sessions_repair(session: str, user: str, as_json: bool) -> None:
-    """Repair a session whose log or state is damaged; what cannot be kept in it is kept beside it."""
+    """Repair a session with a damaged log or state. Rows that cannot stay are kept beside it."""
     run_detection.refuse(here(), "sessions repair")
     done = repair.repair(*folder.named(here(), session, user))
-    lines = [done.fault, f"{done.rows} rows of the log stay, and the state was made again from them."]
-    lines += [f"{done.lost} bytes do not: they are in {done.aside}."] if done.lost else []
+    lines = [done.fault, f"{done.rows} rows of the log stay, and the state is rebuilt from them."]
+    lines += [f"{done.lost} bytes are set aside in {done.aside}."] if done.lost else []
     lines += [f"{done.missing} rows that the state had seen are lost."] if done.missing else []
     _values.show(done, lines if done.fault else ["Nothing is damaged."], as_json=as_json)
 

@@ -1,5 +1,5 @@
-"""The sandboxes of an agent, one for each scope: held by one call at a time, with the files of the workspace and its own
-state."""
+"""The sandboxes of an agent, one for each scope. One call at a time holds a sandbox, with copies of the workspace's files and its
+own state."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ from harness.workspace.disk_reader import reader_of
 T = TypeVar("T")
 
 ID = re.compile(r"[0-9a-f]{16}([0-9a-f]{16})?")
-FAR = "~/.harness-sandboxes"  # the folder of sandboxes behind a prefix
+REMOTE_ROOT = "~/.harness-sandboxes"  # the folder of sandboxes behind a prefix
 LIMITS = {"memory_mb", "cpu_seconds", "processes"}
-SCOPE = "{scope}"  # in a prefix: the name of the scope
-FILES, NOTES = "files", ".sandbox"  # in a sandbox: the root of the tools; what we keep beside it
+SCOPE = "{scope}"  # in a prefix, stands for the name of the scope
+FILES, NOTES = "files", ".sandbox"  # in a sandbox: the root of the tools, and our own notes
 ASSETS, STAMP, PART = ".assets", f"{NOTES}/saved", "part-"
-KINDS = ("instructions", *FOLDERS)  # of the files that are laid out
-SECONDS = 600.0  # of one command below
-BUSY_SECONDS = 20  # until the other side of a holder that is gone has ended: 8 s of silence, and its commands
-MOST = 10_000_000  # bytes that a command below prints
-HOLD = f"exec 9< . && flock -w {BUSY_SECONDS} 9 && echo held && exec sleep infinity"
+KINDS = ("instructions", *FOLDERS)  # of the workspace's files that are copied in
+COMMAND_SECONDS = 600.0  # limit of one command below
+BUSY_SECONDS = 20  # in which the processes of a dead holder end: 8 s of silence, then its commands
+MAX_OUTPUT_BYTES = 10_000_000  # of one command below
+HOLD_LOCK = f"exec 9< . && flock -w {BUSY_SECONDS} 9 && echo held && exec sleep infinity"
 DIGESTS = "find {paths} -type f -exec sha256sum -z {{}} + 2> /dev/null; true"
 LISTING = f"find . -path ./{NOTES} -prune -o -printf '%P\\0%y%m %s %T@ %l\\0' | LC_ALL=C sort -z | sha256sum"
 PACK = f"mkdir -p {NOTES} && tar -c --exclude=./{NOTES} . | gzip -1 | split -b 1M -d -a 6 - {NOTES}/{PART}"
 UNPACK = f"rm -f {STAMP}; find . -mindepth 1 -maxdepth 1 ! -name {NOTES} -exec rm -rf {{}} + && cat {NOTES}/{PART}* | tar -xz"
 SWEEP = f"rm -f {NOTES}/{PART}*"
-UNSAVED = "What the sandbox has is not saved in the store yet, and stays where it is: {fault}"
+UNSAVED = "The state of the sandbox is not saved in the store yet. It stays in its folder: {fault}"
 HELD = "The sandbox of {scope} is in use by another session. Try again later."
 
 
 class SandboxRecord(Record):
-    """What a store knows of a sandbox. `id`: a part of the name of its folder; `saved`: the name of the saved state, "" for
+    """The record of a sandbox in a store. `id`: a part of the name of its folder; `saved`: the name of its saved state, "" for
     none."""
 
     id: str
@@ -66,17 +66,17 @@ class SandboxRecord(Record):
 
 
 class Sandboxes:
-    """The sandboxes of a store's scopes: bubblewrap on this machine, or what `prefix` leads to. Each is a folder that stays.
-    Where the store is no disk, its state is in the store, too, and follows the calls from machine to machine."""
+    """The sandboxes of a store's scopes: in bubblewrap on this machine, or behind the command `prefix`. Each has a permanent
+    folder. If the store is not a disk, it also has the state, so that the next call may be on another machine."""
 
     def __init__(
         self, prefix: str, store: Store, source: SystemTextSource, shared: Sequence[str], limits: Mapping[str, int]
     ) -> None:
         self.prefix, self.store, self.source, self.shared, self.limits = prefix, store, source, shared, limits
         if not limits.keys() <= LIMITS:
-            raise UsageFault(f"sandbox_limits: there are {', '.join(sorted(LIMITS))}, not {', '.join(limits)}.")
+            raise UsageFault(f"sandbox_limits has the keys {', '.join(sorted(LIMITS))}, not {', '.join(limits)}.")
         if limits and prefix:
-            raise UsageFault(f"sandbox_limits hold for a sandbox on this machine, not for what {prefix!r} leads to.")
+            raise UsageFault(f"sandbox_limits apply to a sandbox on this machine, not to one behind {prefix!r}.")
         self.layout = source.layout
         here = os.path.dirname(store.root) if isinstance(store, DiskStore) else self.layout.state
         self.root = os.path.join(here, names.SANDBOXES)
@@ -91,8 +91,8 @@ class Sandboxes:
 
     @contextlib.asynccontextmanager
     async def held(self, of: SessionKeys, watch: Watch, report: Callable[[str], None]) -> AsyncIterator[None]:
-        """The sandbox, for a call: no other has it meanwhile, in any process. `report`: gets what is not as it should be. Raises
-        Unavailable without bubblewrap, and if the other side cannot be reached."""
+        """Hold the sandbox for a call, alone across all processes. `report`: receives warnings. Raises Unavailable without
+        bubblewrap, and if the other side cannot be reached."""
         place = gate.enter(self.store, gate_of(of.sandbox))
         watch.add(place, lambda words: None)
         box: _HeldSandbox | None = None
@@ -111,15 +111,15 @@ class Sandboxes:
             place.leave()
 
     def _shell(self, of: SessionKeys) -> RemoteShell:
-        """The shell of a sandbox; all sessions of the scope have the same."""
+        """The shell of a sandbox; all sessions of the scope share it."""
         name = f"{of.scope}.{_record(StoreKey(self.store, of.sandbox)).id}"
         if (known := self._known.get(name)) is None:
-            known = self._known[name] = self._made(of.scope, name)
+            known = self._known[name] = self._make_shell(of.scope, name)
         return known
 
-    def _made(self, scope: str, name: str) -> RemoteShell:
+    def _make_shell(self, scope: str, name: str) -> RemoteShell:
         if self.prefix:
-            return sandbox.remote_shell(shlex.split(self.prefix.replace(SCOPE, scope)), f"{FAR}/{name}/{FILES}")
+            return sandbox.remote_shell(shlex.split(self.prefix.replace(SCOPE, scope)), f"{REMOTE_ROOT}/{name}/{FILES}")
         files.make_folder(folder := os.path.join(self.root, name))
         known = {name: limit for name, limit in self.limits.items() if name != "memory_mb"}
         memory_bytes = self.limits.get("memory_mb", 0) * 1024 * 1024
@@ -128,7 +128,7 @@ class Sandboxes:
 
 
 class _HeldSandbox:
-    """A sandbox during a call. `files`: its shell; `home`: one at the folder above; `at`: where the store has what it knows."""
+    """A sandbox during a call. `files`: its shell; `home`: a shell at the folder above; `at`: the key of its record."""
 
     def __init__(self, shell: RemoteShell, at: StoreKey) -> None:
         self.files, self.home = shell, shell.at(os.path.dirname(shell.root))
@@ -137,16 +137,16 @@ class _HeldSandbox:
         self.saves = not isinstance(at.store, DiskStore)
 
     def begin(self, assets: Mapping[str, bytes], report: Callable[[str], None]) -> None:
-        """Take it, bring the saved state if another machine made it, and lay the files of the workspace out."""
-        self._hold()
+        """Lock it, load the saved state if another machine saved it, and copy the files of the workspace in."""
+        self._lock()
         if self.saves:
             self._restore()
-        for fault in self._fill(assets):
+        for fault in self._write_assets(assets):
             report(fault)
 
-    def _hold(self) -> None:
-        """Lock its folder until the connection ends: the gate lets nobody in, but whoever lost a place may not know it yet."""
-        job = self.home.start(HOLD)
+    def _lock(self) -> None:
+        """Lock its folder until the connection ends, because a holder that lost its place at the gate may not know it yet."""
+        job = self.home.start(HOLD_LOCK)
         if isinstance(job, FileFault):
             raise Unavailable(job.text)
         while not (said := job.page().data):
@@ -156,9 +156,9 @@ class _HeldSandbox:
         if said != b"held\n":
             raise Unavailable(f"The sandbox cannot be locked: {said.decode('utf-8', 'replace').strip()}")
 
-    def _fill(self, assets: Mapping[str, bytes]) -> list[str]:
-        """Write what is not there as the workspace has it, and delete what was of the workspace and is not any more; faults."""
-        known = {path for path in self._note(ASSETS).split("\0") if path}
+    def _write_assets(self, assets: Mapping[str, bytes]) -> list[str]:
+        """Write the files of the workspace that differ, and delete those that it no longer has; returns faults."""
+        known = {path for path in self._read_note(ASSETS).split("\0") if path}
         tops = {f"./{top if (top := path.split('/')[0]) in FOLDERS else path}" for path in assets}
         found = self._run(self.files, DIGESTS.format(paths=shlex.join(sorted(tops)))) if tops else ""
         there = {row[66:].removeprefix("./"): row[:64] for row in found.split("\0")}
@@ -170,33 +170,33 @@ class _HeldSandbox:
         return [one.text for one in transfer.upload(self.files, changed).values() if isinstance(one, FileFault)]
 
     def _restore(self) -> None:
-        """Put the saved state in the place of another one; what a call left unsaved behind it stays."""
+        """Load the saved state if the folder is in another one. Changes after the saved state stay."""
         saved = self.record.saved
-        if not saved or self._note(STAMP).split(" ")[0] == saved:
+        if not saved or self._read_note(STAMP).split(" ")[0] == saved:
             return
         self._run(self.home, SWEEP)
         for key in self.at.store.list((*self.at.key, saved)):
             if (known := self.at.store.get(key)) is not None:
-                _checked(self.home.write(f"{NOTES}/{key[-1]}", known.data))
+                _require(self.home.write(f"{NOTES}/{key[-1]}", known.data))
         self._run(self.home, UNPACK)
         self._stamp(saved)
 
     def save(self, report: Callable[[str], None]) -> None:
-        """Save its state in the store, if that changed. Where it fails, the sandbox keeps it for the next call."""
+        """Save its state in the store if it changed. If that fails, the folder keeps the state for the next call."""
         if not self.saves:
             return
         try:
-            if self._note(STAMP) != f"{self.record.saved} {self._run(self.home, LISTING)}":
-                self._packed(os.urandom(8).hex())
+            if self._read_note(STAMP) != f"{self.record.saved} {self._run(self.home, LISTING)}":
+                self._save_as(os.urandom(8).hex())
         except HarnessError as fault:
             report(UNSAVED.format(fault=fault))
 
-    def _packed(self, name: str) -> None:
-        """Put the parts below a new name, then the record that has the name; then remove the others."""
+    def _save_as(self, name: str) -> None:
+        """Write the parts below a new name, then the record with that name; then remove older parts."""
         store, key = self.at
         self._run(self.home, f"{SWEEP}; {PACK}")
         for part in self._run(self.home, f"cd {NOTES} && ls | grep ^{PART}").split():
-            store.put((*key, name, part), _checked(transfer.read_whole(self.home, f"{NOTES}/{part}")).data, ANY)
+            store.put((*key, name, part), _require(transfer.read_whole(self.home, f"{NOTES}/{part}")).data, ANY)
         version = known.version if (known := store.get((*key, STATE))) else ABSENT
         if _record(self.at) != self.record:
             raise LockBusy(HELD.format(scope=self.scope))
@@ -207,17 +207,17 @@ class _HeldSandbox:
                 store.delete(one, ANY)
 
     def _stamp(self, saved: str) -> None:
-        """Note that it is in this saved state now."""
+        """Note that the folder is in this saved state."""
         listing = self._run(self.home, f"{SWEEP}; {LISTING}")
-        _checked(self.home.write(STAMP, f"{saved} {listing}".encode()))
+        _require(self.home.write(STAMP, f"{saved} {listing}".encode()))
 
-    def _note(self, path: str) -> str:
+    def _read_note(self, path: str) -> str:
         found = transfer.read_whole(self.home, path)
         return found.data.decode("utf-8", "surrogateescape") if isinstance(found, FileContent) else ""
 
     def _run(self, shell: RemoteShell, command: str) -> str:
-        """What a command prints. Raises Unavailable if it fails."""
-        found = shell.execute(f"set -o pipefail; {command}", seconds=SECONDS, most=MOST)
+        """The output of a command. Raises Unavailable if it fails."""
+        found = shell.execute(f"set -o pipefail; {command}", seconds=COMMAND_SECONDS, most=MAX_OUTPUT_BYTES)
         if isinstance(found, FileFault) or found.exit:
             said = found.text if isinstance(found, FileFault) else found.stderr.decode("utf-8", "replace").strip()
             raise Unavailable(f"The sandbox of {self.scope} does not work: {said}")
@@ -225,7 +225,7 @@ class _HeldSandbox:
 
 
 def _record(at: StoreKey) -> SandboxRecord:
-    """What the store knows; a new record where it knows nothing. Raises BrokenFile."""
+    """The record in the store; a new one if there is none. Raises BrokenFile."""
     key = (*at.key, STATE)
     if (known := at.store.get(key)) is None:
         made = SandboxRecord(id=os.urandom(8).hex())
@@ -235,19 +235,19 @@ def _record(at: StoreKey) -> SandboxRecord:
     where = at.store.describe(key)
     row = encoding.parse_json(known.data, where)
     if not isinstance(row, dict) or set(row) != {"id", "saved"} or not ID.fullmatch(f"{row['id']}{row['saved']}"):
-        raise BrokenFile(where, "it is not the record of a sandbox", remedy="Remove it: then the sandbox begins empty.")
+        raise BrokenFile(where, "it is not the record of a sandbox", remedy="Remove it; the sandbox then begins empty.")
     return SandboxRecord(**row)
 
 
 def _assets(source: SystemTextSource, user: str) -> dict[str, bytes]:
-    """{path: content} of the files of the workspace that a user's sandbox shows: those of the store over those of the folder."""
+    """{path: content} of the workspace's files in a user's sandbox: those of the store override those of the folder."""
     reader, own = reader_of(source.layout, "", user, (), None), f"{places.folder_of_user(user)}/"
     found = {**reader.accepted.read(reader.paths), **{path: one.data for path, one in source.over().items()}}
     shown = [path for path in found if path.startswith(own) or not path.startswith(f"{places.USERS}/")]
     return {path: found[path] for path in shown if places.kind_of(path, ()) in KINDS}
 
 
-def _checked(found: T | FileFault) -> T:
+def _require(found: T | FileFault) -> T:
     if isinstance(found, FileFault):
         raise Unavailable(found.text)
     return found

@@ -98,7 +98,7 @@ def test_two_sessions_never_hold_one(tmp_path: Path, monkeypatch: pytest.MonkeyP
         one.join()
     assert said == ["alone"] * 3
     (folder,) = (tmp_path / ".harness/sandboxes").iterdir()
-    monkeypatch.setattr(_sandboxes, "HOLD", _sandboxes.HOLD.replace("-w 20", "-w 0.2"))
+    monkeypatch.setattr(_sandboxes, "HOLD_LOCK", _sandboxes.HOLD_LOCK.replace("-w 20", "-w 0.2"))
     descriptor = os.open(folder, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)  # as another's other side has it that has not ended yet
     with pytest.raises(LockBusy, match="in use by another session"):
@@ -113,7 +113,7 @@ def test_limits_hold_and_unknown_ones_are_named(tmp_path: Path) -> None:
     with Machine(tmp_path / "a", run(busy), "done", sandbox_limits={"cpu_seconds": 1, "memory_mb": 512}) as one:
         one.call_sync("go", user_id="ann", session_id="s")
         assert "137" in one.results()[-1]
-    with pytest.raises(UsageFault, match="there are cpu_seconds, memory_mb, processes, not disk"):
+    with pytest.raises(UsageFault, match="has the keys cpu_seconds, memory_mb, processes, not disk"):
         Machine(tmp_path / "b", sandbox_limits={"disk": 1})
     with pytest.raises(UsageFault, match="not for what 'env HOME="):
         Machine(tmp_path / "c", far=tmp_path, store="memory:", sandbox_limits={"processes": 9})
