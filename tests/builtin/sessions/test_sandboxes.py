@@ -115,7 +115,7 @@ def test_limits_hold_and_unknown_ones_are_named(tmp_path: Path) -> None:
         assert "137" in one.results()[-1]
     with pytest.raises(UsageFault, match="has the keys cpu_seconds, memory_mb, processes, not disk"):
         Machine(tmp_path / "b", sandbox_limits={"disk": 1})
-    with pytest.raises(UsageFault, match="not for what 'env HOME="):
+    with pytest.raises(UsageFault, match="not to one behind 'env HOME="):
         Machine(tmp_path / "c", far=tmp_path, store="memory:", sandbox_limits={"processes": 9})
 
 
