@@ -60,7 +60,7 @@ class Connection:
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
-        """What the library makes a connection of."""
+        """The transport from which the library makes a connection."""
         if self.server.transport == STDIO:
             yield _stdio.connected(self.program)
             return
@@ -141,7 +141,7 @@ def refused(fault: BaseException) -> bool:
 
 
 def words(fault: BaseException) -> str:
-    """What a failure says; of a group of them the first."""
+    """The text of a failure; of a group of failures, that of the first."""
     while isinstance(fault, BaseExceptionGroup):
         fault = fault.exceptions[0]
     return str(fault) or type(fault).__name__

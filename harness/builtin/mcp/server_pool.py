@@ -1,7 +1,6 @@
-"""The servers of this process: each is started once for a user, a definition and a folder, whoever asks, and used by all of them.
+"""The MCP servers of this process: each is started once for a user, a definition and a folder, and shared by all conversations.
 
-They live on an event loop in a thread of their own, so that conversations on any loop, or none, can call them.
-"""
+They live on an event loop in their own thread, so that conversations on any loop, or none, can call them."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ class McpCallFailed(Exception):
 
 
 class Server:
-    """One server of the pool. Its link is made anew where it broke; a call that was under way then is not repeated."""
+    """One server of the pool. A broken connection is opened again; a call that was running then is not repeated."""
 
     def __init__(self, pool: ServerPool, definition: McpServer, where: ServerPlace) -> None:
         self.pool, self.where = pool, where
@@ -141,7 +140,7 @@ class ServerPool:
         return found
 
     def leave(self, server: Server) -> None:
-        """It is not needed any more by one who took it."""
+        """Release it for one of its users."""
         with self._lock:
             server.users -= 1
             server.left = time.monotonic()

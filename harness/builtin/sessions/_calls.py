@@ -42,14 +42,13 @@ OUTCOMES = (*runs.OUTCOMES, log.INTERRUPTED, log.CANCELLED, log.SHUTDOWN)
 
 
 class AgentConfig(Record, frozen=True):
-    """What a HarnessAgent may be told besides its name, model and places. `base_url`, `api_key_env`, `temperature` and
-    `request_seconds`: as in `[agents.builtin]`; `api_key`: the key itself; `limits`: of each call; `compact`: when a conversation
-    is compacted; `curate`: whether facts for the user's memory are extracted then; `plans`: the folder, in the files of the
-    tools, for the file of a plan ("": none is written); `rules`: tool rules besides those of the workspace; `hooks`: functions
-    that run around calls; `instructions`: a text in the place of the role's;
-    `placement`: `local`, `store:URL`, `sandbox` or `sandbox:PREFIX`; `scope`: who shares memory and files (keys.SCOPES);
-    `shared`: folders of a store that all users write; `sandbox_limits`: `memory_mb`, `cpu_seconds` and `processes` of a
-    sandbox on this machine, none by default."""
+    """The configuration of a HarnessAgent. `base_url`, `api_key_env`, `temperature` and `request_seconds`: as in
+    `[agents.builtin]`; `api_key`: the key itself; `limits`: of each call; `compact`: when a conversation is compacted;
+    `curate`: whether a compaction extracts facts for the user's memory; `plans`: the folder among the tools' files for the file
+    of a plan ("": none is written); `rules`: tool rules besides those of the workspace; `hooks`: functions that run around
+    calls; `instructions`: a text instead of the role's; `placement`: `local`, `store:URL`, `sandbox` or `sandbox:PREFIX`;
+    `scope`: who shares memory and files (keys.SCOPES); `shared`: folders of a store that all users write; `sandbox_limits`:
+    `memory_mb`, `cpu_seconds` and `processes` of a sandbox on this machine, none by default."""
 
     base_url: str = ""
     api_key: str = ""
@@ -70,9 +69,9 @@ class AgentConfig(Record, frozen=True):
 
 
 class SessionPool:
-    """What the calls of one event loop share, and the sessions that it has in memory. `source`: of system texts; `environment`:
-    where the tools of a session work; `sandboxes`: which they need for that, if any; `model`: whose connections all of them use;
-    `tools`: those of the program."""
+    """The shared state of the calls of one event loop, with the sessions that it has in memory. `source`: of system texts;
+    `environment`: returns where the tools of a session work; `sandboxes`: those of the tools, if any; `model`: its connections
+    are shared; `tools`: those of the program."""
 
     def __init__(self, agent: str, store: Store, source: SystemTextSource, environment: Callable[[SessionKeys], ToolEnvironment],
                  sandboxes: Sandboxes | None, config: AgentConfig, model: Model, tools: list[Tool]) -> None:  # fmt: skip
@@ -99,8 +98,8 @@ class SessionPool:
 
 
 class SessionCall(Record):
-    """A call: what is said, who is asked about calls of tools (None: nobody), where its steps are reported, its limits, the
-    images of the message, and how the last answer is checked (see Loop)."""
+    """A call: its message, who answers questions about tool calls (None: nobody), the function that receives its steps, its
+    limits, the images of the message, and how the last answer is checked (see Loop)."""
 
     message: str
     report: Report
@@ -111,7 +110,7 @@ class SessionCall(Record):
 
 
 class Stop:
-    """Whether a call shall end: interrupted by a person or the end of the process, or cancelled by its caller."""
+    """Whether the call must end: a person or the end of the process interrupted it, or its caller cancelled it."""
 
     def __init__(self) -> None:
         self.words: str | None = None  # of the person who interrupted
@@ -247,7 +246,7 @@ async def _prepared(parts: SessionPool, one: Session, asked: SessionCall) -> Con
 
 
 def _spec(parts: SessionPool, one: Session, words: SystemText, asked: SessionCall) -> ConversationSpec:
-    """What the conversation of a session is opened with."""
+    """The specification with which the conversation of a session is opened."""
     keys, config = one.keys, parts.config
     environment = parts.environment(keys)
     return ConversationSpec(

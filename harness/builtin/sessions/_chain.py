@@ -1,7 +1,5 @@
-"""The chain of a session's log: each row ends with its number, the digest of the row before, and its own.
-
-So a row that was changed, removed or added by anybody else is seen by whoever reads the log.
-"""
+"""The chain of a session's log: each row ends with its number, the digest of the row before it, and its own. So every reader
+notices a row that somebody changed, removed or added."""
 
 from __future__ import annotations
 
@@ -77,8 +75,8 @@ def last(data: bytes) -> Link:
 
 
 def sound(data: bytes) -> tuple[bytes, bytes]:
-    """(the rows that are what was written there, as a chain again; the others). Rows behind a damage stay from the next one on
-    that begins a part, which can be read alone."""
+    """(the undamaged rows, as a chain again; the others). Rows after a damage are kept from the next row on that begins a part,
+    which can be read without the earlier ones."""
     kept, lost = list[bytes](), list[bytes]()
     before, whole = START, True
     for line in data.split(b"\n")[:-1]:

@@ -1,8 +1,7 @@
-"""Summing up: where a conversation outgrows its model, a summary takes the place of its older part. The log keeps all of it.
+"""Compaction: when a conversation outgrows its model, a summary replaces its older part. The log keeps everything.
 
-The newest messages stay, and a call stays with its results. Where the summary fails, the conversation stays as it is. The same
-request asks for facts that later conversations with the user shall know.
-"""
+The newest messages stay, and a call stays with its results. If the summary fails, the conversation is unchanged. The same
+request asks for facts that later conversations with the user should know."""
 
 from __future__ import annotations
 
@@ -86,7 +85,7 @@ def share(messages: Sequence[Message]) -> int:
 
 
 def text_of(messages: Sequence[Message]) -> str:
-    """The messages as a text to be summed up, bounded."""
+    """The messages as a text of bounded length, for the request of a summary."""
     rows = [shown(one, RESULT_CHARS if one["role"] == "tool" else TEXT_CHARS) for one in messages]
     first, rest, room = rows[0], rows[1:], MOST_CHARS - len(rows[0])
     kept: list[str] = []
@@ -109,7 +108,7 @@ class Summary(Record):
 async def summed_up(
     messages: Sequence[Message], model: Model, writer: LogWriter, parameters: dict[str, Any], *, curate: bool
 ) -> Summary:
-    """A summary of the messages by the model, and the facts in them where it shall `curate`; its request is kept by `writer`."""
+    """A summary of the messages by the model, and with `curate` the facts in them; `writer` records the request."""
     aside = DurableHistory(writer)
     aside.given(
         SYSTEM + CURATE * curate, [], {name: value for name, value in parameters.items() if name != "stable_chars"}

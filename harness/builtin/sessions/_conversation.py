@@ -1,4 +1,4 @@
-"""The conversation of a session: read from its log, gone on with, and left so that the next call can go on."""
+"""The conversation of a session: read from its log, continued, and left so that the next call can continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies all sessions, memories and files of one store to another, checked by digest; a second call goes on with what is left."""
+"""Copies all sessions, memories and files of one store to another, checked by digest; a second call copies the rest."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class CopiedValue(Record):
 
 
 def copied(source: Store, target: Store, *, dry_run: bool) -> Iterator[CopiedValue]:
-    """Copy every value that the target lacks, states last, so that a session is there when all of it is. With `dry_run` nothing
-    is written. A gate belongs to its store and stays."""
+    """Copy every value that the target lacks, states last, so that a session exists once all of it is copied. With `dry_run`
+    nothing is written. Gates are not copied."""
     found = source.list(())
     for prefix in dict.fromkeys(filter(None, map(_folder_of, found))):
         yield from _files(source, target, prefix, dry_run=dry_run)

@@ -22,7 +22,7 @@ FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 
 
 class OutputFormat:
-    """What an answer must be: a type that pydantic knows, or a JSON schema. Raises UsageFault for what is neither."""
+    """The form of an answer: a type that pydantic knows, or a JSON schema. Raises UsageFault for anything else."""
 
     def __init__(self, wanted: Any) -> None:
         try:
@@ -53,7 +53,7 @@ class OutputFormat:
         return value
 
     def fault(self, text: str) -> str:
-        """What is wrong with an answer, in words for the model; "" for nothing."""
+        """The fault of an answer, in words for the model; "" for none."""
         try:
             self.value(text)
         except (ValueError, RecursionError) as fault:

@@ -64,8 +64,8 @@ def store_of(place: Placement, layout: Layout, given: Store | None) -> Store:
 
 
 def of_store(store: Store, layout: Layout, of: SessionKeys, shared: Sequence[str]) -> ToolEnvironment:
-    """A user's own files in the store, the `shared` folders, and to be read the workspace's: those of the store over those of the
-    folder. There is no shell: no command runs where the files are."""
+    """The files of a user in the store, the `shared` folders, and read-only the workspace: files of the store override those of
+    the folder. There is no shell, because no command can run where the files are."""
     mounts: dict[str, Filesystem] = {f"{name}/": _static(store, layout, name) for name in STATIC}
     mounts |= {f"{name.strip('/')}/": KeyValueFiles(store, (SHARED, name.strip("/"))) for name in shared}
     files = Composite(KeyValueFiles(store, of.files), {**mounts, f"{RESULTS}/": KeyValueFiles(store, of.results)})

@@ -24,7 +24,7 @@ REST = "memory_search finds them"
 
 
 def section(kept: Value | None, where: str) -> WorkspaceSection | None:
-    """What was kept for a user, as a part of the system text; None for nothing."""
+    """The memory of a user as a part of the system text; None if it is empty."""
     if kept is None or not kept.data:
         return None
     text = kept.data.decode("utf-8", "replace")
@@ -39,7 +39,7 @@ def root(layout: Layout) -> str:
 
 
 def of_folder(store: DiskStore, layout: Layout, of: SessionKeys) -> ToolEnvironment:
-    """The folder itself, with a shell; of the harness's own files in it those of this session alone are seen."""
+    """The folder itself, with a shell; of the harness's files in it only those of this session are visible."""
     results = store.path(of.results)
     mission = os.path.exists(layout.path(names.FORMAT))
     return ToolEnvironment(

@@ -1,4 +1,4 @@
-"""A session in memory, between the calls of one process: loaded, saved, and summed up by whoever has its place in the queue."""
+"""A session in memory, between the calls of one process: the holder of its place in the queue loads, saves and compacts it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Session:
         self.state = self.state.replace(calls=calls, turns=read.answered, used=used)
 
     def is_current(self) -> bool:
-        """Whether nobody went on with it since."""
+        """Whether no other process has continued the session since."""
         return not logs.has_more(self.store, self.keys.log, self.writer.end)
 
     def begin(self, place: GatePlace) -> None:
@@ -58,7 +58,7 @@ class Session:
         self.writer.place = place
 
     def opened(self, model: Model, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
-        """What requests have besides messages; then what a kill left open is closed."""
+        """Set what requests have besides messages; then close what a killed call left open."""
         if not self.parts:
             self.talk.system, self.talk.tools, self.talk.parameters = system, tools, parameters
             self._anew([])
@@ -76,8 +76,9 @@ class Session:
     async def sum_up(
         self, rule: Compact, model: Model, writer: LogWriter, *, too_long: bool, curate: bool
     ) -> _compaction.Summary | None:
-        """Put a summary in the place of the older part; None where there is too little. Where it fails, nothing is changed.
-        `too_long`: the model refused it, so that less must stay than the rule says; `curate`: the summary has facts, too."""
+        """Replace the older part by a summary; None if there is too little of it. If that fails, nothing changes. `too_long`:
+        the model refused the request as too long, so less must stay than the rule says; `curate`: the summary also has
+        facts."""
         weight = _compaction.weight(self.talk)
         room = _compaction.share(self.talk.messages) if too_long else rule.keep_tokens
         at = _compaction.cut(self.talk.messages, min(room, rule.keep_tokens))
@@ -91,7 +92,7 @@ class Session:
         return made
 
     def summarise(self, text: str, kept: list[Message]) -> None:
-        """Put a summary in the place of all messages but the kept ones."""
+        """Replace all messages except the kept ones by a summary."""
         self.state = self.state.replace(compactions=self.state.compactions + 1, summary=text)
         self._anew([_compaction.message(text), *kept])
 
@@ -118,7 +119,7 @@ class Session:
         self.noted(result.message, row["at"], result.outcome, place)
 
     def noted(self, message: str, at: str, outcome: str, place: GatePlace) -> None:
-        """What a list of sessions says of the newest call, and whose place the next save is of."""
+        """Set what a list of sessions shows of the newest call, and whose place the next save belongs to."""
         self.state = self.state.replace(newest=states.newest(message, at, outcome), fence=place.number)
 
     def save(self) -> None:
@@ -135,7 +136,7 @@ class Session:
             await gone.close()
 
     async def rest(self) -> None:
-        """A call has ended: nothing that it started goes on. Servers stay for the next call."""
+        """End the work of a call: nothing that it started continues. Servers stay for the next call."""
         if self.conversation is not None:
             self.conversation.session.close()
             if self.conversation.subagents is not None:
@@ -143,8 +144,8 @@ class Session:
 
 
 def load(store: Store, keys: SessionKeys, agent: str) -> Session:
-    """The session as it is, or a new one, which has its state.json then; whoever calls holds the gate. Raises BrokenFile if it
-    cannot be read, UsageFault if it is another agent's ("": whose it is does not matter)."""
+    """The session, or a new one, whose state.json is then written; the caller holds the gate. Raises BrokenFile if the session
+    cannot be read, UsageFault if it belongs to another agent ("": any agent)."""
     state, version = states.load(store, keys)
     if state is None:
         state = AgentState(user=keys.user, session=keys.session, agent=agent, created=log.now())

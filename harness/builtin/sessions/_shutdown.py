@@ -22,14 +22,14 @@ class ShutdownCalls:
         self.mine: set[Tell] = set()
 
     def add(self, tell: Tell) -> None:
-        """A call that runs; it is told on its loop that the process ends."""
+        """A running call; it is notified on its loop when the process ends."""
         _open[tell] = self.loop
         self.mine.add(tell)
         if _requested.is_set():
             self.loop.call_soon(tell)
 
     def remove(self, tell: Tell) -> None:
-        """The call is recorded; after the last one a requested shutdown goes on."""
+        """Note that the call is recorded; after the last one a requested shutdown continues."""
         _open.pop(tell, None)
         self.mine.discard(tell)
         _finish()

@@ -30,7 +30,7 @@ PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "system.md")
 
 
 class SystemText(Record):
-    """What a conversation begins with: the system text, the rest of what the workspace gives, a key for the prompt's prefix."""
+    """The beginning of a conversation: the system text, the rest of the workspace's content, and a key for the prompt cache."""
 
     system: str
     given: WorkspaceSnapshot
@@ -40,9 +40,9 @@ class SystemText(Record):
 
 
 class SystemTextSource:
-    """The words of conversations in a folder, made again when a file of theirs has changed. `own`: a text in the place of the
-    role's words, "" for those; `store`: has what a user wanted to be kept, and, where it is `layered`, files of the workspace
-    that lie over those of the folder."""
+    """The system texts of conversations in a folder, rebuilt when one of their files has changed. `own`: a text instead of the
+    role's, "" for the role's; `store`: has the memory of users and, if it is `layered`, files of the workspace that override
+    those of the folder."""
 
     def __init__(self, layout: Layout, agent: str, store: Store, own: str = "", *, layered: bool = False) -> None:
         self.layout, self.agent, self.own, self.store, self.layered = layout, agent, own, store, layered
@@ -60,8 +60,8 @@ class SystemTextSource:
         return known[2] if known and time.monotonic() - known[0] < POLL_SECONDS else None
 
     def of(self, user: str, memory: Key) -> SystemText:
-        """What a conversation of this user with this memory begins with now. Raises BrokenFile where a file of the workspace is
-        malformed."""
+        """The beginning of a conversation of this user with this memory now. Raises BrokenFile for a malformed file of the
+        workspace."""
         if words := self.known(user, memory):
             return words
         with self._turn:
@@ -85,7 +85,7 @@ class SystemTextSource:
         return self._stored[1]
 
     def _fresh(self, user: str, commit: str, kept: Value | None, over: dict[str, Value], stamp: Any) -> SystemText:
-        """The words of a user; whoever has nothing of the own has those of everybody, which are made once."""
+        """The texts for a user; users without their own files share one, which is built once."""
         if kept is not None or over or self._has_layer(user, commit):
             return self._made(user, commit, kept, over)
         if self._shared is None or self._shared[0] != stamp:

@@ -16,7 +16,7 @@ Told = Callable[[str], None]
 
 
 class Watch:
-    """Looks at each call a few times a second. A call is told once, with the words of the person."""
+    """Polls each call a few times a second. A call is interrupted once, with the words of the person."""
 
     def __init__(self) -> None:
         self.calls: dict[GatePlace, Told] = {}
@@ -34,7 +34,7 @@ class Watch:
         self.calls.pop(place, None)
 
     def close(self) -> None:
-        """Look after nobody any more."""
+        """Stop all watching."""
         self.calls.clear()
         if self.work is not None:
             self.work.cancel()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # of the extra: only its type is meant
 
 
 class CallOptions(TypedDict, total=False):
-    """What a call may be given besides its message: `session_id` and `user_id`; `images`, each as bytes or a path; `output`, the
+    """The options of a call besides its message: `session_id` and `user_id`; `images`, each as bytes or a path; `output`, the
     type or the JSON schema of the answer; `attributes` of its context (base/call_context.py); `limits`."""
 
     session_id: str
@@ -166,7 +166,7 @@ class HarnessAgent:
         return asyncio.run_coroutine_threadsafe(self.resume(**options), self._loop()).result()
 
     async def compact(self, **options: Unpack[CallOptions]) -> bool:
-        """Put a summary in the place of the older part of a session now; False where there was too little, or it failed."""
+        """Replace the older part of a session by a summary now; False if there was too little of it, or the summary failed."""
         asked = SessionCall(message="", report=lambda row: None, limits=options.get("limits"))
         return await _calls.compacted(self._here(), self._keys(options), asked)
 
@@ -231,7 +231,7 @@ class HarnessAgent:
         return scoped(of, self.config.scope, self.name)
 
     def _here(self) -> SessionPool:
-        """What the calls of this event loop share."""
+        """The shared state of the calls of this event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._pools:
             for gone in [one for one in self._pools if one.is_closed()]:

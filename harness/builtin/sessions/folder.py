@@ -158,14 +158,14 @@ def not_committed(layout: Layout) -> str:
 
 
 def limits(layout: Layout, cost: float | None, tokens: int | None, steps: int | None) -> Limits:
-    """What a call may use."""
+    """The limits of a call."""
     settings = config.load(layout)
     most = steps or settings.agents.get(LOOP, {}).get("max_steps", Limits().max_steps)
     return Limits(max_steps=most, cost_usd=cost, tokens=tokens, prices=settings.prices)
 
 
 def answered(text: str) -> str:
-    """What a person's answer to a question means."""
+    """The meaning of a person's answer to a question."""
     return ANSWERS.get(text.strip().lower(), REFUSED)
 
 
@@ -200,5 +200,5 @@ def _store(layout: Layout, table: Mapping[str, Any]) -> Store:
 
 
 def agent_of(layout: Layout, user: str, session: str) -> str:
-    """Who speaks in a session; "" where there is none, or it cannot be read: whoever loads it says why."""
+    """The agent of a session; "" if there is none, or if it cannot be read: loading it reports why."""
     return state.agent_of(store(layout), keys(user, session))

@@ -1,8 +1,7 @@
-"""log.jsonl of a session: every message, request, answer and call of it, never shortened. Rows are those of builtin/turns.py.
+"""log.jsonl of a session: all its messages, requests, answers and calls, append-only. Rows are those of builtin/turns.py.
 
-A row with `call` begins a call of the session, one with `ended` is its result. A row with `part` begins a part that can be read
-alone: the first, and one after each time the conversation was summed up. So the state names where to read from.
-"""
+A row with `call` begins a call of the session, and one with `ended` is its result. A row with `part` begins a part that can be
+read without earlier rows: the first row, and one after each compaction. The state names the part to read from."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ TURNS = schema.listed(schema.WHOLE).part("the first and the last", lambda found:
 
 
 class CallRecord(Record):
-    """What came of a call of a session. `outcome`: as runs have it, or one of those above; `turns`: the numbers of the
-    first and last request, [] for none; `begun` and `ended`: when, "" while it runs, or where it was cut off."""
+    """The result of a call of a session. `outcome`: as for runs, or one of those above; `turns`: the numbers of the first and
+    last request, [] for none; `begun` and `ended`: times, "" while the call runs, or if it was cut off."""
 
     call: int
     agent: str = ""
@@ -124,7 +123,7 @@ def read(store: Store, of: SessionKeys, state: AgentState) -> LogPart:
 
 
 def whole(store: Store, of: SessionKeys, each: Callable[[Row], None] = lambda row: None) -> LogPart:
-    """All of the log. Raises BrokenFile, and UsageFault if there is no such session."""
+    """The whole log. Raises BrokenFile, and UsageFault if there is no such session."""
     state, _ = states.load(store, of)
     if state is None:
         raise UsageFault(f"There is no session {of.session} of {of.user}.")
@@ -166,7 +165,7 @@ def upgrade(store: Store, of: SessionKeys, state: AgentState, version: str) -> t
 
 
 def note(found: LogPart, row: Row) -> None:
-    """Note what a row says besides its turns."""
+    """Note the content of a row besides its turns."""
     if not {"turn", "answer", "call", "ended"}.isdisjoint(row):
         found.asked = row.get("turn", 0)
     if "part" in row:

@@ -24,7 +24,7 @@ LONGEST = 500  # characters of a message that is shown
 
 
 class RecalledMessage(Record):
-    """A message of a session: its number from 1, what it says, and who says it (`user`, `assistant`, `tool`)."""
+    """A message of a session: its number from 1, its text, and its author (`user`, `assistant`, `tool`)."""
 
     session: str
     number: int
@@ -53,7 +53,7 @@ def messages(store: Store, of: SessionKeys, most: int | None = 10 * LONGEST) -> 
 
 
 def _searched(store: Store, of: SessionKeys) -> Iterator[tuple[str, RecalledMessage]]:
-    """What person and agent said; what cannot be read is passed over."""
+    """The messages of person and agent; unreadable ones are skipped."""
     number = 0
     for _, line in json_lines.whole(logs.read(store, of.log).data):
         if b'"role":' not in line:
@@ -80,7 +80,7 @@ def search(store: Store, user: str, words: str, most: int) -> list[RecalledMessa
 
 
 def tools(store: Store, of: SessionKeys) -> list[Tool]:
-    """The tools for a session; they see the sessions of its user alone."""
+    """The tools for a session; they see only the sessions of its user."""
 
     def found(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         most = arguments.get("limit", DEFAULT_HITS)

@@ -21,8 +21,8 @@ from harness.stores.store import ABSENT, ANY, Store
 
 
 class Repair(Record):
-    """What a repair did. `fault`: what was wrong, "" for nothing, and then nothing was done; `rows`: of the log, that stay;
-    `lost`: bytes that do not, kept at `aside`; `missing`: rows that the state had seen and nobody has."""
+    """The result of a repair. `fault`: the damage, "" if there was none and nothing was done; `rows`: number of rows of the log
+    that stay; `lost`: bytes that do not, kept at `aside`; `missing`: acknowledged rows that are lost."""
 
     fault: str = ""
     rows: int = 0
@@ -32,8 +32,8 @@ class Repair(Record):
 
 
 def repair(store: Store, of: SessionKeys) -> Repair:
-    """Repair a session, once it is its turn. A kill in between is mended by another repair. Raises UsageFault if there is no
-    such session, or nothing says whose it is."""
+    """Repair a session, once it is its turn. After a kill, another repair finishes. Raises UsageFault if there is no such
+    session, or if its user is unknown."""
     if store.get(of.state) is None and not logs.exists(store, of.log):
         raise UsageFault(f"There is no session {of.session} of {of.user}.")
     try:
@@ -64,7 +64,7 @@ def _repaired(store: Store, of: SessionKeys, number: int) -> Repair:
 
 
 def _fault(store: Store, of: SessionKeys) -> str:
-    """What is wrong with the session; "" for nothing."""
+    """The fault of the session; "" for none."""
     try:
         _session.load(store, of, "")
         log.whole(store, of)
@@ -74,7 +74,7 @@ def _fault(store: Store, of: SessionKeys) -> str:
 
 
 def _state(store: Store, of: SessionKeys) -> AgentState:
-    """The state; where it cannot be read, one that knows the ids alone."""
+    """The state; if it cannot be read, one with only the ids."""
     try:
         found, _ = states.load(store, of)
     except BrokenFile:
@@ -83,7 +83,7 @@ def _state(store: Store, of: SessionKeys) -> AgentState:
 
 
 def _parsed(data: bytes) -> tuple[bytes, LogPart, bytes]:
-    """(the rows up to the first that is no row of turns, what they say, the rest)."""
+    """(the rows up to the first invalid one, their content, the rest)."""
     lines = data.splitlines(keepends=True)
     while True:
         found = LogPart(turns=Log())

@@ -21,7 +21,7 @@ VERBS = (*KINDS, DROP)
 
 
 def known(store: Store, of: SessionKeys) -> dict[str, list[str]]:
-    """The rules by what they do. Raises UsageFault if there is no such session."""
+    """The rules by kind. Raises UsageFault if there is no such session."""
     found, _ = states.load(store, of)
     if found is None:
         raise UsageFault(f"There is no session {of.session} of {of.user}. The first `ask` begins it.")
@@ -34,7 +34,7 @@ def _of(state: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def changed(store: Store, of: SessionKeys, verb: str, texts: Sequence[str]) -> dict[str, list[str]]:
-    """Add rules, or take them back; returns all. It waits until it is its turn. Raises UsageFault for what is no rule."""
+    """Add or remove rules; returns all rules. Waits for its turn at the gate. Raises UsageFault for an invalid rule."""
     for text in texts:
         if wrong := rules.fault(text):
             raise UsageFault(f"'{text}' is no rule: it lacks {wrong}. Write execute, or 'execute(git *)'.")

@@ -1,4 +1,4 @@
-"""state.json: what a session is besides its log, and which row of the log was the last when it was written."""
+"""state.json: the session besides its log, and the last row of the log when it was written."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ REMEDY = "Nothing was changed. `harness sessions repair` makes it again from the
 
 
 class AgentState(Record):
-    """A session. `agent`: who speaks in it; `part`: the position in the log where the part with its context begins; `rows` and
-    `sum`: number and digest of the last row of the log that was acknowledged (in format 1 the bytes, and none); `calls` and
-    `turns`: how many there were, of which `newest` has `ended`, `outcome` and `words`; `compactions`: how many, and the `summary`
-    of the last; `kept`: what tools keep, by their keys; `used`: tokens and cost of all calls; `fence`: the number of the writer's
-    place at the gate; `format`: as it was read."""
+    """A session. `agent`: who answers in it; `part`: the position in the log where the part with its context begins; `rows` and
+    `sum`: number and digest of the last acknowledged row of the log (in format 1 its length in bytes, and none); `calls` and
+    `turns`: their numbers so far; `newest`: `ended`, `outcome` and `words` of the last call; `compactions`: their number, and
+    `summary`: the last one; `kept`: state of the tools, by key; `used`: tokens and cost of all calls; `fence`: the number of
+    the writer's place at the gate; `format`: as it was read."""
 
     user: str
     session: str
@@ -75,7 +75,7 @@ class AgentState(Record):
 
 
 def newest(message: str, at: str, outcome: str) -> dict[str, str]:
-    """What a list of sessions says of the newest call."""
+    """Set what a list of sessions shows of the newest call."""
     return {"ended": at, "outcome": outcome, "words": " ".join(message.split())[:WORDS_CHARS]}
 
 
@@ -104,8 +104,8 @@ class _File(Record):
 
 
 def load(store: Store, of: SessionKeys) -> tuple[AgentState | None, str]:
-    """The state and its version; (None, ABSENT) if there is no session. Raises BrokenFile for what is no state of this session:
-    torn, of a newer version, of another session, or gone while its log is there."""
+    """The state and its version; (None, ABSENT) if there is no session. Raises BrokenFile for an invalid state: torn, of a
+    newer version, of another session, or missing while its log exists."""
     known = store.get(of.state)
     if known is None:
         if logs.exists(store, of.log):
@@ -143,7 +143,7 @@ def parse(known: Value, path: str, of: SessionKeys) -> AgentState:
 
 
 def agent_of(store: Store, of: SessionKeys) -> str:
-    """Who speaks in a session; "" if there is none, or it cannot be read: whoever loads it says why."""
+    """The agent of a session; "" if there is none, or if it cannot be read: loading it reports why."""
     known = store.get(of.state)
     try:
         row = json.loads(known.data) if known else None

@@ -17,7 +17,8 @@ SECONDS = 60.0
 
 
 def turn(store: Store, of: SessionKeys, number: int) -> tuple[RecordedTurn, RebuiltRequest | None]:
-    """A request, and the same made again; None without the packages for that. Raises UsageFault where there is no such turn."""
+    """A request, and the same request rebuilt; None without the packages for that. Raises UsageFault if there is no such
+    turn."""
     turns = log.whole(store, of).turns
     seen = turn_replay.seen_in(turns, number, f"The session {of.session}", of.session)
     if not turn_replay.comparable():

@@ -22,8 +22,8 @@ ROLES: dict[str, Callable[[str], Message]] = {"user": lambda text: {"role": "use
 
 
 class Sessions:
-    """The sessions of a store, for any user. What changes one waits until its calls have ended. Every method raises UsageFault if
-    there is no such session, and BrokenFile if it cannot be read."""
+    """The sessions of a store, for any user. A change of a session waits until its calls have ended. Every method raises
+    UsageFault if there is no such session, and BrokenFile if it cannot be read."""
 
     def __init__(self, store: Store, agent: str) -> None:
         self.store, self.agent = store, agent
@@ -33,7 +33,7 @@ class Sessions:
         return states.of_user(self.store, user_id)
 
     def state(self, session_id: str = SESSION, user_id: str = USER) -> AgentState:
-        """What a session is besides its messages."""
+        """The session besides its messages."""
         of = keys(user_id, session_id)
         found, _ = states.load(self.store, of)
         if found is None:
@@ -61,14 +61,14 @@ class Sessions:
         self._change(keys(user_id, session_id), lambda one: one.append(ROLES[role](text)))
 
     def set_summary(self, text: str, session_id: str = SESSION, user_id: str = USER) -> None:
-        """Put this summary in the place of all messages so far; the log keeps them."""
+        """Replace all messages so far by this summary; the log keeps them."""
         if not text.strip():
             raise UsageFault("The summary is empty.")
         self.state(session_id, user_id)
         self._change(keys(user_id, session_id), lambda one: one.summarise(text, []))
 
     def fork(self, new: str, session_id: str = SESSION, user_id: str = USER) -> None:
-        """Copy a session; both go on from here. Raises UsageFault if there is a session with the new id."""
+        """Copy a session; both can continue. Raises UsageFault if a session with the new id exists."""
         self._held(keys(user_id, session_id), lambda of: self._copy(of, keys(user_id, new)))
 
     def rename(self, new: str, session_id: str = SESSION, user_id: str = USER) -> None:
@@ -107,7 +107,7 @@ class Sessions:
             one.save()
 
     def _copy(self, of: SessionKeys, to: SessionKeys) -> None:
-        """Copy all keys, the state last: a copy without it is no session yet, and a second try begins anew."""
+        """Copy all keys, the state last: without it a copy is not a session, and a second attempt begins again."""
         made = self.state(of.session, of.user).replace(session=to.session)
         if (there := states.load(self.store, to)[0] if self.store.get(to.state) else None) and there != made:
             raise UsageFault(f"There is a session {to.session} of {to.user} already.")

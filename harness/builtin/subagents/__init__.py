@@ -1,1 +1,2 @@
-"""Subagents at work: each task has a record of its own, goes on whether anybody waits or not, and ends with who started it."""
+"""Subagents at work: each task has its own record, continues whether anybody waits for it or not, and ends with the
+conversation that started it."""

@@ -68,7 +68,7 @@ class Delegation:
         return ToolResult(text=QUEUED.format(id=name)) if busy else self._followed(job, background, seconds)
 
     def _followed(self, job: Job, background: bool, seconds: float) -> ToolResult:
-        """Its answer, or that it goes on without anybody who waits."""
+        """The answer of a task, or that it continues in the background."""
         self._note(job)
         if background:
             return ToolResult(text=BEGUN.format(id=job.task.id))

@@ -41,7 +41,8 @@ class TaskAnswer(Protocol):
 
 
 class Job:
-    """One subagent: its declaration, its record, and the conversation that its worker keeps. `bench`: of whoever started it."""
+    """One subagent: its declaration, its record, and the conversation that its worker keeps. `bench`: the tools of the
+    conversation that started it."""
 
     def __init__(self, agent: Subagent, task: Task, bench: ToolSession) -> None:
         self.agent, self.task, self.bench = agent, task, bench
@@ -66,13 +67,13 @@ class TaskRunner(Protocol):
         `used` of the job."""
 
     def stop(self, job: Job) -> None:
-        """It shall end now: the call that is under way, too."""
+        """End it now, including the running call."""
 
     async def leave(self, job: Job) -> None:
         """No more is said to it."""
 
     def seen(self, job: Job) -> str:
-        """How whoever started it sees the files that it left in a folder of its own; "" for none."""
+        """The path at which the starting conversation sees the subagent's folder; "" for none."""
 
     def log_of(self, job: Job) -> str:
         """The digest of its turns."""

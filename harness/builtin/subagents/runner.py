@@ -82,7 +82,7 @@ class SubagentRunner:
             job.used, job.task.turns = loop.used, one.history.turn
 
     def _spec(self, job: Job) -> ConversationSpec:
-        """What its conversation is opened with: the skills, the files and the tools that it may have of its parent's."""
+        """The specification of its conversation: the skills, files and tools of the parent that it may use."""
         parent, agent, task = self.conversations[job.task.parent], job.agent, job.task
         given, environment = _given(parent.spec.workspace, agent), self._environment(parent.environment, job)
         task.folder, task.model = environment.folder, self._model(agent)
@@ -109,7 +109,7 @@ class SubagentRunner:
         return LOOK.format(message=message, path=above.seen(above.folder))
 
     def _model(self, agent: Subagent) -> str:
-        """Its model; a name without a vendor is of the vendor of whoever started it."""
+        """Its model; a name without a vendor means the vendor of the parent."""
         ours = str(self.top.spec.parameters["model"])
         vendor = ours.partition(":")[0]
         return ours if not agent.model else agent.model if ":" in agent.model else f"{vendor}:{agent.model}"
@@ -148,7 +148,8 @@ class SubagentRunner:
         return folder
 
     def _reporter(self, job: Job) -> Report:
-        """What happens in it, for whoever listens to the whole: signs of life and costs as they are, the rest as a task's."""
+        """Report its events to the listener of the whole conversation: signs of life and costs unchanged, the rest as events of
+        a task."""
 
         def report(row: dict[str, Any]) -> None:
             if row["type"] in ("delta", "usage"):
@@ -182,7 +183,7 @@ class SubagentRunner:
 
 
 def _given(given: WorkspaceSnapshot | None, agent: Subagent) -> WorkspaceSnapshot | None:
-    """What the parent was given, with the skills that the subagent may have."""
+    """The workspace snapshot of the parent, with only the skills that the subagent may use."""
     if given is None or agent.skills is None:
         return given
     return given.replace(skills=[one for one in given.skills if one.name in agent.skills])
