@@ -1,1 +1,1 @@
-"""The built-in agent: a loop of ours over one model, whose every request can be rebuilt and whose every step is durable."""
+"""The built-in agent: a loop over one model, in which every request can be rebuilt and every step is durable."""

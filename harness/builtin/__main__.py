@@ -25,7 +25,7 @@ class Reporter:
         self.told = 0.0
 
     def __call__(self, row: dict[str, Any]) -> None:
-        """One event; pieces of an answer are told twice a second."""
+        """Print one event; pieces of an answer are printed twice a second."""
         if row.get("delta"):
             if time.monotonic() - self.told < QUIET_SECONDS:
                 return
@@ -34,7 +34,7 @@ class Reporter:
 
 
 def main(words: list[str]) -> int:
-    """Do what is asked; the outcome is the last line, and only a fault of ours is an exit code."""
+    """Carry out the order; the outcome is the last line, and only a bug gives an exit code."""
     order = parse(words[0] if words else "")
     if order.turn:
         return send(order, Reporter())

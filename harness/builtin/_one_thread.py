@@ -1,8 +1,8 @@
-"""Keeps the child of a run in one thread, where it has no subagents: what its libraries would give to another is done at once.
+"""Keeps the child of a run single-threaded if it has no subagents: work that its libraries would give to a thread is done at
+once.
 
-They do so for a name to resolve, or to look up what machine this is. The thread would stay, and every command of a tool is a fork
-beside it, whose child may inherit a lock that nobody releases.
-"""
+They do so to resolve a name, or to look up the platform. The thread would stay, and every command of a tool forks beside it, so
+a child could inherit a lock that nobody releases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class _AtOnce(ThreadPoolExecutor):
-    """An executor (asyncio takes this kind alone) that begins no thread."""
+    """An executor (the type that asyncio requires) that starts no thread."""
 
     def submit(self, call: Callable[..., Any], /, *words: Any, **more: Any) -> Future[Any]:
         done: Future[Any] = Future()

@@ -1,4 +1,4 @@
-"""What the child is asked to do: one JSON object on its command line, made by the adapter in `harness/agents`."""
+"""The order of the child: one JSON object on its command line, made by the adapter in `harness/agents`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ChildOrder(Record):
     send: bool = True
 
     def glass(self) -> Confinement | None:
-        """What the tools may touch; None for all."""
+        """The confinement of the tools; None for none."""
         if self.confinement is None:
             return None
         return Confinement(**{**self.confinement, "glass": Glass(**self.confinement["glass"])})

@@ -1,4 +1,4 @@
-"""The child's other task: one request of a past run, rebuilt, and sent again where that is asked."""
+"""The other task of the child: to rebuild one request of a past run, and to send it again if requested."""
 
 from __future__ import annotations
 

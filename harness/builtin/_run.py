@@ -79,7 +79,8 @@ async def _looped(order: ChildOrder, model: ModelClient, prompt: bytes, report: 
 
 
 def _spec(order: ChildOrder, layout: Layout, model: ModelClient, stable: str, report: Report) -> ConversationSpec:
-    """What the conversation of the run is opened with; its `stable` part of the prompt is in the system text."""
+    """The specification with which the conversation of the run is opened; the `stable` part of the prompt is in the system
+    text."""
     run, page, given = layout.run(order.run), _page(), snapshot.kept(layout, order.run)
     limits = Limits(max_steps=order.max_steps, cost_usd=order.cost_left, tokens=order.tokens_left, prices=order.prices)
     environment = ToolEnvironment(folder=order.directory, layout=layout, run=order.run, results=run.results,
@@ -120,8 +121,8 @@ def _begin(talk: Conversation, cut: tuple[str, str, Log] | None, layout: Layout,
 
 
 def before(layout: Layout, order: ChildOrder) -> tuple[str, str, Log] | None:
-    """The conversation to go on with: (run, why it was cut off, its turns) of the newest run with this role and feature, where
-    that was cut off, and had a conversation of ours with at least one answer."""
+    """The conversation to continue: (run, why it was cut off, its turns) of the newest run with this role and feature, if that
+    was cut off and had a conversation of the built-in agent with at least one answer."""
     last = runs.last(layout, role=order.role, feature=order.feature)
     if last is None or last.outcome not in runs.CUT:
         return None

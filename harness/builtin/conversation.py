@@ -90,9 +90,9 @@ class Supervisor(Protocol):
 
 
 class Conversation:
-    """All that a conversation works with. `session`: what its tools share; `faults`: what is not available, in
-    sentences for the model and for people; `about_servers`: a part of the system text; `budget` and `report`: of the call that is
-    under way; `subagents`: None where it can start none."""
+    """Everything that a conversation works with. `session`: shared by its tools; `faults`: unavailable things, in sentences for
+    the model and for people; `about_servers`: a part of the system text; `budget` and `report`: of the running call;
+    `subagents`: None if it can start none."""
 
     def __init__(self, spec: ConversationSpec) -> None:
         self.spec, self.history, self.budget, self.report = spec, spec.history, spec.budget, spec.report
@@ -173,8 +173,8 @@ class Conversation:
         return made
 
     def _tool_session(self) -> ToolSession:
-        """What the tools share: files, permissions, skills. A mission's state is mounted as `.harness`, to be read; results that
-        are too long are in `.results`."""
+        """The shared state of the tools: files, permissions, skills. A mission's state is mounted read-only as `.harness`; long
+        results are in `.results`."""
         spec, known, parent = self.spec, self.environment, self.spec.parent
         if known.results:
             files.make_folder(known.results)
@@ -198,15 +198,15 @@ class Conversation:
 
     @property
     def heads(self) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
-        """What requests have besides messages: the system text of today, tools, parameters. The place comes last in the text, so
-        that what is before it is the same in many conversations."""
+        """The parts of requests besides messages: the present system text, tools, parameters. The place comes last in the text,
+        so that the beginning is the same in many conversations."""
         place = described(self.environment, self.spec.name)
         system = "\n\n".join(filter(None, [self.stable, self.about_servers, place]))
         return system, self.tools, self.model.parameters
 
     @property
     def tools(self) -> list[dict[str, Any]]:
-        """Its tools as the next request has them."""
+        """The tools of the next request."""
         return registry.described(self.session)
 
     def begin(self, prompt: str) -> None:
@@ -227,13 +227,13 @@ class Conversation:
         piece: Callable[[str], None] | None = None,
         check: Callable[[str], str] | None = None,
     ) -> Loop:
-        """The loop that goes on with it; see Loop."""
+        """The loop that continues the conversation; see Loop."""
         threads = self.spec.threads or (self.subagents.threads if self.subagents else None)
         known = (self.history, self.model, self.session, self.budget, self.report)
         return Loop(*known, steps=steps, threads=threads, prepare=prepare, piece=piece, check=check)
 
     def note(self) -> str:
-        """What the model reads of `faults`; "" for nothing."""
+        """The text about `faults` for the model; "" for none."""
         return LEFT_OUT.format(faults=" ".join(self.faults)) if self.faults else ""
 
     def take_over(self, results: str) -> None:

@@ -1,4 +1,5 @@
-"""Where the tools of a conversation work: its files, how its programs are confined, and what its system text says of that."""
+"""Where the tools of a conversation work: its files, the confinement of its programs, and the description in its system
+text."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class ToolEnvironment(Record):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the files are not in a folder of this machine, so that what is made here changes nothing there."""
+        """Whether the files are not in a folder of this machine, so that local changes have no effect there."""
         return self.filesystem is not None and not self.root
 
     @property
@@ -96,7 +97,7 @@ def confined(known: ToolEnvironment, starts: bool) -> ToolEnvironment:
 
 
 def files_of(known: ToolEnvironment) -> Filesystem:
-    """The files of the folder, with what is mounted in it."""
+    """The files of the folder, with its mounts."""
     also = {**known.also}
     if known.layout and STATE not in also:
         also[STATE] = Mount(path=known.layout.state, mode="read")
@@ -110,7 +111,7 @@ def files_of(known: ToolEnvironment) -> Filesystem:
 
 
 def described(known: ToolEnvironment, name: str) -> str:
-    """What the system text says of the place, as it is today, for the conversation of this name."""
+    """The description of the place in the system text, as of today, for the conversation of this name."""
     here, shell = bool(known.root), known.has_shell and not known.refusal
     # Only then is it a user's folder, which no command and no other program names.
     is_own = known.filesystem is None and not known.shell
@@ -131,7 +132,7 @@ def described(known: ToolEnvironment, name: str) -> str:
 
 
 def reach(known: ToolEnvironment) -> str:
-    """What a command may touch, for the person who is asked about it; "" without a shell."""
+    """What a command may touch, for the person who decides about it; "" without a shell."""
     if not known.has_shell or known.refusal:
         return ""
     if known.is_elsewhere:
@@ -143,7 +144,7 @@ def reach(known: ToolEnvironment) -> str:
 
 
 def _network(held: Confinement | None) -> str:
-    """What commands reach; only bubblewrap closes it."""
+    """The network that commands reach; only bubblewrap restricts it."""
     if held is None or held.tier != BUBBLEWRAP or held.glass.network == "host":
         return OPEN
     return LOOPBACK if held.holder else NONE

@@ -78,7 +78,7 @@ def comparable() -> bool:
 
 
 def seen(where: Layout, run_id: str, number: int, task: str = "") -> RecordedTurn:
-    """What was sent at that turn of a run, or of its subagent, and what came back. Raises UsageFault where there is none."""
+    """The request of that turn of a run, or of its subagent, and the answer. Raises UsageFault if there is none."""
     name = f"{run_id} {task}".strip()
     if task and task not in (there := files.names(where.run(run_id).tasks)):
         raise UsageFault(f"The run {run_id} has no task '{task[:60]}'. It has: {', '.join(there) or 'none'}.")
@@ -147,8 +147,8 @@ def _answer(turn: Turn) -> dict[str, Any] | None:
 
 
 def again(layout: Layout, where: Layout, known: RecordedTurn, *, send: bool) -> RebuiltRequest:
-    """Make the request once more in a child, and send it where that is asked; then it is kept as a replay, and its cost counts as
-    one. Raises Unavailable without the packages, NeedsPerson where a cap is used up."""
+    """Make the request once more in a child, and send it if requested; then it is kept as a replay, and its cost counts as one.
+    Raises Unavailable without the packages, and NeedsPerson if a cap is used up."""
     settings = config.load(layout)
     if send:
         resend.capped(layout, settings)

@@ -1,4 +1,4 @@
-"""A request on its way out, whatever its format: what is told of it first, and which bytes it carries."""
+"""A request on its way out, in any format: who is notified of it first, and which bytes it carries."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NOT_THERE = (404, 405)  # where a web page is that of another server
 
 
 class OutgoingRequest:
-    """What becomes of a request that goes out: what is called before it does, and whether only its `body` is kept. `fault`: of
-    that call, which is none of the model's."""
+    """How an outgoing request is handled: the function that is called before it is sent, and whether only its `body` is kept.
+    `fault`: the exception of that function, which is not one of the model."""
 
     fault: Exception | None = None
     answer: httpx2.Response | None = None
@@ -34,7 +34,7 @@ current: ContextVar[OutgoingRequest] = ContextVar("current")  # what this task s
 
 
 class RequestRecorder:
-    """What sees each request before it goes out."""
+    """The event hooks that see each request before it is sent."""
 
     def __init__(self, by: str) -> None:
         self.by = by

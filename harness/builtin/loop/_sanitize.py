@@ -1,5 +1,5 @@
-"""What any vendor takes: no half of a surrogate pair, no number that is not finite, names of tools as they may be. So a
-conversation can go on, whatever a model, a person, a command or a server said."""
+"""Makes values acceptable to every vendor: no half surrogate pairs, no infinite numbers, valid tool names. So a conversation
+can continue, whatever a model, a person, a command or a server said."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST_NAME = 64
 
 
 def value(known: Any) -> Any:
-    """The JSON value, itself where it can be sent as it is."""
+    """The JSON value, unchanged if it can be sent as it is."""
     try:
         json.dumps(known, ensure_ascii=False, allow_nan=False).encode()
     except ValueError:

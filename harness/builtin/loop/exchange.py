@@ -1,8 +1,7 @@
-"""What goes to a model and what comes back, whoever its vendor is; messages are plain JSON.
+"""Requests to a model and its answers, for any vendor; messages are plain JSON.
 
 A message is `{"role": "user", "text", "images"}`, `{"role": "tool", "id", "name", "text", "failed", "images"}` (the result of a
-call), or `{"role": "assistant", …}`, whose other keys belong to the wire.
-"""
+call), or `{"role": "assistant", …}`, whose other keys belong to the wire format."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ class Sent(Record):
 
 
 class Call(Record):
-    """A call of a tool. `arguments`: None where `raw`, the text of the model, is no JSON object."""
+    """A tool call. `arguments`: None if `raw`, the text of the model, is not a JSON object."""
 
     id: str
     name: str

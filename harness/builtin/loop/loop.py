@@ -1,7 +1,7 @@
-"""The loop: ask the model, carry out what it calls, and again, until it answers without a call. One conversation, no globals.
+"""The loop: send a request, carry out the tool calls of the answer, and repeat until an answer has no call. One conversation,
+no globals.
 
-Every step is durable before the next one. Whatever ends it is an End; nothing but a fault of ours is raised.
-"""
+Every step is durable before the next one. Whatever ends the loop is an End; only bugs are raised."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ SHOWN_CHARS = 200
 
 
 class Limits(Record):
-    """What a conversation may use. `cost_usd` and `tokens`: what is left of the caps, None for none; `waits`: seconds before each
-    further try of a request that failed for the moment; `patience`: the longest wait that a vendor may ask for, in seconds."""
+    """The limits of a conversation. `cost_usd` and `tokens`: what is left of the caps, None for no cap; `waits`: seconds before
+    each retry of a request that failed temporarily; `patience`: the longest wait that a vendor may ask for, in seconds."""
 
     max_steps: int = 200
     cost_usd: float | None = None
@@ -69,7 +69,7 @@ class Limits(Record):
 
 
 class Budget:
-    """What a conversation and the subagents that it starts may use together (`limits`), and what they have used so far."""
+    """The shared `limits` of a conversation and its subagents, and what they have used so far."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits, self.used = limits or Limits(), Usage()
@@ -100,13 +100,13 @@ class End(Record):
 
 
 class Loop:
-    """One conversation at work. `used`: what it has cost so far, without its subagents, which share its `budget`. `unfinished`:
-    the text so far of an answer that met the limit of one output.
+    """A running conversation. `used`: its cost so far, without its subagents, which share its `budget`. `unfinished`: the text
+    so far of an answer that reached the limit of one output.
 
-    What differs between conversations is given: `steps`, the most requests (None: as the limits of the budget say); `threads`,
-    where tool calls run (None: in this thread); `prepare`, what happens before a request, and after one that was too long;
-    `piece`, how a piece of an answer is reported; `check`, what is wrong with the text of a last answer, in words for the model,
-    "" for nothing."""
+    The parameters are what differs between conversations: `steps`, the maximum of requests (None: as the limits of the budget
+    say); `threads`, where tool calls run (None: in this thread); `prepare`, called before a request, and after one that was too
+    long; `piece`, reports a piece of an answer; `check`, returns the fault of a last answer in words for the model, "" for
+    none."""
 
     def __init__(self, history: MessageHistory, model: Model, session: ToolSession, budget: Budget, report: Report, *,
                  steps: int | None = None, threads: Executor | None = None, prepare: Prepare | None = None,
@@ -260,5 +260,6 @@ class Loop:
             raise
 
     def _reminder(self) -> str:
-        """What is still under way when the model gives its last answer, in words for it; "" for nothing, or said already."""
+        """The work that still runs when the model gives its last answer, in words for the model; "" if there is none, or if the
+        model knows."""
         return self.session.team.reminder() if self.session.team else ""

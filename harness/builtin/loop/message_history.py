@@ -59,8 +59,8 @@ class MessageHistory:
         self._begin([{"role": "user", "text": prompt}], {})
 
     def go_on(self, log: Log, model: Model, prompt: str, *, run: str, why: str) -> list[str]:
-        """Go on with the conversation of a run that was cut off (`why`: in words); returns the names of the calls whose end
-        nobody knows."""
+        """Continue the conversation of a run that was cut off (`why`: in words); returns the names of the calls whose outcome
+        is unknown."""
         found = log.messages()
         left = open_calls(found, model)
         found += [interrupted(call, call.id in log.begun, why) for call in left]
@@ -90,7 +90,7 @@ class MessageHistory:
         """Wait until all so far is durable; here it is at once."""
 
     def answered(self, answer: Answer, seconds: float) -> None:
-        """Its answer is there."""
+        """Note its answer."""
         self.turn += 1
         digest = turns.digest_of(answer.message)
         counts = {name: value for name, value in answer.usage.asdict().items() if value}
@@ -99,7 +99,7 @@ class MessageHistory:
         self._keep(answer.message, digest)
 
     def say(self, text: str, images: list[tuple[str, bytes]] | None = None) -> None:
-        """Words of a person or of ours to the model, with images as (media type, bytes)."""
+        """Add a text of a person or of the harness for the model, with images as (media type, bytes)."""
         self.add({"role": "user", "text": text, **_images(images or [])})
 
     def begins(self, call: Call) -> None:

@@ -13,7 +13,7 @@ FRAME = 5  # tokens of a message besides its text
 
 
 def said(message: Message) -> str:
-    """What was said in a message: without calls, and of a result its text."""
+    """The texts of a message without its calls; of a result its text."""
     if message["role"] == "assistant":
         return "\n".join(str(part["content"]) for part in message["parts"] if part.get("part_kind") == "text")
     return str(message["text"])
@@ -28,7 +28,7 @@ def calls(message: Message) -> list[tuple[str, str]]:
 
 
 def shown(message: Message, most: int) -> str:
-    """A message with who said it, of at most about `most` characters for each text in it."""
+    """A message with its author, of about `most` characters at most for each text in it."""
     if message["role"] == "tool":
         return f"Result of {message['name']}: {_cut(message['text'], most)}"
     rows = [f"{NAMES[message['role']]}: {_cut(said(message), most)}"] if said(message) else []

@@ -136,7 +136,7 @@ class ModelClient:
         return stream.get()
 
     async def body(self, request: Request) -> tuple[Sent, bytes]:
-        """What `ask` would send, without sending it."""
+        """The request that `ask` would send, without sending it."""
         found = list[Sent]()
         going = OutgoingRequest(found.append, only_kept=True)
         try:
@@ -255,8 +255,8 @@ def _tools(request: Request) -> ModelRequestParameters:
 
 
 def _instructions(request: Request) -> list[InstructionPart] | None:
-    """For a vendor that caches up to marks of ours, the system text in parts: what many conversations share, and the rest. Others
-    cache by prefix, and some servers take one system message alone."""
+    """For a vendor with explicit cache marks: the system text in two parts, the one that many conversations share, and the
+    rest. Other vendors cache by prefix, and some servers accept only one system message."""
     stable = request.parameters.get("stable_chars")
     if stable is None or not request.parameters["model"].startswith(MARKED):
         return None
@@ -301,7 +301,7 @@ def _content(message: Message) -> Any:
 
 
 def _kept(response: ModelResponse) -> Message:
-    """An answer as we keep it: what has a value, without what is not sent again."""
+    """An answer as it is kept: without empty values, and without what is not sent again."""
     row = ModelMessagesTypeAdapter.dump_python([response], mode="json")[0]
     parts = [_with_value(part) for part in row.pop("parts")]
     return {"role": "assistant", "parts": parts, **_with_value({k: v for k, v in row.items() if k not in NOT_KEPT})}
@@ -340,7 +340,7 @@ def _call(part: ToolCallPart) -> Call:
 
 
 def _fault(fault: Exception) -> ModelFault:
-    """What a failure means for the run; a stated wait makes it worth another try."""
+    """The meaning of a failure for the run; with a stated wait a retry makes sense."""
     causes = list(_causes(fault))
     if found := next((one for one in causes if isinstance(one, ModelFault)), None):
         return found

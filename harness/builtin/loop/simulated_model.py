@@ -1,4 +1,4 @@
-"""A model without a vendor, so that a program can be tested offline: it answers as it is told, and keeps what it was asked."""
+"""A model without a vendor, for offline tests of a program: it returns the given answers, and keeps the requests."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ REMEDY = "It is not what the built-in agent wrote; restore it from a copy, or le
 
 
 class ToolState(Record):
-    """What tools keep between calls, as far as more than one of them reads it."""
+    """The state of tools between calls, as far as more than one tool reads it."""
 
     permissions: dict[str, Tools_] = {}
     plan: dict[str, Any] = {}
@@ -149,8 +149,8 @@ class TurnWriter:
             self.heads |= set() if "role" in value else {name}
 
     def request(self, number: int, named: Row, context: list[str], sent: Sent) -> None:
-        """The request of a turn, before it goes out; the same bytes once more are no new row. `named`: the digests of system,
-        tools and parameters."""
+        """The row of a request, before it is sent; repeating the same bytes adds no row. `named`: the digests of system, tools
+        and parameters."""
         whole = {**named, **sent.asdict(), "turn": number}
         if whole == self._row:
             return
@@ -219,12 +219,12 @@ def parse(data: bytes, path: str, each: Callable[[Row], None] = lambda row: None
 
 
 def _keeps(state: dict[str, Any]) -> bool:
-    """Whether what is known of the state is of its kind; other tools keep other things."""
+    """Whether the known parts of the state have the right types; tools may keep more."""
     return not schema.faults({name: state[name] for name in ToolState.fields if name in state}, "", ToolState)
 
 
 def is_message(value: Any) -> bool:
-    """Whether a value is a message of ours."""
+    """Whether a value is a valid message."""
     kinds = MESSAGES.get(str(value.get("role")), {}) if isinstance(value, dict) else {}
     return bool(kinds) and all(kind.fits(value.get(name)) for name, kind in kinds.items())
 
@@ -234,7 +234,7 @@ def _is_part(part: dict[str, Any]) -> bool:
 
 
 def _check(row: Row) -> None:
-    """Raises ValueError where a row cannot be one of ours: a field of another kind, or a value that is not what was written."""
+    """Raises ValueError for an invalid row: a field of another type, or a value that does not match its digest."""
     if wrong := [name for name, kind in FIELDS.items() if name in row and not kind.fits(row[name])]:
         raise ValueError(f"{', '.join(wrong)} of another kind")
     if "put" in row and digest_of(row["value"]) != row["put"]:
@@ -244,7 +244,7 @@ def _check(row: Row) -> None:
 
 
 def _take(log: Log, row: Row) -> None:
-    """What a row adds to the log."""
+    """Add the content of a row to the log."""
     if "part" in row:
         log.context, log.since = [], []
     if "put" in row:

@@ -1,1 +1,1 @@
-"""What an agent of ours can do: one registry of tools over its files, its mission's verbs and its memory."""
+"""The tools of the built-in agent: one registry of tools over its files, its mission's verbs and its memory."""

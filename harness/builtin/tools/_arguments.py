@@ -1,7 +1,8 @@
-"""The arguments of a call against the schema of its tool: what is unambiguous is accepted, else one sentence says what is wrong.
+"""Checks the arguments of a call against the schema of its tool: unambiguous arguments are accepted, otherwise one sentence
+names the fault.
 
-Of JSON Schema it understands what our tools use: object, array, string, integer, number, boolean, enum, minimum, maximum.
-"""
+It understands the part of JSON Schema that the built-in tools use: object, array, string, integer, number, boolean, enum,
+minimum, maximum."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def fitted(schema: dict[str, Any], given: Any) -> dict[str, Any]:
 
 
 def whole(given: Any) -> dict[str, Any]:
-    """The arguments as they are, for a tool that looks at them itself; raises Unfit where they are no object."""
+    """The unchecked arguments, for a tool that checks them itself; raises Unfit if they are not an object."""
     value = _parsed(given) if isinstance(given, str) else given
     if not isinstance(value, dict):
         raise Unfit(f"The arguments must be an object, not {_shown(value)}.")

@@ -1,4 +1,4 @@
-"""What to say of a text that is not in a file: line numbers pasted with it, other white space, or the lines most like it."""
+"""Explains why a text is not in a file: pasted line numbers, other white space, or the most similar lines."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The single commands of a shell's line, for rules: what stands between its operators, and in what it substitutes.
+"""The single commands of a shell command line, for rules: the parts between operators and inside substitutions.
 
-A rule about commands is a fence for whoever means well: `sh -c`, an alias or a script gets around any pattern. What a command may
-touch is for the confinement.
-"""
+A rule about commands guards against mistakes, not against intent: `sh -c`, an alias or a script gets around any pattern.
+Confinement limits what a command may touch."""
 
 from __future__ import annotations
 

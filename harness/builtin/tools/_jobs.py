@@ -25,7 +25,7 @@ class OutputPart(Record):
 
 
 class Running(Live):
-    """A job of the shell, and since when it runs. Calls may look at it at the same time; a job is asked by one at a time."""
+    """A job of the shell, and its start time. Several calls may poll it at once; one at a time queries the job."""
 
     def __init__(self, job: ShellJob) -> None:
         self.job, self.begun, self.turn = job, time.monotonic(), threading.Lock()
@@ -77,7 +77,7 @@ def ended(done: CommandResult) -> str:
 
 
 def _complete(data: bytes) -> bytes:
-    """Without the bytes of a character that goes on behind the end."""
+    """The data without an incomplete character at the end."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte >= 0xC0:

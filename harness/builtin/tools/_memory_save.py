@@ -1,4 +1,4 @@
-"""memory_save: a line that later conversations shall know; in a run the verb `note`, elsewhere a line of the user's memory."""
+"""memory_save: keeps a line for later conversations; in a run it is the verb `note`, elsewhere a line of the user's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""note, reply, issue, check: the verbs of a run. Its inbox carries them out, as it does for the commands of the same names."""
+"""note, reply, issue, check: the verbs of a run. The inbox of the run carries them out, as for the commands of the same
+names."""
 
 from __future__ import annotations
 

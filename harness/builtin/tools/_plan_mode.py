@@ -85,7 +85,7 @@ def _write(bench: ToolSession, plan: str) -> ToolResult:
 
 
 def _state(bench: ToolSession) -> dict[str, Any]:
-    """What is kept: `active`, the plan's `text`, and the `path` of its file."""
+    """The kept state: `active`, the plan's `text`, and the `path` of its file."""
     found: dict[str, Any] = bench.state.setdefault(permissions.PLAN, {})
     return found
 

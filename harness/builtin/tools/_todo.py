@@ -1,4 +1,4 @@
-"""todo_write: the list of what is to do, kept with the conversation; each call replaces the whole."""
+"""todo_write: the to-do list, kept with the conversation; each call replaces the whole list."""
 
 from __future__ import annotations
 

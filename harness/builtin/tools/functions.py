@@ -23,8 +23,8 @@ POLL_SECONDS = 0.1  # between two looks whether the call shall end
 
 
 def tools_of(functions: Iterable[Callable[..., Any] | Tool]) -> list[Tool]:
-    """A tool for each function, sync or async; a Tool is taken as it is. Raises UsageFault for a name that is taken, and for a
-    function whose parameters have no schema."""
+    """A tool for each function, sync or async; a Tool stays as it is. Raises UsageFault for a taken name, and for a function
+    whose parameters have no schema."""
     made = [one if isinstance(one, Tool) else _tool(one) for one in functions]
     names = [*registry.TOOLS, *(one.name for one in made)]
     if taken := [name for name in names if names.count(name) > 1]:
@@ -57,7 +57,7 @@ def _tool(function: Callable[..., Any]) -> Tool:
 
 
 def _value(bench: ToolSession, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """What the function returns; a coroutine runs on the event loop of the program, until the call shall end."""
+    """The result of the function; a coroutine runs on the event loop of the program, until it returns or the call must end."""
     made = function(**arguments)
     if not inspect.isawaitable(made):
         return made

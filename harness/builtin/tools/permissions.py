@@ -93,6 +93,6 @@ def _command(bench: ToolSession, arguments: dict[str, Any]) -> str:
 
 
 def _paths(bench: ToolSession, path: str) -> list[str]:
-    """A path from the root as it is written, and, where links lead elsewhere, as it is."""
+    """A path from the root as written, and also its real path if links lead elsewhere."""
     found = [bench.files.resolve(path, follow=follow) for follow in (False, True)]
     return list(dict.fromkeys(one for one in found if isinstance(one, str))) or [path]

@@ -1,4 +1,5 @@
-"""read_file: a file by numbered lines, bounded, with how to go on; images as images; other binary files described."""
+"""read_file: numbered lines of a file, bounded, with the offset to continue at; images as images; other binary files
+described."""
 
 from __future__ import annotations
 
@@ -161,7 +162,7 @@ def _note_rest(page: Page, found: FileContent, first: int) -> None:
 
 
 def _oddities(found: FileContent, lines: list[bytes], first: int) -> list[str]:
-    """What the lines do not show of the bytes."""
+    """A note about bytes that the lines do not show."""
     notes, returns = [], sum(line.endswith(b"\r") for line in lines)
     if returns:
         which = "Its lines end" if returns >= len(lines) - 1 else f"{counted(returns, 'line')} here end"

@@ -78,7 +78,8 @@ def described(bench: ToolSession) -> list[dict[str, Any]]:
 
 
 def call(bench: ToolSession, name: str, given: Any) -> ToolResult:
-    """Carry a call out. `given`: the arguments, an object or its JSON. What the model can mend is a failed Result."""
+    """Carry a call out. `given`: the arguments, an object or its JSON. A fault that the model can correct is a failed
+    result."""
     found = _carried_out(bench, name, given)
     return found.replace(text=_bounded(bench, _plain(found.text)))
 

@@ -24,8 +24,8 @@ or a file of memory; subagents."""
 
 
 class ToolResult(Record):
-    """What a call gives the model. `text`: for the model, bounded by the registry; `failed`: it was not carried out, and the text
-    says what to do; `images`: (media type, bytes) of files that a model may look at."""
+    """The result of a call for the model. `text`: bounded by the registry; `failed`: the call was not carried out, and the text
+    says what to do; `images`: (media type, bytes) of files for the model."""
 
     text: str
     failed: bool = False
@@ -34,10 +34,10 @@ class ToolResult(Record):
 
 class Tool(Record):
     """A tool as models know it. `parameters`: a JSON schema (object); `effects`: READS, WRITES or RUNS; `run`: carries a call
-    out, with arguments that the schema allows. It returns failures, and raises only for faults of ours. `needs`: one of those
-    above; a session without it does not offer the tool. `about`: the argument that the patterns of rules are about, "": all of
-    them as JSON; `foreign`: whoever offers it knows its schema, and looks at the arguments; `server`: the MCP server it is of;
-    `preview`: what a call would change or may touch, for the person who is asked about it."""
+    out, with arguments that the schema allows; it returns failures, and raises only for bugs. `needs`: one of those above; a
+    session without it does not offer the tool. `about`: the argument that the patterns of rules match, "": all arguments as
+    JSON; `foreign`: its provider checks the arguments; `server`: its MCP server; `preview`: what a call would change or may
+    touch, for the person who decides about it."""
 
     name: str
     description: str
@@ -52,8 +52,8 @@ class Tool(Record):
 
 
 class Question(Record):
-    """What a person is asked before a call: the tool, what the call is about, its arguments, the rule that asks, and what it
-    would change (a diff) or may touch."""
+    """A question to a person before a call: the tool, the subject of the call, its arguments, the rule that asks, and what the
+    call would change (a diff) or may touch."""
 
     tool: str
     about: str
@@ -119,7 +119,7 @@ class Subagents(Protocol):
         """Give a task to a new subagent, and wait for its answer, at most so long, or not at all."""
 
     def send(self, name: str, message: str, *, background: bool, seconds: float) -> ToolResult:
-        """Say something to one that was started, which goes on with its conversation."""
+        """Send a message to a running or finished task, which continues its conversation."""
 
     def agents(self) -> str:
         """Which subagents there are to be started."""
