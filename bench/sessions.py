@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE))
 from harness.builtin.sessions import _session as sessions
 from harness.builtin.sessions import log
 from harness.builtin.sessions.agent import AgentConfig, HarnessAgent
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.stores import log as logs
 
 MODEL = "openai-chat:fake-model"
@@ -72,7 +72,7 @@ def long(folder: str, url: str, turns: int) -> None:
         f"a session of {turns} turns, ms, the median of 20: a call besides its request, and loading it in a new process"
     )
     agent = HarnessAgent("bench", MODEL, workspace=folder, config=AgentConfig(base_url=url, api_key="k"))
-    of = keys("long", "s")
+    of = session_keys("long", "s")
     found: list[float] = []
 
     async def all_turns() -> None:

@@ -56,18 +56,18 @@ def _summary(one: AgentState) -> str:
 @as_json
 def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_json: bool) -> int:
     """Show a session, and the result of each of its calls."""
-    store, of = folder.named(here(), session, user)
+    store, keys = folder.named(here(), session, user)
     if turn is not None:
-        known, made = turn_replay.turn(store, of, turn)
+        known, made = turn_replay.turn(store, keys, turn)
         return _turn_view.shown(known, made, as_json=as_json)
-    found, _ = state.load(store, of)
+    found, _ = state.load(store, keys)
     if found is None:
-        raise UsageFault(f"There is no session {session} of {of.user}.")
-    results = log.whole(store, of).calls
-    said = recall.messages(store, of) if messages else []
+        raise UsageFault(f"There is no session {session} of {keys.user}.")
+    results = log.whole(store, keys).calls
+    said = recall.messages(store, keys) if messages else []
     value = {name: value for name, value in found.asdict().items() if name != "format"}
     value |= {"calls": [one.asdict() for one in results.values()], "messages": [one.text for one in said]}
-    lines = [f"{of.session} of {of.user}, with {found.agent}, since {found.created}: {store.describe(of.top)}"]
+    lines = [f"{keys.session} of {keys.user}, with {found.agent}, since {found.created}: {store.describe(keys.top)}"]
     for one in results.values():
         counts = ", ".join(f"{one.usage[name]} {name}" for name in ("input", "output", "cost_usd") if name in one.usage)
         turns = f"turns {one.turns[0]}-{one.turns[1]}" if one.turns else "no turn"
@@ -84,8 +84,8 @@ def sessions_show(session: str, user: str, turn: int | None, messages: bool, as_
 @as_json
 def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
     """Search the messages of all sessions of a user; best matches first."""
-    store, of = folder.named(here(), USER, user)
-    found = recall.search(store, of.user, " ".join(words), MAX_LISTED)
+    store, keys = folder.named(here(), USER, user)
+    found = recall.search(store, keys.user, " ".join(words), MAX_LISTED)
     lines = [f"{one.session}: {' '.join(one.text.split())[:200]}" for one in found]
     _values.show(found, lines or ["No matches."], as_json=as_json)
 
@@ -98,8 +98,8 @@ def sessions_search(words: tuple[str, ...], user: str, as_json: bool) -> None:
 def sessions_interrupt(session: str, words: tuple[str, ...], user: str, as_json: bool) -> None:
     """End the running and waiting calls of a session; WORDS are for the agent."""
     run_detection.refuse(here(), "sessions interrupt")
-    store, of = folder.named(here(), session, user)
-    count = Sessions(store, "").interrupt(of.session, of.user, " ".join(words)[:MAX_WORDS_CHARS])
+    store, keys = folder.named(here(), session, user)
+    count = Sessions(store, "").interrupt(keys.session, keys.user, " ".join(words)[:MAX_WORDS_CHARS])
     line = f"{count} interrupted." if count else "No call is running or waiting there."
     _values.show({"interrupted": count}, [line], as_json=as_json)
 
@@ -131,8 +131,8 @@ def sessions_fork(session: str, new: str, user: str) -> None:
 @of_user
 def sessions_export(session: str, user: str) -> None:
     """Print the state and all messages of a session as JSON."""
-    store, of = folder.named(here(), session, user)
-    _values.echo(Sessions(store, "").export(of.session, of.user))
+    store, keys = folder.named(here(), session, user)
+    _values.echo(Sessions(store, "").export(keys.session, keys.user))
 
 
 @sessions.command(name="delete")
@@ -148,8 +148,8 @@ def sessions_delete(session: str, user: str) -> None:
 def _changeable(verb: str, user: str) -> tuple[Sessions, str]:
     """The sessions of this folder for a change, and the user."""
     run_detection.refuse(here(), f"sessions {verb}")
-    store, of = folder.named(here(), USER, user)
-    return Sessions(store, ""), of.user
+    store, keys = folder.named(here(), USER, user)
+    return Sessions(store, ""), keys.user
 
 
 @sessions.command(name="repair")
@@ -176,7 +176,7 @@ def sessions_rules(session: str, verb: str | None, rules: tuple[str, ...], user:
     """Show the rules of a session; `allow`, `deny`, `ask` add to them, `drop` removes some. A rule is like one in tools.json:
     `execute`, or `execute(git *)`."""
     run_detection.refuse(here(), "sessions rules")
-    store, of = folder.named(here(), session, user)
-    found = rule_changes.changed(store, of, verb, rules) if verb else rule_changes.known(store, of)
+    store, keys = folder.named(here(), session, user)
+    found = rule_changes.changed(store, keys, verb, rules) if verb else rule_changes.known(store, keys)
     lines = [f"{name:<6} {rule}" for name in rule_changes.KINDS for rule in found.get(name, [])]
     _values.show(found, lines or ["The session has no rules."], as_json=as_json)

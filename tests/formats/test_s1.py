@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.builtin.sessions import _session, log, recall, state
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.builtin.sessions.repair import repair
 from tests.agents.modelserver import Reply, serving
 from tests.builtin.sessions.talking import home, log_of, said, state_of, store, texts
@@ -16,7 +16,7 @@ from tests.builtin.talking import bodies
 from tests.crash import stops
 
 ARCHIVE = Path(__file__).parent / "s1/sessions.tar.gz"
-OF = keys("alice", "s")
+OF = session_keys("alice", "s")
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_what_only_reads_shows_all_of_a_session_and_changes_nothing(folder: Path
     calls = log.whole(known, OF).calls
     assert [one.outcome for one in calls.values()] == ["ok"] * 7 and calls[1].message == "first: note the heron"
     assert any("message 5 about the river" in one.text for one in recall.messages(known, OF))
-    assert log.whole(known, keys("Bob", "../odd ID")).calls[1].message == "of another"
+    assert log.whole(known, session_keys("Bob", "../odd ID")).calls[1].message == "of another"
     assert [(one.session, one.newest["outcome"]) for one in state.of_user(known, "alice")] == [("s", "unknown")]
     assert len(state.of_user(known)) == 2
     assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -231,7 +231,7 @@ async def _prepared(parts: SessionPool, one: Session, asked: SessionCall) -> Con
     """The conversation of the session, with the system text and the workspace of now, for this call."""
     source, whose = parts.source, (one.keys.user, one.keys.memory)
     known = source.known(*whose)
-    words = known if known is not None else await asyncio.to_thread(source.of, *whose)
+    words = known if known is not None else await asyncio.to_thread(source.text_for, *whose)
     talk = one.conversation
     if talk is None or talk.spec.workspace is not words.given:
         await one.close()

@@ -108,7 +108,7 @@ def _moved(source: Store, target: Store, key: Key, known: Value) -> bytes:
     if key[2:] != (STATE,) or isinstance(source, Appending) == isinstance(target, Appending):
         return known.data
     row = encoding.parse_json(known.data, source.describe(key))
-    made = states.parse(known, source.describe(key), of_sessions.keys(row["user"], row["session"]))
+    made = states.parse(known, source.describe(key), of_sessions.session_keys(row["user"], row["session"]))
     return made.replace(part=0).dumped()
 
 

@@ -63,13 +63,13 @@ def store_of(place: Placement, layout: Layout, given: Store | None) -> Store:
     return made
 
 
-def of_store(store: Store, layout: Layout, of: SessionKeys, shared: Sequence[str]) -> ToolEnvironment:
+def of_store(store: Store, layout: Layout, keys: SessionKeys, shared: Sequence[str]) -> ToolEnvironment:
     """The files of a user in the store, the `shared` folders, and read-only the workspace: files of the store override those of
     the folder. There is no shell, because no command can run where the files are."""
     mounts: dict[str, Filesystem] = {f"{name}/": _static(store, layout, name) for name in STATIC}
     mounts |= {f"{name.strip('/')}/": KeyValueFiles(store, (SHARED, name.strip("/"))) for name in shared}
-    files = Composite(KeyValueFiles(store, of.files), {**mounts, f"{RESULTS}/": KeyValueFiles(store, of.results)})
-    return ToolEnvironment(shell=False, home=layout, memory=StoreKey(store, of.memory), filesystem=files)
+    files = Composite(KeyValueFiles(store, keys.files), {**mounts, f"{RESULTS}/": KeyValueFiles(store, keys.results)})
+    return ToolEnvironment(shell=False, home=layout, memory=StoreKey(store, keys.memory), filesystem=files)
 
 
 def _static(store: Store, layout: Layout, name: str) -> Filesystem:

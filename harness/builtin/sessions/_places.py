@@ -38,24 +38,24 @@ def root(layout: Layout) -> str:
     return layout.path(names.SESSIONS)
 
 
-def of_folder(store: DiskStore, layout: Layout, of: SessionKeys) -> ToolEnvironment:
+def of_folder(store: DiskStore, layout: Layout, keys: SessionKeys) -> ToolEnvironment:
     """The folder itself, with a shell; of the harness's files in it only those of this session are visible."""
-    results = store.path(of.results)
+    results = store.path(keys.results)
     mission = os.path.exists(layout.path(names.FORMAT))
     return ToolEnvironment(
         folder=layout.folders.project,
         layout=layout if mission else None,
         home=layout,
         results=results,
-        memory=StoreKey(store, of.memory),
+        memory=StoreKey(store, keys.memory),
         also={STATE: Mount(path=results)},
     )
 
 
-def of_user(store: DiskStore, layout: Layout, of: SessionKeys) -> ToolEnvironment:
+def of_user(store: DiskStore, layout: Layout, keys: SessionKeys) -> ToolEnvironment:
     """A user's own folder, without a shell, and beside it the workspace's knowledge, to be read."""
-    made = ToolEnvironment(shell=False, home=layout, memory=StoreKey(store, of.memory))
-    folder, results = store.path(of.files), store.path(of.results)
+    made = ToolEnvironment(shell=False, home=layout, memory=StoreKey(store, keys.memory))
+    folder, results = store.path(keys.files), store.path(keys.results)
     for one in (folder, results):
         files.make_folder(one)
     shared = {name: os.path.join(layout.folders.project, name) for name in SHARED}
@@ -72,10 +72,10 @@ def stored_files(store: Store, prefix: Key, *, make: bool) -> Filesystem:
     return Local(store.path(prefix))
 
 
-def of_program(store: Store, of: SessionKeys, made: Filesystem | ToolEnvironment) -> ToolEnvironment:
+def of_program(store: Store, keys: SessionKeys, made: Filesystem | ToolEnvironment) -> ToolEnvironment:
     """Where the tools work as a program says; raises UsageFault for a filesystem that lacks something."""
     if isinstance(made, ToolEnvironment):
-        return made.replace(memory=made.memory or StoreKey(store, of.memory))
+        return made.replace(memory=made.memory or StoreKey(store, keys.memory))
     if lacking := [name for name in dir(Filesystem) if name[0] != "_" and not hasattr(made, name)]:
         raise UsageFault(f"The filesystem {type(made).__name__} lacks {', '.join(lacking)}: see docs/filesystem.md.")
-    return ToolEnvironment(filesystem=made, memory=StoreKey(store, of.memory))
+    return ToolEnvironment(filesystem=made, memory=StoreKey(store, keys.memory))

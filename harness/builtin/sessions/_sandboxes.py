@@ -82,24 +82,24 @@ class Sandboxes:
         self.root = os.path.join(here, names.SANDBOXES)
         self._known: WeakValueDictionary[str, RemoteShell] = WeakValueDictionary()
 
-    def environment(self, of: SessionKeys) -> ToolEnvironment:
+    def environment(self, keys: SessionKeys) -> ToolEnvironment:
         """The files and the shell of the sandbox; results and memory are in the store."""
-        keys = {RESULTS: of.results, **{name.strip("/"): (SHARED, name.strip("/")) for name in self.shared}}
-        mounts = {f"{name}/": _places.stored_files(self.store, key, make=True) for name, key in keys.items()}
-        memory = StoreKey(self.store, of.memory)
-        return ToolEnvironment(home=self.layout, memory=memory, filesystem=Composite(self._shell(of), mounts))
+        folders = {RESULTS: keys.results, **{name.strip("/"): (SHARED, name.strip("/")) for name in self.shared}}
+        mounts = {f"{name}/": _places.stored_files(self.store, key, make=True) for name, key in folders.items()}
+        memory = StoreKey(self.store, keys.memory)
+        return ToolEnvironment(home=self.layout, memory=memory, filesystem=Composite(self._shell(keys), mounts))
 
     @contextlib.asynccontextmanager
-    async def held(self, of: SessionKeys, watch: Watch, report: Callable[[str], None]) -> AsyncIterator[None]:
+    async def held(self, keys: SessionKeys, watch: Watch, report: Callable[[str], None]) -> AsyncIterator[None]:
         """Hold the sandbox for a call, alone across all processes. `report`: receives warnings. Raises Unavailable without
         bubblewrap, and if the other side cannot be reached."""
-        place = gate.enter(self.store, gate_of(of.sandbox))
+        place = gate.enter(self.store, gate_of(keys.sandbox))
         watch.add(place, lambda words: None)
         box: _HeldSandbox | None = None
         try:
             await turn(place)
-            box = _HeldSandbox(self._shell(of), StoreKey(self.store, of.sandbox))
-            await asyncio.to_thread(box.begin, _assets(self.source, of.user), report)
+            box = _HeldSandbox(self._shell(keys), StoreKey(self.store, keys.sandbox))
+            await asyncio.to_thread(box.begin, _assets(self.source, keys.user), report)
             try:
                 yield
             finally:
@@ -110,11 +110,11 @@ class Sandboxes:
             watch.remove(place)
             place.leave()
 
-    def _shell(self, of: SessionKeys) -> RemoteShell:
+    def _shell(self, keys: SessionKeys) -> RemoteShell:
         """The shell of a sandbox; all sessions of the scope share it."""
-        name = f"{of.scope}.{_record(StoreKey(self.store, of.sandbox)).id}"
+        name = f"{keys.scope}.{_record(StoreKey(self.store, keys.sandbox)).id}"
         if (known := self._known.get(name)) is None:
-            known = self._known[name] = self._make_shell(of.scope, name)
+            known = self._known[name] = self._make_shell(keys.scope, name)
         return known
 
     def _make_shell(self, scope: str, name: str) -> RemoteShell:

@@ -59,7 +59,7 @@ class SystemTextSource:
         known = self._known.get((user, memory))
         return known[2] if known and time.monotonic() - known[0] < POLL_SECONDS else None
 
-    def of(self, user: str, memory: Key) -> SystemText:
+    def text_for(self, user: str, memory: Key) -> SystemText:
         """The beginning of a conversation of this user with this memory now. Raises BrokenFile for a malformed file of the
         workspace."""
         if words := self.known(user, memory):

@@ -22,7 +22,7 @@ from harness.builtin.sessions._calls import AgentConfig as AgentConfig
 from harness.builtin.sessions._calls import Ask, SessionCall, SessionPool
 from harness.builtin.sessions._sandboxes import Sandboxes
 from harness.builtin.sessions._system_text import SystemTextSource
-from harness.builtin.sessions.keys import OF_SESSION, SESSION, USER, SessionKeys, gate_of, keys, scoped
+from harness.builtin.sessions.keys import OF_SESSION, SESSION, USER, SessionKeys, gate_of, scoped, session_keys
 from harness.builtin.sessions.log import CallRecord
 from harness.builtin.sessions.upkeep import Sessions
 from harness.builtin.tool_environment import ToolEnvironment
@@ -94,14 +94,14 @@ class HarnessAgent:
             limits = config.sandbox_limits
             self.sandboxes = Sandboxes(self.place.address, self.store, self.source, config.shared, limits)
 
-        def environment(of: SessionKeys) -> ToolEnvironment:
+        def environment(keys: SessionKeys) -> ToolEnvironment:
             if filesystem is not None:
-                return _places.of_program(self.store, of, filesystem(of.user, of.session))
+                return _places.of_program(self.store, keys, filesystem(keys.user, keys.session))
             if self.sandboxes is not None:
-                return self.sandboxes.environment(of)
+                return self.sandboxes.environment(keys)
             if here is None:
-                return _placement.of_store(self.store, layout, of, config.shared)
-            return _places.of_user(here, layout, of)
+                return _placement.of_store(self.store, layout, keys, config.shared)
+            return _places.of_user(here, layout, keys)
 
         self.environment = environment
         self._pools: dict[asyncio.AbstractEventLoop, SessionPool] = {}
@@ -115,9 +115,9 @@ class HarnessAgent:
         order in which they came, also where they come from several processes. `report` gets its events as they happen. Where the
         caller is cancelled, what there is is kept. Raises a HarnessError where the session cannot be read or written."""
         _shutdown.install()
-        of, hooks = self._keys(options), self.config.hooks
+        keys, hooks = self._keys(options), self.config.hooks
         attributes = options.get("attributes", {})
-        with CallContext(user=of.user, session=of.session, agent=self.name, attributes=attributes).entered():
+        with CallContext(user=keys.user, session=keys.session, agent=self.name, attributes=attributes).entered():
             message = (hooks.before_call and hooks.before_call(message)) or message
             if not message.strip():
                 raise UsageFault("The message is empty.")
@@ -130,7 +130,7 @@ class HarnessAgent:
                 images=images.loaded(options.get("images", ())),
                 check=wanted.fault if wanted else None,
             )
-            reply = _reply(of, await _calls.carried_out(self._here(), of, asked), wanted)
+            reply = _reply(keys, await _calls.carried_out(self._here(), keys, asked), wanted)
             if hooks.after_call:
                 hooks.after_call(reply)
         return reply
@@ -156,10 +156,10 @@ class HarnessAgent:
 
     async def resume(self, **options: Unpack[CallOptions]) -> Reply | None:
         """Go on with a call that the end of its process cut off; None where the newest call of the session came to its end."""
-        of = self._keys(options)
-        found, _ = await asyncio.to_thread(states.load, self.store, of)
+        keys = self._keys(options)
+        found, _ = await asyncio.to_thread(states.load, self.store, keys)
         cut = found is not None and found.newest.get("outcome") in (log.KILLED, log.SHUTDOWN)
-        return await self.call(GO_ON, **options) if cut and not gate.waiting(self.store, of.gate) else None
+        return await self.call(GO_ON, **options) if cut and not gate.waiting(self.store, keys.gate) else None
 
     def resume_sync(self, **options: Unpack[CallOptions]) -> Reply | None:
         """`resume` for programs without an event loop."""
@@ -182,7 +182,7 @@ class HarnessAgent:
             raise UsageFault(f"{len(running)} sessions have calls: say which one to interrupt.")
         if not session_id:
             return sum(gate.stop(self.store, gate_of(top), words) for top in running)
-        return gate.stop(self.store, keys(user_id, session_id).gate, words)
+        return gate.stop(self.store, session_keys(user_id, session_id).gate, words)
 
     def shut_down(self) -> None:
         """End all calls of this instance as interrupted by shutdown, for a program with its own SIGTERM handler."""
@@ -227,8 +227,8 @@ class HarnessAgent:
         needed = ("user_id", "session_id") if self.config.scope == OF_SESSION else ("user_id",)
         if self.place.is_shared and any(name not in options for name in needed):
             raise UsageFault(_placement.NOBODY.format(kind=self.place.kind))
-        of = keys(options.get("user_id", USER), options.get("session_id", SESSION))
-        return scoped(of, self.config.scope, self.name)
+        keys = session_keys(options.get("user_id", USER), options.get("session_id", SESSION))
+        return scoped(keys, self.config.scope, self.name)
 
     def _here(self) -> SessionPool:
         """The shared state of the calls of this event loop."""
@@ -286,7 +286,7 @@ def _output_format(options: CallOptions) -> OutputFormat | None:
     return OutputFormat(options["output"])
 
 
-def _reply(of: SessionKeys, result: CallRecord, wanted: OutputFormat | None) -> Reply:
+def _reply(keys: SessionKeys, result: CallRecord, wanted: OutputFormat | None) -> Reply:
     same = {name: getattr(result, name) for name in ("outcome", "reason", "call", "turns", "seconds", "usage")}
     output = wanted.value(result.reply) if wanted and result.outcome == "ok" else None
-    return Reply(text=result.reply, user=of.user, session=of.session, output=output, **same)
+    return Reply(text=result.reply, user=keys.user, session=keys.session, output=output, **same)

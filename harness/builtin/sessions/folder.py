@@ -22,7 +22,7 @@ from harness.builtin.sessions._copy import CopiedValue
 from harness.builtin.sessions._placement import LOCAL
 from harness.builtin.sessions._system_text import ROLE, SystemText, SystemTextSource
 from harness.builtin.sessions.agent import HarnessAgent
-from harness.builtin.sessions.keys import OF_USER, USER, SessionKeys, keys, memory_of
+from harness.builtin.sessions.keys import OF_USER, USER, SessionKeys, memory_of, session_keys
 from harness.builtin.tools.tool import ALWAYS, NO, YES, Tool
 from harness.mission import config
 from harness.process import temporary
@@ -70,7 +70,9 @@ def agent(
         found.model,
         workspace=layout.folders.project,
         store=kept,
-        filesystem=(lambda user, session: _places.of_folder(here, layout, keys(user, session))) if here else None,
+        filesystem=(lambda user, session: _places.of_folder(here, layout, session_keys(user, session)))
+        if here
+        else None,
         ask=ask,
         tools=asked,
         config=AgentConfig(
@@ -135,7 +137,7 @@ def offer(layout: Layout, named: str, accepts: Callable[[Sequence[str]], bool]) 
 
 def _source(layout: Layout, named: str) -> SystemText:
     who = user(layout, named)
-    return SystemTextSource(layout, ROLE, store(layout)).of(who, memory_of(who))
+    return SystemTextSource(layout, ROLE, store(layout)).text_for(who, memory_of(who))
 
 
 def check(layout: Layout) -> None:
@@ -176,7 +178,7 @@ def store(layout: Layout) -> Store:
 
 def named(layout: Layout, session: str, who: str) -> tuple[Store, SessionKeys]:
     """The store of a workspace's sessions, and the keys of one of them; `who` "": the user as for `ask`."""
-    return store(layout), keys(user(layout, who), session)
+    return store(layout), session_keys(user(layout, who), session)
 
 
 def copied(source: str, target: str, *, dry_run: bool) -> Iterator[CopiedValue]:
@@ -201,4 +203,4 @@ def _store(layout: Layout, table: Mapping[str, Any]) -> Store:
 
 def agent_of(layout: Layout, user: str, session: str) -> str:
     """The agent of a session; "" if there is none, or if it cannot be read: loading it reports why."""
-    return state.agent_of(store(layout), keys(user, session))
+    return state.agent_of(store(layout), session_keys(user, session))

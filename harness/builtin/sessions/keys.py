@@ -46,7 +46,7 @@ class SessionKeys(Record):
         return (*self.top, "compactions", f"{number:06d}.jsonl")
 
 
-def keys(user: str, session: str) -> SessionKeys:
+def session_keys(user: str, session: str) -> SessionKeys:
     """The keys of this session of this user. Raises UsageFault for an id that is empty or too long."""
     for what, one in (("user", user), ("session", session)):
         if not one or len(one) > MAX_ID_CHARS:
@@ -67,14 +67,14 @@ def keys(user: str, session: str) -> SessionKeys:
     )
 
 
-def scoped(of: SessionKeys, scope: str, agent: str) -> SessionKeys:
+def scoped(keys: SessionKeys, scope: str, agent: str) -> SessionKeys:
     """The same with the memory and the files of a scope. Raises UsageFault for one that is none, and without the agent's name."""
     if scope not in SCOPES:
         raise UsageFault(f"There is no scope {scope}. There are: {', '.join(SCOPES)}.")
     if not agent:
         raise UsageFault("The agent has no name.")
-    tops = {OF_SESSION: of.top, OF_USER: of.top[:1], OF_AGENT: ("_agents", ids.encoded(agent)), OF_ALL: ("_all",)}
-    return of.replace(memory=(*tops[scope], MEMORY), files=(*tops[scope], "_files"))
+    tops = {OF_SESSION: keys.top, OF_USER: keys.top[:1], OF_AGENT: ("_agents", ids.encoded(agent)), OF_ALL: ("_all",)}
+    return keys.replace(memory=(*tops[scope], MEMORY), files=(*tops[scope], "_files"))
 
 
 def gate_of(top: Key) -> Key:

@@ -112,34 +112,34 @@ def now() -> str:
     return clock.stamp(clock.now())
 
 
-def read(store: Store, of: SessionKeys, state: AgentState) -> LogPart:
+def read(store: Store, keys: SessionKeys, state: AgentState) -> LogPart:
     """The part of the log with the context of now. Raises BrokenFile, also if the last row that the state names is not there."""
     found = LogPart(turns=Log(), answered=state.turns)
-    data = _rows(store, of, state, found, state.part)
-    found.turns = turns.parse(data, store.describe(of.log), lambda row: note(found, row), REMEDY)
+    data = _rows(store, keys, state, found, state.part)
+    found.turns = turns.parse(data, store.describe(keys.log), lambda row: note(found, row), REMEDY)
     if data and not found.parts:
-        raise BrokenFile(store.describe(of.log), f"no part of it begins at {state.part}", line=1, remedy=REMEDY)
+        raise BrokenFile(store.describe(keys.log), f"no part of it begins at {state.part}", line=1, remedy=REMEDY)
     return found
 
 
-def whole(store: Store, of: SessionKeys, each: Callable[[Row], None] = lambda row: None) -> LogPart:
+def whole(store: Store, keys: SessionKeys, each: Callable[[Row], None] = lambda row: None) -> LogPart:
     """The whole log. Raises BrokenFile, and UsageFault if there is no such session."""
-    state, _ = states.load(store, of)
+    state, _ = states.load(store, keys)
     if state is None:
-        raise UsageFault(f"There is no session {of.session} of {of.user}.")
+        raise UsageFault(f"There is no session {keys.session} of {keys.user}.")
     found = LogPart(turns=Log())
 
     def noted(row: Row) -> None:
         note(found, row)
         each(row)
 
-    found.turns = turns.parse(_rows(store, of, state, found, 0), store.describe(of.log), noted, REMEDY)
+    found.turns = turns.parse(_rows(store, keys, state, found, 0), store.describe(keys.log), noted, REMEDY)
     return found
 
 
-def _rows(store: Store, of: SessionKeys, state: AgentState, found: LogPart, start: int) -> bytes:
+def _rows(store: Store, keys: SessionKeys, state: AgentState, found: LogPart, start: int) -> bytes:
     """The rows from a position on, checked; notes where they end. A torn row behind what was acknowledged is a crash's."""
-    where, rows = store.describe(of.log), logs.read(store, of.log, start)
+    where, rows = store.describe(keys.log), logs.read(store, keys.log, start)
     if state.format == states.UNCHAINED:
         if len(rows.data) < state.rows:
             raise BrokenFile(
@@ -148,20 +148,20 @@ def _rows(store: Store, of: SessionKeys, state: AgentState, found: LogPart, star
         return rows.data if _chain.is_chained(rows.data) else _chain.chained(rows.data)
     links = _chain.links(rows.data, where, None if start else START)
     if state.rows and state.link not in links:
-        fault = f"row {state.rows}, the last one that {store.describe(of.state)} has seen, is not there"
+        fault = f"row {state.rows}, the last one that {store.describe(keys.state)} has seen, is not there"
         raise BrokenFile(where, fault, line=links[-1].number if links else None, remedy=REMEDY)
     found.end, found.link = rows.end, links[-1] if links else START
     return rows.data
 
 
-def upgrade(store: Store, of: SessionKeys, state: AgentState, version: str) -> tuple[AgentState, str]:
+def upgrade(store: Store, keys: SessionKeys, state: AgentState, version: str) -> tuple[AgentState, str]:
     """Bring a session of format 1 to the newest: its log as a chain, then its state. Whoever calls holds the gate."""
-    data, old = _rows(store, of, state, LogPart(turns=Log()), 0), logs.read(store, of.log).data
+    data, old = _rows(store, keys, state, LogPart(turns=Log()), 0), logs.read(store, keys.log).data
     part = len(_chain.chained(old[: state.part])) if data != old else max(0, data.rfind(b'\n{"part":') + 1)
-    logs.replace(store, of.log, data)
-    link = (_chain.links(data, store.describe(of.log), START) or [START])[-1]
+    logs.replace(store, keys.log, data)
+    link = (_chain.links(data, store.describe(keys.log), START) or [START])[-1]
     made = state.replace(part=part, rows=link.number, sum=link.digest, format=states.FORMAT)
-    return made, store.put(of.state, made.dumped(), version)
+    return made, store.put(keys.state, made.dumped(), version)
 
 
 def note(found: LogPart, row: Row) -> None:

@@ -10,7 +10,7 @@ from harness.base.record import Record
 from harness.builtin.loop import message_text, turns
 from harness.builtin.sessions import log
 from harness.builtin.sessions import state as states
-from harness.builtin.sessions.keys import SessionKeys, keys
+from harness.builtin.sessions.keys import SessionKeys, session_keys
 from harness.builtin.tools.tool import READS, Tool, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed, left_out
 from harness.state import json_lines
@@ -32,7 +32,7 @@ class RecalledMessage(Record):
     role: str = ""
 
 
-def messages(store: Store, of: SessionKeys, most: int | None = 10 * LONGEST) -> list[RecalledMessage]:
+def messages(store: Store, keys: SessionKeys, most: int | None = 10 * LONGEST) -> list[RecalledMessage]:
     """All messages of a session, oldest first, each text of about `most` characters (None: whole); what a summary repeats is
     there once. Raises BrokenFile."""
     found: list[RecalledMessage] = []
@@ -46,16 +46,16 @@ def messages(store: Store, of: SessionKeys, most: int | None = 10 * LONGEST) -> 
         elif "put" in row and "role" in row["value"] and not skipping[0]:
             said = row["value"]
             text = message_text.shown(said, most) if most else message_text.said(said)
-            found.append(RecalledMessage(session=of.session, number=len(found) + 1, text=text, role=said["role"]))
+            found.append(RecalledMessage(session=keys.session, number=len(found) + 1, text=text, role=said["role"]))
 
-    log.whole(store, of, each)
+    log.whole(store, keys, each)
     return found
 
 
-def _searched(store: Store, of: SessionKeys) -> Iterator[tuple[str, RecalledMessage]]:
+def _searched(store: Store, keys: SessionKeys) -> Iterator[tuple[str, RecalledMessage]]:
     """The messages of person and agent; unreadable ones are skipped."""
     number = 0
-    for _, line in json_lines.whole(logs.read(store, of.log).data):
+    for _, line in json_lines.whole(logs.read(store, keys.log).data):
         if b'"role":' not in line:
             continue
         try:
@@ -66,7 +66,7 @@ def _searched(store: Store, of: SessionKeys) -> Iterator[tuple[str, RecalledMess
         if turns.is_message(said) and said["role"] in message_text.NAMES and message_text.said(said):
             number += 1
             text = message_text.shown(said, 10 * LONGEST)
-            yield text, RecalledMessage(session=of.session, number=number, text=text)
+            yield text, RecalledMessage(session=keys.session, number=number, text=text)
 
 
 def search(store: Store, user: str, words: str, most: int) -> list[RecalledMessage]:
@@ -74,22 +74,22 @@ def search(store: Store, user: str, words: str, most: int) -> list[RecalledMessa
 
     def lines() -> Iterator[tuple[str, RecalledMessage]]:
         for one in reversed(states.of_user(store, user)):
-            yield from _searched(store, keys(one.user, one.session))
+            yield from _searched(store, session_keys(one.user, one.session))
 
     return list({one.text: one for one in ranking.best(lines, words, 2 * most)}.values())[:most]
 
 
-def tools(store: Store, of: SessionKeys) -> list[Tool]:
+def tools(store: Store, keys: SessionKeys) -> list[Tool]:
     """The tools for a session; they see only the sessions of its user."""
 
     def found(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         most = arguments.get("limit", DEFAULT_HITS)
-        hits = search(store, of.user, arguments["query"], most)
+        hits = search(store, keys.user, arguments["query"], most)
         rows = [f"{hit.session}: {_cut(hit.text)}" for hit in hits]
         return ToolResult(text="\n".join(rows) or f"Nothing was said of: {arguments['query']}")
 
     def listed(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-        entries, most = states.of_user(store, of.user), arguments.get("limit", DEFAULT_LISTED)
+        entries, most = states.of_user(store, keys.user), arguments.get("limit", DEFAULT_LISTED)
         rows = [
             f"{one.session}  {one.calls} calls, the last {one.newest['ended']}: {one.newest['words']}"
             for one in entries[:most]
@@ -98,17 +98,17 @@ def tools(store: Store, of: SessionKeys) -> list[Tool]:
         return ToolResult(text=("\n".join(rows) or "This is the first session.") + more)
 
     def shown(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-        return history(store, of, arguments)
+        return history(store, keys, arguments)
 
     return [_tool(name, run) for name, run in zip(SCHEMAS, (found, listed, shown), strict=True)]
 
 
-def history(store: Store, of: SessionKeys, arguments: dict[str, Any]) -> ToolResult:
+def history(store: Store, keys: SessionKeys, arguments: dict[str, Any]) -> ToolResult:
     """Messages of a session, the newest at the end."""
-    name = arguments.get("session", of.session)
-    there = keys(of.user, name)
+    name = arguments.get("session", keys.session)
+    there = session_keys(keys.user, name)
     if store.get(there.state) is None:
-        known = [one.session for one in states.of_user(store, of.user)]
+        known = [one.session for one in states.of_user(store, keys.user)]
         return failed(f"There is no session {name}. There are: {', '.join(known[:10]) or 'none yet'}.")
     every, most = messages(store, there), arguments.get("limit", DEFAULT_MESSAGES)
     before = arguments.get("before", len(every) + 1)

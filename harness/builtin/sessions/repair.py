@@ -31,55 +31,55 @@ class Repair(Record):
     missing: int = 0
 
 
-def repair(store: Store, of: SessionKeys) -> Repair:
+def repair(store: Store, keys: SessionKeys) -> Repair:
     """Repair a session, once it is its turn. After a kill, another repair finishes. Raises UsageFault if there is no such
     session, or if its user is unknown."""
-    if store.get(of.state) is None and not logs.exists(store, of.log):
-        raise UsageFault(f"There is no session {of.session} of {of.user}.")
+    if store.get(keys.state) is None and not logs.exists(store, keys.log):
+        raise UsageFault(f"There is no session {keys.session} of {keys.user}.")
     try:
-        gate.waiting(store, of.gate)
+        gate.waiting(store, keys.gate)
     except BrokenFile:
-        store.delete(of.gate, ANY)
-    with gate.held(store, of.gate) as place:
-        return _repaired(store, of, place.number)
+        store.delete(keys.gate, ANY)
+    with gate.held(store, keys.gate) as place:
+        return _repaired(store, keys, place.number)
 
 
-def _repaired(store: Store, of: SessionKeys, number: int) -> Repair:
-    if not (fault := _fault(store, of)):
-        return Repair(rows=_state(store, of).rows)
-    rows = logs.read(store, of.log)
+def _repaired(store: Store, keys: SessionKeys, number: int) -> Repair:
+    if not (fault := _fault(store, keys)):
+        return Repair(rows=_state(store, keys).rows)
+    rows = logs.read(store, keys.log)
     data, lost = _chain.sound(rows.data) if _chain.is_chained(rows.data) else (_chain.chained(rows.data), b"")
     data, found, more = _parsed(data)
     lost += more + rows.torn
-    made = _made(_state(store, of), found, data, number)
+    made = _made(_state(store, keys), found, data, number)
     if not made.agent:
-        raise UsageFault(f"Nothing of {store.describe(of.top)} can be read. Move it away.")
-    aside = _kept_aside(store, of, lost) if lost else ""
+        raise UsageFault(f"Nothing of {store.describe(keys.top)} can be read. Move it away.")
+    aside = _kept_aside(store, keys, lost) if lost else ""
     if data != rows.data:
-        logs.replace(store, of.log, data)
-    known = _state(store, of)
-    store.put(of.state, made.dumped(), ANY)
+        logs.replace(store, keys.log, data)
+    known = _state(store, keys)
+    store.put(keys.state, made.dumped(), ANY)
     missing = max(0, known.rows - made.rows) if known.format == states.FORMAT else 0
     return Repair(fault=fault, rows=made.rows, lost=len(lost), aside=aside, missing=missing)
 
 
-def _fault(store: Store, of: SessionKeys) -> str:
+def _fault(store: Store, keys: SessionKeys) -> str:
     """The fault of the session; "" for none."""
     try:
-        _session.load(store, of, "")
-        log.whole(store, of)
+        _session.load(store, keys, "")
+        log.whole(store, keys)
     except BrokenFile as fault:
         return str(fault)
     return ""
 
 
-def _state(store: Store, of: SessionKeys) -> AgentState:
+def _state(store: Store, keys: SessionKeys) -> AgentState:
     """The state; if it cannot be read, one with only the ids."""
     try:
-        found, _ = states.load(store, of)
+        found, _ = states.load(store, keys)
     except BrokenFile:
         found = None
-    return found or AgentState(user=of.user, session=of.session, agent=states.agent_of(store, of), created="")
+    return found or AgentState(user=keys.user, session=keys.session, agent=states.agent_of(store, keys), created="")
 
 
 def _parsed(data: bytes) -> tuple[bytes, LogPart, bytes]:
@@ -120,9 +120,9 @@ def _made(known: AgentState, found: LogPart, data: bytes, number: int) -> AgentS
     )
 
 
-def _kept_aside(store: Store, of: SessionKeys, lost: bytes) -> str:
+def _kept_aside(store: Store, keys: SessionKeys, lost: bytes) -> str:
     """Where the bytes are that do not stay."""
-    number = len(store.list((*of.top, "damaged"))) + 1
-    key = (*of.top, "damaged", f"{number:06d}.jsonl")
+    number = len(store.list((*keys.top, "damaged"))) + 1
+    key = (*keys.top, "damaged", f"{number:06d}.jsonl")
     store.put(key, lost, ABSENT)
     return store.describe(key)

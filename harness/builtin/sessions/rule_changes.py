@@ -20,11 +20,11 @@ DROP = "drop"
 VERBS = (*KINDS, DROP)
 
 
-def known(store: Store, of: SessionKeys) -> dict[str, list[str]]:
+def known(store: Store, keys: SessionKeys) -> dict[str, list[str]]:
     """The rules by kind. Raises UsageFault if there is no such session."""
-    found, _ = states.load(store, of)
+    found, _ = states.load(store, keys)
     if found is None:
-        raise UsageFault(f"There is no session {of.session} of {of.user}. The first `ask` begins it.")
+        raise UsageFault(f"There is no session {keys.session} of {keys.user}. The first `ask` begins it.")
     return _of(found.kept)
 
 
@@ -33,16 +33,16 @@ def _of(state: dict[str, Any]) -> dict[str, list[str]]:
     return {kind: list(found.get(kind, [])) for kind in KINDS}
 
 
-def changed(store: Store, of: SessionKeys, verb: str, texts: Sequence[str]) -> dict[str, list[str]]:
+def changed(store: Store, keys: SessionKeys, verb: str, texts: Sequence[str]) -> dict[str, list[str]]:
     """Add or remove rules; returns all rules. Waits for its turn at the gate. Raises UsageFault for an invalid rule."""
     for text in texts:
         if wrong := rules.fault(text):
             raise UsageFault(f"'{text}' is no rule: it lacks {wrong}. Write execute, or 'execute(git *)'.")
     if not texts:
         raise UsageFault(f"Name the rules to {verb}.")
-    known(store, of)
-    with gate.held(store, of.gate) as place:
-        return _changed(_session.load(store, of, ""), place, verb, texts)
+    known(store, keys)
+    with gate.held(store, keys.gate) as place:
+        return _changed(_session.load(store, keys, ""), place, verb, texts)
 
 
 def _changed(one: _session.Session, place: GatePlace, verb: str, texts: Sequence[str]) -> dict[str, list[str]]:

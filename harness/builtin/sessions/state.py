@@ -12,7 +12,7 @@ from harness.base.schema import Whole
 from harness.builtin.loop.turns import STATE as TOOL_STATE
 from harness.builtin.sessions import keys as of_sessions
 from harness.builtin.sessions._chain import Link
-from harness.builtin.sessions.keys import SessionKeys, keys
+from harness.builtin.sessions.keys import SessionKeys, session_keys
 from harness.mission.usage import Usage
 from harness.stores import log as logs
 from harness.stores.store import ABSENT, Store, Value
@@ -64,7 +64,7 @@ class AgentState(Record):
         where = "The JSON of a state"
         row = encoding.parse_json(text.encode(), where)
         ids = [str(isinstance(row, dict) and row.get(name)) or "-" for name in ("user", "session")]
-        return parse(Value(text.encode(), ABSENT), where, keys(*ids))
+        return parse(Value(text.encode(), ABSENT), where, session_keys(*ids))
 
     def dumped(self) -> bytes:
         """As JSON, in the newest format."""
@@ -103,18 +103,18 @@ class _File(Record):
     todo: list[Any] = []
 
 
-def load(store: Store, of: SessionKeys) -> tuple[AgentState | None, str]:
+def load(store: Store, keys: SessionKeys) -> tuple[AgentState | None, str]:
     """The state and its version; (None, ABSENT) if there is no session. Raises BrokenFile for an invalid state: torn, of a
     newer version, of another session, or missing while its log exists."""
-    known = store.get(of.state)
+    known = store.get(keys.state)
     if known is None:
-        if logs.exists(store, of.log):
-            raise BrokenFile(store.describe(of.state), "it is gone, and the log beside it is not", remedy=REMEDY)
+        if logs.exists(store, keys.log):
+            raise BrokenFile(store.describe(keys.state), "it is gone, and the log beside it is not", remedy=REMEDY)
         return None, ABSENT
-    return parse(known, store.describe(of.state), of), known.version
+    return parse(known, store.describe(keys.state), keys), known.version
 
 
-def parse(known: Value, path: str, of: SessionKeys) -> AgentState:
+def parse(known: Value, path: str, keys: SessionKeys) -> AgentState:
     """The state in a value; raises BrokenFile."""
     try:
         row = json.loads(known.data)
@@ -133,7 +133,7 @@ def parse(known: Value, path: str, of: SessionKeys) -> AgentState:
         raise BrokenFile(path, "; ".join(found) or "it has no format", remedy=REMEDY)
     if row["part"] > MAX_POSITION:
         raise BrokenFile(path, "it names a position that no log has", remedy=REMEDY)
-    if (row["user"], row["session"]) != (of.user, of.session):
+    if (row["user"], row["session"]) != (keys.user, keys.session):
         raise BrokenFile(path, f"it is of session {row['session']} of {row['user']}", remedy=REMEDY)
     named = {name: row[name] for name in NAMED if name in row}
     if not TOOL_STATE.fits({**row["tools"], **named}):
@@ -142,9 +142,9 @@ def parse(known: Value, path: str, of: SessionKeys) -> AgentState:
     return AgentState(**same, kept={**row["tools"], **named})
 
 
-def agent_of(store: Store, of: SessionKeys) -> str:
+def agent_of(store: Store, keys: SessionKeys) -> str:
     """The agent of a session; "" if there is none, or if it cannot be read: loading it reports why."""
-    known = store.get(of.state)
+    known = store.get(keys.state)
     try:
         row = json.loads(known.data) if known else None
     except (ValueError, RecursionError):
@@ -162,6 +162,6 @@ def of_user(store: Store, user: str = "") -> list[AgentState]:
 def _listed(known: Value | None) -> AgentState | None:
     try:
         row = json.loads(known.data) if known else {}
-        return parse(known, "", keys(str(row["user"]), str(row["session"]))) if known else None
+        return parse(known, "", session_keys(str(row["user"]), str(row["session"]))) if known else None
     except (BrokenFile, UsageFault, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -16,11 +16,11 @@ UNUSED = "unused"  # a key for a request that is only rebuilt
 SECONDS = 60.0
 
 
-def turn(store: Store, of: SessionKeys, number: int) -> tuple[RecordedTurn, RebuiltRequest | None]:
+def turn(store: Store, keys: SessionKeys, number: int) -> tuple[RecordedTurn, RebuiltRequest | None]:
     """A request, and the same request rebuilt; None without the packages for that. Raises UsageFault if there is no such
     turn."""
-    turns = log.whole(store, of).turns
-    seen = turn_replay.seen_in(turns, number, f"The session {of.session}", of.session)
+    turns = log.whole(store, keys).turns
+    seen = turn_replay.seen_in(turns, number, f"The session {keys.session}", keys.session)
     if not turn_replay.comparable():
         return seen, None
     try:

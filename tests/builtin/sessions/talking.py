@@ -14,7 +14,7 @@ from harness.builtin.events import Reply
 from harness.builtin.sessions import log, state
 from harness.builtin.sessions._calls import AgentConfig
 from harness.builtin.sessions.agent import HarnessAgent
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.builtin.sessions.log import LogPart
 from harness.builtin.sessions.state import AgentState
 from harness.filesystem.keyvalue import KeyValueFiles
@@ -66,8 +66,8 @@ def disk(folder: Path) -> DiskStore:
 
 def file_of(folder: Path, name: str, user: str = USER) -> str:
     """The text of a user's file."""
-    here = disk(folder).path(keys(user, SESSION).files)
-    files = KeyValueFiles(store(folder), keys(user, SESSION).files) if str(folder) in MEMORIES else Local(here)
+    here = disk(folder).path(session_keys(user, SESSION).files)
+    files = KeyValueFiles(store(folder), session_keys(user, SESSION).files) if str(folder) in MEMORIES else Local(here)
     found = files.read(name)
     assert isinstance(found, FileContent), found
     return found.data.decode()
@@ -75,19 +75,19 @@ def file_of(folder: Path, name: str, user: str = USER) -> str:
 
 def state_of(folder: Path, session: str = SESSION, user: str = USER) -> AgentState:
     """The state.json of a session."""
-    found, _ = state.load(store(folder), keys(user, session))
+    found, _ = state.load(store(folder), session_keys(user, session))
     assert found is not None
     return found
 
 
 def log_of(folder: Path, session: str = SESSION, user: str = USER) -> LogPart:
     """All of the log of a session."""
-    return log.whole(store(folder), keys(user, session))
+    return log.whole(store(folder), session_keys(user, session))
 
 
 def home(folder: Path, session: str = SESSION, user: str = USER) -> Path:
     """The folder of a session."""
-    return Path(store(folder).describe(keys(user, session).top))
+    return Path(store(folder).describe(session_keys(user, session).top))
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -97,7 +97,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 def data(folder: Path) -> bytes:
     """The bytes of the log."""
-    return logs.read(store(folder), keys(USER, SESSION).log).data
+    return logs.read(store(folder), session_keys(USER, SESSION).log).data
 
 
 def texts(folder: Path, role: str = "user") -> list[str]:

@@ -17,7 +17,7 @@ import harness
 from harness.base.errors import UsageFault
 from harness.builtin.loop.loop import Limits
 from harness.builtin.sessions.agent import AgentConfig, HarnessAgent
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.builtin.tool_environment import ToolEnvironment
 from harness.filesystem.local import Local
 from harness.state.layout import Layout
@@ -198,7 +198,7 @@ def test_a_session_goes_on_after_its_subagent_ended(tmp_path: Path) -> None:
                 return [str(await one.call(text, session_id="s")) for text in ("find it", "and now?")]
 
         assert ["asked own-model" in text for text in asyncio.run(calls())] == [True, True]
-    records = store(tmp_path).list(keys("default", "s").tasks)
+    records = store(tmp_path).list(session_keys("default", "s").tasks)
     assert {one[4] for one in records if one[3] == "reader-1"} == {"task.json", "turns.jsonl"}
 
 

@@ -18,7 +18,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.builtin.mcp import server_pool
 from harness.builtin.sessions import log, turn_replay
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.commands import workspaces
 from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
@@ -72,7 +72,7 @@ def test_tools_that_were_loaded_are_there_in_the_next_process(tmp_path: Path) ->
     assert offered == [[], *[["own_look"]] * (len(offered) - 1)]
     assert server.seen[-1].exchange and "## own\n\n> Look." in server.seen[-1].exchange.text
     assert state_of(tmp_path).kept["loaded_tools"] == ["own_look"]
-    made = [turn_replay.turn(store(tmp_path), keys(USER, SESSION), turn)[1] for turn in (1, 2, 3, 4)]
+    made = [turn_replay.turn(store(tmp_path), session_keys(USER, SESSION), turn)[1] for turn in (1, 2, 3, 4)]
     assert len(offered) == 4 and all(one and one.equal for one in made)
 
 
@@ -163,7 +163,7 @@ def test_every_request_can_be_made_again_byte_for_byte(tmp_path: Path) -> None:
         said(tmp_path, server, "and again")
         count = len(bodies(server))
     for number in range(1, count + 1):
-        seen, made = turn_replay.turn(store(tmp_path), keys(USER, SESSION), number)
+        seen, made = turn_replay.turn(store(tmp_path), session_keys(USER, SESSION), number)
         assert made is not None and made.equal, seen
         assert seen.bytes == len(json.dumps({})) or seen.bytes > 100
     assert seen.turns == count
@@ -183,7 +183,7 @@ def test_a_cancelled_call_leaves_a_conversation_that_goes_on(tmp_path: Path) -> 
             async with agent(
                 tmp_path,
                 server,
-                filesystem=lambda user, name: _places.of_folder(disk(tmp_path), here, keys(user, name)),
+                filesystem=lambda user, name: _places.of_folder(disk(tmp_path), here, session_keys(user, name)),
             ) as one:
                 work = asyncio.ensure_future(one.call("run it", session_id="s", user_id=USER))
                 await until((tmp_path / "begun").exists)

@@ -11,7 +11,7 @@ import pytest
 from harness.base.errors import BrokenFile
 from harness.builtin.sessions import _chain, _session, log
 from harness.builtin.sessions._chain import START, Link
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from tests.agents.modelserver import Reply, serving
 from tests.builtin.sessions.talking import SESSION, USER, home, said, store
 from tests.builtin.talking import calling, steps
@@ -73,7 +73,7 @@ def test_no_cut_and_no_flipped_bit_of_a_session_is_accepted_silently(tmp_path: P
     """At 50 random places each of the log's bytes is cut off from there, and of 220 one bit is another."""
     with serving(steps(calling("todo_write", {"todos": [{"content": "a", "status": "pending"}]}))) as server:
         said(tmp_path, server, "plan it", "go on", "and on")
-    known, of, path = store(tmp_path), keys(USER, SESSION), home(tmp_path) / "log.jsonl"
+    known, of, path = store(tmp_path), session_keys(USER, SESSION), home(tmp_path) / "log.jsonl"
     data, chosen = path.read_bytes(), random.Random(34)
     damaged = [data[: chosen.randrange(len(data))] for _ in range(50)]
     for _ in range(220):
@@ -94,7 +94,7 @@ def test_what_a_crash_left_behind_the_acknowledged_rows_goes_on(tmp_path: Path) 
     with serving(lambda _: Reply("an answer")) as server:
         said(tmp_path, server, "hello")
         path = home(tmp_path) / "log.jsonl"
-        part = log.whole(store(tmp_path), keys(USER, SESSION))
+        part = log.whole(store(tmp_path), session_keys(USER, SESSION))
         more, link = _chain.linked(
             {"call": 2, "at": "then", "agent": "helper", "message": "lost?", "place": 2}, part.link
         )
@@ -102,7 +102,7 @@ def test_what_a_crash_left_behind_the_acknowledged_rows_goes_on(tmp_path: Path) 
         with path.open("ab") as file:
             file.write(more + torn[:20])
         assert said(tmp_path, server, "more")[0].outcome == "ok"
-    calls = log.whole(store(tmp_path), keys(USER, SESSION)).calls
+    calls = log.whole(store(tmp_path), session_keys(USER, SESSION)).calls
     assert [(one.message, one.outcome) for one in calls.values()] == [
         ("hello", "ok"),
         ("lost?", "killed"),

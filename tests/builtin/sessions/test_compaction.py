@@ -13,7 +13,7 @@ from harness.builtin.loop import turns
 from harness.builtin.loop.turns import Log
 from harness.builtin.sessions import _compaction
 from harness.builtin.sessions._compaction import Compact
-from harness.builtin.sessions.keys import keys, memory_of
+from harness.builtin.sessions.keys import memory_of, session_keys
 from harness.memory import user_memory
 from harness.stores import log as logs
 from harness.stores.store import StoreKey
@@ -82,7 +82,7 @@ def test_a_long_conversation_goes_on_with_a_summary_and_its_newest_messages(tmp_
     assert state.summary == SUMMARY and state.part > 0 and state.compactions == len(asked)
     every = data(tmp_path).decode()
     assert all(f"message {number} " in every for number in range(6))
-    summed = turns.parse(logs.read(store(tmp_path), keys(USER, SESSION).compaction(1)).data, "it")
+    summed = turns.parse(logs.read(store(tmp_path), session_keys(USER, SESSION).compaction(1)).data, "it")
     assert isinstance(summed, Log) and summed.request(1).messages[0]["text"] == texts[asked[0]][-1]
 
 
@@ -133,7 +133,7 @@ def test_after_a_summary_every_request_can_still_be_made_again(tmp_path: Path) -
         said(tmp_path, server, *[f"message {number} " + "word " * 120 for number in range(6)], compact=SOON)
     last = max(row["turn"] for row in rows(tmp_path) if "turn" in row)
     for number in (1, last):
-        _, made = turn_replay.turn(store(tmp_path), keys(USER, SESSION), number)
+        _, made = turn_replay.turn(store(tmp_path), session_keys(USER, SESSION), number)
         assert made is not None and made.equal
     assert [one.outcome for one in log_of(tmp_path).calls.values()] == ["ok"] * 6
 

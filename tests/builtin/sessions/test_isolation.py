@@ -16,7 +16,7 @@ from harness.builtin.conversation import Conversation
 from harness.builtin.sessions import _placement, _places
 from harness.builtin.sessions._sandboxes import Sandboxes
 from harness.builtin.sessions._system_text import SystemTextSource
-from harness.builtin.sessions.keys import SCOPES, SessionKeys, keys, scoped
+from harness.builtin.sessions.keys import SCOPES, SessionKeys, scoped, session_keys
 from harness.builtin.tool_environment import ToolEnvironment
 from harness.process import confine
 from harness.state.layout import Layout
@@ -100,7 +100,7 @@ def test_no_user_reads_a_byte_of_another(tmp_path: Path, made: Callable[[Path], 
     """Random calls of eight users, over each place."""
     rng, place = random.Random(7), made(tmp_path)
     secrets = {user: f"secret{number}s" for number, user in enumerate(USERS)}
-    own, talks = 0, {user: at(place(keys(user, "s"))) for user in USERS}
+    own, talks = 0, {user: at(place(session_keys(user, "s"))) for user in USERS}
     for _ in range(CALLS):
         user = rng.choice(USERS)
         said = tried(rng, talks[user], secrets[user], runs=made is of_sandbox)
@@ -115,7 +115,7 @@ def test_a_missing_id_is_an_error() -> None:
     """Never a bucket that all share; and no two users have one key in any scope but those that they share."""
     for user, session in (("", "s"), ("ann", "")):
         with pytest.raises(UsageFault, match="from 1 to"):
-            keys(user, session)
+            session_keys(user, session)
     for scope in SCOPES[:2]:
-        tops = {scoped(keys(user, "s"), scope, "agent").files for user in USERS}
+        tops = {scoped(session_keys(user, "s"), scope, "agent").files for user in USERS}
         assert len(tops) == len(USERS)

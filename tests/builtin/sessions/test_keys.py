@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.base.errors import UsageFault
 from harness.builtin.sessions import _session, state
-from harness.builtin.sessions.keys import SessionKeys, keys, states
+from harness.builtin.sessions.keys import SessionKeys, session_keys, states
 from harness.builtin.sessions.log import CallRecord
 from harness.mission.usage import Usage
 from harness.stores import gate
@@ -61,7 +61,7 @@ def lowered(of: SessionKeys) -> set[str]:
 @example(("_files", "s"), ("u", "_files"))
 def test_two_sessions_have_no_path_in_common_and_none_leads_out(one: tuple[str, str], two: tuple[str, str]) -> None:
     """Whatever their ids; on disks that fold case, too."""
-    first, second = keys(*one), keys(*two)
+    first, second = session_keys(*one), session_keys(*two)
     for path in paths(first):
         assert not path.startswith("/") and not {"", ".", ".."} & set(path.split("/"))
         assert all(len(name.encode()) <= 200 for name in path.split("/"))
@@ -76,13 +76,15 @@ def test_sessions_of_odd_ids_keep_their_own_states_on_disk() -> None:
         store = DiskStore(os.path.join(folder, "deep", "sessions"))
         pairs = [(one, two) for one in ODD[:10] for two in ODD[:10]] if TORTURE else list(combinations(ODD[:10], 2))
         for user, name in pairs:
-            made = _session.load(store, keys(user, name), "helper")
-            made.ended(CallRecord(call=1, reply=f"{user} {name}"), Usage(), gate.enter(store, keys(user, name).gate))
+            made = _session.load(store, session_keys(user, name), "helper")
+            made.ended(
+                CallRecord(call=1, reply=f"{user} {name}"), Usage(), gate.enter(store, session_keys(user, name).gate)
+            )
             made.save()
         for user, name in pairs:
-            known = state.load(store, keys(user, name))[0]
+            known = state.load(store, session_keys(user, name))[0]
             assert known is not None and (known.user, known.session) == (user, name)
-        assert len(states(store)) == len(pairs) and states(store, pairs[0][0])[0] == keys(*pairs[0]).state
+        assert len(states(store)) == len(pairs) and states(store, pairs[0][0])[0] == session_keys(*pairs[0]).state
         assert os.listdir(folder) == ["deep"] and os.listdir(os.path.join(folder, "deep")) == ["sessions"]
 
 
@@ -90,4 +92,4 @@ def test_sessions_of_odd_ids_keep_their_own_states_on_disk() -> None:
 def test_an_id_that_is_empty_or_endless_is_refused(pair: tuple[str, str]) -> None:
     """With what to do."""
     with pytest.raises(UsageFault, match="The id of a"):
-        keys(*pair)
+        session_keys(*pair)

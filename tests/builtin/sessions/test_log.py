@@ -12,7 +12,7 @@ from harness.base.errors import BrokenFile, VersionConflict
 from harness.builtin.loop import message_text, turns
 from harness.builtin.sessions import _session, log, recall, rule_changes
 from harness.builtin.sessions._chain import START
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.builtin.sessions.log import CallRecord, LogWriter
 from harness.builtin.sessions.state import AgentState
 from harness.builtin.tools.tool import ALWAYS
@@ -29,7 +29,7 @@ from tests.builtin.sessions import talking
 from tests.builtin.sessions.talking import SESSION, USER, home, said
 from tests.builtin.talking import calling
 
-OF = keys("alice", "s")
+OF = session_keys("alice", "s")
 STATE = AgentState(user="alice", session="s", agent="helper", created="")
 
 pytestmark = pytest.mark.on_disk
@@ -127,7 +127,7 @@ def test_a_damaged_row_is_65_with_its_line_whatever_is_damaged(tmp_path: Path) -
 
     with serving(brain) as server:
         said(tmp_path, server, "go", "on", rules=ToolRules(ask=["write_file"]), ask=lambda question, stopped: ALWAYS)
-    of, known, path = keys(USER, SESSION), talking.store(tmp_path), home(tmp_path) / "log.jsonl"
+    of, known, path = session_keys(USER, SESSION), talking.store(tmp_path), home(tmp_path) / "log.jsonl"
     lines, found = path.read_bytes().split(b"\n")[:-1], set[str]()
     for number, line in enumerate(lines):
         row = json.loads(line)
@@ -169,4 +169,4 @@ def test_a_damaged_state_is_65(tmp_path: Path, fault: str) -> None:
     row = json.loads(path.read_bytes())
     path.write_text(json.dumps({**row, name: json.loads("{" + fault + "}")[name]}))
     with pytest.raises(BrokenFile, match=r"state\.json"):
-        _session.load(talking.store(tmp_path), keys(USER, SESSION), "")
+        _session.load(talking.store(tmp_path), session_keys(USER, SESSION), "")

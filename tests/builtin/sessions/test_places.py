@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.builtin.sessions import _places, folder
-from harness.builtin.sessions.keys import keys, memory_of
+from harness.builtin.sessions.keys import memory_of, session_keys
 from harness.builtin.tool_environment import ToolEnvironment, confined
 from harness.filesystem.shell import LocalShell
 from harness.state.layout import Layout
@@ -29,7 +29,7 @@ def test_tools_see_the_folder_and_of_the_sessions_only_their_own(tmp_path: Path)
     other.parent.mkdir(parents=True)
     other.write_text("secret\n")
     (tmp_path / ".harness/format").write_text("2\n")
-    talk = at(_places.of_folder(disk(tmp_path), Layout(str(tmp_path)), keys("alice", "s")).replace(home=None))
+    talk = at(_places.of_folder(disk(tmp_path), Layout(str(tmp_path)), session_keys("alice", "s")).replace(home=None))
     try:
         assert "mine" in use(talk, "read_file", path="a.txt").text
         for path in (
@@ -75,7 +75,7 @@ def test_what_is_kept_is_of_its_user(tmp_path: Path) -> None:
     assert _places.section(store.get(memory_of("alice")), "x") is None
     layout = Layout(str(tmp_path))
     assert folder.agent_of(layout, "Alice", "s") == ""
-    assert folder.store(layout).get(keys("Alice", "s").state) is None
+    assert folder.store(layout).get(session_keys("Alice", "s").state) is None
 
 
 def test_where_there_is_no_room_for_all_that_is_kept_the_tool_that_finds_it_is_named() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.builtin.sessions import recall
 from harness.builtin.sessions._compaction import Compact
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.builtin.tools.tool import ToolResult
 from tests.agents.modelserver import Reply, serving
 from tests.builtin.sessions.talking import USER, said, store
@@ -15,7 +15,7 @@ from tests.builtin.talking import bodies, calling, steps
 
 def called(folder: Path, name: str, **arguments: object) -> ToolResult:
     """The result of a tool in the session `s` of alice."""
-    tools = {tool.name: tool for tool in recall.tools(store(folder), keys(USER, "s"))}
+    tools = {tool.name: tool for tool in recall.tools(store(folder), session_keys(USER, "s"))}
     return tools[name].run(None, arguments)  # type: ignore[arg-type]  # they need no workbench
 
 
@@ -48,7 +48,7 @@ def test_a_history_is_read_backwards_by_number_also_behind_a_summary(tmp_path: P
     older = called(tmp_path, "session_history", before=3).text
     assert older.startswith("1. Person: message 0") and "3." not in older
     assert called(tmp_path, "session_history", session="other").failed
-    assert len(recall.messages(store(tmp_path), keys(USER, "s"))) == 10
+    assert len(recall.messages(store(tmp_path), session_keys(USER, "s"))) == 10
 
 
 def test_a_model_may_call_them(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.builtin.sessions import _session
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.builtin.sessions.repair import Repair, repair
 from tests.agents.modelserver import Server, serving
 from tests.builtin.sessions.talking import SESSION, USER, echo, home, log_of, said, state_of, store, texts
 from tests.crash import stops
 
-OF = keys(USER, SESSION)
+OF = session_keys(USER, SESSION)
 
 pytestmark = pytest.mark.on_disk
 
@@ -92,7 +92,7 @@ def test_a_log_that_is_gone_leaves_a_session_that_goes_on(tmp_path: Path) -> Non
         assert repair(store(tmp_path), OF).missing == rows
         goes_on(tmp_path, server)
     with pytest.raises(UsageFault, match="no session none"):
-        repair(store(tmp_path), keys(USER, "none"))
+        repair(store(tmp_path), session_keys(USER, "none"))
 
 
 def test_a_repair_that_is_stopped_at_any_call_is_finished_by_another(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ import pytest
 
 from harness.base.errors import UsageFault
 from harness.builtin.sessions import rule_changes
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.builtin.tools.tool import ALWAYS, NO, YES
 from harness.workspace.rules import ToolRules
 from tests.agents.modelserver import serving
 from tests.builtin.sessions.talking import SESSION, USER, file_of, rows, said, store
 from tests.builtin.talking import calling, steps
 
-OF = keys(USER, SESSION)
+OF = session_keys(USER, SESSION)
 WRITES = calling("write_file", {"path": "a.txt", "content": "x"})
 
 

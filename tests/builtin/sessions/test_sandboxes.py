@@ -17,7 +17,7 @@ import pytest
 from harness import SimulatedCall
 from harness.base.errors import HarnessError, LockBusy, Unavailable, UsageFault
 from harness.builtin.sessions import _sandboxes
-from harness.builtin.sessions.keys import keys, scoped
+from harness.builtin.sessions.keys import scoped, session_keys
 from harness.builtin.tool_environment import confined, reach
 from harness.filesystem.keyvalue import KeyValueFiles
 from harness.process import confine
@@ -238,7 +238,7 @@ def test_nothing_that_works_on_this_disk_is_started_for_a_sandbox(tmp_path: Path
     with Machine(tmp_path, "x") as one:
         one.call_sync("go")
         assert not {"agent_spawn"} & {tool["name"] for tool in one.simulated.requests[0].tools}
-        known = confined(one.environment(scoped(keys("ann", "s"), "user", "helper")), True)
+        known = confined(one.environment(scoped(session_keys("ann", "s"), "user", "helper")), True)
     assert known.confinement is not None and str(tmp_path) in known.confinement.glass.readable
     assert not [path for path in known.confinement.glass.writable if path.startswith(str(tmp_path))]
     assert "does not see this folder" in reach(known)

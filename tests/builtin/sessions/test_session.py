@@ -12,7 +12,7 @@ import pytest
 
 from harness.base.errors import BrokenFile, UsageFault
 from harness.builtin.sessions import _calls, _session
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from tests.agents.modelserver import serving
 from tests.builtin.sessions.talking import (
     SESSION,
@@ -30,7 +30,7 @@ from tests.builtin.sessions.talking import (
 )
 from tests.builtin.talking import calling, steps
 
-OF = keys(USER, SESSION)
+OF = session_keys(USER, SESSION)
 
 
 def test_a_call_costs_what_is_new_and_its_end_is_in_the_state(tmp_path: Path) -> None:

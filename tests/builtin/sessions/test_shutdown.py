@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.builtin.sessions import log
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.stores.disk import DiskStore
 from tests.builtin.simulating import Program
 from tests.missions import CHECKOUT
@@ -45,7 +45,7 @@ def test_a_call_is_saved_as_interrupted_by_shutdown_and_the_next_process_takes_i
         child.send_signal(signal.SIGTERM)
         assert child.wait(10) == -signal.SIGTERM
     store = DiskStore(str(tmp_path / ".harness/sessions"))
-    record = log.whole(store, keys("default", "s")).calls[1]
+    record = log.whole(store, session_keys("default", "s")).calls[1]
     assert (record.outcome, record.message) == ("interrupted by shutdown", "work")
     assert (
         json.loads((tmp_path / ".harness/sessions/default/s/state.json").read_text())["newest"]["outcome"]

@@ -9,13 +9,13 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.builtin.sessions import state
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.builtin.sessions.state import AgentState
 from harness.stores.disk import DiskStore
 from harness.stores.memory import MemoryStore
 from harness.stores.store import ABSENT, Value
 
-OF = keys("alice", "s")
+OF = session_keys("alice", "s")
 WHOLE = AgentState(
     user="alice",
     session="s",
@@ -85,10 +85,10 @@ def test_the_list_has_the_newest_session_first_and_passes_over_what_cannot_be_re
     """One that has no call yet is not in it; neither is another user's."""
     store = MemoryStore()
     for name, ended in (("a", "2026-01-01"), ("b", "2026-01-02"), ("c", "")):
-        of = keys("alice", name)
+        of = session_keys("alice", name)
         newest = {"ended": ended, "outcome": "ok", "words": "hello"} if ended else {}
         store.put(of.state, WHOLE.replace(session=name, newest=newest).dumped(), ABSENT)
-    store.put(keys("alice", "d").state, b"{", ABSENT)
-    store.put(keys("bob", "e").state, WHOLE.replace(user="bob", session="e").dumped(), ABSENT)
+    store.put(session_keys("alice", "d").state, b"{", ABSENT)
+    store.put(session_keys("bob", "e").state, WHOLE.replace(user="bob", session="e").dumped(), ABSENT)
     assert [one.session for one in state.of_user(store, "alice")] == ["b", "a"]
     assert [one.session for one in state.of_user(store)] == ["b", "a"] and state.of_user(store, "carol") == []

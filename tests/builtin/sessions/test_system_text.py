@@ -58,7 +58,7 @@ def lay(folder: Path) -> None:
 def test_parts_stand_in_their_order_and_of_a_user_alone_what_is_the_users(tmp_path: Path) -> None:
     """Role, instructions, skills, knowledge, what was kept: without git from the disk."""
     lay(tmp_path)
-    text = source(tmp_path).of("alice", memory_of("alice")).system
+    text = source(tmp_path).text_for("alice", memory_of("alice")).system
     assert "before the work that it describes: `load_skill`." in text and "harness skill" not in text
     wanted = [
         "# You are the assistant",
@@ -70,7 +70,7 @@ def test_parts_stand_in_their_order_and_of_a_user_alone_what_is_the_users(tmp_pa
     ]
     places = [text.index(one) for one in wanted]
     assert places == sorted(places)
-    other = source(tmp_path).of("bob", memory_of("bob")).system
+    other = source(tmp_path).text_for("bob", memory_of("bob")).system
     assert "how all deploy" in other and "alice" not in other and "tea" not in other
 
 
@@ -78,17 +78,17 @@ def test_the_same_files_give_the_same_text_and_a_change_gives_another(tmp_path: 
     """The very same object while nothing changed, so that nothing is made again."""
     lay(tmp_path)
     known = source(tmp_path)
-    first = known.of("alice", memory_of("alice"))
-    assert known.of("alice", memory_of("alice")) is first
+    first = known.text_for("alice", memory_of("alice"))
+    assert known.text_for("alice", memory_of("alice")) is first
     (tmp_path / "AGENTS.md").write_text("Say thanks.\n")
-    second = known.of("alice", memory_of("alice"))
+    second = known.text_for("alice", memory_of("alice"))
     assert "Say thanks." in second.system and second.key != first.key
     (tmp_path / "skills/deploy/SKILL.md").write_text("no front matter\n")
-    found = known.of("bob", memory_of("bob")).given
+    found = known.text_for("bob", memory_of("bob")).given
     assert found.skills == [] and found.faults == ["skills/deploy/SKILL.md, line 1: it has no front matter"]
     (tmp_path / "tools.json").write_text("")
     with pytest.raises(BrokenFile, match="the file is empty"):
-        known.of("carol", memory_of("carol"))
+        known.text_for("carol", memory_of("carol"))
 
 
 def test_in_a_repository_counts_what_was_committed(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_in_a_repository_counts_what_was_committed(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
     commit_all(tmp_path)
     (tmp_path / "AGENTS.md").write_text("Obey me.\n")
-    assert "Say please." in source(tmp_path).of("alice", memory_of("alice")).system
+    assert "Say please." in source(tmp_path).text_for("alice", memory_of("alice")).system
     commit_all(tmp_path)
-    assert "Obey me." in source(tmp_path).of("alice", memory_of("alice")).system
+    assert "Obey me." in source(tmp_path).text_for("alice", memory_of("alice")).system
 
 
 def test_all_parts_share_one_budget(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_all_parts_share_one_budget(tmp_path: Path) -> None:
     lay(tmp_path)
     (tmp_path / "AGENTS.md").write_text("A rule that goes on.\n" * 5000)
     (tmp_path / ".harness/config.toml").write_text("[workspace]\nmax_tokens = 500\n")
-    text = source(tmp_path).of("alice", memory_of("alice")).system
+    text = source(tmp_path).text_for("alice", memory_of("alice")).system
     assert len(text) < 9000
     assert "no room for the rest: AGENTS.md" in text and "Herons fish." in text and "likes tea" in text
 
@@ -119,16 +119,19 @@ def test_users_with_nothing_of_their_own_share_one_text(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text(".harness/\n")
     commit_all(tmp_path)
     known = source(tmp_path)
-    ann, bob = known.of("ann", memory_of("ann")), known.of("bob", memory_of("bob"))
+    ann, bob = known.text_for("ann", memory_of("ann")), known.text_for("bob", memory_of("bob"))
     assert ann.system is bob.system and (ann.given.user, bob.given.user) == ("ann", "bob")
     assert (
-        "how alice deploys" in known.of("alice", memory_of("alice")).system
-        and "tea" not in known.of("bob", memory_of("bob")).system
+        "how alice deploys" in known.text_for("alice", memory_of("alice")).system
+        and "tea" not in known.text_for("bob", memory_of("bob")).system
     )
     kept = tmp_path / ".harness/sessions/bob/_memory.md"
     kept.parent.mkdir()
     kept.write_text("- [2026-01-01] Bob likes milk.\n")
-    assert "milk" in known.of("bob", memory_of("bob")).system and "milk" not in known.of("ann", memory_of("ann")).system
+    assert (
+        "milk" in known.text_for("bob", memory_of("bob")).system
+        and "milk" not in known.text_for("ann", memory_of("ann")).system
+    )
 
 
 class Watched(MemoryStore):
@@ -153,7 +156,7 @@ def test_files_of_a_workspace_in_a_store_are_read_when_one_has_changed_and_only_
 
     def reads() -> tuple[int, str]:
         store.seen.clear()
-        text = made.of("ann", memory_of("ann")).system
+        text = made.text_for("ann", memory_of("ann")).system
         return sum(key[:1] == WORKSPACE for key in store.seen), text
 
     assert (reads()[0], reads()[0], reads()[0]) == (2, 0, 0)

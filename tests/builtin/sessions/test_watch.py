@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.builtin.sessions import _places
-from harness.builtin.sessions.keys import keys
+from harness.builtin.sessions.keys import session_keys
 from harness.state.layout import Layout
 from harness.stores import gate
 from tests.agents.modelserver import Reply, serving
@@ -18,7 +18,7 @@ from tests.builtin.sessions.talking import USER, agent, disk, log_of, rows, said
 from tests.builtin.talking import bodies, calling, steps
 from tests.crash import in_child
 
-OF = keys(USER, "s")
+OF = session_keys(USER, "s")
 
 
 @pytest.mark.on_disk
@@ -84,7 +84,7 @@ def test_an_interrupt_ends_a_command_and_keeps_what_it_printed(tmp_path: Path) -
             async with agent(
                 tmp_path,
                 server,
-                filesystem=lambda user, name: _places.of_folder(disk(tmp_path), here, keys(user, name)),
+                filesystem=lambda user, name: _places.of_folder(disk(tmp_path), here, session_keys(user, name)),
             ) as one:
                 work = asyncio.ensure_future(one.call("run", session_id="s", user_id=USER))
                 await until((tmp_path / "begun").exists)
