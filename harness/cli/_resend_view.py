@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from harness.base import console, errors
@@ -77,9 +76,8 @@ def _begun(about: ReplayRecord) -> str:
 
 
 def _print_sides(value: SideComparison, detail: SampleDetail, number: int) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in (f"time {number}" if number else "", "then", "now"):
-        table.add_column(title, overflow="fold")
+    titles = (f"time {number}" if number else "", "then", "now")
+    table = _tables.table_of(*titles, fold=titles)
     for cells in side_by_side.rows(value):
         table.add_row(*(Text(console.sanitise(cell)) for cell in cells))
     _tables.print_table(table)
@@ -97,9 +95,7 @@ def _print_sides(value: SideComparison, detail: SampleDetail, number: int) -> No
 def _print_spread(value: Spread) -> None:
     outcomes = ", ".join(f"{count}x {name}" for name, count in sorted(value.outcomes.items()))
     console.print_line(f"outcomes       {outcomes}")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("", "least", "median", "most"):
-        table.add_column(title, justify="left" if not title else "right")
+    table = _tables.table_of("", "least", "median", "most", right=("least", "median", "most"))
     shown = {
         "checks passed": value.passed,
         "tokens": value.tokens,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from rich.table import Table
 from rich.text import Text
 
 from harness.base import console, errors
@@ -111,12 +110,8 @@ def explained(where: Layout, run_id: str, as_json: bool) -> int:
         return errors.DONE
     about = " ".join(filter(None, (value.role, value.feature)))
     console.print_line(f"{value.run}: {about}, {value.at}, {value.bytes} bytes, about {value.tokens} tokens")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("bytes", "tokens", "section", "source", "digest", "unchanged since"):
-        right = title in ("bytes", "tokens")
-        table.add_column(
-            title, justify="right" if right else "left", overflow="fold" if title == "section" else "ellipsis"
-        )
+    titles = ("bytes", "tokens", "section", "source", "digest", "unchanged since")
+    table = _tables.table_of(*titles, right=titles[:2], fold=("section",))
     for row in explain.rows(value):
         table.add_row(*(Text(console.sanitise(cell)) for cell in row))
     _tables.print_table(table)

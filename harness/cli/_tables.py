@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import islice
 from typing import Any
 
@@ -36,6 +36,15 @@ STATES = {"ok": "green", "note": "yellow", "warn": "bold yellow", "bad": "red"}
 def _console() -> Console:
     """As wide as the terminal; without a terminal lines are never wrapped, for grep and copying."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else ENDLESS)
+
+
+def table_of(*titles: str, right: Container[str] = (), fold: Container[str] = ()) -> Table:
+    """An empty table with these columns. `right`: the right-aligned ones; `fold`: those whose long cells wrap."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        wraps = title in fold
+        table.add_column(title, justify="right" if title in right else "left", overflow="fold" if wraps else "ellipsis")
+    return table
 
 
 def print_table(table: Table) -> None:
@@ -72,9 +81,7 @@ def _width() -> int:
 
 def status(value: dict[str, Any]) -> None:
     """Show the status as a table, then the next step and its reason."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("feature", "status", "tries", "proven", "last run", "what"):
-        table.add_column(title, overflow="fold" if title == "what" else "ellipsis")
+    table = table_of("feature", "status", "tries", "proven", "last run", "what", fold=("what",))
     known = {row["id"] for row in value["features"]}
     for row in value["features"]:
         what = f"{row['title']}  ({_waiting(row['waits'], known)})" if row["waits"] else row["title"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from harness.base import console, errors
@@ -44,10 +43,7 @@ def _print(known: RecordedTurn, made: RebuiltRequest | None) -> None:
     console.print_line(
         f"{f'{known.run} {known.task}'.strip()}: turn {known.turn} of {known.turns}, {known.at}, {model}, {known.bytes} bytes"
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("bytes", "part", "", "digest", "begins"):
-        right = title == "bytes"
-        table.add_column(title, justify="right" if right else "left", overflow="fold" if right else "ellipsis")
+    table = _tables.table_of("bytes", "part", "", "digest", "begins", right=("bytes",), fold=("bytes",))
     for one in known.sections:
         cells = (str(one.bytes), one.what, "new" if one.new else "", one.digest[:10], console.sanitise(one.first))
         table.add_row(*map(Text, cells))

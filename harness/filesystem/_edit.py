@@ -42,18 +42,16 @@ def _one(data: bytes, change: Replacement, path: str, which: str) -> EditResult 
         text = f"The text to replace in {path} is empty{which}. Give the text that is there, or write the whole file."
         return FileFault(kind="invalid", path=path, text=text)
     if change.old == change.new:
-        return FileFault(
-            kind="invalid", path=path, text=f"The old and the new text are the same{which}: nothing to do."
-        )
+        text = f"The old and the new text are the same{which}: nothing to do."
+        return FileFault(kind="invalid", path=path, text=text)
     found = line_ends.find_text(data, change.old)
     if not found:
         text = f"The text to replace is not in {path}{which}. Read the file again and copy it exactly, spaces included."
         return FileFault(kind="not_found", path=path, text=text)
     if len(found) > 1 and not change.everywhere:
-        text = f"The text to replace is {len(found)} times in {path}, on {_lines(data, found)}{which}. "
-        return FileFault(
-            kind="not_unique", path=path, text=text + "Give more of what is around it, or replace everywhere."
-        )
+        text = f"The text to replace is {len(found)} times in {path}, on {_lines(data, found)}{which}."
+        remedy = "Give more of the surrounding text, or replace everywhere."
+        return FileFault(kind="not_unique", path=path, text=f"{text} {remedy}")
     return EditResult(
         data=line_ends.replace_matches(data, found, line_ends.like_most(data, change.new)), count=len(found)
     )

@@ -47,9 +47,8 @@ class VerbRefusal(Exception):
 
 def changed_meanwhile(path: str) -> VerbRefusal:
     """The refusal for a file that changed since the caller read it."""
-    return VerbRefusal(
-        "changed", path, f"{path} is not what it was when it was read. Read it again, then repeat the change."
-    )
+    text = f"{path} has changed since it was read. Read it again, then repeat the change."
+    return VerbRefusal("changed", path, text)
 
 
 def read_only(path: str, what: str) -> VerbRefusal:

@@ -58,8 +58,7 @@ def check_name(name: str, path: str) -> None:
     if len(os.fsencode(name)) > MAX_NAME_BYTES:
         raise VerbRefusal("invalid", path, f"{path} has a name of more than {MAX_NAME_BYTES} bytes.")
     if "\\" in name or not name.isprintable():
-        raise VerbRefusal(
-            "invalid", path, f"{path} has a name with a backslash or control character; separate folders with `/`."
-        )
+        text = f"{path} has a name with a backslash or control character; separate folders with `/`."
+        raise VerbRefusal("invalid", path, text)
     if not unicodedata.is_normalized("NFC", name):
         raise VerbRefusal("invalid", path, f"{path} has letters with separate combining accents (not NFC).")

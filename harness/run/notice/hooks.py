@@ -63,10 +63,8 @@ def after_run(layout: Layout, settings: Config) -> list[str]:
     lock = State(layout).lock("notice")
     if not lock.take():
         return []
-    try:
+    with lock:
         return _give_out(layout, settings, [], back=1)
-    finally:
-        lock.release()
 
 
 def at_ending(layout: Layout, line: str) -> list[str]:
@@ -85,10 +83,8 @@ def _at_end(layout: Layout, last: Callable[[], list[NoticeEvent]]) -> list[str]:
         return []
     lock = State(layout).lock("notice")
     lock.take(wait=True)
-    try:
+    with lock:
         return _give_out(layout, settings, last(), back=0)
-    finally:
-        lock.release()
 
 
 def ask(layout: Layout, settings: Config, facts: dict[str, Any]) -> None:
