@@ -52,7 +52,7 @@ def start(
     Unavailable when the program, `cwd` or the input is missing. This process changes into `cwd` for a moment (a fork that
     does so costs 3 ms more), which other threads would notice; with "" it stays where it is, and threads may do so at once.
     """
-    where, before, source = f"in the folder {cwd}", -1, -1
+    where, before, source, held = f"in the folder {cwd}", -1, -1, list[int]()
     try:
         if isinstance(stdin, str):  # non-blocking: opening a FIFO would block forever
             where = f"with the input {stdin}"
@@ -61,6 +61,8 @@ def start(
         if cwd:
             before = high(os.open(".", getattr(os, "O_PATH", os.O_RDONLY)))
             os.chdir(cwd)
+        for fd in keep:  # sources above all targets: a duplicate must not close what is duplicated next
+            held.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HELD_FROM + len(keep)))
         where = "(is it installed, and on PATH?)"
         return os.posix_spawn(
             program(argv[0], env),
@@ -69,7 +71,7 @@ def start(
             file_actions=[
                 *((os.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate((stdin, stdout, stderr))),
                 *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()),
-                *((os.POSIX_SPAWN_DUP2, fd, HELD_FROM + number) for number, fd in enumerate(keep)),
+                *((os.POSIX_SPAWN_DUP2, fd, HELD_FROM + number) for number, fd in enumerate(held)),
             ],
             setsid=session,
             setsigmask=(),
@@ -81,7 +83,7 @@ def start(
     finally:
         if before >= 0:
             os.fchdir(before)
-        close({before, source} - {-1})
+        close({before, source, *held} - {-1})
 
 
 def outside(path: str, trees: Collection[str]) -> str:

@@ -70,6 +70,18 @@ def test_a_program_can_hold_a_few_bytes_that_it_reads_to_their_end() -> None:
     assert (code, out) == (0, b"4096")
 
 
+def test_what_a_program_holds_may_have_any_numbers_here() -> None:
+    """Also those that it has there, in another order, as in a process with many files open."""
+    first, second = (spawn.filled_pipe(text) for text in (b"first ", b"second"))
+    taken = {spawn.HELD_FROM + 1: first, spawn.HELD_FROM: second}
+    for number, fd in taken.items():
+        os.dup2(fd, number, inheritable=False)
+    words = [f"cat /dev/fd/{spawn.HELD_FROM} /dev/fd/{spawn.HELD_FROM + 1}"]
+    code, out, _ = spawn.capture(["sh", "-c", *words], cwd="/", keep=[*taken])
+    spawn.close((first, second, *taken))
+    assert (code, out) == (0, b"first second")
+
+
 def test_a_fault_names_the_program_that_a_launcher_was_to_start(tmp_path: Path) -> None:
     """Nobody looks for a launcher that he did not ask for."""
     missing = str(tmp_path / "input")
