@@ -53,7 +53,10 @@ def unpack(frame: bytes, revive: Hook = lambda one: one) -> Any:
     def hook(one: dict[str, Any]) -> Any:
         if BYTES not in one:
             return revive(one)
-        begin, end = one[BYTES]
-        return bytes(blobs[begin:end])
+        try:
+            begin, end = one[BYTES]
+            return bytes(blobs[begin:end])
+        except TypeError as fault:
+            raise ValueError(f"invalid place of bytes: {fault}") from None
 
     return json.loads(frame[HEAD.size : HEAD.size + count], object_hook=hook) if count else None

@@ -18,6 +18,13 @@ def test_values_arrive_as_they_were() -> None:
     assert (found, bytes(buffer)) == (values, b"")
 
 
+@pytest.mark.parametrize("value", [{frames.BYTES: 5}, {frames.BYTES: ["a", "b"]}, {frames.BYTES: [1]}])
+def test_a_forged_place_of_bytes_is_an_invalid_frame(value: object) -> None:
+    """As any other text that is no value of ours."""
+    with pytest.raises(ValueError):
+        frames.unpack(frames.pack(value))
+
+
 def test_a_frame_above_the_limit_is_refused_by_its_head() -> None:
     """Before its bytes are there."""
     with pytest.raises(ValueError, match="the limit is 1,000"):
