@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.base.errors import Unavailable
@@ -42,7 +41,6 @@ FRESH = ("/dev/", "/proc/")  # new inside, not from the host
 HIDDEN = "its confinement hides it"
 TMPFS, EMPTY, LINK, READ, WRITE = "--tmpfs", f"--ro-bind {os.devnull}", "--symlink", "--ro-bind", "--bind"
 ORDER = (TMPFS, EMPTY, LINK, READ, WRITE)  # for one path, the last one wins
-PAUSES = (0, 0.005, 0.02, 0.08)  # seconds before each trial of bubblewrap
 NAMESPACES = ("/proc/self/ns/user", "/proc/self/ns/pid")
 
 
@@ -283,10 +281,8 @@ def available(remembered: str = "") -> tuple[str, str]:
         key = _key(program)
         if key == remembered:
             return BUBBLEWRAP, key
-        for pause in PAUSES:  # again: it fails where another process ends a mount meanwhile
-            time.sleep(pause)
-            if _works():
-                return BUBBLEWRAP, key
+        if _works() or _works():  # again: it fails where another process ends a mount meanwhile
+            return BUBBLEWRAP, key
     except Unavailable:
         pass
 
