@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import statistics
 import sys
 import tempfile
@@ -59,7 +58,6 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=200)
     asked = parser.parse_args()
-    os.environ |= servers.KEYS
     table: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(dir=HERE) as name, contextlib.ExitStack() as stack:
         makers = {"redis": servers.redis, "postgres": lambda folder: servers.postgres(), "s3": servers.s3}

@@ -313,7 +313,6 @@ def shown(turns: list[tuple[str, list[Any]]]) -> str:
 @contextlib.contextmanager
 def on_servers(folder: Path) -> Iterator[tuple[str, str]]:
     """(URL of the database, URL of the sources) on servers of our own; the role of the team is no superuser."""
-    os.environ.update(servers.KEYS)
     with servers.postgres() as database, servers.s3(folder) as objects:
         with open_database(database.url).transaction() as execute:
             execute(f"create role {ROLE} login")

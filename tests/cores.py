@@ -153,12 +153,12 @@ def divided(words: list[str]) -> tuple[list[str], list[Batch]]:
     """(pytest's options, the batches of the files that are asked for, those that take long first)."""
     asked = [word for word in words if Path(word.partition("::")[0]).exists()]
     options = [word for word in words if word not in asked]
-    groups = defaultdict[tuple[str, bool, int], list[str]](list)
+    groups = defaultdict[tuple[str, bool, str], list[str]](list)
     for word in asked or ["tests" if Path("tests").is_dir() else "."]:
         for one in sorted(map(str, Path(word).rglob("test_*.py"))) if Path(word).is_dir() else [word]:
             path, folder = Path(one.partition("::")[0]), str(Path(one).parent)
-            top = len(groups) if path.stem.startswith(ALONE) else 0
-            groups[folder, one.startswith(THREADED), top].append(one)
+            own = one if path.stem.startswith(ALONE) else ""
+            groups[folder, one.startswith(THREADED), own].append(one)
     batches = []
     for (folder, _, _), found in groups.items():
         size = BATCH_FILES if folder == "tests" else len(found)

@@ -55,13 +55,10 @@ class _Step(Record):
 
 def load(layout: Layout) -> list[LandedBranch]:
     """The branches that `land` made, oldest first; raises BrokenFile."""
-    path, data, none = (
-        layout.path(names.LANDINGS),
-        State(layout).data(names.LANDINGS),
-        "the line is not a landed branch",
-    )
+    path, data = layout.path(names.LANDINGS), State(layout).data(names.LANDINGS)
+    none, remedy = "the line is not a landed branch", "Remove that line."
     return json_lines.parse(
-        data, path, lambda row: schema.record(LandedBranch, row, "a landed branch has"), none, "Remove that line."
+        data, path, lambda row: schema.record(LandedBranch, row, "a landed branch has"), none, remedy
     )
 
 

@@ -40,9 +40,7 @@ def postgres_server() -> Iterator[servers.Server]:
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
     """An S3 for all tests of a process."""
     skip_without("s3")
-    with pytest.MonkeyPatch.context() as patch, servers.s3(tmp_path_factory.mktemp("s3")) as server:
-        for name, value in servers.KEYS.items():
-            patch.setenv(name, value)
+    with servers.s3(tmp_path_factory.mktemp("s3")) as server:
         yield server
 
 

@@ -17,6 +17,8 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
 DYING = ("setpriv", "--pdeathsig", "KILL")  # with the process of the tests
 SECONDS = 30.0  # that a server may take to start
 POSTGRES = "-c unix_socket_directories= -c listen_addresses=127.0.0.1 -c max_connections=50 -c log_min_messages=fatal"
@@ -140,7 +142,7 @@ def postgres(limit: int = 0) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def s3(folder: Path) -> Iterator[Server]:
-    """A server of S3 in memory, with the bucket `tests`."""
+    """A server of S3 in memory, with the bucket `tests`, and its keys in the environment."""
 
     def words(port: int, folder: Path) -> list[str]:
         return [*DYING, sys.executable, "-c", MOTO, str(port)]
@@ -148,7 +150,10 @@ def s3(folder: Path) -> Iterator[Server]:
     url = "s3://tests/PREFIX?endpoint=http://127.0.0.1:PORT"
     server = Server(words, _says(b"GET / HTTP/1.0\r\n\r\n", b"HTTP/"), folder, url)
     urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{server.port}/tests", method="PUT")).close()
-    yield from _ended(server)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in KEYS.items():
+            patch.setenv(name, value)
+        yield from _ended(server)
 
 
 def _ended(server: Server) -> Iterator[Server]:

@@ -42,9 +42,7 @@ def cluster() -> Iterator[servers.Server]:
 def objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
     """An S3 for all tests of a process."""
     skip_without("s3")
-    with pytest.MonkeyPatch.context() as patch, servers.s3(tmp_path_factory.mktemp("s3")) as server:
-        for name, value in servers.KEYS.items():
-            patch.setenv(name, value)
+    with servers.s3(tmp_path_factory.mktemp("s3")) as server:
         yield server
 
 
