@@ -44,6 +44,13 @@ def example(command: Path, folder: Path, *name: str) -> Path:
     return project
 
 
+def test_it_brings_its_license(command: Path) -> None:
+    """The text, and the field by which tools find it."""
+    (about,) = command.resolve().parent.parent.glob("lib/*/site-packages/harness_missions-*.dist-info")
+    assert (about / "licenses/LICENSE").read_bytes() == (CHECKOUT / "LICENSE").read_bytes()
+    assert {"License-Expression: MIT", "License-File: LICENSE"} <= set((about / "METADATA").read_text().splitlines())
+
+
 def test_the_example_goes_to_done(command: Path, tmp_path: Path) -> None:
     """Every role starts, and so does what an agent calls."""
     folder = example(command, tmp_path)
