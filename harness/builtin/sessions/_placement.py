@@ -26,10 +26,10 @@ STATIC = (KNOWLEDGE, SKILLS, SUBAGENTS)  # folders of the workspace that users r
 SHARED = "_shared"  # the names of folders that all users write begin so
 ALL = ["*"]
 LONELY = (
-    "Files at {address} are reached by other machines, and sessions on this disk are not. {remedy} one that others reach:"
+    "Files at {address} are reached by other machines, and sessions on this disk are not. Name one that others reach:"
     ' store = "URL" in [agents.builtin], or HarnessAgent(store="URL").'
 )
-REMEDIES = {STORE: "Leave `store` out, or name", SANDBOX: "Name"}
+TWICE = "Both `{name}` and the placement {place} say where the {what} are. Leave one of them out."
 NOBODY = "A {kind} is shared, so each call says whose it is: user_id, and session_id for the scope session."
 
 
@@ -48,18 +48,20 @@ class Placement(Record, frozen=True):
 def parse(text: str) -> Placement:
     """The place of a line of configuration. Raises UsageFault for what is none."""
     kind, _, address = text.partition(":")
-    if text not in (LOCAL, SANDBOX) and (kind not in REMEDIES or not address.strip()):
+    if text not in (LOCAL, SANDBOX) and (kind not in (STORE, SANDBOX) or not address.strip()):
         raise UsageFault(f"There is no place '{text}'. Write local, store:URL, sandbox or sandbox:PREFIX.")
     return Placement(kind=kind, address=address.strip())
 
 
 def store_of(place: Placement, layout: Layout, given: Store | None) -> Store:
     """Where the sessions of a place are. Raises UsageFault if others could not reach them."""
-    if given is None and place.kind == STORE:
+    if place.kind == STORE:
+        if given is not None:
+            raise UsageFault(TWICE.format(name="store", place=f"{STORE}:{place.address}", what="sessions"))
         return open_store(place.address)
     made = given or DiskStore(_places.root(layout))
     if place.is_shared and isinstance(made, DiskStore):
-        raise UsageFault(LONELY.format(address=place.address, remedy=REMEDIES[place.kind]))
+        raise UsageFault(LONELY.format(address=place.address))
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -37,6 +38,7 @@ from harness.stores.urls import open_store
 Elsewhere = Callable[[str, str], Filesystem | ToolEnvironment]
 
 GO_ON = "Go on with what was cut off."
+IDS = ("session_id", "user_id")
 
 if TYPE_CHECKING:  # of the extra: only its type is meant
     from harness.builtin.sessions._output import OutputFormat
@@ -83,14 +85,15 @@ class HarnessAgent:
         self.name, self.model, self.ask, self.config = name, model, ask, config
         self.tools = _tools(tools)
         self.place = _placement.parse(config.placement)
+        if filesystem is not None and self.place.kind != _placement.LOCAL:
+            raise UsageFault(_placement.TWICE.format(name="filesystem", place=config.placement, what="files"))
         given = open_store(store) if isinstance(store, str) else store
         self.store: Store = _placement.store_of(self.place, layout, given)
         self.sessions = Sessions(self.store, name)
         here = self.store if isinstance(self.store, DiskStore) else None
         self.source = SystemTextSource(layout, name, self.store, config.instructions, layered=here is None)
-        boxed = self.place.kind == _placement.SANDBOX and filesystem is None
         self.sandboxes: Sandboxes | None = None
-        if boxed:
+        if self.place.kind == _placement.SANDBOX:
             limits = config.sandbox_limits
             self.sandboxes = Sandboxes(self.place.address, self.store, self.source, config.shared, limits)
 
@@ -168,11 +171,11 @@ class HarnessAgent:
     async def compact(self, **options: Unpack[CallOptions]) -> bool:
         """Replace the older part of a session by a summary now; False if there was too little of it, or the summary failed."""
         asked = SessionCall(message="", report=lambda row: None, limits=options.get("limits"))
-        return await _calls.compacted(self._here(), self._keys(options), asked)
+        return await _calls.compacted(self._here(), self._keys(options, (*IDS, "limits")), asked)
 
     async def prepare(self, **options: Unpack[CallOptions]) -> None:
         """Load a session and start its servers, so that the next call finds them ready."""
-        await _calls.prepared(self._here(), self._keys(options), SessionCall(message="", report=lambda row: None))
+        await _calls.prepared(self._here(), self._keys(options, IDS), SessionCall(message="", report=lambda row: None))
 
     def interrupt(self, session_id: str = "", user_id: str = USER, words: str = "") -> int:
         """End all calls of a session that run or wait, in any process, with these words for the agent; how many there are.
@@ -222,9 +225,14 @@ class HarnessAgent:
                 threading.Thread(target=self._own_loop.run_forever, name="harness", daemon=True).start()
             return self._own_loop
 
-    def _keys(self, options: CallOptions) -> SessionKeys:
-        """The keys of a call's session. Raises UsageFault where a place is shared and the call does not say whose it is."""
-        needed = ("user_id", "session_id") if self.config.scope == OF_SESSION else ("user_id",)
+    def _keys(self, options: CallOptions, known: Iterable[str] = CallOptions.__annotations__) -> SessionKeys:
+        """The keys of a call's session. Raises TypeError for an option that is not `known`, UsageFault where a place is shared
+        and the call does not say whose it is."""
+        names = sorted(known)
+        for name in options.keys() - names:
+            near = difflib.get_close_matches(name, names, 1) or names
+            raise TypeError(f"unknown option {name}: did you mean {' or '.join(near)}?")
+        needed = IDS if self.config.scope == OF_SESSION else ("user_id",)
         if self.place.is_shared and any(name not in options for name in needed):
             raise UsageFault(_placement.NOBODY.format(kind=self.place.kind))
         keys = session_keys(options.get("user_id", USER), options.get("session_id", SESSION))

@@ -62,14 +62,15 @@ def agent(
     found = registry.settings_of(layout, settings, LOOP, name or ROLE)
     found = found.replace(model=model or found.model)
     builtin.check(found)
-    kept = DiskStore(os.path.join(scratch, names.SESSIONS)) if scratch else _store(layout, found.table)
     table, place = found.table, found.table.get("placement", LOCAL)
+    given = DiskStore(os.path.join(scratch, names.SESSIONS)) if scratch else _store(table)
+    kept = given or DiskStore(_places.root(layout))
     here = kept if isinstance(kept, DiskStore) and place == LOCAL else None
     return HarnessAgent(
         name or ROLE,
         found.model,
         workspace=layout.folders.project,
-        store=kept,
+        store=here or given,
         filesystem=(lambda user, session: _places.of_folder(here, layout, session_keys(user, session)))
         if here
         else None,
@@ -173,7 +174,8 @@ def answered(text: str) -> str:
 
 def store(layout: Layout) -> Store:
     """The sessions of a workspace, where its config.toml places them."""
-    return _store(layout, registry.settings_of(layout, config.load(layout), LOOP, ROLE).table)
+    table = registry.settings_of(layout, config.load(layout), LOOP, ROLE).table
+    return _placement.store_of(_placement.parse(table.get("placement", LOCAL)), layout, _store(table))
 
 
 def named(layout: Layout, session: str, who: str) -> tuple[Store, SessionKeys]:
@@ -194,11 +196,9 @@ def _named(url: str) -> Store:
     return store(Layout(url)) if os.path.isdir(url) else open_store(url)
 
 
-def _store(layout: Layout, table: Mapping[str, Any]) -> Store:
+def _store(table: Mapping[str, Any]) -> Store | None:
     named = str(table.get("store", ""))
-    return _placement.store_of(
-        _placement.parse(table.get("placement", LOCAL)), layout, open_store(named) if named else None
-    )
+    return open_store(named) if named else None
 
 
 def agent_of(layout: Layout, user: str, session: str) -> str:

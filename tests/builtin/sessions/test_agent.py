@@ -24,6 +24,7 @@ from harness.state.layout import Layout
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.sessions.talking import agent, echo, file_of, home, said, state_of, store, texts, until
+from tests.builtin.simulating import Program
 from tests.builtin.talking import bodies, calling, steps
 from tests.missions import CHECKOUT
 
@@ -227,6 +228,36 @@ def test_wrong_ids_models_and_messages_are_refused(tmp_path: Path) -> None:
         ):
             other.call_sync("hello", session_id="s", user_id="alice")
     assert texts(tmp_path) == ["hello"]
+
+
+@pytest.mark.on_disk
+def test_an_unknown_option_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    """Else the messages of two users would be in one session of the user `default`."""
+
+    async def all_of(program: Program, wrong: dict[str, Any]) -> list[str]:
+        async def streamed() -> None:
+            async for _ in program.stream("hi", **wrong):
+                pass
+
+        ways = (
+            program.call("hi", **wrong),
+            streamed(),
+            program.resume(**wrong),
+            program.compact(**wrong),
+            program.prepare(**wrong),
+        )
+        return [str(fault) for fault in await asyncio.gather(*ways, return_exceptions=True)]
+
+    with Program(tmp_path, "an answer") as program:
+        faults = asyncio.run(all_of(program, {"user": "ann"}))
+        for call in (program.call_sync, program.resume_sync):
+            with pytest.raises(TypeError) as caught:
+                call(*["hi"] * (call == program.call_sync), user="ann")  # type: ignore[call-arg]
+            faults.append(str(caught.value))
+        assert faults == ["unknown option user: did you mean user_id?"] * 7
+        with pytest.raises(TypeError, match="unknown option images: did you mean session_id or user_id"):
+            asyncio.run(program.prepare(images=[b""]))
+        assert (program.simulated.requests, program.store.list(())) == ([], [])
 
 
 def test_importing_harness_loads_nothing_of_it() -> None:

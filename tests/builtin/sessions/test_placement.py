@@ -19,7 +19,7 @@ from harness.stores.memory import MemoryStore
 from harness.stores.urls import open_store
 from tests.builtin.simulating import Program
 from tests.filesystem.places import NO_BUBBLEWRAP
-from tests.missions import CHECKOUT
+from tests.missions import CHECKOUT, House
 
 pytestmark = pytest.mark.on_disk
 
@@ -35,14 +35,39 @@ def program(folder: Path, url: str, *answers: Any, **more: Any) -> Program:
 
 
 def test_a_place_is_one_of_four_lines(tmp_path: Path) -> None:
-    """What is none says which there are; files that others reach need sessions that others reach."""
+    """What is none says which there are."""
     assert _placement.parse("store:memory:x").address == "memory:x" and _placement.parse("local").kind == "local"
     assert [_placement.parse(one).is_shared for one in ("sandbox", "sandbox:ssh host")] == [False, True]
     for wrong in ("", "store", "local:x", "cloud", "store:", "sandbox:", "sandbox: ", "sandboxes"):
         with pytest.raises(UsageFault, match="Write local, store:URL, sandbox or sandbox:PREFIX"):
             _placement.parse(wrong)
-    with pytest.raises(UsageFault, match=r'store = "URL"'):
-        Program(tmp_path, store=str(tmp_path / "sessions"), placement="store:memory:x")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "place"),
+    [
+        ("store", MemoryStore(), "store:memory:x"),
+        ("filesystem", lambda user, session: KeyValueFiles(MemoryStore(), (user,)), "store:memory:x"),
+        ("filesystem", lambda user, session: KeyValueFiles(MemoryStore(), (user,)), "sandbox"),
+    ],
+)
+def test_what_a_placement_says_too_is_refused(tmp_path: Path, name: str, given: object, place: str) -> None:
+    """Neither of the two is ignored; both names are in the error."""
+    with pytest.raises(UsageFault, match=f"Both `{name}` and the placement {place} say"):
+        Program(tmp_path, placement=place, **{"store": None, name: given})
+
+
+def test_the_configuration_of_a_folder_has_one_place_for_sessions(house: House) -> None:
+    """`store` beside a placement that is a store ends with 64."""
+    house.config(
+        "[agents.builtin]",
+        'model = "openai:gpt-5.2"',
+        'store = "memory:"',
+        f'placement = "store:sqlite://{house.folder}/db"',
+    )
+    for words in (["ask", "hi"], ["sessions", "list"]):
+        done = house.harness(*words, OPENAI_API_KEY="x")
+        assert (done.code, "Both `store` and the placement store:sqlite://" in done.err) == (64, True), done
 
 
 def test_a_store_has_the_files_the_memory_and_the_sessions_of_two_processes(tmp_path: Path) -> None:
@@ -71,11 +96,10 @@ def test_a_store_has_the_files_the_memory_and_the_sessions_of_two_processes(tmp_
 
 def test_the_workspace_in_the_store_lies_over_that_of_the_folder(tmp_path: Path) -> None:
     """A change of it counts at the next call of every process."""
-    store = MemoryStore()
     (tmp_path / "AGENTS.md").write_text("Old words.\n")
-    with Program(tmp_path, "a", "b", store=store, placement="store:memory:") as one:
+    with program(tmp_path, "memory:", "a", "b") as one:
         one.call_sync("hi", user_id="ann")
-        KeyValueFiles(store, ("_workspace",)).write("AGENTS.md", b"New words.\n")
+        KeyValueFiles(one.store, ("_workspace",)).write("AGENTS.md", b"New words.\n")
         one.source._known.clear()  # it looks at most twice a second
         one.call_sync("hi", user_id="ann")
     assert ["Old words." in one.system for one in one.simulated.requests] == [True, False]
@@ -105,16 +129,15 @@ def test_a_scope_says_who_shares_files_and_memory(tmp_path: Path, scope: str, se
 
 def test_a_shared_place_asks_whose_call_it_is(tmp_path: Path) -> None:
     """A missing id is an error and no bucket that all share; a shared folder is one on purpose."""
-    with Program(tmp_path, "x", store=MemoryStore(), placement="store:memory:", scope="session") as one:
+    with program(tmp_path, "memory:", "x", scope="session") as one:
         for options in ({}, {"session_id": "s"}, {"user_id": "ann"}):
             with pytest.raises(UsageFault, match="whose it is"):
                 one.call_sync("hi", **options)  # type: ignore[arg-type]  # ids alone
     with pytest.raises(UsageFault, match="no scope"):
         Program(tmp_path, "x", scope="team").call_sync("hi")
-    store = MemoryStore()
     write = calls(("write_file", {"path": "notes/a.txt", "content": "A"}))
-    with Program(tmp_path, write, "x", calls(("read_file", {"path": "notes/a.txt"})), "y", store=store,
-                 placement="store:memory:", shared=["notes"]) as one:  # fmt: skip
+    read = calls(("read_file", {"path": "notes/a.txt"}))
+    with program(tmp_path, "memory:", write, "x", read, "y", shared=["notes"]) as one:
         one.call_sync("hi", user_id="ann")
         one.call_sync("hi", user_id="bob")
         assert one.results()[-1].rstrip().endswith("A")
