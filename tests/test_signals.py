@@ -8,11 +8,14 @@ import random
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from harness.commands.setup import doctor
+from harness.process import tree
+from harness.state import names
 from tests.missions import CHECKOUT, House, heard, tagged, until
 
 RUN_SH = str(CHECKOUT / "run.sh")
@@ -81,3 +84,43 @@ def test_a_killed_loop_takes_its_run_with_it(house: House) -> None:
     assert house.result()["outcome"] == "killed"
     assert house.git("show", "--stat", "--format=%s").startswith("wip(F-001): killed")
     until(lambda: not alive(house), GONE_SECONDS)
+
+
+def of_run(script: int) -> list[int]:
+    """The script, run.sh, the run, and the forks of the run, which have its command line."""
+    found = [script]
+    for pid in tree.descendants(script):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            line = Path("/proc", str(pid), "cmdline").read_bytes()
+            found += [pid] if b"run.sh" in line or b"harness.run" in line else []
+    return found
+
+
+@pytest.mark.parametrize(
+    ("signum", "start", "machine"),
+    [
+        (signal.SIGHUP, 'exec nohup "$0" --once', ""),
+        (signal.SIGHUP, 'exec nohup "$0" --once', "here"),
+        (signal.SIGINT, 'trap : INT; "$0" --once & wait $!; wait $!', ""),
+    ],
+)
+def test_a_signal_that_is_ignored_at_the_start_ends_nothing(
+    house: House, signum: int, start: str, machine: str
+) -> None:
+    """The hang-up under nohup, and Ctrl-C for what a script started with `&`: the run works on, and its inbox answers."""
+    house.config('agent = "scripted"', "[machines.here]", "command = []")
+    note, raw = "harness note --tag TRICK", Path(house.layout.path(names.RAW))
+    house.script("worker", {"run": f"{note} half-way; sleep 3; {note} all; echo done > 1.txt"})
+    env, quiet = {**house.env, "HARNESS_MACHINE": machine}, subprocess.DEVNULL
+    words = ["bash", "-c", start, RUN_SH]
+    script = subprocess.Popen(
+        words, cwd=house.project, env=env, stdin=quiet, stdout=quiet, stderr=quiet, preexec_fn=heard
+    )
+    until(lambda: raw.exists() and "half-way" in raw.read_text())
+    signalled = of_run(script.pid)
+    for pid in signalled:
+        with suppress(ProcessLookupError):  # what answered the note
+            os.kill(pid, signum)
+    assert (script.wait(60), house.result()["outcome"]) == (0, "ok")
+    assert "all\n" in raw.read_text()
+    assert len(signalled) >= 4, "the script or run.sh, the run, its inbox and its guardian"

@@ -8,12 +8,13 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from harness.base import console, errors
 from harness.base.errors import HarnessError, Interruption
 
 BUG = "a bug in the harness"
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def guarded(body: Callable[[], int], bug: str = BUG) -> int:
@@ -71,12 +72,22 @@ def os_words(fault: OSError) -> str:
 
 def handle_signals() -> None:
     """From now on SIGINT, SIGTERM and SIGHUP raise Interrupted, once, so that every `finally` still runs."""
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def interrupt(signum: int, _: object) -> None:
-        for other in signals:
-            signal.signal(other, lambda *_: None)  # not SIG_IGN: Python prints an error for a pending signal
+        for other in ENDING:
+            handle(other, lambda *_: None)  # not SIG_IGN: Python prints an error for a pending signal
         raise Interruption(signum)
 
-    for signum in signals:
-        signal.signal(signum, interrupt)
+    for signum in ENDING:
+        handle(signum, interrupt)
+
+
+def handle(signum: int, handler: Any, install: Callable[[int, Any], object] = signal.signal) -> None:
+    """Install a handler, unless the signal is ignored: what nohup, or `&` in a script, ignores at the start stays ignored."""
+    if signal.getsignal(signum) is not signal.SIG_IGN:
+        install(signum, handler)
+
+
+def pending() -> bool:
+    """Whether a signal that ends this process waits; the kernel also keeps an ignored one while it is blocked."""
+    return any(signal.getsignal(one) is not signal.SIG_IGN for one in signal.sigpending().intersection(ENDING))

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from harness.base import console, encoding, errors
+from harness.base import console, encoding, errors, exits
 from harness.base.errors import HarnessError, UsageFault
 from harness.base.record import Record
 from harness.builtin.events import Reply
@@ -168,8 +168,8 @@ class AskSession:
 
     async def _call(self, text: str) -> Reply:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, lambda: self.agent.interrupt(**self.ids))
-        loop.add_signal_handler(signal.SIGTERM, self.agent.shut_down)
+        exits.handle(signal.SIGINT, lambda: self.agent.interrupt(**self.ids), loop.add_signal_handler)
+        exits.handle(signal.SIGTERM, self.agent.shut_down, loop.add_signal_handler)
         try:
             return await self.agent.call(text, report=self.talk.show, **self.options)
         finally:
@@ -179,7 +179,7 @@ class AskSession:
     def lines(self) -> int:
         """Converse line by line, until the end of the input."""
         console.print_line(f"{self.agent.name}, session {self.options['session_id']}. {HINT}")
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        exits.handle(signal.SIGINT, signal.default_int_handler)
         code = errors.DONE
         while code != errors.TERMINATED:
             try:
@@ -194,7 +194,7 @@ class AskSession:
                     console.print_line("")
                 else:
                     code = self.said(text.rstrip("\n"))
-                    signal.signal(signal.SIGINT, signal.default_int_handler)
+                    exits.handle(signal.SIGINT, signal.default_int_handler)
             except KeyboardInterrupt:
                 console.print_line("")
         return code
@@ -213,7 +213,7 @@ class AskSession:
                 typed.set_result(line)
 
         loop.add_reader(sys.stdin, lambda: settle(True))
-        loop.add_signal_handler(signal.SIGINT, lambda: settle(False))
+        exits.handle(signal.SIGINT, lambda: settle(False), loop.add_signal_handler)
         sys.stdout.write("> ")
         sys.stdout.flush()
         try:

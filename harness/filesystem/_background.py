@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from threading import Lock
 
-from harness.base import errors
+from harness.base import errors, exits
 from harness.filesystem._spool import Spool
 from harness.filesystem.protocol import CommandResult, OutputPage
 from harness.process import spawn, supervise
@@ -102,8 +102,8 @@ def _keep(start: Callable[[], Child], say: Say, spool: Spool, asked: int, parent
     """Run the command, drain its output, and write the final record. Runs in the keeper process, which then exits."""
     gc.disable()  # collecting the parent's objects would close descriptors that this process now uses
     os.setsid()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+    for number in exits.ENDING:
+        exits.handle(number, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from harness.base import errors
+from harness.base import errors, exits
 from harness.base.record import Record
 from harness.process import _write_order, spawn, tree
 from harness.process._guardian import Guardian, GuardianPlan
@@ -225,7 +225,7 @@ class Child:
             self._ask("stopped")
             while self.ended is None:
                 self._step()
-                if not self._hurried and signal.sigpending() & {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}:
+                if not self._hurried and exits.pending():
                     self._order()
                     self._hurried = True
 

@@ -95,10 +95,11 @@ class _Listener:
     def serve(self) -> None:
         """Accept and answer; ends the process."""
         supervise.end_with_parent(0)
-        os.setsid()  # Ctrl-C is for the run, which then closes the pipe
+        os.setsid()  # Ctrl-C and a hang-up are for the run, which then closes the pipe
         for number in spawn.STANDARD_SIGNALS:
             if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD):
-                signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+                is_for_run = number in (signal.SIGINT, signal.SIGHUP)
+                signal.signal(number, signal.SIG_IGN if is_for_run else signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         spawn.close_all_but({0, 1, 2, self.listener.fileno(), self.control})
         poller = select.poll()

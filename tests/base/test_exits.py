@@ -12,7 +12,7 @@ import pytest
 
 from harness.base import errors
 from harness.base.exits import guarded, os_words
-from tests.missions import CHECKOUT
+from tests.missions import CHECKOUT, heard
 
 FAULTS = [
     (errors.UsageFault("no such thing"), 64),
@@ -90,6 +90,35 @@ sys.exit(guarded(body))
 """
     done = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, check=False, timeout=30)
     assert (done.returncode, done.stdout, done.stderr) == (code, "settled\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_is_ignored_at_the_start_stays_ignored(number: int) -> None:
+    """It neither ends the program nor counts as one that waits, also while it is blocked."""
+    body = f"""
+import os, signal, sys
+sys.path.insert(0, {str(CHECKOUT)!r})
+from harness.base import exits
+def body():
+    exits.handle_signals()
+    os.kill(os.getpid(), {int(number)})
+    signal.pthread_sigmask(signal.SIG_BLOCK, exits.ENDING)
+    os.kill(os.getpid(), {int(number)})
+    print(exits.pending())
+    os.kill(os.getpid(), next(one for one in exits.ENDING if one != {int(number)}))
+    print(exits.pending(), flush=True)
+    return 7
+sys.exit(exits.guarded(body))
+"""
+    done = subprocess.run(
+        ["sh", "-c", f'trap \'\' {int(number)}; exec "$0" -c "$1"', sys.executable, body],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+        preexec_fn=heard,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (7, "False\nTrue\n", "")
 
 
 def test_a_reader_that_closes_the_pipe_is_no_error() -> None:

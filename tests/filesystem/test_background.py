@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from harness.filesystem.protocol import FileFault
 from harness.filesystem.shell import LocalShell
 from harness.process import tree
 from tests.filesystem.contract import waited
+from tests.missions import CHECKOUT
 
 
 def begun(files: LocalShell, command: str) -> Background:
@@ -49,6 +51,24 @@ def test_a_keeper_that_is_killed_takes_the_command_with_it(tmp_path: Path) -> No
     ended = job.cancel()
     assert (ended.cause, ended.output) == ("cancelled", b"said\n")
     assert waited(lambda: not lives(pid))
+
+
+def test_a_hang_up_under_nohup_ends_no_command(tmp_path: Path) -> None:
+    """Its keeper ignores what the program ignored at its start."""
+    body = f"""
+import os, signal, sys, time
+sys.path.insert(0, {str(CHECKOUT)!r})
+from harness.filesystem.shell import LocalShell
+job = LocalShell({str(tmp_path)!r}).start("touch begun; sleep 0.3; echo whole")
+while not os.path.exists("begun"):
+    time.sleep(0.01)
+os.kill(job.pid, signal.SIGHUP)
+while job.status() is None:
+    time.sleep(0.01)
+print(job.status().output.decode())
+"""
+    words = ["sh", "-c", 'trap "" HUP; exec "$0" -c "$1"', sys.executable, body]
+    assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=False, timeout=60).stdout == b"whole\n\n"
 
 
 @pytest.fixture

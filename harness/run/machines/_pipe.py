@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import harness
+from harness.base import exits
 from harness.base.errors import HarnessError, MachineGone
 from harness.mission import machine_table
 from harness.process import spawn, supervise
@@ -104,7 +105,7 @@ def _relay(words: list[str], near: tuple[int, int], said: int) -> None:
     supervise.end_with_parent(0)
     os.setsid()  # Ctrl-C is for the run, which then closes the pipe
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+        exits.handle(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     spawn.close_all_but({0, 1, 2, *near, said})
     there, writing = spawn.pipe()
