@@ -86,8 +86,3 @@ def handle(signum: int, handler: Any, install: Callable[[int, Any], object] = si
     """Install a handler, unless the signal is ignored: what nohup, or `&` in a script, ignores at the start stays ignored."""
     if signal.getsignal(signum) is not signal.SIG_IGN:
         install(signum, handler)
-
-
-def pending() -> bool:
-    """Whether a signal that ends this process waits; the kernel also keeps an ignored one while it is blocked."""
-    return any(signal.getsignal(one) is not signal.SIG_IGN for one in signal.sigpending().intersection(ENDING))

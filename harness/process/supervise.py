@@ -225,7 +225,8 @@ class Child:
             self._ask("stopped")
             while self.ended is None:
                 self._step()
-                if not self._hurried and exits.pending():
+                waiting = signal.sigpending() & {*exits.ENDING}  # also ignored ones: they are blocked
+                if not self._hurried and any(signal.getsignal(one) is not signal.SIG_IGN for one in waiting):
                     self._order()
                     self._hurried = True
 

@@ -98,8 +98,7 @@ class _Listener:
         os.setsid()  # Ctrl-C and a hang-up are for the run, which then closes the pipe
         for number in spawn.STANDARD_SIGNALS:
             if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD):
-                is_for_run = number in (signal.SIGINT, signal.SIGHUP)
-                signal.signal(number, signal.SIG_IGN if is_for_run else signal.SIG_DFL)
+                signal.signal(number, signal.SIG_IGN if number in (signal.SIGINT, signal.SIGHUP) else signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         spawn.close_all_but({0, 1, 2, self.listener.fileno(), self.control})
         poller = select.poll()

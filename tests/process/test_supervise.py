@@ -222,6 +222,22 @@ def test_a_second_signal_cuts_the_grace_short_and_leaves_nothing(supervisor: Beg
     assert survivors(folder) == set()
 
 
+def test_a_signal_that_is_ignored_cuts_no_grace_short(tmp_path: Path) -> None:
+    """Such as a hang-up under nohup: the kernel keeps it while it is blocked."""
+    slow = "import signal, sys, time; signal.signal(15, lambda *_: (time.sleep(0.8), open('whole', 'w'), sys.exit()))"
+    program = f"import os; os.chdir({str(tmp_path)!r}); {slow}; print('begun', flush=True); time.sleep(60)"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with start([sys.executable, "-c", program], grace_seconds=60) as child:
+            said = child.output()
+            assert next(chunk for _, chunk in said if chunk) == b"begun\n"
+            hang_up = subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -HUP {os.getpid()}"])
+        hang_up.wait()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (tmp_path / "whole").exists()
+
+
 def test_a_lock_that_is_kept_is_free_only_when_nothing_survives_sigkill(supervisor: Begin, folder: str) -> None:
     """The supervisor dies by kill -9: its guardian ends the tree, and holds the lock until it has."""
     program = supervisor(0.3)

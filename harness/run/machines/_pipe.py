@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import harness
-from harness.base import exits
 from harness.base.errors import HarnessError, MachineGone
 from harness.mission import machine_table
 from harness.process import spawn, supervise
@@ -103,9 +102,9 @@ class CommandPipe:
 def _relay(words: list[str], near: tuple[int, int], said: int) -> None:
     """The process between a run and the command: it forwards frames until a side is gone, then ends the command."""
     supervise.end_with_parent(0)
-    os.setsid()  # Ctrl-C is for the run, which then closes the pipe
+    os.setsid()  # Ctrl-C and a hang-up are for the run, which then closes the pipe
     for number in (signal.SIGTERM, signal.SIGHUP):
-        exits.handle(number, signal.SIG_DFL)
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     spawn.close_all_but({0, 1, 2, *near, said})
     there, writing = spawn.pipe()
