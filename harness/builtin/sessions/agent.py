@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from harness.agents import builtin
@@ -225,12 +225,11 @@ class HarnessAgent:
                 threading.Thread(target=self._own_loop.run_forever, name="harness", daemon=True).start()
             return self._own_loop
 
-    def _keys(self, options: CallOptions, known: Iterable[str] = CallOptions.__annotations__) -> SessionKeys:
+    def _keys(self, options: CallOptions, known: Collection[str] = CallOptions.__annotations__) -> SessionKeys:
         """The keys of a call's session. Raises TypeError for an option that is not `known`, UsageFault where a place is shared
         and the call does not say whose it is."""
-        names = sorted(known)
-        for name in options.keys() - names:
-            near = difflib.get_close_matches(name, names, 1) or names
+        for name in options.keys() - known:
+            near = difflib.get_close_matches(name, known, 1) or sorted(known)
             raise TypeError(f"unknown option {name}: did you mean {' or '.join(near)}?")
         needed = IDS if self.config.scope == OF_SESSION else ("user_id",)
         if self.place.is_shared and any(name not in options for name in needed):
