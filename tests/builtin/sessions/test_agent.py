@@ -252,7 +252,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_name(tmp_path: Path) -> N
         faults = asyncio.run(all_of(program, {"user": "ann"}))
         for call in (program.call_sync, program.resume_sync):
             with pytest.raises(TypeError) as caught:
-                call(*["hi"] * (call == program.call_sync), user="ann")  # type: ignore[call-arg]
+                call(*["hi"] * (call == program.call_sync), user="ann")  # type: ignore[call-arg]  # wrong on purpose
             faults.append(str(caught.value))
         assert faults == ["unknown option user: did you mean user_id?"] * 7
         with pytest.raises(TypeError, match="unknown option images: did you mean session_id or user_id"):
