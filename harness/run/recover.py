@@ -23,7 +23,7 @@ from harness.run.settle import worker
 from harness.state import committed_copy, files, journal, manifests, migrations, names
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import State
-from harness.workplace import inbox, mission_lock, workplace
+from harness.workplace import confine, inbox, mission_lock, workplace
 from harness.workplace.recovery import recovery_evidence, recovery_plan, unsettled_runs
 from harness.workplace.recovery.recovery_plan import DeadRun, RecoveryStep
 
@@ -125,6 +125,7 @@ def _carry_out(layout: Layout, step: RecoveryStep, restored: dict[str, RestoredR
     else:
         dead = restored[step.run]
         _settle(step, dead)
+        dead.outcome.work.refused += confine.disarm(dead.run.context.folder) if dead.run.context.folder else []
         closing.close(dead.run, dead.outcome, dead.settings, dead.seconds)
         line = f"{step.run} was {dead.outcome.ended}{dead.said}"
     files.remove(run.lock)

@@ -20,7 +20,7 @@ from harness.mission.mission import Mission
 from harness.process import temporary
 from harness.run import _archiving, recover
 from harness.state import documents, files, migrations, names
-from harness.state.layout import Layout, command, home, repository_of
+from harness.state.layout import Layout, command, home, repository_of, state_home
 from harness.state.state import Changes, State
 from harness.workplace import environment, mission_lock, workplace
 from harness.workplace.recovery import unsettled_runs
@@ -93,6 +93,8 @@ def found(layout: Layout) -> None:
     """Start a mission if there is none. A dead run proves that there is one, even if its files are gone."""
     _finish_archiving(layout)
     if mission.exists(layout) or unsettled_runs.needs_recovery(layout):
+        if os.path.isdir(state_home()):
+            os.chmod(state_home(), 0o700)
         return
     now = _require_startable(layout)
     name, branch = mission.new_id(layout.folders.project), now.branch

@@ -27,7 +27,7 @@ from harness.state import manifests, names
 from harness.state.files import PRIVATE
 from harness.state.layout import Layout
 from harness.state.state import State
-from harness.workplace import mission_lock, workplace
+from harness.workplace import confine, mission_lock, workplace
 
 LOOP = "HARNESS_LOOP"
 MAX_PID_DIGITS = 20
@@ -138,6 +138,7 @@ def _carry_out(run: OpenRun, agents: AgentChoice, steps: RoleSteps) -> tuple[Run
         if run.machine:
             run.machine.close()
     clock.await_settling()
+    run.outcome.work.refused += confine.disarm(run.checkout)
     return _settle_and_close(run, steps), signum
 
 

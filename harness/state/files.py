@@ -19,6 +19,7 @@ from typing import Any
 
 from harness.base.encoding import decode, digest, dump_json, parse_json
 from harness.base.errors import BrokenFile, LockBusy
+from harness.state.layout import state_home
 
 __all__ = ("decode", "digest", "dump_json", "parse_json")
 Content = bytes | Iterable[bytes]
@@ -118,9 +119,9 @@ def make_folder(path: str) -> None:
 
 
 def claim_folder(path: str) -> bool:
-    """Create the folder exclusively; False if the name exists."""
+    """Create the folder exclusively; False if the name exists. No other user enters that of all missions."""
     try:
-        os.mkdir(path)
+        os.mkdir(path, 0o700 if path == state_home() else 0o777)
     except FileExistsError:
         return False
     sync_folder(os.path.dirname(path))

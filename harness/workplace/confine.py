@@ -7,8 +7,10 @@ are hidden. `process/confine.py` has the mechanism.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 from harness.base import encoding
@@ -86,6 +88,7 @@ def of_conversation(
     own = home_of_clone(os.path.join(state_home(), f"conversation-{name}.home"), settings.home)
     room = os.path.join(own + ".tmp", talk)  # per conversation, with the folders of its subagents
     files.make_folder(room)
+    os.chmod(state_home(), 0o700)
     top = os.path.realpath(folder)
     spared = [path for path in [*protected(layout), os.path.join(top, ".git")] if path != top and _is_in(path, top)]
     if _is_in(os.path.realpath(real), top):
@@ -142,6 +145,19 @@ def home_of_agent(project: str, tree: str, below: str = "", adapter: Iterable[st
 def home_of_clone(folder: str, shown: Sequence[str] = ()) -> str:
     """Make the HOME of checks in a fresh clone in `folder`: as `home_of_checks`, without links to a project."""
     return home_layer.make(folder, _person(shown))
+
+
+def disarm(tree: str) -> list[str]:
+    """Take setuid and setgid bits and capabilities off what a run left in its tree and HOMEs; returns a line each."""
+    found, tops = [], (tree, tree + ".home", tree + ".agent")
+    for path in (f"{at}/{name}" for top in tops for at, _, inside in os.walk(top) for name in inside):
+        with suppress(OSError, AttributeError):  # another user's; macOS has no capabilities
+            mode = os.lstat(path).st_mode
+            if stat.S_ISREG(mode) and (mode & 0o6000 or "security.capability" in os.listxattr(path)):
+                os.chown(path, -1, -1)  # the kernel then takes capabilities off, for which a program needs no rights
+                os.chmod(path, mode & 0o1777)
+                found.append(f"{os.path.relpath(path, tree)}: setuid, setgid or capabilities")
+    return found
 
 
 def _person(shown: Iterable[str] = ()) -> Person:

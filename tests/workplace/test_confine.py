@@ -23,7 +23,7 @@ from harness.workplace import confine as integrity
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.talking import MODELS, address, calling
-from tests.missions import CHECKOUT, PROGRAM, Done, House, copied, surroundings
+from tests.missions import CHECKOUT, PROGRAM, Done, House, copied, surroundings, tagged, until
 from tests.planned import claim, lay
 from tests.workspace.workspaces import person
 
@@ -264,6 +264,64 @@ def test_a_command_of_a_conversation_is_refused_where_nothing_confines(house: Ho
     line = 'confine = "off"'
     asked("two")
     assert (house.project / "made").exists()
+
+
+ARMING = r"""mkdir -p ignored folder; echo ignored > .gitignore; chmod g+s folder; ln -s /usr/bin/passwd link
+for one in a.bin ignored/b.bin "$HOME/c.bin" "$TMPDIR/d.bin"; do cp /bin/true "$one"; chmod 6755 "$one"; done
+cp /bin/true e.bin; chmod 2644 e.bin
+cp /bin/true f.bin; python3 -c 'import os, struct
+if os.geteuid() == 0:
+    os.setxattr("f.bin", "security.capability", struct.pack("<5I", 0x02000001, 1 << 21, 0, 0, 0))'
+"""  # the last is what `setcap cap_sys_admin+ep f.bin` does
+
+
+def armed(house: House) -> list[str]:
+    """The files outside the project folder with setuid, setgid or capabilities."""
+    found = [path for path in Path(house.env["XDG_STATE_HOME"]).rglob("*") if path.is_file() and not path.is_symlink()]
+    return [path.name for path in found if path.stat().st_mode & 0o6000 or os.listxattr(path)]
+
+
+def test_what_a_run_leaves_has_no_rights_of_its_own(house: House) -> None:
+    """Whichever user starts it later; the next prompt of the feature says what was taken off."""
+    target = Path("/usr/bin/passwd")
+    before = target.stat().st_mode if target.exists() else 0
+    result = house.work({"run": ARMING})
+    assert result["outcome"] == "ok", result
+    assert armed(house) == []
+    names_ = {"a.bin", "e.bin", "ignored/b.bin", "../tree-1.agent/c.bin", *(["f.bin"] if os.geteuid() == 0 else [])}
+    assert {line.partition(": ")[0] for line in result["refused"]} == names_
+    assert (house.tree / "a.bin").stat().st_mode & 0o7777 == 0o755
+    assert (target.stat().st_mode if target.exists() else 0) == before
+    house.script("worker", {"run": "true"})
+    assert house.work_again()["refused"] == []
+    assert "a.bin: setuid, setgid or capabilities" in house.prompt()
+
+
+def test_what_a_killed_run_leaves_has_none_after_the_next_start(house: House) -> None:
+    """The start settles the run."""
+    house.script("worker", {"run": f"{ARMING}touch begun; sleep 60"})
+    role = house.begin_role("worker", "F-001")
+    until((house.tree / "begun").exists)
+    role.kill()
+    role.wait()
+    until(lambda: not tagged(mission.load(house.layout).id))
+    assert "a.bin" in armed(house)
+    assert house.harness("init", "--quietly").code == 0
+    assert armed(house) == []
+
+
+def test_no_other_user_enters_the_folder_of_the_runs(house: House) -> None:
+    """A new one, and one of an older harness at the next start of the mission, or of a conversation."""
+    folder = Path(house.env["XDG_STATE_HOME"], "harness")
+    assert not folder.exists()
+
+    def conversation() -> None:
+        integrity.of_conversation(house.layout, config.load(house.layout), str(house.project), "", dict(os.environ))
+
+    for start in (lambda: house.work({"run": "true"}), lambda: house.harness("init", "--quietly"), conversation):
+        start()
+        assert folder.stat().st_mode & 0o777 == 0o700, start
+        folder.chmod(0o755)
 
 
 @pytest.mark.parametrize("tier", [BUBBLEWRAP, LANDLOCK])

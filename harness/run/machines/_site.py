@@ -198,6 +198,7 @@ class Site:
 
     def close(self) -> None:
         """Release the lane."""
+        confine.disarm(self.tree)
         self.run.lease.release()
         self.lock.release()
 

@@ -56,6 +56,17 @@ def test_a_worker_there_brings_its_work_and_its_notes(house: House) -> None:
     assert (Path(house.env["XDG_STATE_HOME"]) / "harness" / "machines").is_dir()
 
 
+def test_what_a_run_leaves_there_has_no_rights_of_its_own(house: House) -> None:
+    """As at home: no setuid bit stays in the folder of the lane, which no other user enters."""
+    on_machine(house)
+    house.script("worker", {"run": "cp /bin/true a.bin; chmod 4755 a.bin; cp -p a.bin $HOME"}, {"say": "done"})
+    house.role("worker", "F-001", **ON)
+    folder = Path(house.env["XDG_STATE_HOME"], "harness")
+    found = {path: path.stat().st_mode & 0o7777 for path in (folder / "machines").rglob("a.bin")}
+    assert list(found.values()) == [0o755] * 2, found
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_checks_setup_and_services_run_there_and_receipts_name_it(house: House) -> None:
     """Setup once per commit; a check sees the port of a service; stamps are made at home."""
     checks = [Check(run="test -f 1.txt"), Check(run="test -f up-$PORT; cat set; pwd")]
