@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -101,6 +102,29 @@ def test_a_key_that_is_not_set_is_named_as_config_toml_has_it(house: House) -> N
     (house.state / "config.toml").write_text("\n".join(lines))
     done = house.harness("ask", "hello", OPENAI_API_KEY="sk-of-another")
     assert (done.code, done.err) == (69, "harness: no key is set: OUR_KEY\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_question_of_a_script_is_answered_although_a_signal_comes_that_it_ignores(house: House, number: int) -> None:
+    """Ctrl-C does not reach what it started with `&`."""
+    asked, go = threading.Event(), threading.Event()
+
+    def slow(exchange: Exchange) -> Reply:
+        asked.set()
+        go.wait(30)
+        return brain(exchange)
+
+    with serving(slow) as server:
+        configure(house.project, server)
+        words = ["sh", "-c", f"trap '' {int(number)}; exec \"$@\"", "sh", sys.executable, str(PROGRAM), "ask", "hello"]
+        pipe, none = subprocess.PIPE, subprocess.DEVNULL
+        with subprocess.Popen(words, cwd=house.project, env=house.env, stdin=none, stdout=pipe, text=True) as child:
+            assert asked.wait(30)
+            child.send_signal(number)
+            time.sleep(0.3)
+            go.set()
+            assert child.communicate(timeout=30)[0] == "answer 1\n"
+    assert child.returncode == 0
 
 
 def test_what_is_piped_in_is_the_context_of_a_question(house: House) -> None:
