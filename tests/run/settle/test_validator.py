@@ -184,12 +184,12 @@ def test_by_hand_a_feature_that_nobody_has_built_is_not_passed(built: House) -> 
 
 
 def test_an_aimed_check_that_is_red_fails_the_feature_and_joins_the_contract(built: House) -> None:
-    """The harness runs it; from now on it is in the contract, and in the log with the reason."""
+    """The harness runs it; from now on it is a guard of the contract, and in the log with the reason."""
     built.script("validator", aims("test -f three"))
     result = judged(built, "F-001")
     assert result["verdict"] == "red"
     assert tries(built) == ("failing", 1)
-    assert contract_of(built).claims[0].checks == [Check(run="test -f one"), Check(run="test -f three")]
+    assert contract_of(built).claims[0].checks == [Check(run="test -f one"), Check(run="test -f three", guard=True)]
     (line,) = log_of(built)
     assert (line["by"], line["verb"], line["claim"], line["why"]) == (
         result["run"],
