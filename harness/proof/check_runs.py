@@ -24,6 +24,7 @@ from harness.workplace import environment
 GRACE_SECONDS = 1.0
 EMPTY_FOLDER_SECONDS = 20.0
 NOT_FIRED = receipts.NOT_FIRED
+NAMED = re.compile(r"\$\{?[!#]?([A-Za-z_]\w*)|(?<![\w$-])([A-Za-z_]\w*)\+?=(?!=)")  # variables of a command
 GREEN_ON_NOTHING = (
     "passes in an empty folder and so proves nothing: test what the feature brings; a guard that passes where there are no tests "
     "asks for them first, such as `test -d tests && python3 -m unittest -q`"
@@ -124,9 +125,9 @@ def start_of(command: str, place: CheckEnvironment, folder: str, before: str = "
 
 
 def plain_variables(env: dict[str, str], command: str, place: CheckEnvironment) -> dict[str, str]:
-    """The environment without variables that only the harness sets, except those that the command names or the project
-    needs. The tag stays, since bubblewrap removes it."""
-    kept = {*place.needs, *re.findall(r"\w+", command)}
+    """The environment without variables that only the harness sets, except those that the command expands or assigns,
+    or the project needs. The tag stays, since bubblewrap removes it."""
+    kept = {*place.needs, *(name for pair in NAMED.findall(command) for name in pair)}
     wrapped = place.confinement is not None and place.confinement.tier == BUBBLEWRAP
     gone = {*environment.UNATTENDED, *([] if place.ports else ["PORT"]), *([] if wrapped else [supervise.TAG])}
     left = {

@@ -175,6 +175,24 @@ def test_what_a_check_names_or_the_project_needs_is_there(house: House) -> None:
     assert (receipt.phase, receipt.output) == ("outside", "CI=1\n")
 
 
+def test_a_word_of_a_check_is_no_variable(house: House) -> None:
+    """What a check expands or assigns is there in a plain environment; a name that only occurs in it is not."""
+    house.write("CI.sh", '[ -n "${CI-}" ]\n')
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "asks")
+    told = [
+        "bash CI.sh # in CI",
+        "bash CI.sh --with-CI=1",
+        "bash CI.sh; : $CI",
+        "bash CI.sh; : ${CI}",
+        "CI=1 bash CI.sh",
+    ]
+    known = Contract(claims=[claim(f"V-{number}", one) for number, one in enumerate(told)])
+    seen = twice(house, known, None)
+    assert {verdicts[0] for verdicts in seen.values()} == {"green"}
+    assert [verdicts[1] == "green" for verdicts in seen.values()] == [False, False, True, True, True]
+
+
 def test_a_service_and_the_checks_that_ask_it_keep_their_ports(house: House) -> None:
     """Also those that a program alone reads."""
     house.write("ask.sh", 'test "$PORT" = "$PORT_WEB"; cat "served-$PORT"\n')
