@@ -616,7 +616,9 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     assert codes == {str(code): meaning for code, meaning in errors.EXIT_CODES.items()}
     keys = {*config.TopTable.fields, *(f"limits.{key}" for key in config.LimitsTable.fields)}
     keys |= {f"env.{key}" for key in config.EnvTable.fields} | {f"home.{key}" for key in config.HomeTable.fields}
-    keys |= {f"checks.{key}" for key in config.ChecksTable.fields}
+    keys |= {f"checks.{key}" for key in config.ChecksTable.fields} | {
+        f"proof.{key}" for key in config.ProofTable.fields
+    }
     keys |= {f"workspace.{key}" for key in config.WorkspaceTable.fields}
     keys |= {f"team.{key}" for key in config.TeamTable.fields}
     keys |= {f"roles.NAME.{key}" for key in config.RoleTable.fields}

@@ -16,11 +16,11 @@ from harness.agents.base import LOOP, LOOP_KEYS, AgentEvent, AgentFailure, Agent
 from harness.agents.program import Cli, CliFacts, ProgramAgent
 from harness.base import encoding
 from harness.base.errors import BrokenFile, Unavailable
-from harness.mission import config, runs
+from harness.mission import runs
 from harness.mission.usage import TABLE, UNKNOWN
 from harness.process.confine import Confinement
 from harness.process.variables import is_key
-from harness.state import files
+from harness.state import documents, files
 
 LIBRARIES = ("pydantic_ai", "pathspec")
 EXTRA = "pydantic-ai-slim[openai,anthropic,google,mcp]>=2.68"
@@ -203,5 +203,5 @@ def fault(settings: Settings, key: str, what: str, remedy: str, name: str = LOOP
     """The fault of a key of a table, with the line."""
     table = f"agents.{name}"
     text = files.read_text(os.path.join(settings.project, settings.config_path)) or ""
-    line = config.line_of(text, table, key) or config.line_of(text, table)
+    line = documents.line_of_key(text, table, key) or documents.line_of_key(text, table)
     return BrokenFile(settings.config_path, f"[{table}] {what}", line=line, remedy=remedy)

@@ -197,16 +197,17 @@ def readable(layout: Layout, line: str, watched: bool) -> list[str]:
 
 def _proof_lines(proofs: Proofs) -> list[tuple[str, str]]:
     """(word, claims): proven, guarded, unproven, flaky, weakened, changed, signs of reward hacking, manual, each with the
-    command for details, those accepted by a person, and the differences of the contract to its log."""
+    command for details, those accepted by a person or by `[proof] guards`, and the differences of the contract to its log."""
     known, log, found = proofs.contract, proofs.log, proofs.statuses
     dropped = sorted(contract_log.weakened(log) - {claim.id for claim in known.claims})
     moved = [*_marked(found, "changed"), *sorted(contract_log.changed(log) - {claim.id for claim in known.claims})]
     edited = doubts.edited(known, log)
     flaky, weakened = _marked(found, "flaky"), _marked(found, "weakened") + [f"{name} (dropped)" for name in dropped]
     checks = sum(len(claim.checks) for claim, one in zip(known.claims, found, strict=True) if one.word == "proven")
-    words = {word: [one.claim for one in found if one.word == word] for word in index.WORDS}
-    accepted = [name for name in _marked(found, "accepted") if name not in words["proven"]]
-    words = {word: [name for name in names if name not in accepted] for word, names in words.items()}
+    proven, open_ = [one for one in found if one.word == index.PROVEN], [one for one in found if not one.counts]
+    words = {word: [one.claim for one in [*proven, *open_] if one.word == word] for word in index.WORDS}
+    accepted = [name for name in _marked(found, index.ACCEPTED) if name not in words["proven"]]
+    guards = _marked(found, index.GUARDS)
     rows = [
         ("proven", f"{len(words['proven'])} of {len(found)} claims, by {checks} checks"),
         ("guarded", _named(words["guarded"], "claim accept")),
@@ -217,6 +218,7 @@ def _proof_lines(proofs: Proofs) -> list[tuple[str, str]]:
         ("signs", _named(_marked(found, "signs"), "why")),
         ("manual", _named(words["manual"], "claim accept")),
         ("accepted", f"{doubts.few(accepted)}   (by a person)" if accepted else ""),
+        ("guards", f"{doubts.few(guards)}   (accepted without proof, by [proof] guards)" if guards else ""),
         ("contract", f"differs from its log: {doubts.few(edited)}   ({command('claim adopt')})" if edited else ""),
     ]
     return [row for row in rows if row[1]]

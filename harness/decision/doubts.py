@@ -7,9 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from harness.decision.rules import Doubt
-from harness.mission import contract_log, runs
+from harness.mission import contract_log, features, runs
 from harness.mission.contract import Contract
 from harness.mission.contract_log import ContractChange
+from harness.mission.features import Feature
 from harness.proof import index
 from harness.proof.index import ClaimStatus
 from harness.state import manifests
@@ -22,22 +23,23 @@ def find(layout: Layout, answered: str, also: Sequence[ContractChange] = ()) -> 
     """The obstacles to DONE, each with the command that resolves it. `answered`: the newest run at a person's last
     answer, up to which changed files of runs are accepted. `also`: pending lines of the log."""
     known = index.proofs(layout, also)
-    found = [*_claims(known.statuses), *_contract(known.contract, known.log)]
+    unproven = [one for one in known.shown(features.load(layout)) if one.status == index.UNPROVEN]
+    found = [*_claims(known.statuses, unproven), *_contract(known.contract, known.log)]
     newest = next(runs.finished(layout), None)
     return found if newest and newest.run == answered else [*found, *changed(layout)]
 
 
-def _claims(found: list[ClaimStatus]) -> list[Doubt]:
-    """Claims with guards only, and, if no claim is proven, all unaccepted ones."""
-    open_claims = [one for one in found if "accepted" not in one.marks and one.word != index.PROVEN]
-    if not any(one.word == index.PROVEN for one in found):
-        text = f"none of {len(found)} claims is proven"
-    else:
-        open_claims = [one for one in open_claims if one.word == index.GUARDED]
-        text = f"{few([one.claim for one in open_claims])}: {index.ONLY_GUARDS}"
-    names = [one.claim for one in open_claims]
+def _claims(found: list[ClaimStatus], unproven: list[Feature]) -> list[Doubt]:
+    """Claims with guards only, those of unproven features, and, if no claim is proven, all that do not count."""
+    left = {one.claim: one for one in found if not one.counts}
+    texts, names = [f"none of {len(found)} claims is proven"], [*left]
+    if any(one.word == index.PROVEN or index.GUARDS in one.marks for one in found):
+        guarded = [name for name, one in left.items() if one.word == index.GUARDED]
+        texts = [f"{few(guarded)}: {index.ONLY_GUARDS}"] * bool(guarded)
+        texts += [f"{few([one.id for one in unproven])}: no claim is proven"] * bool(unproven)
+        names = [name for name in left if name in guarded or any(name in one.claims for one in unproven)]
     remedy = f"{command('claim accept')} {' '.join(names)}"
-    return [Doubt(text=text, remedy=remedy, outcome="a person believes what no check proves")] if names else []
+    return [Doubt(text="; ".join(texts), remedy=remedy, outcome="a person believes what no check proves")] * bool(names)
 
 
 def _contract(known: Contract, log: list[ContractChange]) -> list[Doubt]:

@@ -23,7 +23,7 @@ WHY = {
     "plan": "Three runs in a row brought no acceptable plan.",
     "setup": "The contract's setup is red.",
     "unlanded": "The work is done and proven, and cannot be put on the mission's branch.",
-    rules.PROOF: "All features have passed, and the following is not proven. The mission is DONE when a person accepts it.",
+    rules.PROOF: "All checks are green, and the following is not proven. The mission is DONE when a person accepts it.",
 }
 UNKNOWN = "The mission cannot go on by itself."
 REASON_CHARS = 200

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Workplace = str
     Confine = str
     Sweep = str
+    Guards = str
     Network = bool | str
     Inside = list[str]
     Variables = list[str]
@@ -48,7 +49,7 @@ else:
     Most, MostNumber = schema.WHOLE.part(*LIMIT, bound=True), schema.NUMBER.part(*LIMIT, bound=True)
     Price = schema.NUMBER.part("a price, 0 or above", lambda value: 0 <= value < float("inf"), bound=True)
     Trust, Workplace, Confine = schema.one_of(TRUSTS), schema.one_of(WORKPLACES), schema.one_of(CONFINES)
-    Sweep = schema.one_of(SWEEPS)
+    Sweep, Guards = schema.one_of(SWEEPS), schema.one_of(("ask", "accept"))
     Network = schema.Kind('true, false or "loopback"', lambda value: type(value) is bool or value == "loopback")
     Inside = schema.listed(
         schema.TEXT.part("a path in the project", lambda path: _is_inside(path)),
@@ -128,6 +129,12 @@ class ChecksTable(Record):
 
     writes: Inside = []
     needs: Variables = []
+
+
+class ProofTable(Record):
+    """[proof]. `guards`: whether a person is asked about a claim with guards alone, or accepts all of them."""
+
+    guards: Guards = "ask"
 
 
 class HomeTable(Record):
@@ -239,19 +246,21 @@ class ConfigFile(NamedTables, TopTable):
     home: dict[str, Any] = {}
     workspace: dict[str, Any] = {}
     checks: dict[str, Any] = {}
+    proof: dict[str, Any] = {}
     team: dict[str, Any] = {}
 
 
 class Config(NamedTables, LimitsTable, TopTable):
     """The values of config.toml, with defaults. `passed`: the variables that `[env] pass` names; `shown`: the paths of
     `[home] show`; `writes` and `needs`: the keys of `[checks]`; `workspace` and `team`: their tables;
-    `sweep`: the key of `[machines]`."""
+    `guards`: the key of `[proof]`; `sweep`: the key of `[machines]`."""
 
     agent: list[str] = []
     passed: list[str] = []
     shown: list[str] = []
     writes: list[str] = []
     needs: list[str] = []
+    guards: str = "ask"
     workspace: dict[str, Any] = {}
     team: dict[str, Any] = {}
     sweep: str = "home"
@@ -263,9 +272,10 @@ class Config(NamedTables, LimitsTable, TopTable):
 
 
 REPEATED = {"on": OnTable, "checkpoint": CheckpointTable}
-SINGLE = ("limits", "env", "home", "workspace", "checks", "team")  # tables without a name of their own
+SINGLE = ("limits", "env", "home", "workspace", "checks", "proof", "team")  # tables without a name of their own
 TABLES = {"limits": LimitsTable, "env": EnvTable, "workspace": WorkspaceTable, "roles": RoleTable, "agents": AgentTable}
 TABLES |= {"home": HomeTable, "prices": PriceTable, "checks": ChecksTable, "team": TeamTable, "machines": MachineTable}
+TABLES |= {"proof": ProofTable}
 
 
 def load(layout: Layout) -> Config:
@@ -281,7 +291,7 @@ def require(layout: Layout) -> Config:
     """As `load`, at the start of a run; raises BrokenFile for a setting that is no longer supported."""
     found = load(layout)
     if found.workplace != "tree":
-        line = line_of(State(layout).text(names.CONFIG) or "", "", "workplace")
+        line = documents.line_of_key(State(layout).text(names.CONFIG) or "", "", "workplace")
         fault = "runs no longer work in the project folder; each has its own worktree"
         raise BrokenFile(
             layout.path(names.CONFIG), fault, line=line, remedy=f'Remove the line workplace = "{found.workplace}".'
@@ -300,9 +310,11 @@ def parse(text: str, path: str) -> Config:
     found = _faults(value)
     if found:
         first = found[0]
-        line = line_of(text, first.where.strip("[]") if first.where[0] == "[" else "", first.key, first.row)
+        line = documents.line_of_key(
+            text, first.where.strip("[]") if first.where[0] == "[" else "", first.key, first.row
+        )
         raise BrokenFile(path, "; ".join(found), line=line, remedy="docs/contract.md lists the keys.")
-    limits, passed = value.pop("limits", {}), value.pop("env", {}).get("pass", [])
+    limits, passed = {**value.pop("limits", {}), **value.pop("proof", {})}, value.pop("env", {}).get("pass", [])
     named = {name: value["machines"].pop(name) for name in MachinesTable.fields if name in value.get("machines", {})}
     shown = [os.path.normpath(path) for path in value.pop("home", {}).get("show", [])]
     named |= {"agent": agent_names(value.get("agent")), "passed": passed, "shown": shown, **value.pop("checks", {})}
@@ -369,22 +381,6 @@ def _is_when(text: str) -> bool:
 def _is_inside(path: str) -> bool:
     """Whether a path from config.toml is relative and stays in the project's folder."""
     return bool(path) and not path.startswith("/") and "\0" not in path and ".." not in path.split("/")
-
-
-def line_of(text: str, table: str, key: str = "", row: int = 0) -> int | None:
-    """The 1-based line of a key in its table, or of the table's header without a key; else the first line with that word
-    (`a.b = 1`), else None. `row`: the 0-based index of the table among those of its name."""
-    word = key or table.partition(".")[2] or table
-    inside, first, before = "", None, 0
-    for number, line in enumerate(text.split("\n"), start=1):
-        if header := re.match(r"\s*\[+([^\]]+)\]", line):
-            before += bool(table) and inside == table
-            inside = re.sub(r"[\"'\s]", "", header[1])
-        if before >= row and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line.partition("#")[0]):
-            if inside == table or (not (table and key) and f"{inside}.".startswith(word + ".")):
-                return number
-            first = first or number
-    return first or (line_of(text, table, key) if row else None)
 
 
 def user_of(settings: Config) -> str:

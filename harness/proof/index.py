@@ -18,7 +18,7 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.base.schema import Whole
 from harness.git import repository
-from harness.mission import contract, contract_log, mission, receipts, runs
+from harness.mission import config, contract, contract_log, mission, receipts, runs
 from harness.mission.contract import Claim, Contract
 from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
@@ -31,6 +31,7 @@ from harness.workplace import workplace
 NAME = "proofs"
 GREENS_KEPT = 20
 GUARDED, PROVEN, UNPROVEN, MANUAL = WORDS = "guarded", "proven", "unproven", "manual"
+ACCEPTED, GUARDS = "accepted", "guards"  # marks of a claim that counts without a proof
 NAMES = ", which a check of "  # in a sign about one claim, before the claim's id
 
 
@@ -82,8 +83,8 @@ FIELDS = (*IndexCache.fields, *CheckHistory.fields)
 
 
 class ClaimStatus(Record):
-    """The status of a claim: `word` is proven, guarded, unproven or manual; `marks` of flaky, weakened, changed, signs and
-    accepted; `reason`: why it is not proven."""
+    """The status of a claim: `word` is proven, guarded, unproven or manual; `marks` of flaky, weakened, changed, signs,
+    accepted and guards (`[proof] guards` accepts it); `reason`: why it is not proven."""
 
     claim: str
     word: str
@@ -91,6 +92,11 @@ class ClaimStatus(Record):
     red: list[str] = []
     green: list[str] = []
     reason: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether its feature passes by it: it is proven, or a person accepts it as it is."""
+        return self.word == PROVEN or not {ACCEPTED, GUARDS}.isdisjoint(self.marks)
 
 
 class Proofs(Record):
@@ -113,10 +119,12 @@ class Proofs(Record):
         return {one.claim for one in self.statuses if one.reason == RED}
 
     def shown(self, found: list[Feature]) -> list[Feature]:
-        """The features as commands show and count them: a passed one with a red claim is failing."""
-        red = self.red
-        broken = {one.id for one in found if one.status == "passed" and not red.isdisjoint(one.claims)}
-        return [one.replace(status="failing") if one.id in broken else one for one in found]
+        """The features as commands show and count them: a passed one with a red claim is failing, one without a claim
+        that counts is unproven."""
+        red, counting = self.red, {one.claim for one in self.statuses if one.counts}
+        bare = {one.id: UNPROVEN for one in found if counting.isdisjoint(one.claims)}
+        broken = bare | {one.id: "failing" for one in found if not red.isdisjoint(one.claims)}
+        return [one.replace(status=broken.get(one.id, "passed")) if one.status == "passed" else one for one in found]
 
 
 def load(layout: Layout) -> dict[str, CheckHistory]:
@@ -295,7 +303,7 @@ def claim_status(
     red = [trail.red for trail in own or mine if trail.red]
     marks = ["flaky"] * any(trail.flaky for trail in mine) + ["weakened"] * (claim.id in weakened)
     marks += ["changed"] * (claim.id in changed) + ["signs"] * bool(signs_about(claim, trails))
-    marks += ["accepted"] * (claim.id in accepted)
+    marks += [ACCEPTED] * (claim.id in accepted)
     reason = "" if claim.manual else _doubt(mine, own)
     guards = bool(claim.checks) and not own
     word = MANUAL if claim.manual else UNPROVEN if reason else GUARDED if guards else PROVEN
@@ -331,4 +339,6 @@ def proofs(layout: Layout, also: Sequence[ContractChange] = ()) -> Proofs:
     known, log, histories = contract.load(layout), [*contract_log.load(layout), *also], load(layout)
     marks = contract_log.weakened(log), contract_log.accepted(log), contract_log.changed(log)
     statuses = [claim_status(claim, histories, *marks) for claim in known.claims]
+    for one in statuses if config.load(layout).guards == "accept" else ():
+        one.marks += [GUARDS] * (one.word == GUARDED and not one.counts)
     return Proofs(contract=known, log=log, histories=histories, statuses=statuses)

@@ -18,7 +18,7 @@ from harness.report._run_list import anchor, badge, claim_link, duration, kind, 
 from harness.state.layout import command
 
 WORDS = {index.PROVEN: "good", index.GUARDED: "warn", index.UNPROVEN: "bad", index.MANUAL: "warn"}
-STATES = {"passed": "good", "failing": "bad", "blocked": "warn"}
+STATES = {"passed": "good", "failing": "bad", "blocked": "warn", index.UNPROVEN: "warn"}
 MAX_CHECK_CHARS = 1_500
 MAX_PAGE_CHARS = 40_000
 MAX_QUESTION_CHARS = 6_000

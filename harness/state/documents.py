@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -184,3 +185,19 @@ def keep(folder: str, name: str, text: str, value: Any, fields: tuple[str, ...] 
 
 def _digest(text: str) -> str:
     return encoding.digest(text.encode("utf-8", "surrogatepass"))
+
+
+def line_of_key(text: str, table: str, key: str = "", row: int = 0) -> int | None:
+    """The 1-based line of a key in its table of a TOML text, or of the table's header without a key; else the first line with
+    that word (`a.b = 1`), else None. `row`: the 0-based index of the table among those of its name."""
+    word = key or table.partition(".")[2] or table
+    inside, first, before = "", None, 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if header := re.match(r"\s*\[+([^\]]+)\]", line):
+            before += bool(table) and inside == table
+            inside = re.sub(r"[\"'\s]", "", header[1])
+        if before >= row and re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line.partition("#")[0]):
+            if inside == table or (not (table and key) and f"{inside}.".startswith(word + ".")):
+                return number
+            first = first or number
+    return first or (line_of_key(text, table, key) if row else None)

@@ -72,11 +72,11 @@ def test_a_feature_shows_its_tries_its_proof_and_its_last_run(house: House) -> N
 
 
 def test_a_green_check_that_nobody_saw_red_proves_nothing(house: House) -> None:
-    """The feature passes; the claim stays unproven, and the status says where to look."""
+    """The claim stays unproven, so the feature does, and the status says where to look."""
     house.work({"run": "echo 1 > 1.txt"})
     house.script("validator", {"say": "fine"})
     role(house, "validator", "F-001")
-    assert (row(house)["status"], row(house)["proven"]) == ("passed", 0)
+    assert (row(house)["status"], row(house)["proven"]) == ("unproven", 0)
     assert status.status(house.layout)["proof"]["unproven"] == "VAL-1, VAL-2   (run.sh why VAL-1)"
 
 
@@ -173,7 +173,7 @@ def test_done_says_what_is_proven_and_how_to_merge(house: House) -> None:
     lines = status.ending(house.layout, "DONE")
     branch = mission.load(house.layout).branch
     assert len(lines) <= 10
-    assert lines[0].endswith(": 2 of 2 features passed")
+    assert lines[0].endswith(": 1 of 2 features passed")  # F-002 has no claim that is proven
     assert lines[1:4] == [
         "proven    1 of 3 claims, by 1 checks",
         "unproven  VAL-2   (run.sh why VAL-2)",

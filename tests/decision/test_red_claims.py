@@ -102,5 +102,5 @@ def test_a_claim_that_is_red_since_the_final_sweep_makes_it_due_again(house: Hou
     agree(house, 1, 1)
     assert house.harness("next").out == "NEXT validator\n"
     role(house, "validator")
-    agree(house, 2, 1)
+    agree(house, 1, 1)
     assert house.harness("next").out != "NEXT validator\n"

@@ -26,6 +26,7 @@ TABLES: tuple[tuple[str, type[Record], str], ...] = (
     ("env", config.EnvTable, "Variables for agents, checks, services and setup."),
     ("home", config.HomeTable, "Your home folder; runs see only a list of its paths (docs/threat-model.md)."),
     ("checks", config.ChecksTable, "What the project's checks may write, and what they need."),
+    ("proof", config.ProofTable, "What a person must decide before DONE (docs/proof.md)."),
     ("workspace", config.WorkspaceTable, "What agents get besides their task (docs/workspace.md)."),
     ("team", config.TeamTable, "A team with composed workspaces (docs/team.md)."),
     (f"roles.{ROLE}", config.RoleTable, "One role, built-in or custom."),
@@ -45,7 +46,7 @@ TAIL = """
 # when = "after-plan"
 """
 # An empty table changes nothing; its header lets a person add keys below it.
-LIVE = ("limits", "env", "home", "checks", "workspace", "team", "machines")
+LIVE = ("limits", "env", "home", "checks", "proof", "workspace", "team", "machines")
 ABOUT = {
     "agent": "the agent: a name, or a list to try in turn; known are " + ", ".join(registry.KNOWN_CLIS),
     "user": "the user of the runs: files in users/NAME of the project override those for all users",
@@ -72,6 +73,7 @@ ABOUT = {
     "home.show": "paths below it that runs see besides the list, logins included; none unless set",
     "checks.writes": "tracked files that checks may change; none unless set",
     "checks.needs": "variables of a run that the second sweep, in a plain environment, sets too; none unless set",
+    "proof.guards": '"accept": guards alone may pass a feature, as in a pure refactoring; "ask": a person is asked',
     "team.database": "sqlite:///PATH or postgresql://ROLE@HOST/DATABASE; no team unless set",
     "team.files": "the URL of the store of its files, such as s3://BUCKET/PREFIX or /srv/team",
     "team.tenant": "the tenant of this folder",

@@ -10,7 +10,7 @@ from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.mission import config, features, roles
 from harness.mission.config import Config
-from harness.state import files, names
+from harness.state import documents, files, names
 from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workplace import confine
@@ -96,4 +96,4 @@ def _mentions(layout: Layout, settings: Config) -> Iterator[Mention]:
 
 def _line(layout: Layout, table: str, key: str = "") -> int | None:
     """The line of a table, or of a key in it, in config.toml."""
-    return config.line_of(State(layout).text(names.CONFIG) or "", table, key)
+    return documents.line_of_key(State(layout).text(names.CONFIG) or "", table, key)

@@ -21,7 +21,7 @@ from harness.state.layout import Layout
 from harness.state.state import State
 
 BEFORE_SECONDS = 60
-EARLY = "make it a guard, or test what the feature brings; sent again as it is, it lands and its claim stays unproven"
+EARLY = "make it a guard, or test what the feature brings"
 
 
 class SetupRed(RequestRefused):
