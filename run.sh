@@ -57,7 +57,7 @@ wish() { # L0: the variables of a run of ROLE [FEATURE], with the requested id
 start() { # one run of ROLE [FEATURE]
   find_role "$1" || { echo "harness: there is no role '$1'" >&2; exit 64; }
   wish "$1" "${2-}"
-  (trap - INT; exec "$python" -P -m harness.run "$script" ${2:+"$2"} </dev/null 9>&-) & # else `&` ignores INT, unless it was before
+  (trap - INT; HARNESS_LEFT=$((seconds > SECONDS ? seconds - SECONDS : 1))s exec "$python" -P -m harness.run "$script" ${2:+"$2"} </dev/null 9>&-) & # `&` ignores INT
   child=$!; await
 }
 

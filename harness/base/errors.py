@@ -100,11 +100,15 @@ class GuardianKilled(HarnessError):
         super().__init__(f"the guardian of {program} was killed from outside; its programs were ended")
 
 
-class MachineGone(GuardianKilled):
-    """The machine on which a run thinks is gone, or says what makes no sense; it ended everything there. The lane goes on."""
+class RunCut(GuardianKilled):
+    """The run ends early without a fault of its own, such as a check whose run is out of time. The lane goes on."""
 
     def __init__(self, words: str) -> None:
         HarnessError.__init__(self, words)
+
+
+class MachineGone(RunCut):
+    """The machine on which a run thinks is gone, or says what makes no sense; it ended everything there."""
 
 
 class VersionConflict(LockBusy):

@@ -10,14 +10,14 @@ from harness.process.confine import Confinement
 
 class CheckEnvironment(Record):
     """Where checks run: the folder, `checkout` (the git working folder that contains it, "" if it is the same), the
-    commit and tree in it, their run, and their timeout. `keep`: lock descriptors that guardians inherit. `ports`: the
-    port of each service that is up. `fault`: why checks cannot run here (a service is not ready); every receipt is then
-    red with this reason. `notes` go into every receipt. `passed`: the variables with keys that checks get; `shown`:
-    additional visible paths of a person's HOME. `confinement`: of its programs, None for none; `home`: their HOME, ""
-    for the user's; `git`: the only configuration file that their git reads besides the repository's, "" for the user's.
-    `source`: the repository with the commit, which checks cannot write, "" for this one; `watch`: the watcher of files,
-    or None; `writes`: files that checks may change. `plain`: the environment does not reveal the harness, and has only
-    the variables that checks name and those in `needs`. `machine`: the lane's machine, where they run instead, or None."""
+    commit and tree in it, their run, their timeout, and `until` when they may run (monotonic). `keep`: lock descriptors
+    that guardians inherit. `ports`: the port of each service that is up. `fault`: why checks cannot run here (a service
+    is not ready); every receipt is then red with this reason. `notes` go into every receipt. `passed`: the variables with
+    keys that checks get; `shown`: additional visible paths of a person's HOME. `confinement`: of its programs, None for
+    none; `home`: their HOME, "" for the user's; `git`: the only configuration file that their git reads besides the
+    repository's, "" for the user's. `source`: the repository with the commit, which checks cannot write, "" for this one;
+    `watch`: the watcher of files, or None; `writes`: files that checks may change. `plain`: the environment does not reveal
+    the harness, and has only variables that checks name or `needs` has. `machine`: the lane's, where they run, or None."""
 
     directory: str
     checkout: str = ""
@@ -26,6 +26,7 @@ class CheckEnvironment(Record):
     by: str = "person"
     tag: str = "check"
     seconds: float = 600
+    until: float = float("inf")
     keep: list[int] = []
     ports: dict[str, int] = {}
     fault: str = ""

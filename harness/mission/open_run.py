@@ -75,10 +75,10 @@ class StartedRun(Record, frozen=True):
 
 class OpenRun(StartedRun, frozen=True):
     """A live run, its inputs and its outcome; also the argument of a role's script. `claims` are those of the feature at
-    opening. `started` is on the monotonic clock. `confinement`: of checks and services, None for none; `home`: their HOME, ""
-    for the user's. `given`: the workspace snapshot of its agents, or None. `transcripts`: the folder of its transcripts, "" for
-    that of the run. `mark`: the tag of its processes, "" for its id. `machine`: where it thinks and checks, None for here.
-    `verbs`: what its inbox takes besides, {verb: function of the run and a request's texts}."""
+    opening. `started` (monotonic), and the seconds `left` for its checks. `confinement`: of checks and services, None for none;
+    `home`: their HOME, "" for the user's. `given`: the workspace snapshot of its agents, or None. `transcripts`: the folder of
+    its transcripts, "" for that of the run. `mark`: the tag of its processes, "" for its id. `machine`: where it thinks and
+    checks, None for here. `verbs`: what its inbox takes besides, {verb: function of the run and a request's texts}."""
 
     mission: Mission
     settings: Config
@@ -87,6 +87,7 @@ class OpenRun(StartedRun, frozen=True):
     lease: Lease
     outcome: Outcome
     started: float
+    left: float = float("inf")
     confinement: Confinement | None = None
     home: str = ""
     given: Any = None
@@ -121,8 +122,9 @@ class OpenRun(StartedRun, frozen=True):
         return self.lease.descriptors
 
     def place(self) -> CheckEnvironment:
-        """The working folder as the check environment of this run."""
+        """The working folder as the check environment of this run. No time limit of the run ends checks of what an agent did."""
         made = place_of(self.layout, self.context, self.tag, self.settings, self.keep)
+        made.until = made.until if self.outcome.agent else self.started + self.left
         return made.replace(confinement=self.confinement, home=self.home, machine=self.machine)
 
     def note(self, tag: str, text: str, feature: str = "") -> None:

@@ -10,12 +10,13 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from harness.base import clock
+from harness.base import clock, faults
+from harness.base.errors import RunCut
 from harness.mission import receipts
 from harness.mission.check_environment import CheckEnvironment
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.receipts import Receipt
-from harness.process import supervise, temporary
+from harness.process import supervise, temporary, timeouts
 from harness.process.confine import BUBBLEWRAP
 from harness.state import documents, files
 from harness.state.layout import Layout
@@ -25,6 +26,7 @@ GRACE_SECONDS = 1.0
 EMPTY_FOLDER_SECONDS = 20.0
 NOT_FIRED = receipts.NOT_FIRED
 NAMED = re.compile(r"\$\{?[!#]?([A-Za-z_]\w*)|(?<![\w$-])([A-Za-z_]\w*)\+?=(?!=)")  # variables of a command
+OUT_OF_TIME = "interrupted: the time of --for or max_hours is over; the next start runs it again"
 GREEN_ON_NOTHING = (
     "passes in an empty folder and so proves nothing: test what the feature brings; a guard that passes where there are no tests "
     "asks for them first, such as `test -d tests && python3 -m unittest -q`"
@@ -102,13 +104,17 @@ def fire_with_retry(check: Check, claim: Claim, phase: str, place: CheckEnvironm
 
 
 def run_shell(command: str, place: CheckEnvironment, seconds: float, output: OutputDigest) -> supervise.ChildEnd:
-    """Run a command as a check: bash -euo pipefail, its own TMPDIR and PORT, no harness variables, empty stdin."""
-    folder = temporary.create("check", place.tag, ordinary=place.plain)
+    """Run a command as a check: bash -euo pipefail, its own TMPDIR and PORT, empty stdin; raises RunCut at the end of its run."""
+    left, folder = place.until - time.monotonic(), temporary.create("check", place.tag, ordinary=place.plain)
     try:
         start = start_of(command, place, folder)
-        return supervise.run(**start, sink=output.take, wall_seconds=seconds, grace_seconds=GRACE_SECONDS)
+        limit = max(min(seconds, left), 0.0)
+        ended = supervise.run(**start, sink=output.take, wall_seconds=limit, grace_seconds=GRACE_SECONDS)
     finally:
         temporary.remove(folder)
+    if ended.cause == timeouts.WALL and left < seconds:
+        raise RunCut(f"{OUT_OF_TIME}: {faults.cut(command, 80)}")
+    return ended
 
 
 def start_of(command: str, place: CheckEnvironment, folder: str, before: str = "") -> dict[str, Any]:

@@ -43,8 +43,8 @@ UNCONFINED = "not confined: programs of this run can read and write all that you
 
 class RunRequest(Record):
     """The request for a run: L0, from the environment and the command line. `again`: rework a feature of any status;
-    `looping`: run.sh continues with what is due then; `program`: of a person who enters the run, instead of an agent; `agents`:
-    instead of the configured ones; `verbs`: see OpenRun, of who asks for a run of the role that answers."""
+    `looping`: run.sh continues with what is due then, for `left` seconds; `program`: of a person who enters the run, instead of
+    an agent; `agents`: instead of the configured ones; `verbs`: see OpenRun, of who asks for a run of the role that answers."""
 
     layout: Layout
     role: str
@@ -54,6 +54,7 @@ class RunRequest(Record):
     reason: str = ""
     again: bool = False
     looping: bool = False
+    left: float = float("inf")
     program: list[str] = []
     agents: list[str] = []
     verbs: Any = None
@@ -83,6 +84,7 @@ def asked(role: str, feature: str = "", *, again: bool = False) -> RunRequest:
     if feature or again:
         given["feature"] = feature
     again = again and given["trigger"] != runs.ENTERED  # a playback starts a role
+    given["left"] = clock.span(env.get("HARNESS_LEFT", "")) or float("inf")
     return RunRequest(layout=layout, role=role, again=again, looping=bool(env.get("HARNESS_LOOP")), **given)
 
 
@@ -167,6 +169,7 @@ def _claimed(want: RunRequest) -> tuple[OpenRun, AgentChoice, Tree]:
         lease=own,
         outcome=outcome,
         started=time.monotonic(),
+        left=min(want.left, max(3600 * settings.max_hours - runs.totals(layout).seconds, 0) or float("inf")),
         verbs=want.verbs,
     )
     return run, agents, tree

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.base import clock, console, errors, faults, redaction
-from harness.base.errors import GuardianKilled, Interruption, MachineGone, RequestRefused, UsageFault, VersionConflict
+from harness.base.errors import GuardianKilled, Interruption, RequestRefused, RunCut, UsageFault, VersionConflict
 from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
 from harness.decision import checkpoints, gaps, rules, views
@@ -166,7 +166,7 @@ def _work(run: OpenRun, agents: AgentChoice, steps: RoleSteps) -> int:
 
 def _cut(outcome: Outcome, fault: Interruption | GuardianKilled) -> int:
     """End the run as killed; returns the signal, 0 if the lane goes on."""
-    if isinstance(fault, MachineGone):
+    if isinstance(fault, RunCut):
         outcome.ended, outcome.reason = "killed", str(fault)
         return 0
     signum = fault.signum if isinstance(fault, Interruption) else signal.SIGKILL
@@ -294,6 +294,6 @@ def exit_code(result: RunResult) -> int:
         return errors.UNAVAILABLE
     if os.environ.get(LOOP):
         return errors.DONE
-    if result.outcome == "limit":
+    if result.outcome in ("limit", "killed"):
         return errors.BUSY
     return errors.NEGATIVE if result.negative else errors.DONE

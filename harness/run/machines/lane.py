@@ -17,7 +17,7 @@ import harness
 from harness.agents import registry
 from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking
 from harness.base import clock, schema
-from harness.base.errors import DONE, USAGE, HarnessError, LockBusy, MachineGone, Unavailable, UsageFault
+from harness.base.errors import DONE, USAGE, HarnessError, LockBusy, MachineGone, RunCut, Unavailable, UsageFault
 from harness.base.record import Record
 from harness.mission import machine_table, mission, roles, runs
 from harness.mission.config import Config
@@ -28,6 +28,7 @@ from harness.mission.roles import Role
 from harness.mission.usage import Usage
 from harness.process import supervise
 from harness.process.variables import passing
+from harness.proof import check_runs
 from harness.run.machines import _travel
 from harness.run.machines._pipe import CommandPipe, Pipe, beat, command_of
 from harness.run.requests import verbs
@@ -169,7 +170,7 @@ class MachineLane:
         self.call("begin", **more, files=state, passed=passed, carry=carried, shallow=_travel.shallow(top))
 
     def call(self, verb: str, within: float = float("inf"), **more: Any) -> Any:
-        """Ask the machine for one thing, and return its answer. Raises MachineGone, also with a fault there."""
+        """Ask the machine for one thing, and return its answer. Raises MachineGone, also for a fault there, and RunCut."""
         self.pipe.send({"do": verb, **{name: schema.plain(value) for name, value in more.items()}})
         return next(row["done"] for row in self._rows(within) if "done" in row)
 
@@ -178,6 +179,8 @@ class MachineLane:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             supervise.require_parent()
+            if self.run and time.monotonic() > self.run.place().until:
+                raise RunCut(f"{check_runs.OUT_OF_TIME}, on the machine {self.name}")
             row = self.pipe.receive(TICK_SECONDS)
             if "fault" in row:
                 raise MachineGone(f"the machine {self.name}: {row['fault']}")

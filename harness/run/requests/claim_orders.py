@@ -129,6 +129,8 @@ def try_out(layout: Layout, claim_id: str, wanted: ClaimEdit) -> Iterator[Receip
         [fault for check in new for fault in _plan.form_faults(check.run, layout.folders.project, layout.folders.top)]
     )
     _refuse(_plan.write_faults(whole))
+    limit = config.load(layout).check_seconds
+    _refuse(_plan.long_faults([one for one in claim.checks if one not in old.checks], limit))
     if not new:
         return
     with State(layout).lock("claim"):  # one command at a time, so that leftovers can be removed

@@ -16,6 +16,7 @@ from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.contract_log import ContractChange
 from harness.mission.features import Feature
 
+MAX_SECONDS = 900  # of a check, unless check_seconds is more
 ABSOLUTE = re.compile(r"(^|[\s\"'=:<>(,])(/home/|/Users/|/root/)")
 
 
@@ -186,6 +187,13 @@ def form_faults(check: str, *folders: str) -> list[str]:
     if any(folder in check for folder in folders) and not ABSOLUTE.search(check):
         found.append(f"the check `{shown}` names this folder, where no clone is: use relative paths")
     return found
+
+
+def long_faults(checks: list[Check], seconds: float) -> list[str]:
+    """The checks that ask for more time than a person gives one: `seconds`, or MAX_SECONDS if that is more."""
+    most = max(seconds, MAX_SECONDS)
+    asked = [check.seconds for check in checks if (check.seconds or 0) > most]
+    return [f"a check asks for {one} seconds, and {most} are the most (check_seconds in config.toml)" for one in asked]
 
 
 def _circle(features: list[Feature]) -> list[str]:

@@ -36,6 +36,7 @@ def examined(layout: Layout, reply: dict[str, Any], place: CheckEnvironment) -> 
     folders = (layout.folders.project, layout.folders.top, place.root)
     forms = [fault for check in made.new_checks for fault in _plan.form_faults(check, *folders)]
     faults += [fault for fault in forms if fault not in known]
+    faults += _plan.long_faults([check for _, check in made.untried(set())], place.seconds)
     faults = faults or _plan.write_faults(made.contract)
     if not faults:
         faults = [
