@@ -294,6 +294,6 @@ def exit_code(result: RunResult) -> int:
         return errors.UNAVAILABLE
     if os.environ.get(LOOP):
         return errors.DONE
-    if result.outcome in ("limit", "killed"):
+    if result.outcome == "limit":
         return errors.BUSY
     return errors.NEGATIVE if result.negative else errors.DONE
