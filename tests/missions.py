@@ -30,6 +30,7 @@ from harness.run import starting
 from harness.state import names
 from harness.state.layout import Layout
 from harness.workplace import confine, environment, workplace
+from harness.workspace import grants
 from tests import forked
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -109,6 +110,10 @@ class House:
         self.begun: list[subprocess.Popen[bytes]] = []
         self.base: tuple[str, ...] = ()  # lines that every config.toml of this house has
 
+    def own(self) -> None:
+        """Make the `.harness` one that was made here, before something is written into it by hand."""
+        grants.begin(self.layout)
+
     # the repository
 
     def git(self, *words: str, check: bool = True) -> str:
@@ -165,6 +170,7 @@ class House:
 
     def config(self, *lines: str) -> None:
         """Write config.toml, with the scripted agent's folder."""
+        self.own()
         table = ["[agents.scripted]", f'path = "{self.scripts}"']
         Path(self.layout.path(names.CONFIG)).write_text("\n".join([*self.base, *lines, *table]) + "\n")
 
@@ -175,6 +181,7 @@ class House:
 
     def role_files(self, name: str) -> None:
         """Write a role of the user's own, whose settle does nothing."""
+        self.own()
         folder = Path(self.layout.path(names.ROLES))
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.md").write_text(ROLE_MD.format(name=name))
@@ -376,6 +383,7 @@ def tagged(mission_id: str) -> list[int]:
 def copied(template: Path, folder: Path, env: dict[str, str]) -> House:
     """A house that is a copy of the one in `template`."""
     shutil.copytree(template / "my project", folder / "my project", symlinks=True)
+    shutil.copytree(template / "state/harness/origins", folder / "state/harness/origins", dirs_exist_ok=True)
     house = House(folder, env)
     house.config('agent = "scripted"')
     starting.write_generated(house.layout)

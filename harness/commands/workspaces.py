@@ -24,7 +24,9 @@ TALKER = "default"  # the user of a conversation by default
 
 def show(layout: Layout, role: str, user: str | None) -> dict[str, Any]:
     """The workspace that an agent of a role would get now, as plain JSON; without a role, that of all roles. Before a mission
-    exists, the files on disk count."""
+    exists, the files on disk count. Raises Unavailable for a `.harness` that nobody accepted."""
+    if not run_detection.run_id(layout):
+        grants.check_state(layout)
     if there := mission.exists(layout):
         mission.check_format(layout)
     settings = _settings(layout, user)
@@ -86,10 +88,14 @@ def brought(layout: Layout) -> list[Grants]:
 
 def accept(layout: Layout, paths: Sequence[str]) -> tuple[list[WaitingChange], list[str]]:
     """Accept runs' changes of the workspace: all, or these paths; without paths also the repository's grants, and the reasons
-    that hold the person's folder. Returns (changes, a line for each other item). Raises UsageFault inside a run, BrokenFile,
-    with nothing accepted, if a file would be malformed, and NeedsPerson if only the folder cannot follow."""
+    that hold the person's folder. The digest of a `.harness` as only path accepts that alone. Returns (changes, a line for each
+    other item). Raises UsageFault inside a run, BrokenFile, with nothing accepted, if a file would be malformed, and NeedsPerson
+    if only the folder cannot follow."""
     run_detection.refuse(layout, "workspace accept")
     own, rows = grants.of_state(layout), list[str]()
+    if len(paths) == 1 and own.fits(paths[0]):
+        own.accept(layout)
+        return [], own.rows
     if paths:
         grants.check_state(layout)
     elif not own.is_accepted(layout):

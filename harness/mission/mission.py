@@ -13,6 +13,7 @@ from harness.state import files, migrations, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
+ID = r"[a-z0-9-]+-[0-9a-f]{6}"
 AT = "-at-"  # in a branch name, before the snapshot from which a restore began it
 SPEC_CHARS = 24_000  # maximum length of SPEC.md in a prompt
 

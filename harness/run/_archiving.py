@@ -22,7 +22,7 @@ from harness.workplace import mission_lock, workplace
 
 STAYS = (
     *(".git", "bin", "git-config", "journal", "schedule"),
-    *(names.IGNORE, names.ARCHIVED, names.ARCHIVING, names.LOCKS, names.SESSIONS, names.SANDBOXES),
+    *(names.IGNORE, names.ARCHIVED, names.ARCHIVING, names.LOCKS, names.SESSIONS, names.SANDBOXES, names.ORIGIN),
 )
 PEOPLES = (names.STOP, names.PAUSE)
 COPIED = (names.CONFIG, "roles", "hooks")

@@ -23,7 +23,7 @@ PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (
     *("memory", "runs", "objects", "snapshots", "checkpoints", "escalations", "bin", "journal", "locks", "cache"),
     *("replays", "hooks", "roles", ".git", "git-config", "ledger.json", ".ignore"),
-    *(names.ARCHIVED, names.ARCHIVING, names.RESTORING),
+    *(names.ARCHIVED, names.ARCHIVING, names.RESTORING, names.ORIGIN),
 )
 JOURNAL_RECORD = "journal/record"
 TEMPORARY = ".tmp"

@@ -24,6 +24,7 @@ from harness.state.layout import Layout, command, home, repository_of, state_hom
 from harness.state.state import Changes, State
 from harness.workplace import environment, mission_lock, workplace
 from harness.workplace.recovery import unsettled_runs
+from harness.workspace import grants
 
 ANSWERS = "answers"  # the branch of a mission whose runs only answer
 ANNOUNCED = "announced"  # cache of shown notes, those about money without numbers
@@ -33,7 +34,6 @@ MAX_SHOWN_PATHS = 3
 STATES = (
     "the repository holds {folders}: a mission started there runs the programs that these name. Look at them before"
 )
-USED = "already here: {files}. This mission runs the programs that these name: look at them before its first run"
 UNSEARCHED = (
     *(names.ARCHIVED, names.RUNS, names.OBJECTS, names.SNAPSHOTS),
     *(names.JOURNAL, names.CACHE, names.REPLAYS, names.LOCKS),
@@ -99,8 +99,6 @@ def found(layout: Layout) -> None:
     now = _require_startable(layout)
     name, branch = mission.new_id(layout.folders.project), now.branch
     created, host = clock.stamp(clock.now()), os.uname().nodename
-    if line := _used_already(layout):
-        console.print_line(line)
     lay_out(layout)
     base = now.head or _first_commit(layout, branch)
     made = Mission(id=name, created=created, host=host, branch=branch, base_commit=base)
@@ -244,18 +242,9 @@ def _states(layout: Layout) -> list[str]:
     return [STATES.format(folders=f"{', '.join(found[:MAX_SHOWN_PATHS])}{more}")] if found else []
 
 
-def _used_already(layout: Layout) -> str:
-    """A line about existing state that a new mission will use, or ""."""
-    there = [
-        path
-        for path in (layout.path(names.CONFIG), layout.path(names.HOOKS), layout.path(names.ROLES))
-        if os.path.lexists(path)
-    ]
-    return f"note: {USED.format(files=', '.join(map(layout.folders.relative, there)))}" if there else ""
-
-
 def lay_out(layout: Layout) -> None:
     """Create the folders, exclude them from git, and give them their own minimal .git, so that `git clean` skips them."""
+    grants.begin(layout)
     dotgit.exclude(layout.folders.top, IGNORE_LINE.format(prefix="".join(map(_plain, layout.folders.prefix))))
     for folder in (
         layout.path(names.RUNS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+ORIGIN = "origin"  # whose `.harness` this is: ids that the state folders of persons have, too
 FORMAT = "format"
 MISSION = "mission.json"
 GIT_RECORD = "git.json"

@@ -12,7 +12,7 @@ import os
 import random
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from harness.base.errors import BrokenFile, LockBusy, VersionConflict
 from harness.state import files
@@ -27,10 +27,12 @@ LOCK_FILE = ".folder.lock"
 
 
 class DiskStore:
-    """See Store, and log.Appending. `root`: the folder, created by the first write; `mode`: of the files.
+    """See Store, and log.Appending. `root`: the folder, created by the first write, which calls `begin`; `mode`: of the files.
 
     Writers wait for each other for `busy_seconds`, then raise LockBusy. Links to folders are followed, but not by `list`; a
     value that is a link is read, and replaced by a file."""
+
+    begin: Callable[[], None] | None = None
 
     def __init__(self, root: str, mode: int = files.PRIVATE, busy_seconds: float = LOCK_SECONDS) -> None:
         self.root, self.mode, self.busy_seconds = os.path.abspath(root), mode, busy_seconds
@@ -84,6 +86,8 @@ class DiskStore:
         folder = os.path.dirname(path)
         with contextlib.ExitStack() as held:
             try:
+                if make and self.begin and not os.path.isdir(self.root):
+                    self.begin()
                 if make:
                     files.make_folder(folder)
                 held.enter_context(_folder_lock(folder, self.busy_seconds))

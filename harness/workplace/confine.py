@@ -119,6 +119,7 @@ def _of_runs(layout: Layout, settings: Config, own: str, how: str) -> Confinemen
     """A confinement that can read this folder and the required parts of the mission."""
     shared = settings.network == "loopback" and how == confine.BUBBLEWRAP
     glass = _reading(own, *_ours(layout), shown=settings.home).replace(network=NETWORKS[bool(settings.network)])
+    glass = glass.replace(hidden=[*glass.hidden, layout.path(names.ORIGIN)])
     return Confinement(glass=glass, tier=how, holder=_network() if shared else 0)
 
 

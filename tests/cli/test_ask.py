@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.state.layout import Layout
+from harness.workspace import grants
 from tests.agents.modelserver import Reply, Server, serving
 from tests.agents.wires import REFUSES, Exchange
 from tests.builtin.mcp.serving import SERVED
@@ -24,9 +26,11 @@ from tests.missions import PROGRAM, House
 pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
 
 
-def configure(folder: Path, server: Server, more: str = "") -> None:
+def configure(folder: Path, server: Server, more: str = "", *, made_here: bool = True) -> None:
     """The built-in agent with the model of this server."""
     (folder / ".harness").mkdir(exist_ok=True, parents=True)
+    if made_here:
+        grants.begin(Layout(str(folder)))
     table = f'[agents.builtin]\nmodel = "{MODELS["chat"]}"\nbase_url = "{address(server, "chat")}"\n'
     (folder / ".harness" / "config.toml").write_text(f'agent = "builtin"\n{more}{table}')
 
@@ -213,8 +217,10 @@ def test_a_person_talks_line_by_line_permits_and_interrupts(tmp_path: Path) -> N
         return brain(exchange)
 
     with serving(slow) as server:
-        configure(tmp_path, server)
+        configure(tmp_path, server, made_here=False)
         screen = Screen("ask", folder=tmp_path)
+        screen.until("accept all of them, until they change? ")
+        screen.types("y\n")
         screen.until("session default")
         screen.until("> ")
         screen.types("hello\n")
@@ -357,7 +363,7 @@ def test_what_a_repository_brings_is_not_started_before_a_person_accepts_it(bare
 
 
 def test_a_person_at_a_terminal_is_asked_once_with_the_commands(tmp_path: Path) -> None:
-    """One question for all of it; a no is asked again, a yes is not; `execute` is confined, and git's folder only read."""
+    """One question for a `.harness` of others, one for the rest; a no is asked again, a yes is not; `execute` is confined, and git's folder only read."""
 
     def brain(exchange: Exchange) -> Reply:
         if "\ntry" in exchange.text and not exchange.results:
@@ -369,9 +375,13 @@ def test_a_person_at_a_terminal_is_asked_once_with_the_commands(tmp_path: Path) 
     (home / ".ssh/id").write_text("PRIVATE")
     hostile(folder)
     with serving(brain) as server:
-        configure(folder, server)
+        configure(folder, server, made_here=False)
         for answer in ("n", "y"):
             screen = Screen("ask", "hi", folder=folder, home=home)
+            if answer == "n":  # of the first start: nobody here made the folder's `.harness`
+                shown = screen.until("accept all of them, until they change? ")
+                assert ".harness/config.toml: base_url" in shown and "MCP server" not in shown
+                screen.types("y\n")
             shown = screen.until("accept all of them, until they change? ")
             assert "MCP server own: sh -c 'touch $OUT/pwned pwned; exec cat'" in shown and "skill x: run.sh" in shown
             screen.types(f"{answer}\n")

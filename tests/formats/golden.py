@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import shutil
 import sys
 import tarfile
@@ -36,6 +37,8 @@ class Golden(House):
         env = surroundings(top)
         env |= {"HARNESS_IDENTITY": str(top / "identity"), "HARNESS_PYTHON": sys.executable, "HARNESS_CALLED": "run.sh"}
         super().__init__(top, env, "project")
+        known = json.loads((self.state / "mission.json").read_text())["id"]
+        (top / "state/harness" / known).mkdir(parents=True, exist_ok=True)  # as its trees were
 
     def start(self) -> Done:
         """The first step of run.sh."""

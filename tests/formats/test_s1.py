@@ -10,6 +10,8 @@ import pytest
 from harness.builtin.sessions import _session, log, recall, state
 from harness.builtin.sessions.keys import session_keys
 from harness.builtin.sessions.repair import repair
+from harness.state.layout import Layout
+from harness.workspace import grants
 from tests.agents.modelserver import Reply, serving
 from tests.builtin.sessions.talking import home, log_of, said, state_of, store, texts
 from tests.builtin.talking import bodies
@@ -24,6 +26,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder with the golden sessions."""
     with tarfile.open(ARCHIVE) as packed:
         packed.extractall(tmp_path, filter="data")
+    grants.of_state(layout := Layout(str(tmp_path))).accept(layout)
     return tmp_path
 
 

@@ -99,7 +99,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def played(bare: House, finished: Path) -> House:
     """A copy of that mission, whose agents are gone."""
     house = copied(finished, bare.folder, bare.env)
-    shutil.copytree(finished / "state", bare.folder / "state", symlinks=True)
+    shutil.copytree(finished / "state", bare.folder / "state", symlinks=True, dirs_exist_ok=True)
     house.config('agent = "scripted"', "curate_after = 6")
     return house
 

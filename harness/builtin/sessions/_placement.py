@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from harness.base.errors import UsageFault
 from harness.base.record import Record
@@ -19,6 +20,7 @@ from harness.state.layout import Layout
 from harness.stores.disk import DiskStore
 from harness.stores.store import Store, StoreKey
 from harness.stores.urls import open_store
+from harness.workspace import grants
 from harness.workspace.places import KNOWLEDGE, SKILLS, SUBAGENTS
 
 LOCAL, STORE, SANDBOX = "local", "store", "sandbox"
@@ -60,6 +62,8 @@ def store_of(place: Placement, layout: Layout, given: Store | None) -> Store:
             raise UsageFault(TWICE.format(name="store", place=f"{STORE}:{place.address}", what="sessions"))
         return open_store(place.address)
     made = given or DiskStore(_places.root(layout))
+    if isinstance(made, DiskStore) and made.root == _places.root(layout):
+        made.begin = partial(grants.begin, layout)
     if place.is_shared and isinstance(made, DiskStore):
         raise UsageFault(LONELY.format(address=place.address))
     return made

@@ -32,7 +32,7 @@ from harness.state import files, names
 from harness.stores import gate
 from harness.stores.disk import DiskStore
 from harness.stores.store import ABSENT, ANY, Store, StoreKey
-from harness.workspace import places
+from harness.workspace import grants, places
 from harness.workspace.disk_reader import reader_of
 
 T = TypeVar("T")
@@ -120,6 +120,7 @@ class Sandboxes:
     def _make_shell(self, scope: str, name: str) -> RemoteShell:
         if self.prefix:
             return sandbox.remote_shell(shlex.split(self.prefix.replace(SCOPE, scope)), f"{REMOTE_ROOT}/{name}/{FILES}")
+        grants.begin(self.layout)
         files.make_folder(folder := os.path.join(self.root, name))
         known = {name: limit for name, limit in self.limits.items() if name != "memory_mb"}
         memory_bytes = self.limits.get("memory_mb", 0) * 1024 * 1024

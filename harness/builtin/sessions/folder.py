@@ -127,13 +127,14 @@ def attempt(layout: Layout) -> str:
 
 
 def offer(layout: Layout, named: str, accepts: Callable[[Sequence[str]], bool]) -> None:
-    """Ask a person to accept what the repository brings, where they have not accepted it: all of it, in one question."""
-    given = _source(layout, named).given
-    found = (grants.of_state(layout), given.grants)
-    waiting = [one for one in found if not one.is_accepted(layout)]
-    if waiting and accepts([row for one in waiting for row in one.rows]):
-        for one in waiting:
-            one.accept(layout)
+    """Ask a person to accept what the folder brings, where they have not accepted it: first its `.harness`, of which nothing is
+    read before, then the rest."""
+    for look in (grants.of_state, lambda layout: _source(layout, named).given.grants):
+        found = look(layout)
+        if not found.is_accepted(layout):
+            if not accepts(found.rows):
+                return
+            found.accept(layout)
 
 
 def _source(layout: Layout, named: str) -> SystemText:
@@ -193,7 +194,10 @@ def copied(source: str, target: str, *, dry_run: bool) -> Iterator[CopiedValue]:
 
 
 def _named(url: str) -> Store:
-    return store(Layout(url)) if os.path.isdir(url) else open_store(url)
+    if not os.path.isdir(url):
+        return open_store(url)
+    check(Layout(url))
+    return store(Layout(url))
 
 
 def _store(table: Mapping[str, Any]) -> Store | None:

@@ -19,7 +19,6 @@ from harness.state.layout import Layout, command, repository_of, state_home
 from harness.state.state import State
 from harness.workplace import mission_lock, run_detection, workplace
 
-ID = r"[a-z0-9-]+-[0-9a-f]{6}"
 DEEP = ("", "*/", "*/*/", "*/*/*/")  # where below its top a tree has the link to the state
 QUIET_SECONDS = 86400
 
@@ -78,7 +77,7 @@ def _archived(layout: Layout, name: str) -> bool:
 
 def _elsewhere(name: str) -> Remains:
     """What is left of a mission that is not in this folder."""
-    home, paths = (_home(name), _outside(name)) if re.fullmatch(ID, name) else ("", {})
+    home, paths = (_home(name), _outside(name)) if re.fullmatch(mission.ID, name) else ("", {})
     if home and _lives(home, name):
         raise UsageFault(f"{name} is in another folder: {command('remove')} {name} there, in {os.path.dirname(home)}")
     if not paths:
@@ -110,11 +109,11 @@ def _lives(home: str, name: str) -> bool:
 
 def leftovers() -> Iterator[Remains]:
     """What is left of missions whose folder is gone or has another mission; temporary folders after a day."""
-    known = [name for name in files.names(state_home()) if re.fullmatch(ID, name)]
+    known = [name for name in files.names(state_home()) if re.fullmatch(mission.ID, name)]
     for name in known:
         if (home := _home(name)) and not _lives(home, name):
             yield _elsewhere(name)
-    begun = (re.match(rf"harness-({ID})-", one) for one in files.names(temporary.base()))
+    begun = (re.match(rf"harness-({mission.ID})-", one) for one in files.names(temporary.base()))
     for name in sorted({one[1] for one in begun if one} - set(known)):
         paths = _outside(name)
         if paths and max(os.lstat(path).st_mtime for path in paths) < clock.now() - QUIET_SECONDS:

@@ -23,7 +23,7 @@ from harness.workplace import mission_lock, run_detection, workplace
 BUNDLE = "repository.bundle"
 TARS = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 # Left out of an export: rebuilt, or specific to this machine.
-LEFT = (names.CACHE, names.LOCKS, "journal", "git-config", ".git", "replays", "bin")
+LEFT = (names.ORIGIN, names.CACHE, names.LOCKS, "journal", "git-config", ".git", "replays", "bin")
 LIVE = ("inbox", "index")  # of an open run
 REFS = "refs/harness/export"  # exist while a bundle is created, under the lock `export`
 

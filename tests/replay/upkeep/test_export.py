@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -24,6 +25,9 @@ def elsewhere(house: House, folder: Path, run_id: str, sent: str, fetch: str) ->
     shutil.move(house.project, house.folder / "gone")
     words = ["-C", str(folder)]
     house.project = house.folder
+    refused = house.program(*words, "replay", run_id)
+    accept = re.findall("workspace accept [0-9a-f]+", refused.err)
+    assert refused.code == 69 and house.program(*words, *accept[0].split()).code == 0
     done = house.program(*words, "replay", run_id)
     assert (done.code, "byte for byte" in done.out) == (0, True), done
     assert house.program(*words, "replay", "--all").code == 0
