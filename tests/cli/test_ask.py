@@ -363,7 +363,8 @@ def test_what_a_repository_brings_is_not_started_before_a_person_accepts_it(bare
 
 
 def test_a_person_at_a_terminal_is_asked_once_with_the_commands(tmp_path: Path) -> None:
-    """One question for a `.harness` of others, one for the rest; a no is asked again, a yes is not; `execute` is confined, and git's folder only read."""
+    """One question for a `.harness` of others, one for the rest; a no is asked again, a yes is not; `execute` is confined,
+    and git's folder only read."""
 
     def brain(exchange: Exchange) -> Reply:
         if "\ntry" in exchange.text and not exchange.results:

@@ -43,7 +43,13 @@ def test_nothing_of_it_starts_wherever_it_comes_from(bare: House) -> None:
     (archive / ".harness/format").write_text("2\n")
     (bare.folder / "link").symlink_to(archive)
     copy = shutil.copytree(archive, bare.folder / "copy")
-    places = [(archive, []), (ignored, []), (archive / "below", []), (bare.folder / "link", []), (copy, [])]
+    places: list[tuple[Path, list[str]]] = [
+        (archive, []),
+        (ignored, []),
+        (archive / "below", []),
+        (bare.folder / "link", []),
+        (copy, []),
+    ]
     for folder, words in [*places, (bare.folder, ["-C", str(archive)])]:
         for command in (["ask", "hi"], ["planner"], ["status"], ["init"], ["workspace", "show"], []):
             done = bare.run([RUN_SH, *words, *command], folder, {"SECRET": "s"})
