@@ -71,7 +71,8 @@ def application(words: Sequence[str]) -> int:
         from harness.cli import _completion  # only if a shell asks
 
         _completion.prepare(cli)
-    if words and words[0] in PLACES.keys() - ASKING and not {*words} & {*help.HELP}:
+    scheduled = words[:2] == ["schedule", "start"]  # by cron, without the state folder's variable: the start of run.sh checks
+    if words and words[0] in PLACES.keys() - ASKING and not scheduled and not {*words} & {*help.HELP}:
         quick.check_state(quick.here())
     try:
         code = cli.main(args=list(words), prog_name="harness", standalone_mode=False)

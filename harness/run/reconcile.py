@@ -18,6 +18,7 @@ from harness.state import committed_copy, files, journal, names, objects, raw
 from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workplace import workplace
+from harness.workspace import grants
 
 PEOPLES = ("STOP", "PAUSE", "STEER.md")
 OWN = (
@@ -62,6 +63,7 @@ def state(run: StartedRun, outcome: Outcome) -> None:
             restored += [*_managed(run), *_append_only(run), *_raw(run)]
         if restored:
             journal.adopt(layout)
+            grants.adopt(layout)
     found = [*restored, *_strays(run)]
     outcome.work.refused += [name for name in dict.fromkeys(found) if name not in outcome.work.refused]
     if restored:

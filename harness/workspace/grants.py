@@ -54,7 +54,7 @@ class Grants(Record):
     def accept(self, layout: Layout) -> None:
         """Record a person's acceptance for the folder."""
         if self.unknown:
-            _adopt(layout)
+            adopt(layout)
             of_state(layout).accept(layout)
             return
         kept = [one for one in _accepted(layout) if one != self.digest][-MAX_REMEMBERED_DIGESTS:]
@@ -156,11 +156,14 @@ def check_state(layout: Layout) -> None:
 def begin(layout: Layout) -> None:
     """Mark a `.harness` that this process is about to make as made here; one with files is left as it is."""
     if not any(_files_of(layout.state)):
-        _adopt(layout)
+        adopt(layout)
 
 
-def _adopt(layout: Layout) -> None:
-    """Add a new id to a `.harness`, and to the state folder before. Nobody who made the folder elsewhere knows it."""
+def adopt(layout: Layout) -> None:
+    """Add a new id to a `.harness`, and to the state folder before, unless it is known. Nobody who made the folder elsewhere
+    knows the id."""
+    if os.path.lexists(layout.state) and _is_known(layout):
+        return
     _missions_before()
     key, known = os.urandom(16).hex(), files.read(layout.path(names.ORIGIN)) or b""
     files.replace(_origin(key), b"", files.PRIVATE)

@@ -68,7 +68,7 @@ def assert_whole(house: House, made: Mission, before: dict[str, bytes]) -> None:
     """Nothing is missing, and each of its prompts is rebuilt byte for byte."""
     there = archived(house, made)
     after = listing(Path(there.state))
-    passed_over = ("cache", "locks", "bin", "git-config", "journal", ".git", ".ignore")
+    passed_over = ("cache", "locks", "bin", "git-config", "journal", ".git", ".ignore", "origin")
     assert {name: data for name, data in before.items() if not name.startswith(passed_over)} == after
     assert mission.load(there) == made
     assert [one.status for one in features.load(there)] == ["passed"]
