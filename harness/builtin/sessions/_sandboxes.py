@@ -120,7 +120,8 @@ class Sandboxes:
     def _make_shell(self, scope: str, name: str) -> RemoteShell:
         if self.prefix:
             return sandbox.remote_shell(shlex.split(self.prefix.replace(SCOPE, scope)), f"{REMOTE_ROOT}/{name}/{FILES}")
-        grants.begin(self.layout)
+        if os.path.dirname(self.root) == self.layout.state:
+            grants.begin(self.layout)
         files.make_folder(folder := os.path.join(self.root, name))
         known = {name: limit for name, limit in self.limits.items() if name != "memory_mb"}
         memory_bytes = self.limits.get("memory_mb", 0) * 1024 * 1024
