@@ -249,9 +249,12 @@ def test_no_place_elsewhere_writes_to_the_disk_of_the_host(tmp_path: Path, place
     assert done.returncode == 0, done.stderr
     *paths, started = done.stdout.splitlines()
     state, db = f"{tmp_path}/work/.harness", f"{tmp_path}/db"
-    ours = (f"{state}/cache", db, *([f"{state}/sandboxes"] if place == "sandbox" else []))
+    boxed = [f"{state}/sandboxes", f"{state}/origin", f"{here['XDG_STATE_HOME']}/harness"] if place == "sandbox" else []
+    ours = (f"{state}/cache", db, *boxed)
     assert [path for path in paths if path and path != state and not path.startswith(ours)] == []
     assert place == "sandbox" or {*started.split()} <= {"started", "rg", os.path.basename(sys.executable)}
-    there = {str(path) for path in tmp_path.rglob("*") if path.is_file() and not str(path).startswith((state, db))}
+    there = {
+        str(path) for path in tmp_path.rglob("*") if path.is_file() and not str(path).startswith((state, db, *boxed))
+    }
     assert there == {f"{tmp_path}/{path}" for path in ("work/knowledge/KNOWLEDGE.md", "work/AGENTS.md", "kept")}
     assert all(Path(path).read_text() == "a\n" for path in there)
