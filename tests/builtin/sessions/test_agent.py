@@ -21,6 +21,7 @@ from harness.builtin.sessions.keys import session_keys
 from harness.builtin.tool_environment import ToolEnvironment
 from harness.filesystem.local import Local
 from harness.state.layout import Layout
+from harness.workspace import grants
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.sessions.talking import agent, echo, file_of, home, said, state_of, store, texts, until
@@ -273,7 +274,8 @@ def test_importing_harness_loads_nothing_of_it() -> None:
 
 def test_an_agent_speaks_with_the_words_of_its_role_and_of_the_workspace(tmp_path: Path) -> None:
     """The page of all conversations, the role, then AGENTS.md; another file than that changes no byte before it."""
-    (tmp_path / ".harness" / "roles").mkdir(parents=True)
+    grants.begin(Layout(str(tmp_path)))
+    (tmp_path / ".harness" / "roles").mkdir()
     (tmp_path / ".harness/roles/helper.md").write_text(
         "---\nname: helper\nsummary: helps\nreads: [instructions]\n---\n# You are Hal\n"
     )
