@@ -21,7 +21,6 @@ from harness.builtin.sessions.keys import session_keys
 from harness.builtin.tool_environment import ToolEnvironment
 from harness.filesystem.local import Local
 from harness.state.layout import Layout
-from harness.workspace import grants
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.sessions.talking import agent, echo, file_of, home, said, state_of, store, texts, until
@@ -272,10 +271,12 @@ def test_importing_harness_loads_nothing_of_it() -> None:
         getattr(harness, "nothing_of_this_name")  # noqa: B009 - that it raises is the test
 
 
-def test_an_agent_speaks_with_the_words_of_its_role_and_of_the_workspace(tmp_path: Path) -> None:
+def test_an_agent_speaks_with_the_words_of_its_role_and_of_the_workspace(tmp_path: Path, own_state: Path) -> None:
     """The page of all conversations, the role, then AGENTS.md; another file than that changes no byte before it."""
-    grants.begin(Layout(str(tmp_path)))
-    (tmp_path / ".harness" / "roles").mkdir()
+    (tmp_path / ".harness" / "roles").mkdir(parents=True)
+    (own_state / "harness" / "origins").mkdir(parents=True)
+    for path in (tmp_path / ".harness/origin", own_state / "harness/origins" / ("0" * 32)):
+        path.write_text("0" * 32)  # so this user made it
     (tmp_path / ".harness/roles/helper.md").write_text(
         "---\nname: helper\nsummary: helps\nreads: [instructions]\n---\n# You are Hal\n"
     )
