@@ -240,7 +240,7 @@ def recovered(house: House, alive: Sequence[str] = ()) -> list[str]:
 def faults(house: House, acknowledged: Iterable[str], busy: Sequence[str] = (), *, taken: bool = True) -> list[str]:
     """What is lost, torn, doubled or left over in a mission without a live run, except those of the features `busy`."""
     layout, found = house.layout, []
-    examined = house.harness("doctor")
+    examined = house.harness("doctor", XDG_STATE_HOME=house.env["XDG_STATE_HOME"])
     if examined.code or re.search(r"^bad", examined.out, re.M):
         found.append(f"doctor: {examined}")
     notes = notes_of(house)

@@ -71,7 +71,10 @@ def application(words: Sequence[str]) -> int:
         from harness.cli import _completion  # only if a shell asks
 
         _completion.prepare(cli)
-    scheduled = words[:2] == ["schedule", "start"]  # by cron, without the state folder's variable: the start of run.sh checks
+    scheduled = words[:2] == [
+        "schedule",
+        "start",
+    ]  # by cron, without the state folder's variable: the start of run.sh checks
     if words and words[0] in PLACES.keys() - ASKING and not scheduled and not {*words} & {*help.HELP}:
         quick.check_state(quick.here())
     try:

@@ -164,7 +164,9 @@ def adopt(layout: Layout) -> None:
     knows the id."""
     if os.path.lexists(layout.state) and _is_known(layout):
         return
-    _missions_before()
+    files.make_folder(os.path.dirname(_origin(BEFORE)))
+    if not os.path.exists(_origin(BEFORE)):
+        files.replace(_origin(BEFORE), "\n".join(_missions_before()).encode(), files.PRIVATE)
     key, known = os.urandom(16).hex(), files.read(layout.path(names.ORIGIN)) or b""
     files.replace(_origin(key), b"", files.PRIVATE)
     files.make_folder(layout.state)
@@ -185,12 +187,9 @@ def _is_known(layout: Layout) -> bool:
 
 def _missions_before() -> list[str]:
     """The missions in the state folder when it got its first id."""
-    path = _origin(BEFORE)
-    if (data := files.read(path)) is None:
-        data = "\n".join(name for name in files.names(state_home()) if re.fullmatch(mission.ID, name)).encode()
-        files.make_folder(os.path.dirname(path))
-        files.replace(path, data, files.PRIVATE)
-    return data.decode("utf-8", "replace").split("\n")
+    if (data := files.read(_origin(BEFORE))) is not None:
+        return data.decode("utf-8", "replace").split("\n")
+    return [name for name in files.names(state_home()) if re.fullmatch(mission.ID, name)]
 
 
 def _origin(name: str) -> str:

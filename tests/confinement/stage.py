@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))  # also started as a program
 
 from harness.base import clock, encoding
-from harness.base.errors import USAGE, HarnessError, Unavailable
+from harness.base.errors import NEEDS_PERSON, USAGE, HarnessError, Unavailable
 from harness.base.record import Record
 from harness.commands.setup import agent_probe
 from harness.commands.setup.agent_probe import Finding
@@ -36,6 +36,7 @@ from harness.workplace import confine, environment, home_layer, inbox, workplace
 from tests.confinement import attempts, forbidden
 from tests.confinement.forbidden import Attempt, Stage
 
+REFUSALS = (f"exit {USAGE}", f"exit {NEEDS_PERSON}")  # 11: it cannot read the state folder of its person
 ALL_SECONDS = 120.0
 GONE_SECONDS = 1.0
 SECRET = b"of another mission\n"
@@ -267,7 +268,7 @@ def _judged(one: Attempt, answer: Answer, tier: str) -> Finding:
     worked = answer.worked and not elsewhere
     if one.allowed:
         return Finding(state="ok", what=f"allowed: {one.what}") if worked else _bad(f"not possible: {one.what}", answer)
-    if not worked and one.words[0].startswith("order") and not answer.why.startswith(f"exit {USAGE}"):
+    if not worked and one.words[0].startswith("order") and not answer.why.startswith(REFUSALS):
         return _bad(f"failed, and was not refused: {one.what}", answer)
     if not worked:
         why = "only in a folder that it alone sees" if elsewhere else answer.why
