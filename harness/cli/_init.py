@@ -44,24 +44,32 @@ def _require_loop(context: click.Context, _: click.Parameter, words: tuple[str, 
     "--new", is_flag=True, help="Archive the mission, which is DONE, in .harness/archive, and start the next one."
 )
 @click.option("--abandon", is_flag=True, help="Like --new, also if the mission is not DONE.")
+@click.option(
+    "--take-edits", is_flag=True, help="Commit your edits of tracked files now, in your name, so that runs see them."
+)
 @click.argument("loop", nargs=-1, metavar="", expose_value=False, callback=_require_loop)
-def init(agent: str, trust: str, quietly: bool, example: str | None, new: bool, abandon: bool) -> None:
+def init(
+    agent: str, trust: str, quietly: bool, example: str | None, new: bool, abandon: bool, take_edits: bool
+) -> None:
     """Start a mission in this folder, and choose its agent. The folder is in a git repository, and has a SPEC.md."""
     layout = here(upwards=False)
     run_detection.refuse(layout, "init")
     agent_choice.require(layout, agent, trust)
     _lines(starting.put_away(layout, abandon=abandon) if new or abandon else [])
     _lines(starting.lay_example(layout, example) if example else [])
-    begin(layout, agent, trust, quietly=quietly)
+    begin(layout, agent, trust, quietly=quietly, take_edits=take_edits)
 
 
-def begin(layout: Layout, agent: str, trust: str, *, quietly: bool = False, steps: bool = True) -> None:
+def begin(
+    layout: Layout, agent: str, trust: str, *, quietly: bool = False, steps: bool = True, take_edits: bool = False
+) -> None:
     """Start the mission of this folder if there is none, and choose its agent; `steps`: say what to do next."""
     there = mission.exists(layout)
     made = starting.start(layout)
     if not (there and quietly):
         begun = f"{'There is' if there else 'Started'} the mission {made.id}, working on the branch {made.branch}."
         _lines([begun, *starting.located(layout)])
+    _lines([*([starting.take_edits(layout)] if take_edits else []), *starting.unseen(layout)])
     ask, known = _ask if sys.stdin.isatty() else None, agent_choice.loop_of(layout)
     _lines([] if quietly else agent_choice.choose(layout, agent, trust, ask, steps=steps))
     if ask and not quietly and not known and (table := agent_choice.loop_of(layout)):

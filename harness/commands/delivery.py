@@ -105,9 +105,6 @@ def _require_whole(where: Layout, made: Mission, tip: str) -> None:
     for one in (made.branch, made.branch + landing.HELD):
         if (at := landing.tip(project, one)) and not refs.is_ancestor(project, at, tip):
             raise NeedsPerson(f"{one} has commits that the mission has not taken. Take them: {command()}, {anyway}")
-    edited, taken = repository.dirty(project), {path for _, path in repository.changed(project, made.base_commit, tip)}
-    if left := [path for path in edited if path in taken or workplace.on_branch(where, made)]:
-        raise NeedsPerson(f"Edits of yours are not committed: {doubts.few(left)}. Commit or stash them, {anyway}")
 
 
 def _began_from(project: str, made: Mission) -> str:
@@ -214,9 +211,11 @@ def _request(where: Layout, name: str, steps: list[_Step]) -> str:
 def lines(where: Layout, made: LandedBranch) -> list[str]:
     """The new branch, for a person: its commits, where the old commit is kept, and the next commands."""
     log = repository.log_lines(where.folders.top, made.base, made.branch)[::-1]
+    edited = repository.dirty(where.folders.top) if workplace.on_branch(where, mission.load(where)) else []
     return [
         f"{made.branch}: {len(log)} commit{'s' * (len(log) != 1)} on {made.onto}",
         *(f"  {line}" for line in log),
+        *([f"without   your uncommitted edits of {doubts.few(edited)}"] if edited else []),
         f"kept      {made.was[:12]}, by {made.ref}; old and new ids: {where.shown(names.LANDINGS)}",
         f"look      git log -p {made.base[:12]}..{made.branch}",
         f"merge     git switch {made.onto} && git merge --ff-only {made.branch}",

@@ -1,4 +1,4 @@
-"""Moves the mission's branch to a commit, and the person's working folder with it unless their changes conflict.
+"""Moves the mission's branch to a commit, and the person's working folder with it unless they changed the same files.
 
 A person may save a file, and this process may be killed, at any moment. So each old file is checked by its fingerprint and
 moved aside, and the new one takes the free name (`placement`); old files are kept until the branch has moved. A journal,
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from harness.base import encoding
 from harness.base.record import Record
 from harness.git import _executables, dotgit, refs, repository, settings
+from harness.git._index_lock import IndexLock
 from harness.git.checkouts import placement
 from harness.git.checkouts.placement import Fingerprint
 from harness.git.checkouts.worktrees import PREFIX
@@ -24,6 +25,11 @@ from harness.state import files
 GITLINK = "160000"
 JOURNAL = "harness-landing.json"
 HELD = "-held"
+STAYS = (
+    "your folder {folder} stays at {at}, on {held}: {why}. {branch} has the work. To have both: "
+    "git stash -u && git switch {branch} && git stash pop   or commit yours, and the next run merges it"
+)
+MAX_SHOWN_PATHS = 3
 UNDER_WAY = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -34,61 +40,15 @@ UNDER_WAY = {
 }
 
 
-class IndexLock:
-    """Git's own lock on a person's index, as a context manager; `taken` is False if a git of theirs holds it.
-    The lock is a hard link to a file of the harness, so that a lock left by a kill is recognised and removed. A lock on
-    the git folder excludes other missions.
-    """
-
-    def __init__(self, project: str) -> None:
-        own = dotgit.folders(project)[0]
-        self.project, self.index, self.path = project, own + "/index", own + "/index.lock"
-        self.ours, self.taken = own + "/harness-index", False
-        self.next = os.path.join(settings.private(project), "next-index")
-        self.mutex = settings.HeldLock(os.path.join(settings.private(project), "project.lock"), own)
-
-    def __enter__(self) -> IndexLock:
-        self.mutex.__enter__()
-        if os.path.exists(self.ours) and os.path.exists(self.path) and os.path.samefile(self.ours, self.path):
-            files.remove(self.path)
-        files.remove(self.ours)  # first, because it may be a hard link to the person's index
-        files.stage(self.ours, b"")
-        try:
-            placement.put(self.ours, os.path.dirname(self.path), os.path.basename(self.path))
-            self.taken = True
-        except FileExistsError:
-            files.remove(self.ours)
-        return self
-
-    def copy(self) -> dict[str, str]:
-        """Copy the index to work on; returns the variable for git calls."""
-        files.remove(self.next + ".lock")
-        dotgit.copy_index(self.project, self.next)
-        return {"GIT_INDEX_FILE": self.next}
-
-    def install(self) -> None:
-        """Replace the index by the copy, durably, and release the lock."""
-        made = os.stat(self.next).st_mtime_ns
-        files.stage(self.ours, files.read(self.next) or b"")
-        os.utime(self.ours, ns=(made, made))
-        files.move(self.path, self.index)
-        files.remove(self.ours)
-        self.taken = False
-
-    def __exit__(self, *_: object) -> None:
-        if self.taken:
-            files.remove(self.path)
-            files.remove(self.ours)
-        self.mutex.__exit__()
-
-
 class Landing(Record):
-    """The journal's content: the branch, its old and new commit, and (path, before, after) for each file."""
+    """The journal's content: the branch, its old and new commit, and (path, before, after) for each file. `follows`: the
+    mission's branch, if `branch` is that of a held folder."""
 
     branch: str
     old: str
     new: str
     rows: list[tuple[str, Fingerprint | None, Fingerprint | None]]
+    follows: str = ""
 
 
 def under_way(project: str) -> str:
@@ -141,15 +101,29 @@ def _is_ahead(project: str, one: str, other: str) -> bool:
     return bool(repository.run(project, "rev-list", "-1", one, f"^{other}"))
 
 
-def _hold(project: str, landing: Landing, found: list[str], also: tuple[str, ...]) -> str:
-    """Move the branch alone: the folder gets its own branch at the old commit. Neither files nor the index change."""
+def _hold(project: str, landing: Landing, also: tuple[str, ...]) -> str:
+    """Move the branch alone: the folder gets its own branch at the old commit. Neither files nor the index change, so
+    `git status` shows a person's changes as before, and nothing of the work as a reversal. Returns "" or why not."""
     held, left = landing.branch + HELD, tip(project, landing.branch + HELD)
     if left and _is_ahead(project, left, landing.old):
         return _by_hand(project, landing.branch, landing.new, f"{held} has commits of its own")
     refs.set_one(project, BRANCHES + held, landing.old)
     repository.check_out(project, held)
     _move_branch(project, landing.branch, landing.old, landing.new, *also)
-    return _executables.waits(project, landing.branch, held, landing.old, found)
+    return ""
+
+
+def _stay(project: str, landing: Landing, why: str, also: tuple[str, ...]) -> str:
+    """Move the branch alone, because a person's changes are in the way of the files; returns a line for them."""
+    branch = landing.follows or landing.branch
+    fault = "" if landing.follows else _hold(project, landing, also)
+    return fault or STAYS.format(folder=project, at=landing.old[:12], held=branch + HELD, why=why, branch=branch)
+
+
+def drop_held(project: str, branch: str, commit: str) -> None:
+    """Delete the branch of a folder that was held, if it is at `commit` and no folder has it checked out. 0-1 calls."""
+    if not any(_holders(project, branch + HELD)):
+        settings.call(project, "update-ref", "-d", BRANCHES + branch + HELD, commit)
 
 
 def _follow(project: str, branch: str, commit: str, lock: IndexLock, accepted: bool) -> str:
@@ -164,7 +138,8 @@ def _follow(project: str, branch: str, commit: str, lock: IndexLock, accepted: b
             return _executables.waits(project, branch, held, at, found)
         if _is_ahead(project, at, commit):
             return f"{held} has commits that {commit[:12]} lacks; the next run merges them."
-        why = _land_here(project, Landing(branch=held, old=at, new=commit, rows=[]), lock, (), accepted=True)
+        follows = Landing(branch=held, old=at, new=commit, rows=[], follows=branch)
+        why = _land_here(project, follows, lock, (), accepted=True)
     elif under_way(project) or not lock.taken:
         return ""
     if tip(project, held) == commit:
@@ -210,12 +185,12 @@ def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str,
         return _by_hand(project, branch, commit, f"{busy} is under way")
     changes = _changes(project, landing.old, commit)
     if not accepted and (found := _executables.find(project, commit, [path for _, path in changes])):
-        return _hold(project, landing, found, also)
+        return _hold(project, landing, also) or _executables.waits(project, branch, branch + HELD, landing.old, found)
     before = {path: placement.fingerprint(project, path) for _, path in changes}
     dirty = set(repository.dirty(project))
-    for letter, path in changes:
-        if path in dirty or (before[path] is None) != (letter == "A"):
-            return _by_hand(project, branch, commit, f"{path} has changes of yours", "git stash -u && git")
+    edited = [path for letter, path in changes if path in dirty or (before[path] is None) != (letter == "A")]
+    if edited:
+        return _stay(project, landing, _yours(edited), also)
     try:
         extra = _next_index(project, landing, lock)
     except GitFailed as fault:
@@ -225,6 +200,11 @@ def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str,
     landing.rows = [(path, before[path], after.get(path)) for _, path in order]
     files.replace(_journal(project), encoding.dump_json(landing.asdict()), files.PRIVATE)
     return _forward(project, landing, lock, extra, *also)
+
+
+def _yours(paths: list[str]) -> str:
+    more = f" and {len(paths) - MAX_SHOWN_PATHS} more" if len(paths) > MAX_SHOWN_PATHS else ""
+    return f"{', '.join(paths[:MAX_SHOWN_PATHS])}{more} {'has' if len(paths) == 1 else 'have'} changes of yours"
 
 
 def _changes(project: str, old: str, new: str) -> list[tuple[str, str]]:
@@ -274,18 +254,16 @@ def _stage(project: str, extra: Mapping[str, str], paths: list[str]) -> dict[str
 
 
 def _forward(project: str, landing: Landing, lock: IndexLock, extra: Mapping[str, str], *also: str) -> str:
-    """Move files, branch and index to the new commit; if a person's change is in the way, undo everything."""
-    why = ""
-    try:
-        if tip(project, landing.branch) != landing.new:
-            why = _place_all(project, landing)
-            if not why:
-                _move_branch(project, landing.branch, landing.old, landing.new, *also)
-    except GitFailed as fault:
-        why = str(fault)
-    if why:
-        _back(project, landing)
-        return _by_hand(project, landing.branch, landing.new, why)
+    """Move files, branch and index to the new commit; if a person's change is in the way, only the branch."""
+    if tip(project, landing.branch) != landing.new:
+        if why := _place_all(project, landing):
+            _back(project, landing)
+            return _stay(project, landing, why, also)
+        try:
+            _move_branch(project, landing.branch, landing.old, landing.new, *also)
+        except GitFailed as fault:
+            _back(project, landing)
+            return _by_hand(project, landing.branch, landing.new, str(fault))
     settings.call(project, "update-index", "-q", "--refresh", extra=extra)
     lock.install()
     return _forget(project, landing)
@@ -311,7 +289,7 @@ def _place(project: str, number: int, path: str, before: Fingerprint | None, aft
     if after and now == after:
         return ""
     if now != (None if os.path.lexists(aside) else before):
-        return f"{path} has changes of yours"
+        return _yours([path])
     try:
         if now:
             placement.move_away(project, path, aside)
@@ -329,7 +307,7 @@ def _spoilt(project: str, number: int, path: str, before: Fingerprint | None, af
     aside = os.path.join(_folder(project), "old", str(number))
     kept = placement.of(os.lstat(aside)) if os.path.lexists(aside) else None
     same = kept == before and placement.fingerprint(project, path) == after
-    return "" if same else f"{path} has changes of yours"
+    return "" if same else _yours([path])
 
 
 def _back(project: str, landing: Landing) -> str:

@@ -1,4 +1,4 @@
-"""Merges a person's work with that of runs: their uncommitted edits become a commit in their name, then a merge.
+"""Merges a person's commits with those of runs; commits a person's edits in their name, only where they ask for it.
 
 Working folders stay as they are; a person's index changes only as their own `git commit -a` would change it.
 """
@@ -9,7 +9,8 @@ import os
 from collections.abc import Collection
 
 from harness.base.record import Record
-from harness.git import dotgit, landing, refs, repository, settings
+from harness.git import landing, refs, repository, settings
+from harness.git._index_lock import IndexLock
 from harness.git.repository import BRANCHES, GitFailed
 from harness.state import files, names
 
@@ -40,7 +41,7 @@ def take_edits(project: str, branch: str) -> PersonEdits:
     note, ref = landing.finish(project), BRANCHES + branch
     if not landing.is_here(project, branch) or landing.unfinished(project) or not _edited(project):
         return PersonEdits(tip=landing.tip(project, branch), note=note)
-    with landing.IndexLock(project) as lock:  # from here on the person's git cannot switch or commit
+    with IndexLock(project) as lock:  # from here on the person's git cannot switch or commit
         tip, busy = landing.tip(project, branch), landing.under_way(project)
         if repository.run(project, "ls-files", "-u", "-z"):
             busy = busy or "a merge with conflicts"
@@ -69,7 +70,7 @@ def spec_of(project: str) -> str:
     return settings.prefix(project) + names.ASKED_SPEC
 
 
-def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock) -> str:
+def _commit(project: str, ref: str, tip: str, lock: IndexLock) -> str:
     """Commit the edits and return the last commit, or ""; replaces the index once the branch has them."""
     extra, spec, at = lock.copy(), spec_of(project), tip
     rows = repository.stage_tracked(project, extra, settings.prefix(project))
@@ -111,29 +112,8 @@ def had_spec(project: str, commit: str, text: bytes) -> bool:
     """Whether the commit, or an ancestor, has exactly this SPEC.md. 2 calls."""
     words = ("log", "--full-history", "--format=", "--raw", "--no-abbrev", commit, "--", spec_of(project))
     rows = [line.split() for line in repository.run(project, *words).split(b"\n") if line.startswith(b":")]
-    return _blob(project, text) in {row[3] for row in rows}
-
-
-def _blob(project: str, text: bytes, *words: str) -> bytes:
-    """The id of this SPEC.md, as git would commit the file. 1 call."""
-    return repository.run(project, "hash-object", *words, f"--path={spec_of(project)}", "--stdin", stdin=text).strip()
-
-
-def take_spec(project: str, commit: str, text: bytes) -> str:
-    """Commit this SPEC.md in the person's name, for a mission at `commit`; no ref or file changes. 7-10 calls.
-    The parent is the commit checked out in the project folder, if that contains `commit`; it is returned as it is if it
-    has this SPEC.md already. Returns `commit` if that has no SPEC.md, or a link.
-    """
-    here = dotgit.commit(project)
-    base = here if here and refs.is_ancestor(project, commit, here) else commit
-    spec = spec_of(project)
-    row = repository.run(project, "ls-tree", "-z", base, "--", spec)
-    if not row.startswith(b"100"):
-        return commit
-    mode, blob = row.split(b" ", 1)[0], _blob(project, text, "-w")
-    tree = _tree_with(project, base, b"%b %b 0\t%b" % (mode, blob, os.fsencode(spec)))
-    same = tree == repository.tree_of(project, base)
-    return base if same else _commit_edits(project, tree, base, [spec])
+    blob = repository.run(project, "hash-object", f"--path={spec_of(project)}", "--stdin", stdin=text).strip()
+    return blob in {row[3] for row in rows}
 
 
 def merge(project: str, ours: str, theirs: str, message: str) -> MergeCommit:

@@ -155,6 +155,12 @@ def dirty(project: str) -> list[str]:
     return [path for _, path in _status(project, "no").tracked]
 
 
+def edited(project: str) -> list[str]:
+    """`dirty`, and untracked files that are not ignored; a folder without tracked files appears as `dir/`. 1 call."""
+    now = _status(project, "normal")
+    return [*(path for _, path in now.tracked), *now.untracked]
+
+
 def untracked(project: str) -> list[str]:
     """Untracked files that are not ignored; a nested repository appears as `dir/`. 1 call."""
     return _status(project).untracked

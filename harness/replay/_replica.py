@@ -70,6 +70,7 @@ class Replica:
         self.pids: dict[str, int] = {}
         self.acts = records.acts()
         self.missing: list[str] = []  # records that are missing; messages
+        self.asked = b""  # a SPEC.md that is not committed
 
     def __enter__(self) -> Replica:
         try:
@@ -179,8 +180,9 @@ class Replica:
         spec = workplace.asked_spec(self.layout)
         rows = rebuild.rows_of(self.records.where, past.run) or []
         asked = next((row["object"] for row in rows if row.get("source") == names.ASKED_SPEC and "object" in row), "")
-        if asked and spec is None:  # not committed
-            files.replace(self.layout.folders.asked_spec, self.records.object(asked) or b"")
+        self.asked = (self.records.object(asked) if asked else None) or self.asked
+        if self.asked and self.asked != spec:  # not committed
+            files.replace(self.layout.folders.asked_spec, self.asked)
 
     def configure_as(self, past: RecordedRun) -> bool:
         """Write the configuration as the run found it; returns whether it is recorded."""

@@ -11,7 +11,7 @@ from harness.agents import registry, spenders
 from harness.base import clock, console, encoding
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.decision import gaps, rules
-from harness.git import dotgit, first_commit, repository
+from harness.git import dotgit, first_commit, merges, repository
 from harness.git.checkouts import commit_excludes
 from harness.git.landing import HELD
 from harness.git.repository import Position
@@ -25,6 +25,7 @@ from harness.state.state import Changes, State
 from harness.workplace import environment, mission_lock, workplace
 from harness.workplace.recovery import unsettled_runs
 from harness.workspace import grants
+from harness.workspace.places import PLAYBOOKS
 
 ANSWERS = "answers"  # the branch of a mission whose runs only answer
 ANNOUNCED = "announced"  # cache of shown notes, those about money without numbers
@@ -34,6 +35,8 @@ MAX_SHOWN_PATHS = 3
 STATES = (
     "the repository holds {folders}: a mission started there runs the programs that these name. Look at them before"
 )
+UNSEEN = "runs do not see {files}; commit {them}{where} to include {them}"
+MAX_UNSEEN = 5
 UNSEARCHED = (
     *(names.ARCHIVED, names.RUNS, names.OBJECTS, names.SNAPSHOTS),
     *(names.JOURNAL, names.CACHE, names.REPLAYS, names.LOCKS),
@@ -232,6 +235,33 @@ def located(layout: Layout) -> list[str]:
         f"Its folder is {layout.folders.prefix} in the repository {layout.folders.top}; the branch is one of all of that.{rest}",
         *found,
     ]
+
+
+def unseen(layout: Layout) -> list[str]:
+    """A line about a person's uncommitted files, without those that a mission reads from the folder. 1 git call."""
+    workplace.use(layout)
+    made, below = mission.load(layout), layout.folders.prefix
+    read = (f"{below}{names.ASKED_SPEC}/", f"{below}{PLAYBOOKS}/")
+    found = [path for path in repository.edited(layout.folders.top) if not f"{path}/".startswith(read)]
+    more = f" and {len(found) - MAX_UNSEEN} more" if len(found) > MAX_UNSEEN else ""
+    where = "" if workplace.on_branch(layout, made) else f" on {made.branch}"
+    them = "it" if len(found) == 1 else "them"
+    return [UNSEEN.format(files=", ".join(found[:MAX_UNSEEN]) + more, them=them, where=where)] if found else []
+
+
+def take_edits(layout: Layout) -> str:
+    """Commit a person's edits of tracked files on the mission's branch, in their name; returns a line about them. Raises
+    NeedsPerson if that is impossible now."""
+    with mission_lock.take(layout):
+        workplace.use(layout)
+        made = mission.load(layout)
+        if not workplace.on_branch(layout, made):
+            fault = f"Edits are taken on the mission's branch, {made.branch}, and another one is checked out"
+            raise NeedsPerson(f"{fault}. Go there: git switch {made.branch}")
+        taken = merges.take_edits(layout.folders.top, workplace.branch_of_folder(layout, made))
+    if taken.note and not taken.commit:
+        raise NeedsPerson(taken.note)
+    return taken.note or "there are no edits of tracked files to take"
 
 
 def _states(layout: Layout) -> list[str]:

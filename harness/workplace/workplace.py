@@ -1,8 +1,9 @@
 """The workplace of a run: a persistent worktree of the mission outside the project folder.
 
 The mission's own position is the ref `refs/harness/<mission>/tip`. The project folder and its branch belong to a person:
-their commits and edits are merged into the tip before a run, and the branch follows the tip (`landing`) unless their
-changes conflict. `refs/harness/<mission>/landed` records where the harness left the branch, to detect a person's reset.
+their commits are merged into the tip before a run, and the branch follows the tip (`landing`) unless they conflict. No run
+sees their uncommitted edits, and the folder stays behind if the work changes the same files. `refs/harness/<mission>/landed`
+records where the harness left the branch, to detect a person's reset.
 """
 
 from __future__ import annotations
@@ -165,23 +166,25 @@ def asked_spec(layout: Layout) -> bytes | None:
         use(layout)
         tip = tip_commit(layout, made)
         if tip and merges.had_spec(layout.folders.top, tip, found):  # an older one, of the branch that is checked out
-            return repository.show(layout.folders.top, tip, merges.spec_of(layout.folders.top))
+            committed = repository.show(layout.folders.top, tip, merges.spec_of(layout.folders.top))
+            return committed if committed != found else State(layout).data(names.SPEC)
     return found
 
 
 def on_branch(layout: Layout, made: Mission) -> bool:
     """Whether the project folder has the mission's branch checked out. 0 git calls."""
-    return landing.is_here(layout.folders.top, _of_folder(layout, made))
+    return landing.is_here(layout.folders.top, branch_of_folder(layout, made))
 
 
-def _of_folder(layout: Layout, made: Mission) -> str:
+def branch_of_folder(layout: Layout, made: Mission) -> str:
     """The branch on which a person works for the mission: its own, or that of a held folder."""
     return held if landing.is_here(layout.folders.top, held := made.branch + landing.HELD) else made.branch
 
 
 def is_held(layout: Layout) -> bool:
-    """Whether a person's folder is held until they accept changes that their tools would execute. 0 git calls."""
-    return _of_folder(layout, made := mission.read(layout)) != made.branch
+    """Whether a person's folder stays behind, until they accept changes that their tools would execute, or because of their
+    edits. 0 git calls."""
+    return branch_of_folder(layout, made := mission.read(layout)) != made.branch
 
 
 def let_go(layout: Layout) -> str:
@@ -192,27 +195,26 @@ def let_go(layout: Layout) -> str:
     return tree.unlanded if tree.conflicts else land(layout, made, tree.position.head, accepted=True)
 
 
-def _take_spec(layout: Layout, made: Mission, tree: Tree) -> None:
-    """Commit a SPEC.md that a person changed on another branch, in their name, on the mission's position."""
-    asked = asked_spec(layout)
+def _go_on_here(layout: Layout, made: Mission, tree: Tree) -> None:
+    """Continue from another branch that is checked out and contains the mission's work, if a person changed SPEC.md there."""
+    top, asked = layout.folders.top, asked_spec(layout)
     if asked and asked.strip() and asked != State(layout).data(names.SPEC):
-        commit = merges.take_spec(layout.folders.top, tree.position.head, asked)
-        if commit != tree.position.head:
-            refs.set_one(layout.folders.top, _ref(made.id, "tip"), commit)
-            tree.position = (refs.position_of(layout.folders.top, commit) or NOWHERE).replace(branch=made.branch)
+        here = dotgit.commit(top)
+        if here not in ("", tree.position.head) and refs.is_ancestor(top, tree.position.head, here):
+            refs.set_one(top, _ref(made.id, "tip"), here)
+            tree.position = (refs.position_of(top, here) or NOWHERE).replace(branch=made.branch)
 
 
 def bring(layout: Layout, made: Mission, name: str) -> Tree:
-    """Merge a person's work into the mission's position, for a run in this tree. Requires the mission lock."""
-    mine = _of_folder(layout, made)
-    taken = merges.take_edits(layout.folders.top, mine)
-    theirs = taken.tip if mine == made.branch else landing.tip(layout.folders.top, made.branch)
+    """Merge a person's commits into the mission's position, for a run in this tree. Requires the mission lock."""
+    note = landing.finish(layout.folders.top)
+    theirs = landing.tip(layout.folders.top, made.branch)
     tree = _merged(layout, made, theirs, folder_of(made.id, name))
     if not on_branch(layout, made) and not tree.conflicts:
-        _take_spec(layout, made, tree)
-    tree.notes += [taken.note] if taken.note else []
+        _go_on_here(layout, made, tree)
+    tree.notes += [note] if note else []
     commit = tree.position.head
-    if (commit != taken.tip or mine != made.branch) and not tree.conflicts:
+    if (commit != theirs or is_held(layout)) and not tree.conflicts:
         tree.unlanded = land(layout, made, commit)
     return tree
 
@@ -251,6 +253,8 @@ def _merged(layout: Layout, made: Mission, theirs: str, folder: str) -> Tree:
         tree.unlanded, tree.theirs = _conflict(layout, made, commit, tree.conflicts), side
     behind = landed != tip and _moved_back(project, landed, theirs)
     _move(layout, made, tip, landed, commit, landed if tree.conflicts or behind else theirs)
+    if branches[1] in known and not tree.conflicts:
+        landing.drop_held(project, made.branch, side)
     at = next((one for one in known.values() if one.head == commit), None) or refs.position_of(project, commit)
     tree.position = (at or NOWHERE).replace(branch=made.branch)
     return tree
@@ -266,7 +270,7 @@ def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, bra
 
 def _conflict(layout: Layout, made: Mission, commit: str, paths: Sequence[str]) -> str:
     more = f" and {len(paths) - MAX_PATHS} more" if len(paths) > MAX_PATHS else ""
-    merge = merges.words(layout.folders.top, _of_folder(layout, made), commit)
+    merge = merges.words(layout.folders.top, branch_of_folder(layout, made), commit)
     named = ", ".join(paths[:MAX_PATHS]) + more
     return f"your changes of {named} on {made.branch} conflict with the mission's. Settle it: {merge}"
 

@@ -22,16 +22,15 @@ echo https://example.org/pull/7
 
 
 def built(house: House) -> House:
-    """Both features have passed, and the final sweep is green: F-001 was cut short once, a feature and an edit of a person
+    """Both features have passed, and the final sweep is green: F-001 was cut short once, a feature and a commit of a person
     came in between."""
     house.script("validator", reply(checks=[]))
     for name in ("F-001", "F-002"):
         role(house, "validator", name)  # red before
     worked(house, {"run": "echo draft > 1.md"}, {"fail": "agent_error", "reason": "stopped"})
     worked(house, {"run": "touch 2.txt"}, reply(status="implemented"), name="F-002")
-    house.git("config", "user.name", "p")
-    house.git("config", "user.email", "p@localhost")
     house.write("main.py", "print('mine')\n")
+    house.git("commit", "-q", "-a", "-m", "by hand")
     worked(house, {"run": "touch 1.txt"}, reply(status="implemented"))
     for name in ("F-002", "F-001"):
         role(house, "validator", name)
@@ -65,7 +64,7 @@ def test_each_feature_is_one_commit_and_a_person_keeps_theirs(done: House) -> No
     new, old = branch(done), mission.load(done.layout).branch
     assert subjects(done, f"main..{new}") == [
         "harness: Part two",
-        "p: Edits in the project folder: main.py",
+        "p: by hand",
         "harness: Part one",
     ]
     assert done.git("rev-parse", f"{new}^{{tree}}") == done.git("rev-parse", f"{tip}^{{tree}}")
@@ -134,7 +133,7 @@ def test_work_goes_on_top_of_a_base_that_moved_on(done: House) -> None:
 
 
 def test_what_would_lose_work_is_refused_with_what_to_do(done: House) -> None:
-    """An edit, a commit that the mission has not taken, a branch of that name, a mission that is not done; one line each."""
+    """A commit that the mission has not taken, a branch of that name, a mission that is not done; one line each."""
 
     def refused(code: int, words: str, *options: str) -> None:
         made = done.harness("land", *options)
@@ -142,7 +141,6 @@ def test_what_would_lose_work_is_refused_with_what_to_do(done: House) -> None:
         assert done.git("branch", "--list", "land/*") == ""
 
     done.write("main.py", "print('later')\n")
-    refused(11, "Edits of yours are not committed: main.py. Commit or stash them, or land without: run.sh land --force")
     done.git("commit", "-q", "-a", "-m", "later")
     refused(11, "has commits that the mission has not taken. Take them: run.sh")
     done.git("reset", "-q", "--hard", "HEAD^")
@@ -153,6 +151,15 @@ def test_what_would_lose_work_is_refused_with_what_to_do(done: House) -> None:
     refused(64, "is not DONE: 1 of 2 features passed. Go on: run.sh, or land without: run.sh land --force")
     assert done.harness("land", "--force").code == 0
     assert "Not finished: todo" in done.git("log", "--format=%B", f"main..{branch(done)}")
+
+
+def test_uncommitted_edits_stay_out_and_are_named(done: House) -> None:
+    """They stop nothing, as they stop no run."""
+    done.write("main.py", "print('later')\n")
+    made = done.harness("land")
+    assert (made.code, "without   your uncommitted edits of main.py\n" in made.out) == (0, True), made
+    assert done.git("show", f"{branch(done)}:main.py") == "print('mine')"
+    assert done.git("status", "--porcelain") == " M main.py"
 
 
 def test_an_archived_mission_is_landed_by_its_id(done: House) -> None:

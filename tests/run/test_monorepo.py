@@ -140,10 +140,8 @@ def test_anybody_can_verify_it_on_a_clone_of_the_repository(ours: House) -> None
         assert (done.code, f"{len(CHECKS)} of {len(CHECKS)} checks are green" in done.out) == (0, True), done
 
 
-def test_a_spec_of_the_person_is_their_commit_and_nothing_else_of_theirs(repo: House) -> None:
-    """So is an edit of another file in the folder; what they have elsewhere stays, staged as it was."""
-    repo.git("config", "user.name", "Ann")
-    repo.git("config", "user.email", "ann@example.org")
+def test_what_a_person_edits_stays_uncommitted_and_their_spec_counts(repo: House) -> None:
+    """In the folder and elsewhere, staged as it was; each start names the rest, and `--take-edits` takes those of the folder."""
     begun(repo)
     repo.write("SPEC.md", "# Another\n")
     repo.write("old", "by hand\n")
@@ -151,19 +149,24 @@ def test_a_spec_of_the_person_is_their_commit_and_nothing_else_of_theirs(repo: H
     repo.script("planner", reply(features=[], contract=[]))
     done = repo.run([RUN_SH])
     assert (done.code, "DONE" in done.out) == (0, True), done
-    edits = repo.git("log", "--format=%H", "--author=Ann", "--grep=Edits").split("\n")
+    assert "runs do not see " in done.out and f"{BELOW}/old" in done.out and "SPEC.md;" not in done.out
+    assert (repo.git("log", "--grep=Edits"), repo.read("spec.md")) == ("", "# Another\n")
+    mine = {f' M "{BELOW}/SPEC.md"', f' M "{BELOW}/old"'}
+    assert {*status(repo)} == {*THEIRS, *mine}
+    assert repo.harness("init", "--take-edits").code == 0
+    edits = repo.git("log", "--format=%H", "--grep=Edits").split("\n")
     assert [tracked(repo, one) for one in edits] == [{f"{BELOW}/old"}, {f"{BELOW}/SPEC.md"}]
-    assert (status(repo), repo.read("spec.md")) == (THEIRS, "# Another\n")
+    assert status(repo) == THEIRS
     repo.git("stash")
     repo.git("switch", "-q", "main")
     repo.write("SPEC.md", "# On main\n")
     done = repo.run([RUN_SH])
     assert (done.code, "DONE" in done.out) == (0, True), done
-    assert repo.git("show", f"{mission.load(repo.layout).branch}:./SPEC.md") == "# On main"
+    assert repo.read("spec.md") == "# On main\n"
 
 
 def test_only_the_same_file_is_in_the_way(repo: House) -> None:
-    """Where a run changed what a person is changing, the branch waits for them."""
+    """Where a run changed what a person is changing, only the branch moves."""
     begun(repo)
     repo.script("worker", {"run": "echo 2 > ../../README; echo > made"}, reply(status="implemented"))
     repo.role("worker")

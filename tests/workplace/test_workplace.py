@@ -99,22 +99,27 @@ def test_what_a_person_committed_between_runs_is_in_the_next_runs_tree(ours: Hou
     assert_landed(ours)
 
 
-def test_what_a_person_edited_between_runs_is_a_commit_of_theirs(ours: House) -> None:
-    """An edit of a tracked file, staged or not, enters the tree with the person's name; a new file stays untracked."""
-    ours.write("main.py", "print('mine')\n")
+def test_what_a_person_has_not_committed_stays_as_it_is_and_no_run_sees_it(ours: House) -> None:
+    """Edits, staged or not or both, a new file, a removed and a renamed one: beside the work, which lands, and in no commit."""
+    for name in ("staged", "both", "gone", "old"):
+        by_person(ours, name, "1\n")
+    for name in ("main.py", "staged", "both", "new"):
+        ours.write(name, "mine\n")
+    ours.git("add", "staged", "both", "new")
+    ours.write("both", "mine, again\n")
+    (ours.project / "gone").unlink()
+    ours.git("mv", "old", "renamed")
     ours.write("new.txt", "not tracked\n")
-    ours.script("worker", {"run": "grep mine main.py; test ! -e new.txt"}, DID)
-    said = ours.role("worker", "F-001").out
-    assert "  taken into the mission, your uncommitted edits of: main.py\n" in said
-    assert ours.result()["outcome"] == "ok"
-    said = "Ann <ann@example.org>: Edits in the project folder: main.py"
-    assert ours.git("log", "-1", "--format=%an <%ae>: %s", "HEAD^") == said
+    status, index = ours.git("status", "--porcelain"), ours.git("diff", "--cached")
+    steps = "! grep -r mine --exclude-dir=.harness .; test -e gone && test -e old && test ! -e new"
+    assert worked(ours, {"run": steps}, DID)["outcome"] == "ok"
     assert ours.git("show", "--name-only", "--format=", "HEAD") == "made"
-    assert_landed(ours, "?? new.txt")
+    assert (ours.git("log", "--grep=Edits"), ours.git("diff", "--cached")) == ("", index)
+    assert_landed(ours, status)
 
 
 def test_what_a_person_does_while_a_worker_runs_is_theirs(ours: House) -> None:
-    """An edit, a commit and a new file: none of it in the run's commit, all of it there, and the next run has it."""
+    """An edit, a commit and a new file: none of it in the run's commit, all of it there, and the next run has the commit."""
     started = during_a_run(ours)
     theirs = by_person(ours, "mine.txt", "mine\n")
     ours.write("main.py", "print('mine')\n")
@@ -124,9 +129,8 @@ def test_what_a_person_does_while_a_worker_runs_is_theirs(ours: House) -> None:
     assert (ours.project / "main.py").read_text() == "print('mine')\n"
     role(ours, "validator", "F-001")
     assert ours.result()["verdict"] == "green"
-    assert_landed(ours, "?? new.txt")
+    assert_landed(ours, " M main.py\n?? new.txt")
     assert {"made", "mine.txt"} <= set(names(ours))
-    assert ours.git("log", "--format=%an", "--", "main.py").split("\n")[0] == "Ann"
     ours.git("merge-base", "--is-ancestor", theirs, "HEAD")
 
 
@@ -157,22 +161,69 @@ def test_what_is_in_the_project_folder_never_stops_a_start(ours: House) -> None:
 # the work reaches the person's branch
 
 
-def test_a_file_in_the_way_is_not_touched_and_the_work_lands_later(ours: House) -> None:
-    """One line says how; as soon as the way is free the next run lands it."""
-    ours.write("made", "my own\n")
-    before = ours.head()
+def edited(house: House, how: str) -> None:
+    """A person has a file that the work changes, too."""
+    if how != "untracked":
+        by_person(house, "made", "1\n")
+    house.write("made", "my own\n")
+    if how == "staged":
+        house.git("add", "made")
+        house.write("made", "my own, again\n")
+    if how == "deleted":
+        (house.project / "made").unlink()
+
+
+@pytest.mark.parametrize("how", ["untracked", "edited", "staged", "deleted"])
+def test_a_file_in_the_way_is_not_touched_and_the_work_reaches_the_branch(ours: House, how: str) -> None:
+    """The folder stays where it is: `git status` shows the edit as before, and nothing of the work. One line says how to have
+    both; as soon as the way is free the next run lands it."""
+    edited(ours, how)
+    before, status, diff = ours.head(), ours.git("status", "--porcelain"), ours.git("diff", "HEAD")
     worked(ours, DID)
     line = ours.result()["unlanded"]
     assert "made has changes of yours" in line
-    assert line.endswith(f"git merge --ff-only {tip(ours)[:12]}")
     assert "\n" not in line
-    assert (ours.head(), (ours.project / "made").read_text()) == (before, "my own\n")
+    assert (ours.head(), ours.git("status", "--porcelain"), ours.git("diff", "HEAD")) == (before, status, diff)
+    assert (ours.git("rev-parse", branch(ours)), ours.git("show", f"{branch(ours)}:made")) == (tip(ours), "done")
     assert line in ours.program("status").out
     assert line in ours.role("validator", "F-001").out
-    (ours.project / "made").unlink()
+    ours.git("stash", "-u")
     lay(ours, [feature("F-001", status="validating")], MADE)
     role(ours, "validator", "F-001")
+    assert (ours.result()["unlanded"], ours.git("branch", "--list", "*-held")) == ("", "")
+    assert_landed(ours)
+
+
+def test_edits_in_the_way_do_not_stop_the_mission_and_both_come_together(ours: House) -> None:
+    """DONE says where the work is; the command of the line brings the edit to it, and leaves nothing behind."""
+    accept_all(ours)
+    by_person(ours, "made", "\n\n\n")
+    ours.write("made", "\n\n\nmine\n")
+    ours.script("worker", {"run": "sed -i '1s/^/done/' made"}, reply(status="implemented"))
+    assert to_the_end(ours) == "DONE"
+    line = ours.result()["unlanded"]
+    assert line in "\n".join(status.ending(ours.layout, "DONE"))
+    done = ours.run(["bash", "-c", line.split("To have both: ")[1].split("   or ")[0]])
+    assert done.code == 0, done
+    assert ours.git("branch", "--show-current") == branch(ours)
+    assert (ours.project / "made").read_text() == "done\n\n\nmine\n"
+    assert_landed(ours, " M made")
+    assert line not in ours.harness("status").out
+    role(ours, "validator", "F-001")
+    assert (ours.git("branch", "--list", "*-held"), ours.git("log", "--grep=Edits")) == ("", "")
+    assert_landed(ours, " M made")
+
+
+def test_a_commit_in_a_folder_that_stayed_behind_is_taken_in(ours: House) -> None:
+    """As any commit of a person, and the folder follows again."""
+    edited(ours, "edited")
+    worked(ours, {"run": "echo more > more"})
+    ours.git("commit", "-q", "-a", "-m", "mine")
+    theirs = ours.head()
+    role(ours, "validator", "F-001")
     assert ours.result()["unlanded"] == ""
+    ours.git("merge-base", "--is-ancestor", theirs, branch(ours))
+    assert ours.git("branch", "--list", "*-held") == ""
     assert_landed(ours)
 
 
@@ -219,34 +270,31 @@ def test_a_conflict_is_told_to_both_and_settled_by_a_merge(ours: House) -> None:
 def test_work_that_cannot_land_is_escalated_and_not_done(ours: House) -> None:
     """Proven work that is not on the branch asks a person, in the words of git; once it is there the mission is DONE."""
     accept_all(ours)
-    ours.write("made", "my own\n")
+    ours.git("bisect", "start")
     assert to_the_end(ours) == "ESCALATE unlanded"
     assert f"git merge --ff-only {tip(ours)[:12]}" in ours.read("escalation.md")
     assert ours.feature().status == "passed"
     said = ours.read("escalation.md").split("To have the work there: ")[1].split("\n")[0]
     done = ours.run(["bash", "-c", said])
     assert done.code == 0, done
-    assert ours.git("show", "stash^3:made") == "my own"
-    assert ours.program("escalation", "answer", "it is free now").code == 0
+    assert ours.program("escalation", "answer", "it is there now").code == 0
     assert to_the_end(ours) == "DONE"
     assert_landed(ours)
 
 
 def test_an_answer_alone_does_not_make_it_done(ours: House) -> None:
-    """The file is still in the way: one more run tries, and asks again."""
-    ours.write("made", "my own\n")
+    """The bisect is still under way: one more run tries, and asks again."""
+    ours.git("bisect", "start")
     to_the_end(ours)
     assert ours.program("escalation", "answer", "go on").code == 0
     assert to_the_end(ours) == "ESCALATE unlanded"
-    assert (ours.project / "made").read_text() == "my own\n"
 
 
 def test_a_person_who_merges_by_hand_is_done_without_an_answer_lost(ours: House) -> None:
     """The command of the line itself, then the answer: DONE."""
     accept_all(ours)
-    ours.write("made", "my own\n")
+    ours.git("bisect", "start")
     to_the_end(ours)
-    (ours.project / "made").unlink()
     ours.git("merge", "-q", "--ff-only", tip(ours)[:12])
     assert ours.program("escalation", "answer", "merged").code == 0
     assert to_the_end(ours) == "DONE"
@@ -286,27 +334,27 @@ def test_what_a_persons_tools_execute_waits_for_them_and_the_mission_goes_on(our
 
 
 def test_what_a_person_does_in_a_folder_that_is_held_is_in_the_mission(ours: House) -> None:
-    """An edit and a commit are theirs, with their name; a conflict is settled by a merge in their folder, which frees it."""
+    """A commit, with their name, and no edit; a conflict is settled by a merge in their folder, which frees it."""
     worked(ours, HOOK)
     by_person(ours, "mine.txt", "mine\n")
     ours.write("main.py", "print('mine')\n")
     both = Contract(claims=[*MADE.claims, claim("VAL-002")])
     lay(ours, [feature("F-001", status="validating"), feature("F-002")], both)
-    worked(ours, {"run": "grep mine mine.txt main.py && touch 2.txt"}, name="F-002")
+    worked(ours, {"run": "grep mine mine.txt && ! grep mine main.py && touch 2.txt"}, name="F-002")
     assert ours.result()["outcome"] == "ok"
-    assert ours.git("log", "--format=%an", branch(ours), "--", "main.py").split("\n")[0] == "Ann"
     assert {"mine.txt", "2.txt", HOOKED} <= set(names(ours, branch(ours)))
-    assert ours.git("ls-files", HOOKED, "2.txt") == "" == ours.git("status", "--porcelain")
+    assert (ours.git("ls-files", HOOKED, "2.txt"), ours.git("status", "--porcelain")) == ("", " M main.py")
     by_person(ours, "made", "my own\n")
     said = (
         ours.role("validator", "F-001").out.split("your changes of made on ")[1].split("Settle it: ")[1].split("\n")[0]
     )
     assert ours.run(["bash", "-c", said]).code == 1
     ours.git("checkout", "-q", "--ours", "made")
-    ours.git("commit", "-q", "-a", "-m", "both")
+    ours.git("add", "made")
+    ours.git("commit", "-q", "-m", "both")
     role(ours, "validator", "F-001")
     assert (ours.result()["unlanded"], ours.git("branch", "--show-current")) == ("", branch(ours))
-    assert_landed(ours)
+    assert_landed(ours, " M main.py")
     assert (ours.project / HOOKED).exists() and (ours.project / "made").read_text() == "my own\n"
 
 
