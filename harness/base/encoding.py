@@ -1,14 +1,16 @@
-"""Encodes and decodes SHA-256, UTF-8, JSON and shell words; errors name file and line. Touches no disk."""
+"""Encodes and decodes SHA-256, UTF-8, JSON, shell words and lists of names; errors name file and line. Touches no disk."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from harness.base.errors import BrokenFile
 
 PLAIN = str.maketrans("/._-+:=@%,", "aaaaaaaaaa")  # characters that need no shell quoting, besides letters and digits
+MAX_NAMES = 5
 MAX_REMEMBERED, REMEMBERED_BYTES = 4, range(16 * 1024, 1024 * 1024)
 _digests: list[tuple[bytes, str]] = []  # of the last few large files, which a run reads and writes several times
 
@@ -66,3 +68,8 @@ def shell_word(text: str) -> str:
     if text and text.isascii() and text.translate(PLAIN).isalnum():
         return text
     return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def few(names: Sequence[str]) -> str:
+    """The first of these names for a message, and the number of the others."""
+    return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")

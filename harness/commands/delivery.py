@@ -12,7 +12,7 @@ from shutil import which
 from harness.base import clock, encoding, schema
 from harness.base.errors import NeedsPerson, UsageFault
 from harness.base.record import Record
-from harness.decision import doubts, overview, views
+from harness.decision import overview, views
 from harness.git import contents, landing, merges, refs, repository
 from harness.git.repository import BRANCHES
 from harness.mission import mission, runs
@@ -121,7 +121,7 @@ def _whole(project: str, made: Mission, onto: str, below: str, tip: str) -> str:
     found = merges.tree_of(project, below, tip)
     if found.conflicts:
         settle = f"git switch {made.branch} && git merge {onto}, then {command()} and {command('land')}"
-        raise NeedsPerson(f"{onto} and the mission both changed {doubts.few(found.conflicts)}. Settle it: {settle}")
+        raise NeedsPerson(f"{onto} and the mission both changed {encoding.few(found.conflicts)}. Settle it: {settle}")
     return found.tree
 
 
@@ -215,7 +215,7 @@ def lines(where: Layout, made: LandedBranch) -> list[str]:
     return [
         f"{made.branch}: {len(log)} commit{'s' * (len(log) != 1)} on {made.onto}",
         *(f"  {line}" for line in log),
-        *([f"without   your uncommitted edits of {doubts.few(edited)}"] if edited else []),
+        *([f"without   your uncommitted edits of {encoding.few(edited)}"] if edited else []),
         f"kept      {made.was[:12]}, by {made.ref}; old and new ids: {where.shown(names.LANDINGS)}",
         f"look      git log -p {made.base[:12]}..{made.branch}",
         f"merge     git switch {made.onto} && git merge --ff-only {made.branch}",

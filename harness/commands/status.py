@@ -214,12 +214,12 @@ def _proof_lines(proofs: Proofs) -> list[tuple[str, str]]:
         ("unproven", _named(words["unproven"], "why")),
         ("flaky", _named(flaky, "why")),
         ("weakened", _named(weakened, "why")),
-        ("changed", f"{doubts.few(moved)}   ({command('why')} {moved[0].split(' ')[-1]})" if moved else ""),
+        ("changed", f"{encoding.few(moved)}   ({command('why')} {moved[0].split(' ')[-1]})" if moved else ""),
         ("signs", _named(_marked(found, "signs"), "why")),
         ("manual", _named(words["manual"], "claim accept")),
-        ("accepted", f"{doubts.few(accepted)}   (by a person)" if accepted else ""),
-        ("guards", f"{doubts.few(guards)}   (accepted without proof, by [proof] guards)" if guards else ""),
-        ("contract", f"differs from its log: {doubts.few(edited)}   ({command('claim adopt')})" if edited else ""),
+        ("accepted", f"{encoding.few(accepted)}   (by a person)" if accepted else ""),
+        ("guards", f"{encoding.few(guards)}   (accepted without proof, by [proof] guards)" if guards else ""),
+        ("contract", f"differs from its log: {encoding.few(edited)}   ({command('claim adopt')})" if edited else ""),
     ]
     return [row for row in rows if row[1]]
 
@@ -229,7 +229,7 @@ def _marked(found: list[ClaimStatus], mark: str) -> list[str]:
 
 
 def _named(claims: list[str], words: str) -> str:
-    return f"{doubts.few(claims)}   ({command(words)} {claims[0].split(' ')[0]})" if claims else ""
+    return f"{encoding.few(claims)}   ({command(words)} {claims[0].split(' ')[0]})" if claims else ""
 
 
 def last_words(layout: Layout, word: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from harness.base.encoding import few
 from harness.decision.rules import Doubt
 from harness.mission import contract_log, features, runs
 from harness.mission.contract import Contract
@@ -15,8 +16,6 @@ from harness.proof import index
 from harness.proof.index import ClaimStatus
 from harness.state import manifests
 from harness.state.layout import Layout, command
-
-MAX_NAMES = 5
 
 
 def find(layout: Layout, answered: str, also: Sequence[ContractChange] = ()) -> list[Doubt]:
@@ -65,8 +64,3 @@ def changed(layout: Layout) -> list[Doubt]:
         text = f"{len(lost)} objects of prompts are missing or changed; {command('doctor --fix')} restores what prompts hold"
         found.append(Doubt(text=text, remedy=remedy, outcome="go on without them"))
     return found
-
-
-def few(found: list[str]) -> str:
-    """The first of these names, and the number of the others."""
-    return ", ".join(found[:MAX_NAMES]) + (f" and {len(found) - MAX_NAMES} more" if len(found) > MAX_NAMES else "")

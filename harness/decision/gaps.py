@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.decision.doubts import few
+from harness.base.encoding import few
 from harness.mission import contract
 from harness.mission.features import Feature
 from harness.mission.mission import SPEC_CHARS

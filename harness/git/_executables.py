@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from harness.base.encoding import few
 from harness.git import repository, settings
 from harness.state.layout import command
 
@@ -29,7 +30,6 @@ WAITS = (
     "your folder {folder} stays at {at}, on {held}: {branch} changes files that your tools execute: {files}. "
     "Review: git diff HEAD...{branch}. Accept: {accept}   or git merge {branch}"
 )
-MAX_FILES = 3
 ATTRIBUTES, NAMES_FILTER = "*/.gitattributes", re.compile(rb"\sfilter=")
 
 
@@ -43,10 +43,8 @@ def find(project: str, commit: str, paths: Iterable[str]) -> list[str]:
 
 def waits(project: str, branch: str, held: str, at: str, found: list[str]) -> str:
     """The message for a person whose folder stays at a commit because of these files."""
-    shown = ", ".join(found[:MAX_FILES]) + (f" and {len(found) - MAX_FILES} more" if len(found) > MAX_FILES else "")
-    return WAITS.format(
-        folder=project, at=at[:12], held=held, branch=branch, files=shown, accept=command("workspace accept")
-    )
+    about = {"folder": project, "at": at[:12], "held": held, "branch": branch, "files": few(found)}
+    return WAITS.format(**about, accept=command("workspace accept"))
 
 
 def _reason(project: str, commit: str, path: str, hooks: str | None) -> str:

@@ -29,7 +29,6 @@ STAYS = (
     "your folder {folder} stays at {at}, on {held}: {why}. {branch} has the work. To have both: "
     "git stash -u && git switch {branch} && git stash pop   or commit yours, and the next run merges it"
 )
-MAX_SHOWN_PATHS = 3
 UNDER_WAY = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -74,7 +73,7 @@ def land(project: str, branch: str, commit: str, *also: str, accepted: bool = Fa
     """Move the branch to `commit`, with index and files of the project folder if it is checked out there. The refs
     `also` move with the branch, atomically. `accepted`: the folder follows regardless of what changes, even a held one.
     Returns "", or one line that says why nothing, or only the branch, moved, and what to do by hand. Safe to repeat
-    after a crash. 8-9 calls, 2 if the branch is not checked out.
+    after a crash. 9-10 calls, 2 if the branch is not checked out.
     """
     note = finish(project)
     if unfinished(project):
@@ -187,7 +186,7 @@ def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str,
     if not accepted and (found := _executables.find(project, commit, [path for _, path in changes])):
         return _hold(project, landing, also) or _executables.waits(project, branch, branch + HELD, landing.old, found)
     before = {path: placement.fingerprint(project, path) for _, path in changes}
-    dirty = set(repository.dirty(project))
+    dirty = {*repository.dirty(project), *repository.hidden(project)}
     edited = [path for letter, path in changes if path in dirty or (before[path] is None) != (letter == "A")]
     if edited:
         return _stay(project, landing, _yours(edited), also)
@@ -203,8 +202,7 @@ def _land_here(project: str, landing: Landing, lock: IndexLock, also: tuple[str,
 
 
 def _yours(paths: list[str]) -> str:
-    more = f" and {len(paths) - MAX_SHOWN_PATHS} more" if len(paths) > MAX_SHOWN_PATHS else ""
-    return f"{', '.join(paths[:MAX_SHOWN_PATHS])}{more} {'has' if len(paths) == 1 else 'have'} changes of yours"
+    return f"{encoding.few(paths)} {'has' if len(paths) == 1 else 'have'} changes of yours"
 
 
 def _changes(project: str, old: str, new: str) -> list[tuple[str, str]]:

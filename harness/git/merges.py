@@ -8,19 +8,17 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
+from harness.base.encoding import few
 from harness.base.record import Record
 from harness.git import landing, refs, repository, settings
 from harness.git._index_lock import IndexLock
 from harness.git.repository import BRANCHES, GitFailed
 from harness.state import files, names
 
-MAX_SHOWN_PATHS = 3
-
 
 class PersonEdits(Record):
-    """`tip`: the mission's branch; `commit`: the person's edits, or ""; `note`: why they were not taken."""
+    """`commit`: the person's edits, or ""; `note`: which files, or why they were not taken."""
 
-    tip: str
     commit: str = ""
     note: str = ""
 
@@ -39,20 +37,22 @@ def take_edits(project: str, branch: str) -> PersonEdits:
     or during a merge, rebase or bisect. 12-14 calls, 2 without edits; 5 more if SPEC.md has changed too.
     """
     note, ref = landing.finish(project), BRANCHES + branch
-    if not landing.is_here(project, branch) or landing.unfinished(project) or not _edited(project):
-        return PersonEdits(tip=landing.tip(project, branch), note=note)
+    if not landing.is_here(project, branch):
+        return PersonEdits(note=f"Edits are taken on {branch}, and another branch is checked out: git switch {branch}")
+    if landing.unfinished(project) or not _edited(project):
+        return PersonEdits(note=note)
     with IndexLock(project) as lock:  # from here on the person's git cannot switch or commit
         tip, busy = landing.tip(project, branch), landing.under_way(project)
         if repository.run(project, "ls-files", "-u", "-z"):
             busy = busy or "a merge with conflicts"
         busy = busy or ("" if lock.taken else f"a git of yours, {lock.path} exists,")
         if busy:
-            return PersonEdits(tip=tip, note=f"Edits in {project} are not taken: {busy} is under way. End it first.")
+            return PersonEdits(note=f"Edits in {project} are not taken: {busy} is under way. End it first.")
         made = _commit(project, ref, tip, lock) if tip and landing.is_here(project, branch) else ""
     if made:
         paths = [path for _, path in repository.changed(project, tip, made)]
         note = "; ".join(filter(None, [note, f"taken into the mission, your uncommitted edits of: {', '.join(paths)}"]))
-    return PersonEdits(tip=made or tip, commit=made, note=note)
+    return PersonEdits(commit=made, note=note)
 
 
 def words(project: str, branch: str, commit: str, how: str = "") -> str:
@@ -93,8 +93,7 @@ def _advance(project: str, ref: str, tip: str, tree: str, paths: list[str]) -> s
 
 def _commit_edits(project: str, tree: str, parent: str, paths: list[str]) -> str:
     """Commit a person's changes to these files in their name; no ref moves. 2-3 calls."""
-    more = f" and {len(paths) - MAX_SHOWN_PATHS} more" if len(paths) > MAX_SHOWN_PATHS else ""
-    subject = " ".join(f"Edits in the project folder: {', '.join(paths[:MAX_SHOWN_PATHS])}{more}".split())
+    subject = " ".join(f"Edits in the project folder: {few(paths)}".split())
     return repository.commit_tree(project, tree, [parent], subject + "\n", settings.person(project))
 
 

@@ -155,6 +155,12 @@ def dirty(project: str) -> list[str]:
     return [path for _, path in _status(project, "no").tracked]
 
 
+def hidden(project: str) -> list[str]:
+    """Tracked files that a person's git takes for unchanged, whatever they hold (`git update-index`). 1 call."""
+    rows = _listed(run(project, "ls-files", "-v", "-z"))
+    return [row[2:] for row in rows if row[0] == "S" or row[0].islower()]
+
+
 def edited(project: str) -> list[str]:
     """`dirty`, and untracked files that are not ignored; a folder without tracked files appears as `dir/`. 1 call."""
     now = _status(project, "normal")

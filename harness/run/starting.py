@@ -31,12 +31,10 @@ ANSWERS = "answers"  # the branch of a mission whose runs only answer
 ANNOUNCED = "announced"  # cache of shown notes, those about money without numbers
 EXAMPLES = ("todo", "bug-fix", "short-links")  # folders of examples/
 IGNORE_LINE = "/{prefix}.harness"
-MAX_SHOWN_PATHS = 3
 STATES = (
     "the repository holds {folders}: a mission started there runs the programs that these name. Look at them before"
 )
 UNSEEN = "runs do not see {files}; commit {them}{where} to include {them}"
-MAX_UNSEEN = 5
 UNSEARCHED = (
     *(names.ARCHIVED, names.RUNS, names.OBJECTS, names.SNAPSHOTS),
     *(names.JOURNAL, names.CACHE, names.REPLAYS, names.LOCKS),
@@ -152,8 +150,9 @@ def lay_example(layout: Layout, name: str) -> list[str]:
     there = [name for name in wanted if os.path.lexists(os.path.join(layout.folders.project, name))]
     there += [os.path.basename(layout.state)] if mission.exists(layout) else []
     if there:
-        shown = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
-        fault = f"There is {shown} in {layout.folders.project} already, and the example writes over nothing"
+        fault = (
+            f"There is {encoding.few(there)} in {layout.folders.project} already, and the example writes over nothing"
+        )
         raise UsageFault(f"{fault}. Go to an empty folder: mkdir example && cd example && {command('init --example')}")
     fresh = not repository_of(layout.folders.project)
     if fresh:
@@ -243,10 +242,9 @@ def unseen(layout: Layout) -> list[str]:
     made, below = mission.load(layout), layout.folders.prefix
     read = (f"{below}{names.ASKED_SPEC}/", f"{below}{PLAYBOOKS}/")
     found = [path for path in repository.edited(layout.folders.top) if not f"{path}/".startswith(read)]
-    more = f" and {len(found) - MAX_UNSEEN} more" if len(found) > MAX_UNSEEN else ""
     where = "" if workplace.on_branch(layout, made) else f" on {made.branch}"
     them = "it" if len(found) == 1 else "them"
-    return [UNSEEN.format(files=", ".join(found[:MAX_UNSEEN]) + more, them=them, where=where)] if found else []
+    return [UNSEEN.format(files=encoding.few(found), them=them, where=where)] if found else []
 
 
 def take_edits(layout: Layout) -> str:
@@ -254,11 +252,7 @@ def take_edits(layout: Layout) -> str:
     NeedsPerson if that is impossible now."""
     with mission_lock.take(layout):
         workplace.use(layout)
-        made = mission.load(layout)
-        if not workplace.on_branch(layout, made):
-            fault = f"Edits are taken on the mission's branch, {made.branch}, and another one is checked out"
-            raise NeedsPerson(f"{fault}. Go there: git switch {made.branch}")
-        taken = merges.take_edits(layout.folders.top, workplace.branch_of_folder(layout, made))
+        taken = merges.take_edits(layout.folders.top, workplace.branch_of_folder(layout, mission.load(layout)))
     if taken.note and not taken.commit:
         raise NeedsPerson(taken.note)
     return taken.note or "there are no edits of tracked files to take"
@@ -268,8 +262,7 @@ def _states(layout: Layout) -> list[str]:
     """A line for the folders `.harness` in the repository, at any depth, that git does not ignore. 2 git calls."""
     paths = [*repository.tracked_names(layout.folders.top), *repository.untracked(layout.folders.top)]
     found = [*dict.fromkeys(filter(None, map(commit_excludes.state_in, paths)))]
-    more = f" and {len(found) - MAX_SHOWN_PATHS} more" if len(found) > MAX_SHOWN_PATHS else ""
-    return [STATES.format(folders=f"{', '.join(found[:MAX_SHOWN_PATHS])}{more}")] if found else []
+    return [STATES.format(folders=encoding.few(found))] if found else []
 
 
 def lay_out(layout: Layout) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 
 from harness.agents import registry
-from harness.base import console
+from harness.base import console, encoding
 from harness.git import contents, dotgit, repository
 from harness.mission import config
 from harness.mission.config import Config
@@ -18,8 +18,6 @@ from harness.workplace import workplace
 from harness.workspace import acceptance, grants, places, snapshot
 from harness.workspace.disk_reader import reader_of
 from harness.workspace.snapshot import WorkspaceSnapshot
-
-MAX_SHOWN_PATHS = 3
 
 
 def is_there(layout: Layout, settings: Config, folder: str) -> bool:
@@ -135,9 +133,11 @@ def playbooks(layout: Layout, head: str) -> dict[str, bytes | None]:
 
 def words(waits: Sequence[str]) -> list[str]:
     """The message for a person about waiting workspace files."""
-    more = f" and {len(waits) - MAX_SHOWN_PATHS} more" if len(waits) > MAX_SHOWN_PATHS else ""
-    named = f"{', '.join(waits[:MAX_SHOWN_PATHS])}{more}"
-    return [f"runs changed {named}; what counted before counts until: {command('workspace accept')}"] if waits else []
+    return (
+        [f"runs changed {encoding.few(waits)}; what counted before counts until: {command('workspace accept')}"]
+        if waits
+        else []
+    )
 
 
 def waiting(layout: Layout) -> list[str]:

@@ -29,7 +29,6 @@ from harness.state.state import State
 
 TREES = "tree-"
 NOWHERE = Position(head="", branch="", tree="")
-MAX_PATHS = 3
 
 
 class Tree(Record):
@@ -269,10 +268,8 @@ def _move(layout: Layout, made: Mission, tip: str, landed: str, commit: str, bra
 
 
 def _conflict(layout: Layout, made: Mission, commit: str, paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - MAX_PATHS} more" if len(paths) > MAX_PATHS else ""
     merge = merges.words(layout.folders.top, branch_of_folder(layout, made), commit)
-    named = ", ".join(paths[:MAX_PATHS]) + more
-    return f"your changes of {named} on {made.branch} conflict with the mission's. Settle it: {merge}"
+    return f"your changes of {encoding.few(paths)} on {made.branch} conflict with the mission's. Settle it: {merge}"
 
 
 def _moved_back(project: str, landed: str, branch: str) -> bool:

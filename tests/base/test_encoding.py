@@ -44,3 +44,13 @@ def test_a_word_of_a_shell_is_one_word(text: str) -> None:
     """Whatever is in it; plain paths stay as they are."""
     assert shlex.split(encoding.shell_word(text)) == [text]
     assert encoding.shell_word("/srv/a-b_c.d/run.sh") == "/srv/a-b_c.d/run.sh"
+
+
+def test_a_few_names_stand_for_many() -> None:
+    """Five, and the number of the others."""
+    assert [encoding.few(names) for names in ([], ["a"], [*"abcde"], [*"abcdefg"])] == [
+        "",
+        "a",
+        "a, b, c, d, e",
+        "a, b, c, d, e and 2 more",
+    ]

@@ -18,7 +18,7 @@ import pytest
 from harness.mission import mission
 from harness.state import names
 from tests.agents.modelserver import Reply, serving
-from tests.missions import PROGRAM, House, heard
+from tests.missions import CHECKOUT, PROGRAM, House, heard
 
 
 def test_init_starts_a_mission_and_says_where(unbegun: House) -> None:
@@ -29,6 +29,62 @@ def test_init_starts_a_mission_and_says_where(unbegun: House) -> None:
     assert done.out.startswith(f"Started the mission {made.id}, working on the branch {made.branch}.\n")
     assert unbegun.harness("init").out.startswith(f"There is the mission {made.id}")
     assert unbegun.harness("init", "--quietly").out == ""
+
+
+def test_init_and_each_start_name_what_runs_do_not_see(unbegun: House) -> None:
+    """Edits and new files, not SPEC.md, playbooks or ignored ones; on another branch it says where to commit them."""
+    unbegun.write("SPEC.md", "# Another\n")
+    unbegun.write("playbooks/worker.md")
+    assert "do not see" not in unbegun.harness("init").out
+    unbegun.write("main.py", "print('mine')\n")
+    assert "runs do not see main.py; commit it to include it\n" in unbegun.harness("init").out
+    for name in ("a", "b", "c/d", "c/e", "f", "g"):
+        unbegun.write(name)
+    unbegun.git("add", "a")
+    line = "runs do not see a, main.py, b, c/, f and 1 more; commit them to include them\n"
+    assert line == unbegun.harness("init", "--quietly").out
+    assert line in unbegun.run([str(CHECKOUT / "run.sh")]).out
+    unbegun.git("switch", "-q", "main")
+    line = line.replace("commit them", f"commit them on {mission.load(unbegun.layout).branch}")
+    assert line == unbegun.harness("init", "--quietly").out
+
+
+def test_take_edits_commits_what_is_there_once(unbegun: House) -> None:
+    """Tracked files, in the person's name, SPEC.md by itself, and what was staged before the first commit; nothing later."""
+    unbegun.git("config", "user.name", "Ann")
+    unbegun.git("config", "user.email", "ann@example.org")
+    unbegun.write("SPEC.md", "# Another\n")
+    unbegun.write("main.py", "print('mine')\n")
+    unbegun.write("new", "untracked\n")
+    done = unbegun.harness("init", "--take-edits")
+    assert "taken into the mission, your uncommitted edits of: SPEC.md, main.py\nruns do not see new;" in done.out, done
+    said = ["Ann: Edits in the project folder: main.py", "Ann: Edits in the project folder: SPEC.md", "p: begin"]
+    assert unbegun.git("log", "--format=%an: %s").split("\n") == said
+    assert unbegun.git("status", "--porcelain") == "?? new"
+    assert "there are no edits of tracked files to take\n" in unbegun.harness("init", "--take-edits").out
+    unbegun.write("main.py", "print('later')\n")
+    unbegun.harness("init", "--quietly")
+    assert unbegun.git("status", "--porcelain") == " M main.py\n?? new"
+
+
+@pytest.mark.parametrize("why", ["another branch", "a bisect"])
+def test_edits_that_cannot_be_taken_stay_and_it_says_why(unbegun: House, why: str) -> None:
+    """One line with the remedy, and exit code 11."""
+    unbegun.harness("init")
+    unbegun.write("main.py", "print('mine')\n")
+    unbegun.git(*{"another branch": ["switch", "-q", "main"], "a bisect": ["bisect", "start"]}[why])
+    done = unbegun.harness("init", "--take-edits")
+    assert (done.code, why in done.err, done.err.count("\n")) == (11, True, 1), done
+    assert unbegun.git("status", "--porcelain") == " M main.py"
+
+
+def test_take_edits_takes_what_was_staged_before_the_first_commit(bare: House) -> None:
+    """The first commit stays empty; the staged files are a commit of the person on the mission's branch."""
+    bare.repository(commit=False)
+    bare.git("add", "main.py")
+    assert "edits of: main.py\n" in bare.harness("init", "--take-edits").out
+    assert bare.git("log", "--format=%s").split("\n") == ["Edits in the project folder: main.py", "Start"]
+    assert bare.git("status", "--porcelain") == "?? SPEC.md"
 
 
 def keyboard() -> None:

@@ -59,7 +59,7 @@ class Place:
         self.repo.write("c", "1\n2\n3\n4\na person's\n")
         taken = merges.take_edits(self.project, "main")
         assert taken.commit
-        merged = merges.merge(self.project, made, taken.tip, "merge\n")
+        merged = merges.merge(self.project, made, taken.commit, "merge\n")
         assert landing.land(self.project, "main", merged.commit) == ""
         assert (self.repo.folder / "a").read_text() == "agent\n"
         assert (self.repo.folder / "b").read_text() == "a person's\n"

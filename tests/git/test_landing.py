@@ -103,6 +103,11 @@ def _link(repo: Repository) -> None:
     (repo.folder / "d").symlink_to("e")
 
 
+def _hide(repo: Repository, flag: str) -> None:
+    repo.run("update-index", flag, "a")
+    _edit(repo)
+
+
 def _bisect(repo: Repository) -> None:
     repo.run("bisect", "start")
 
@@ -111,6 +116,10 @@ IN_THE_WAY: dict[str, Callable[[Repository], None]] = {
     "an edit": _edit,
     "a staged edit": _stage,
     "a removed file": _delete,
+    "an edit that git takes for unchanged": lambda repo: _hide(repo, "--assume-unchanged"),
+    "an edit that git skips": lambda repo: _hide(repo, "--skip-worktree"),
+    "a renamed file": lambda repo: repo.run("mv", "a", "renamed"),
+    "a staged new file": lambda repo: (repo.write("n/e/w/f", "mine"), repo.run("add", "n")),
     "an untracked file": lambda repo: repo.write("n/e/w/f", "mine"),
     "an untracked file for a folder": lambda repo: repo.write("n", "mine"),
     "an untracked folder for a file": lambda repo: repo.write("link/x", "mine"),

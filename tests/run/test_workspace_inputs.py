@@ -113,8 +113,8 @@ def test_a_prompt_that_is_fired_again_has_its_skills(house: House) -> None:
 def test_the_lines_for_a_person_name_a_few() -> None:
     """And how many more there are."""
     assert workspace_inputs.words([]) == []
-    [line] = workspace_inputs.words(["a", "b", "c", "d", "e"])
-    assert "a, b, c and 2 more" in line and "workspace accept" in line
+    [line] = workspace_inputs.words([*"abcdefg"])
+    assert "a, b, c, d, e and 2 more" in line and "workspace accept" in line
 
 
 def test_a_role_that_reads_memory_has_it_without_any_other_file_of_a_workspace(house: House) -> None:

@@ -16,7 +16,6 @@ from harness.workplace.recovery import recovery_plan
 
 SUBJECT_CHARS = 72
 INDENT = "    "
-MAX_SHOWN_PATHS = 3
 SHORT = 12  # characters of a commit in a note
 
 
@@ -66,8 +65,7 @@ def _outside(run: StartedRun, outcome: Outcome) -> str:
     below = run.layout.folders.prefix
     changed = repository.changed(run.checkout, run.context.tree, outcome.work.tree) if below else []
     found = [path for _, path in changed if not path.startswith(below)]
-    more = f" and {len(found) - MAX_SHOWN_PATHS} more" if len(found) > MAX_SHOWN_PATHS else ""
-    return f"changed outside {below}: {', '.join(found[:MAX_SHOWN_PATHS])}{more}" if found else ""
+    return f"changed outside {below}: {encoding.few(found)}" if found else ""
 
 
 def _still_ours(run: StartedRun, outcome: Outcome) -> Feature | None:
@@ -153,7 +151,7 @@ def hand_conflict(run: StartedRun, outcome: Outcome) -> None:
     commits = repository.run(run.layout.folders.top, *words).decode().split()
     last = next((one.feature for one in runs.finished(run.layout) if one.commit in commits), "")
     if last in features.passed(outcome.features):
-        why = f"a person's commit {theirs[:SHORT]} conflicts with its work in {', '.join(paths[:MAX_SHOWN_PATHS])}"
+        why = f"a person's commit {theirs[:SHORT]} conflicts with its work in {encoding.few(paths)}"
         made = Order(id=f"O-{run.id}", at=outcome.at, by=run.id, verb="feature retry", args=[last, why])
         outcome.changes.append(names.ORDERS, encoding.dump_json(made.asdict()))
 
