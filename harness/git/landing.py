@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from harness.base import encoding
 from harness.base.record import Record
 from harness.git import _executables, dotgit, refs, repository, settings
-from harness.git._index_lock import IndexLock
-from harness.git.checkouts import placement
+from harness.git.checkouts import placement, worktrees
 from harness.git.checkouts.placement import Fingerprint
-from harness.git.checkouts.worktrees import PREFIX
 from harness.git.repository import BRANCHES, GitFailed
 from harness.process import temporary
 from harness.state import files
@@ -37,6 +35,54 @@ UNDER_WAY = {
     "REVERT_HEAD": "a revert",
     "BISECT_LOG": "a bisect",
 }
+
+
+class IndexLock:
+    """Git's own lock on a person's index, as a context manager; `taken` is False if a git of theirs holds it.
+    The lock is a hard link to a file of the harness, so that a lock left by a kill is recognised and removed. A lock on
+    the git folder excludes other missions.
+    """
+
+    def __init__(self, project: str) -> None:
+        own = dotgit.folders(project)[0]
+        self.project, self.index, self.path = project, own + "/index", own + "/index.lock"
+        self.ours, self.taken = own + "/harness-index", False
+        self.next = os.path.join(settings.private(project), "next-index")
+        self.mutex = settings.HeldLock(os.path.join(settings.private(project), "project.lock"), own)
+
+    def __enter__(self) -> IndexLock:
+        self.mutex.__enter__()
+        if os.path.exists(self.ours) and os.path.exists(self.path) and os.path.samefile(self.ours, self.path):
+            files.remove(self.path)
+        files.remove(self.ours)  # first, because it may be a hard link to the person's index
+        files.stage(self.ours, b"")
+        try:
+            placement.put(self.ours, os.path.dirname(self.path), os.path.basename(self.path))
+            self.taken = True
+        except FileExistsError:
+            files.remove(self.ours)
+        return self
+
+    def copy(self) -> dict[str, str]:
+        """Copy the index to work on; returns the variable for git calls."""
+        files.remove(self.next + ".lock")
+        dotgit.copy_index(self.project, self.next)
+        return {"GIT_INDEX_FILE": self.next}
+
+    def install(self) -> None:
+        """Replace the index by the copy, durably, and release the lock."""
+        made = os.stat(self.next).st_mtime_ns
+        files.stage(self.ours, files.read(self.next) or b"")
+        os.utime(self.ours, ns=(made, made))
+        files.move(self.path, self.index)
+        files.remove(self.ours)
+        self.taken = False
+
+    def __exit__(self, *_: object) -> None:
+        if self.taken:
+            files.remove(self.path)
+            files.remove(self.ours)
+        self.mutex.__exit__()
 
 
 class Landing(Record):
@@ -83,7 +129,7 @@ def land(project: str, branch: str, commit: str, *also: str, accepted: bool = Fa
         if old != commit:
             if old and _is_ahead(project, old, commit):
                 return f"{branch} is not moved: it has commits that {commit[:12]} lacks; the next run merges them."
-            holders = list(_holders(project, branch))
+            holders = list(worktrees.holders(project, branch))
             if [folder for folder in holders if folder != project]:
                 other = next(folder for folder in holders if folder != project)
                 return _by_hand(
@@ -121,7 +167,7 @@ def _stay(project: str, landing: Landing, why: str, also: tuple[str, ...]) -> st
 
 def drop_held(project: str, branch: str, commit: str) -> None:
     """Delete the branch of a folder that was held, if it is at `commit` and no folder has it checked out. 0-1 calls."""
-    if not any(_holders(project, branch + HELD)):
+    if not any(worktrees.holders(project, branch + HELD)):
         settings.call(project, "update-ref", "-d", BRANCHES + branch + HELD, commit)
 
 
@@ -149,26 +195,6 @@ def _follow(project: str, branch: str, commit: str, lock: IndexLock, accepted: b
 
 def _by_hand(folder: str, branch: str, commit: str, why: str, git: str = "git") -> str:
     return f"{branch} in {folder} stays behind ({why}). To have the work there: {git} merge --ff-only {commit[:12]}"
-
-
-def _holders(project: str, branch: str) -> Iterator[str]:
-    """A person's working folders that have the branch checked out, or will when a rebase or bisect there ends."""
-    own, common = dotgit.folders(project)
-    trees = os.path.join(common, "worktrees")
-    places = {own: project} | ({common: os.path.dirname(os.path.abspath(common))} if common != own else {})
-    for name in files.names(trees):
-        link = os.path.join(trees, name, "gitdir")
-        if not name.startswith(PREFIX) and os.path.isfile(link):
-            places.setdefault(
-                os.path.join(trees, name), os.path.dirname(os.fsdecode(files.read(link) or b"").rstrip("\n"))
-            )
-    for place, folder in places.items():
-        heads = [
-            files.read(os.path.join(place, name)) or b"" for name in ("HEAD", "rebase-merge/head-name", "BISECT_START")
-        ]
-        said = {head.strip().removeprefix(b"ref: ").removeprefix(BRANCHES.encode()) for head in heads}
-        if os.fsencode(branch) in said and os.path.isdir(folder):
-            yield folder
 
 
 def _move_branch(project: str, branch: str, old: str, new: str, *also: str) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Collection
 from harness.base.encoding import few
 from harness.base.record import Record
 from harness.git import landing, refs, repository, settings
-from harness.git._index_lock import IndexLock
 from harness.git.repository import BRANCHES, GitFailed
 from harness.state import files, names
 
@@ -41,7 +40,7 @@ def take_edits(project: str, branch: str) -> PersonEdits:
         return PersonEdits(note=f"Edits are taken on {branch}, and another branch is checked out: git switch {branch}")
     if landing.unfinished(project) or not _edited(project):
         return PersonEdits(note=note)
-    with IndexLock(project) as lock:  # from here on the person's git cannot switch or commit
+    with landing.IndexLock(project) as lock:  # from here on the person's git cannot switch or commit
         tip, busy = landing.tip(project, branch), landing.under_way(project)
         if repository.run(project, "ls-files", "-u", "-z"):
             busy = busy or "a merge with conflicts"
@@ -70,7 +69,7 @@ def spec_of(project: str) -> str:
     return settings.prefix(project) + names.ASKED_SPEC
 
 
-def _commit(project: str, ref: str, tip: str, lock: IndexLock) -> str:
+def _commit(project: str, ref: str, tip: str, lock: landing.IndexLock) -> str:
     """Commit the edits and return the last commit, or ""; replaces the index once the branch has them."""
     extra, spec, at = lock.copy(), spec_of(project), tip
     rows = repository.stage_tracked(project, extra, settings.prefix(project))

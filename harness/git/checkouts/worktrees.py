@@ -8,12 +8,12 @@ in the tree or its git folder. The harness's git calls use an index beside the t
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from harness.base import encoding
 from harness.git import dotgit, repository, settings
 from harness.git.checkouts import _sparse, commit_excludes, placement
-from harness.git.repository import GitFailed
+from harness.git.repository import BRANCHES, GitFailed
 from harness.process import temporary
 from harness.state import files
 
@@ -78,6 +78,26 @@ def commit(project: str, folder: str, paths: Sequence[str], parent: str, message
     repository.run(folder, "update-index", *words, stdin=known + repository.as_input(paths), extra=extra)
     tree = repository.run(folder, "write-tree", extra=extra).decode().strip()
     return repository.commit_tree(project, tree, [parent], message)
+
+
+def holders(project: str, branch: str) -> Iterator[str]:
+    """A person's working folders that have the branch checked out, or will when a rebase or bisect there ends."""
+    own, common = dotgit.folders(project)
+    trees = os.path.join(common, "worktrees")
+    places = {own: project} | ({common: os.path.dirname(os.path.abspath(common))} if common != own else {})
+    for name in files.names(trees):
+        link = os.path.join(trees, name, "gitdir")
+        if not name.startswith(PREFIX) and os.path.isfile(link):
+            places.setdefault(
+                os.path.join(trees, name), os.path.dirname(os.fsdecode(files.read(link) or b"").rstrip("\n"))
+            )
+    for place, folder in places.items():
+        heads = [
+            files.read(os.path.join(place, name)) or b"" for name in ("HEAD", "rebase-merge/head-name", "BISECT_START")
+        ]
+        said = {head.strip().removeprefix(b"ref: ").removeprefix(BRANCHES.encode()) for head in heads}
+        if os.fsencode(branch) in said and os.path.isdir(folder):
+            yield folder
 
 
 def clean_at(project: str, folder: str) -> str:
