@@ -108,18 +108,23 @@ def _hide(repo: Repository, flag: str) -> None:
     _edit(repo)
 
 
+def _stage_new(repo: Repository) -> None:
+    repo.write("n/e/w/f", "mine")
+    repo.run("add", "n")
+
+
 def _bisect(repo: Repository) -> None:
     repo.run("bisect", "start")
 
 
-IN_THE_WAY: dict[str, Callable[[Repository], None]] = {
+IN_THE_WAY: dict[str, Callable[[Repository], object]] = {
     "an edit": _edit,
     "a staged edit": _stage,
     "a removed file": _delete,
     "an edit that git takes for unchanged": lambda repo: _hide(repo, "--assume-unchanged"),
     "an edit that git skips": lambda repo: _hide(repo, "--skip-worktree"),
     "a renamed file": lambda repo: repo.run("mv", "a", "renamed"),
-    "a staged new file": lambda repo: (repo.write("n/e/w/f", "mine"), repo.run("add", "n")),
+    "a staged new file": _stage_new,
     "an untracked file": lambda repo: repo.write("n/e/w/f", "mine"),
     "an untracked file for a folder": lambda repo: repo.write("n", "mine"),
     "an untracked folder for a file": lambda repo: repo.write("link/x", "mine"),

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from harness.agents import registry
-from harness.base import errors
+from harness.base import encoding, errors
 from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import provenance
 from harness.commands.setup import agent_probe, config_check, removal
@@ -186,7 +186,7 @@ def _state(layout: Layout) -> Iterator[Finding]:
     yield _ok("contract log", str(len(log)))
     if names := doubts.edited(contract.load(layout), log):
         yield _bad(
-            f"the contract differs from its log: {doubts.few(names)}; {command('claim adopt')} accepts it as it is"
+            f"the contract differs from its log: {encoding.few(names)}; {command('claim adopt')} accepts it as it is"
         )
     yield _ok("issues", str(len(issues.load(layout))))
     yield _ok("pending orders", str(len(order_log.pending(layout))))
