@@ -157,8 +157,7 @@ def dirty(project: str) -> list[str]:
 
 def hidden(project: str) -> list[str]:
     """Tracked files that a person's git takes for unchanged, whatever they hold (`git update-index`). 1 call."""
-    rows = _listed(run(project, "ls-files", "-v", "-z"))
-    return [row[2:] for row in rows if row[0] == "S" or row[0].islower()]
+    return [row[2:] for row in _listed(run(project, "ls-files", "-v", "-z")) if row[0] == "S" or row[0].islower()]
 
 
 def edited(project: str) -> list[str]:

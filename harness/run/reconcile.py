@@ -165,7 +165,7 @@ def tree(run: StartedRun, outcome: Outcome) -> None:
         done = repository.working_tree(run.checkout, index=index, parent=run.context.head, leave=leave)
         outcome.work.tree, outcome.work.kept_out = done.tree, [*outcome.work.kept_out, *done.kept_out]
         _look_for_secrets(run, outcome, index)
-        if spec in done.left and spec not in run.context.untracked:
+        if spec in done.left and not _as_found(run, spec):
             outcome.work.refused += _refuse_spec(run, spec)
         if outcome.work.tree == run.context.tree:
             outcome.work.refused += _keep_commits(run)
@@ -190,6 +190,11 @@ def _look_for_secrets(run: StartedRun, outcome: Outcome, index: str) -> None:
     outcome.work.secrets += [f"committed, and may be a secret: {line}" for line in found.doubtful]
 
 
+def _as_found(run: StartedRun, path: str) -> bool:
+    """Whether an uncommitted file is as the run found it, such as a person's SPEC.md."""
+    return worktrees.digests(run.checkout, [path]).get(path, "") == run.context.untracked.get(path)
+
+
 def _refuse_spec(run: StartedRun, spec: str) -> list[str]:
     """Keep an agent's changes of SPEC.md; the next run in the tree finds the person's version."""
     path = os.path.join(run.checkout, spec)
@@ -200,7 +205,7 @@ def _refuse_spec(run: StartedRun, spec: str) -> list[str]:
 def _restore_tree(run: StartedRun) -> list[str]:
     """Restore the tree to its opening state; the agent's changes in tracked files stay as a patch, its commits under a
     ref."""
-    changed = repository.dirty(run.checkout)
+    changed = [path for path in repository.dirty(run.checkout) if not _as_found(run, path)]
     if changed:
         _refuse(run, PATCH, repository.patch(run.checkout, run.context.head))
     commits = _keep_commits(run)

@@ -242,8 +242,7 @@ def unseen(layout: Layout) -> list[str]:
     made, below = mission.load(layout), layout.folders.prefix
     read = (f"{below}{names.ASKED_SPEC}/", f"{below}{PLAYBOOKS}/")
     found = [path for path in repository.edited(layout.folders.top) if not f"{path}/".startswith(read)]
-    where = "" if workplace.on_branch(layout, made) else f" on {made.branch}"
-    them = "it" if len(found) == 1 else "them"
+    where, them = "" if workplace.on_branch(layout, made) else f" on {made.branch}", "it" if len(found) == 1 else "them"
     return [UNSEEN.format(files=encoding.few(found), them=them, where=where)] if found else []
 
 

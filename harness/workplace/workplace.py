@@ -219,11 +219,15 @@ def bring(layout: Layout, made: Mission, name: str) -> Tree:
 
 
 def prepare(layout: Layout, tree: Tree, carry: Sequence[str]) -> None:
-    """Reset the tree's folder to its position, and copy ignored files of the project into it. Requires the claim of the
-    tree."""
-    folder = tree.folder
+    """Reset the tree's folder to its position, and copy ignored files of the project and the person's SPEC.md into it.
+    Requires the claim of the tree."""
+    folder, asked = tree.folder, asked_spec(layout)
     tree.untracked = worktrees.ensure(layout.folders.top, folder, tree.position.head, keep=True)
     _link_state(layout, folder)
+    spec = os.path.join(layout.folders.within(folder), names.ASKED_SPEC)
+    if asked and os.path.isfile(spec) and not os.path.islink(spec) and files.read(spec) != asked:
+        files.replace(spec, asked)
+        tree.untracked.append(merges.spec_of(layout.folders.top))  # uncommitted, and so left out of commits
     left = worktrees.carry(layout.folders.top, folder, carry, layout.folders.prefix)
     tree.notes += [f"not carried into the tree: {line}" for line in left]
 

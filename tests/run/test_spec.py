@@ -141,6 +141,21 @@ def test_what_a_workers_agent_writes_into_its_spec_is_never_the_spec(ours: House
     assert due(ours) == "NEXT validator F-001"
 
 
+@pytest.mark.parametrize("more", ["", "; echo mine >> SPEC.md"])
+@pytest.mark.parametrize("role", ["worker", "planner"])
+def test_an_uncommitted_spec_is_in_the_tree_and_in_no_commit(ours: House, role: str, more: str) -> None:
+    """Every run reads the person's; what an agent writes into it is refused, and kept where the run commits."""
+    edit(ours)
+    last = PLAN if role == "planner" else reply(status="implemented")
+    ours.script(role, {"run": f"grep greets SPEC.md{more}"}, DID, last)
+    ours.role(role, *["F-001"] * (role == "worker"))
+    assert (ours.result()["outcome"], ours.result()["refused"]) == ("ok", ["SPEC.md"] * bool(more)), ours.result()
+    if role == "worker":
+        assert ours.git("show", "--name-only", "--format=", ours.result()["commit"]) == "made"
+        assert ours.refused().get("SPEC.md", b"") == (f"{ASKED}mine\n".encode() if more else b"")
+    assert ours.git("status", "--porcelain") == " M SPEC.md"
+
+
 def test_a_worker_that_writes_only_its_spec_has_done_nothing(ours: House) -> None:
     """No commit is made."""
     head = ours.head()
