@@ -117,16 +117,16 @@ def test_what_conflicts_is_done_again_on_top_of_what_landed(unbegun: House) -> N
 
 
 def meeting(house: House, answer: str) -> Done:
-    """A mission of one feature whose worker meets a person's edit of the line that it changes; asked again, it does `answer`.
-    Played by run.sh to its end."""
+    """A mission of one feature whose worker meets a person's commit of the line that it changes; asked again, it does
+    `answer`. Played by run.sh to its end."""
     house.base = ('confine = "off"',)
     house.harness("init")
     house.config('agent = "scripted"')
     claims = [{"id": "VAL-1", "claim": "It greets", "checks": ["grep run main.py"]}]
     house.script("planner", reply(features=[{"id": "F-001", "title": "Greet", "claims": ["VAL-1"]}], contract=claims))
-    first = (
-        f"touch '{house.folder}/met'; echo \"print('mine')\" >'{house.project}/main.py'; echo \"print('run')\" >main.py"
-    )
+    commits = f"git -C '{house.project}' -c user.name=p -c user.email=p@localhost commit -qam mine"
+    mine = f"echo \"print('mine')\" >'{house.project}/main.py'; {commits}"
+    first = f"touch '{house.folder}/met'; {mine}; echo \"print('run')\" >main.py"
     house.script("worker", {"run": f"if [ -e '{house.folder}/met' ]; then {answer}; else {first}; fi"})
     return house.run([RUN_SH])
 
