@@ -501,13 +501,15 @@ def test_a_worker_learns_of_a_red_setup(ours: House) -> None:
 
 
 def test_a_tree_that_was_removed_is_made_again_and_set_up_again(ours: House) -> None:
-    """Whoever clears the folder of states loses nothing but time, also where the commit is still the same."""
+    """Whoever clears the folder of states loses nothing but time, also where the commit is still the same. Without all of it nobody
+    knows the mission: its person says once that it is theirs."""
     ready(ours)
     worked(ours, {"fail": "limit"})
-    shutil.rmtree(ours.tree.parent.parent)
+    shutil.rmtree(ours.tree.parent)
     assert worked(ours, {"run": "test -f deps/x"}, DID)["outcome"] == "ok"
     assert times(ours) == 1
     shutil.rmtree(ours.tree.parent.parent)
+    assert (ours.harness("status").code, ours.harness("workspace", "accept").code) == (69, 0)
     assert worked(ours, {"run": "test -f deps/x -a -f made"}, {"run": "echo 2 > two"}, name="F-002")["outcome"] == "ok"
     assert_landed(ours)
 
