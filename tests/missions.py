@@ -383,7 +383,8 @@ def tagged(mission_id: str) -> list[int]:
 def copied(template: Path, folder: Path, env: dict[str, str]) -> House:
     """A house that is a copy of the one in `template`."""
     shutil.copytree(template / "my project", folder / "my project", symlinks=True)
-    shutil.copytree(template / "state/harness/origins", folder / "state/harness/origins", dirs_exist_ok=True)
+    states = Path(env.get("XDG_STATE_HOME") or f"{env['HOME']}/.local/state")
+    shutil.copytree(template / "state/harness/origins", states / "harness/origins", dirs_exist_ok=True)
     house = House(folder, env)
     house.config('agent = "scripted"')
     starting.write_generated(house.layout)

@@ -10,6 +10,7 @@ from harness.base import errors
 from harness.base.exits import guarded
 from harness.run import workspace_inputs
 from harness.state.layout import Layout
+from harness.workplace import run_detection
 
 
 def main() -> int:
@@ -20,9 +21,9 @@ def main() -> int:
 
 def _run() -> int:
     """The script may be the repository's own."""
-    workspace_inputs.check_state(
-        Layout(os.environ.get("HARNESS_PROJECT") or os.getcwd(), os.environ.get("HARNESS_STATE", ""))
-    )
+    layout = Layout(os.environ.get("HARNESS_PROJECT") or os.getcwd(), os.environ.get("HARNESS_STATE", ""))
+    if not run_detection.run_id(layout):  # else the run that it wants is refused
+        workspace_inputs.check_state(layout)
     runpy.run_path(sys.argv[0], run_name="__main__")
     return errors.DONE
 

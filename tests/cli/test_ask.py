@@ -179,7 +179,8 @@ class Screen:
         if not self.pid:
             os.chdir(folder)
             os.environ.update(TERM="dumb", HARNESS_USER="", HOME=str(home or folder))
-            os.environ.pop("XDG_STATE_HOME", None)
+            if home is None:
+                os.environ.pop("XDG_STATE_HOME", None)
             os.execv(sys.executable, [sys.executable, str(PROGRAM), *words])
 
     def until(self, text: str, seconds: float = 60.0) -> str:

@@ -69,8 +69,10 @@ def test_a_permission_shows_the_change_or_what_a_command_may_touch(tmp_path: Pat
     answers = [calling("write_file", {"path": "a.txt", "content": "new\n"}), Reply("done"),
                calling("execute", {"command": "true"}), Reply("refused")]  # fmt: skip
     with serving(lambda exchange: answers.pop(0)) as server:
-        configure(tmp_path, server)
+        configure(tmp_path, server, made_here=False)
         screen = Screen("ask", folder=tmp_path)
+        screen.until("accept all of them, until they change? ")
+        screen.types("y\n")
         screen.until("> ")
         screen.types("write\n")
         shown = screen.until("permit it? ")

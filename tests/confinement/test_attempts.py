@@ -118,7 +118,8 @@ def test_a_person_s_commands_do_what_they_say(stage: Stage, bare: House) -> None
     """Each changes the state where no run is; also without a parent and an environment."""
     shutil.copytree(stage.there.state, bare.folder / "kept", symlinks=True)
     asked = [["order", stage.there.folders.project, *words] for words in forbidden.orders(stage)]
-    asked.append(["order detached", *asked[-1][1:]])
+    folder, env, *words = asked[-1][1:]
+    asked.append(["order detached", folder, env, f"XDG_STATE_HOME={bare.env['XDG_STATE_HOME']}", *words])
     for words in asked:
         before = trial._state(stage)
         answer = carried_out(stage, [Attempt(what="order", words=words)])["order"]

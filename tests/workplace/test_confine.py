@@ -19,7 +19,9 @@ from harness.process import confine, landlock
 from harness.process.confine import BUBBLEWRAP, LANDLOCK
 from harness.run import opening
 from harness.state import names
+from harness.state.layout import Layout
 from harness.workplace import confine as integrity
+from harness.workspace import grants
 from tests.agents.modelserver import Reply, serving
 from tests.agents.wires import Exchange
 from tests.builtin.talking import MODELS, address, calling
@@ -313,7 +315,11 @@ def test_what_a_killed_run_leaves_has_none_after_the_next_start(house: House) ->
 def test_no_other_user_enters_the_folder_of_the_runs(house: House) -> None:
     """A new one, and one of an older harness at the next start of the mission, or of a conversation."""
     folder = Path(house.env["XDG_STATE_HOME"], "harness")
-    assert not folder.exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(house.folder / "new"))
+        grants.begin(Layout(str(house.folder / "another")))
+    assert (house.folder / "new/harness").stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o755)
 
     def conversation() -> None:
         integrity.of_conversation(house.layout, config.load(house.layout), str(house.project), "", dict(os.environ))

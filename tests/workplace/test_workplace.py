@@ -501,8 +501,8 @@ def test_a_worker_learns_of_a_red_setup(ours: House) -> None:
 
 
 def test_a_tree_that_was_removed_is_made_again_and_set_up_again(ours: House) -> None:
-    """Whoever clears the folder of states loses nothing but time, also where the commit is still the same. Without all of it nobody
-    knows the mission: its person says once that it is theirs."""
+    """Whoever clears the folder of states loses nothing but time, also where the commit is still the same. Without all of it the
+    mission is unknown: its person says once that it is theirs."""
     ready(ours)
     worked(ours, {"fail": "limit"})
     shutil.rmtree(ours.tree.parent)
