@@ -10,7 +10,8 @@ from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, Executio
 from harness.agents.program import STABLE, Cli
 
 SANDBOX = '{"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":["*"]}}}'
-WORKSPACE = ["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--settings", SANDBOX]
+CONFINED = '{"sandbox":{"enabled":false}}'  # inside the harness's confinement its own fails, and every command with it
+WORKSPACE = ["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch"]
 KINDS = {"authentication_failed": "auth", "billing_error": "auth", "server_error": "limit"}
 KINDS |= {"error_max_budget_usd": "killed"}
 NEEDS = ("bwrap", "socat")
@@ -23,7 +24,9 @@ OF_MODEL |= {"cache_read": "cacheReadInputTokens", "cache_write": "cacheCreation
 def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     """No questions to a person; the stable part of the prompt is a separate block, for its prompt cache."""
     words = ["-p", "--output-format", "stream-json", "--verbose", *([] if settings.mcp else ["--strict-mcp-config"])]
-    words += ["--dangerously-skip-permissions"] if settings.trust == "full" else WORKSPACE
+    full, confined = settings.trust == "full", context.confinement is not None
+    words += ["--dangerously-skip-permissions"] if full else WORKSPACE
+    words += ["--settings", CONFINED if confined else SANDBOX] if confined or not full else []
     words += [] if context.cost_left_usd is None else ["--max-budget-usd", f"{context.cost_left_usd:.4f}"]
     return [*words, *(["--append-system-prompt-file", context.prompt_path + STABLE] if context.stable_bytes else [])]
 

@@ -57,6 +57,7 @@ ABOUT = {
         },
         writes=["${CLAUDE_CONFIG_DIR:-~/.claude}"],
         files=["~/.claude.json", GOOGLE],
+        hides={"~/.claude/backups": "~/.claude.json"},  # it says at each start that it could restore that file
         reads=["CLAUDE.md", ".claude/CLAUDE.md"],
         skills=[".claude/skills"],
         tools={
