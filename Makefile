@@ -65,7 +65,8 @@ bench: setup ## measure against a baseline run beside it
 	$(PY) bench/append.py
 	$(PY) bench/stores.py
 
-test-agents: setup ## install real agent CLIs in a throw-away place, and take a mission to DONE with each (npm, PyPI)
+test-agents: setup ## install real agent CLIs in a throw-away place, and take a mission to DONE with each (npm, PyPI; root: apt)
+	@command -v socat > /dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -yqq socat; } || { echo "claude starts a sandbox of its own only where socat is installed: apt install socat"; exit 69; }
 	@place=$$(mktemp -d -p "$(CURDIR)" .agents.XXXXXX); trap 'rm -rf "$$place"' EXIT; HARNESS_REAL_AGENTS="$$place" $(PY) -m pytest -v tests/agents/test_real.py tests/builtin
 
 test-peers: ## run the test suites of langgraph, langchain and pydantic-ai over our interfaces, in .venv-peers (PyPI)

@@ -10,7 +10,7 @@ from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, Executio
 from harness.agents.program import STABLE, Cli
 
 SANDBOX = '{"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":["*"]}}}'
-CONFINED = '{"sandbox":{"enabled":false}}'  # inside the harness's confinement its own fails, and every command with it
+CONFINED = '{"sandbox":{"enabled":false}}'  # inside ours its own fails, and every command with it
 WORKSPACE = ["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch"]
 KINDS = {"authentication_failed": "auth", "billing_error": "auth", "server_error": "limit"}
 KINDS |= {"error_max_budget_usd": "killed"}
@@ -24,9 +24,9 @@ OF_MODEL |= {"cache_read": "cacheReadInputTokens", "cache_write": "cacheCreation
 def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     """No questions to a person; the stable part of the prompt is a separate block, for its prompt cache."""
     words = ["-p", "--output-format", "stream-json", "--verbose", *([] if settings.mcp else ["--strict-mcp-config"])]
-    full, confined = settings.trust == "full", context.confinement is not None
+    full = settings.trust == "full"
     words += ["--dangerously-skip-permissions"] if full else WORKSPACE
-    words += ["--settings", CONFINED if confined else SANDBOX] if confined or not full else []
+    words += ["--settings", CONFINED] if context.confinement else [] if full else ["--settings", SANDBOX]
     words += [] if context.cost_left_usd is None else ["--max-budget-usd", f"{context.cost_left_usd:.4f}"]
     return [*words, *(["--append-system-prompt-file", context.prompt_path + STABLE] if context.stable_bytes else [])]
 
@@ -43,6 +43,9 @@ def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | Agen
     elif kind == "assistant":
         answer.memory["error"] = row.get("error")  # without a login or a network it is the only cause given
         yield from _message(mapping(row.get("message")), answer)
+    elif kind == "user":
+        for block in mappings(mapping(row.get("message")).get("content")):
+            answer.ran(block.get("tool_use_id"), block.get("is_error") is True, block.get("content"))
     elif kind == "rate_limit_event" and info.get("status") == "rejected":
         answer.until = when(info.get("resetsAt"))
         yield answer.failed("limit", f"{info.get('rateLimitType', 'usage')} limit")
@@ -56,7 +59,7 @@ def _message(message: dict[str, Any], answer: AnswerState) -> Iterator[AgentEven
         if block.get("type") == "text":
             yield answer.says(str(block.get("text", "")))
         elif block.get("type") == "tool_use":
-            yield answer.does(str(block.get("name")), block.get("input"))
+            yield answer.does(str(block.get("name")), block.get("input"), block.get("id"))
     summed = answer.summed(message.get("id"), plain(mapping(message.get("usage"))), OF_MESSAGE)
     yield answer.used_so_far({"messages": len(answer.counted), "sum": summed}, **summed)
 

@@ -70,7 +70,7 @@ class Cli:
         found = [self.cannot[trust]] if trust in self.cannot else []
         missing = [program for program in self.sandbox_needs if trust == "workspace" and not installed(program)]
         if missing:
-            found.append(f"unconfined, it has no sandbox without {' and '.join(missing)}: its commands may write anywhere")
+            found.append(f"unconfined, no sandbox without {' and '.join(missing)}: its commands may write anywhere")
         if self.refuses_root and trust == "full" and os.geteuid() == 0:
             found.append("it refuses full trust to root")
         return found
@@ -88,13 +88,14 @@ def own_tools(flag: str, names: Sequence[str], known: Mapping[str, Sequence[str]
 class CliFacts(Record):
     """What is known of a program without a model call: the version that was `tried`, how to `login`, and variables or
     files; any of them shows a login (`$NAME` and `~` are expanded). `needs`: {variable: further variables and patterns that
-    it needs if that one is set; "": always}. `writes`: folders, and `files`: others that it reads, in shell syntax. `hides`:
-    {path: the file without which it is hidden}. `expires` and `renews`: the keys of the expiry time in a file of `logins`, and of its automatic renewal (`*`: any key).
+    it needs if that one is set; "": always}. `writes`: folders, and `files`: others that it reads, in shell syntax;
+    `hides`: {path: the file without which it is hidden}. `expires` and `renews`: the keys of the expiry time in a file
+    of `logins`, and of its automatic renewal (`*`: any key).
 
     `reads` and `skills`: files, and folders of skills, of a project that it reads by itself; `instead`: files that it
-    reads without any of `reads`; `silent`: arguments that
-    disable reading the files; `silenced`: its adapter disables it by variables. `tools`: {tool name in tools.json: its
-    own names}, for the flags `deny_flag` and `allow_flag`; `obeys`: it enforces every rule of tools.json itself."""
+    reads without any of `reads`; `silent`: arguments that disable reading the files; `silenced`: its adapter disables it
+    by variables. `tools`: {tool name in tools.json: its own names}, for the flags `deny_flag` and `allow_flag`; `obeys`: it
+    enforces every rule of tools.json itself."""
 
     tried: str = ""
     login: str = ""
@@ -153,10 +154,6 @@ class CliFacts(Record):
         """The absolute paths of further files that it reads, if they exist."""
         return tuple(path for path in (_expanded(path, env) for path in self.files) if os.path.isfile(path))
 
-    def hidden_in(self, env: Mapping[str, str]) -> list[str]:
-        """The absolute paths of `hides` whose file is absent."""
-        return [_expanded(path, env) for path, file in self.hides.items() if not os.path.isfile(_expanded(file, env))]
-
 
 def _expanded(path: str, env: Mapping[str, str]) -> str:
     """A path with `${NAME:-default}` and then a leading `~` expanded, as in a shell."""
@@ -188,7 +185,8 @@ class ProgramAgent:
         self.needs, self.writable = (*self.about.needs_in(known), *self.environment), self.about.writes_in(known)
         words = [word for word in (*self.argv, *table.get("args", [])) if os.path.isabs(str(word))]
         self.readable = (*self.about.files_in(known), *filter(os.path.isfile, words))
-        self.hidden = self.about.hidden_in(known)
+        pairs = [(_expanded(path, known), _expanded(file, known)) for path, file in self.about.hides.items()]
+        self.hidden = [path for path, file in pairs if not os.path.isfile(file)]
         program = os.path.join(settings.project, self.argv[0]) if "/" in self.argv[0] else self.argv[0]
         if not installed(program):
             raise Unavailable(

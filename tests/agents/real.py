@@ -116,10 +116,13 @@ CLAUDE = Cli(
         *("{program}", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"),
         *("--allowedTools", "Bash", "--strict-mcp-config"),
     ),
-    env={"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "key", "CLAUDE_CONFIG_DIR": "{home}/.claude"},
+    env={"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "key"},
     quick={"CLAUDE_CODE_MAX_RETRIES": "1"},
     full={"IS_SANDBOX": "1"},
-    files={".claude/settings.json": "{}"},
+    files={
+        ".claude/settings.json": '{"sandbox":{"enabled":true}}',
+        ".claude/backups/.claude.json.backup.1700000000000": "{}",
+    },
 )
 OPENCODE = Cli(
     name="opencode",

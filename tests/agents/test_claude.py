@@ -10,7 +10,9 @@ import pytest
 from harness.agents._answer_state import AnswerState
 from harness.agents._claude import argv, read
 from harness.agents.base import AgentFailure, AgentSuccess
+from harness.process.confine import BUBBLEWRAP
 from tests.agents.agent_desk import TRANSCRIPTS, counted, desk, project, repeat, settings
+from tests.missions import House
 
 RECORDED = "claude-2.1.197"
 
@@ -92,6 +94,55 @@ def test_trust_decides_its_permissions(tmp_path: Path, trust: str, has: list[str
     argv = repeat(tmp_path, "claude", f"{RECORDED}/mission-worker.jsonl", trust=trust).argv
     assert set(has) <= set(argv)
     assert not set(lacks) & set(argv)
+
+
+SEES = """#!/bin/sh
+cat > /dev/null
+printf '%s\\n' "$@" > argv
+ls ~/.claude/backups > backups
+touch ~/.claude/backups/mine ~/.claude/written
+echo '{"type":"result","result":"done","usage":{"input_tokens":9,"output_tokens":9}}'
+"""
+
+
+def seen_by_claude(house: House, *lines: str) -> tuple[list[str], str, str]:
+    """Its arguments, what it sees of its backups, and the tier of its confinement ("": none); `lines` of config.toml."""
+    program = house.folder / "home" / ".local" / "bin" / "claude"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(SEES)
+    program.chmod(0o755)
+    house.config('agent = "claude"', *lines, "[agents.claude]", f"path = {json.dumps(str(program))}")
+    house.role("worker", "F-001", "--again")
+    argv = (house.project / "argv").read_text().split("\n")
+    return argv, (house.project / "backups").read_text(), house.result()["confined"]
+
+
+def sandbox(argv: list[str]) -> bool | None:
+    """Whether its settings turn its sandbox on; None if they do not say."""
+    return json.loads(argv[argv.index("--settings") + 1])["sandbox"]["enabled"] if "--settings" in argv else None
+
+
+@pytest.mark.parametrize(("trust", "alone"), [("workspace", True), ("full", None)])
+def test_its_own_sandbox_is_off_where_the_harness_confines_it(house: House, trust: str, alone: bool | None) -> None:
+    """Inside it would start bubblewrap again, and every command would fail; unconfined it is all there is."""
+    argv, _, tier = seen_by_claude(house, f'trust = "{trust}"')
+    assert sandbox(argv) is (False if tier else alone)
+    argv, _, tier = seen_by_claude(house, f'trust = "{trust}"', 'confine = "off"')
+    assert (sandbox(argv), tier) == (alone, "")
+
+
+def test_its_backups_are_shown_only_with_the_file_that_they_are_of(house: House) -> None:
+    """Else it says at each start that it could restore that file. It writes in its folder all the same."""
+    own = house.folder / "home" / ".claude"
+    (own / "backups").mkdir(parents=True)
+    (own / "backups" / "old").touch()
+    _, backups, tier = seen_by_claude(house, 'trust = "workspace"')
+    if tier != BUBBLEWRAP:
+        pytest.skip("only bubblewrap hides a folder below one that can be written")
+    assert (backups, (own / "written").exists(), (own / "backups" / "mine").exists()) == ("", True, False)
+    (house.folder / "home" / ".claude.json").write_text("{}")
+    _, backups, _ = seen_by_claude(house, 'trust = "workspace"')
+    assert (backups, (own / "backups" / "mine").exists()) == ("old\n", True)
 
 
 def test_servers_of_the_user_are_off_unless_configured(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Real agent CLIs take a mission to DONE, offline. HARNESS_REAL_AGENTS names their folder; `make test-agents` sets it."""
+"""Real agent CLIs take a mission to DONE, offline. HARNESS_REAL_AGENTS names their folder; `make test-agents` sets it, and
+installs socat: with it claude starts a sandbox of its own."""
 
 from __future__ import annotations
 
@@ -51,6 +52,8 @@ def test_a_real_cli_takes_a_mission_to_done(name: str, tmp_path: Path) -> None:
         fired_again(house, name, server)
     assert (house.project / "greeting.txt").read_text() == small_mission.GREETING + "\n"
     assert small_mission.TRICK in house.read("memory/raw.md")
+    printed = [path.read_text() for path in (house.state / "runs").glob("*/stderr.log")]
+    assert not [text for text in printed if "backup file exists" in text]
     house.env["PATH"] = path
     played = house.program("replay", "--mission")
     assert (played.code, "not recorded" in played.out) == (0, False), played
