@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -21,13 +22,15 @@ DID_CHARS = NAME_CHARS = 200
 REASON_CHARS = 400
 LAST_WORDS_CHARS = 200
 REFUSED = "it gave up at a tool that it was not allowed to use; see trust in config.toml"
+ENDED = re.compile(r"(Exit code|exit|signal) \d+.*\n?")  # a line before the output of a command
 SO_FAR = {"so_far": True}  # replaces the vendor's block, which grows with each message; the raw events keep it
 
 
 class AnswerState:
     """The state of one answer; the vendor's `read` fills it. `text`: the output of a program without events; `memory`
-    belongs to the reader; `lacks`: which of its tools were not available, in sentences; `model`: the configured one, until the
-    vendor reports another. The methods sanitise texts, counts and names from outside."""
+    belongs to the reader; `lacks`: which of its tools were not available, in sentences; `commands`: the ids of its commands;
+    `failing`: see AgentSuccess, None before the first; `model`: the configured one, until the vendor reports another.
+    The methods sanitise texts, counts and names from outside."""
 
     def __init__(self, agent: str, model: str = "") -> None:
         self.said = ""
@@ -37,6 +40,8 @@ class AnswerState:
         self.until = 0
         self.denied: list[str] = []
         self.lacks: list[str] = []
+        self.commands: set[object] = set()
+        self.failing: str | None = None
         self.first_words = ""
         self.last_lines: list[str] = []
         decoder = codecs.getincrementaldecoder("utf-8")  # one character may arrive in two chunks
@@ -76,11 +81,19 @@ class AnswerState:
         known = {key: redaction.received(str(value))[:NAME_CHARS] for key, value in reported.items() if value}
         self.usage = self.usage.replace(**known)
 
-    def does(self, what: str, given: object) -> AgentEvent:
-        """A tool call of the agent in a few words: the tool and its first argument."""
+    def does(self, what: str, given: object, call: object = None) -> AgentEvent:
+        """A tool call of the agent, with its id, in a few words: the tool and its first argument."""
+        self.commands |= {call} if isinstance(given, dict) and "command" in given else set()
         values = list(given.values()) if isinstance(given, dict) else given if isinstance(given, list) else [given]
         words = f"{what} {' '.join(str(value) for value in values[:1])}"[:DID_CHARS]
         return AgentEvent(kind="did", text=clean(" ".join(words.split("\n"))))
+
+    def ran(self, call: object, failed: bool, output: object) -> None:
+        """Record the result of a tool call, if that was a command."""
+        lines = map(str.strip, ENDED.sub("", str(output), count=1).split("\n"))
+        line = clean(next(filter(None, lines), "")[:REASON_CHARS])
+        if call in self.commands:
+            self.failing = line if failed and self.failing in (None, line) else ""
 
     def waits(self, why: str) -> Iterator[AgentEvent]:
         """Record a retry: the vendor is unreachable. No end and no sign of life; only a new reason yields an event."""
@@ -127,7 +140,8 @@ class AnswerState:
         """The successful end."""
         denied = [f"it was not allowed: {', '.join(self.denied[:5])}"] if self.denied else []
         remark = "; ".join([*denied, *self.lacks])[:REASON_CHARS]
-        return AgentSuccess(reply=self.said if reply is None else clean(reply), usage=self.spent(), remark=remark)
+        said = self.said if reply is None else clean(reply)
+        return AgentSuccess(reply=said, usage=self.spent(), remark=remark, failing=self.failing or "")
 
     def failed(self, outcome: str, reason: str) -> AgentFailure:
         """The failed end."""

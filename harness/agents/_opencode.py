@@ -43,7 +43,10 @@ def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | Agen
     if kind == "text":
         yield answer.says(str(part["text"]))
     elif kind == "tool_use":
-        yield answer.does(str(part.get("tool")), (part.get("state") or {}).get("input"))
+        state, call = mapping(part.get("state")), part.get("callID")
+        failed = state.get("status") == "error" or mapping(state.get("metadata")).get("exit") not in (0, None)
+        yield answer.does(str(part.get("tool")), state.get("input"), call)
+        answer.ran(call, failed, state.get("error") or state.get("output"))
     elif kind == "step_finish":
         answer.given_up = part.get("reason") == "tool-calls"  # a step must follow a tool call
         yield _used(part, answer)

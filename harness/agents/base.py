@@ -103,12 +103,14 @@ class AgentEvent(Record):
 
 class AgentSuccess(Record):
     """The agent ended by itself. `reply`: its last message; `usage`: its vendor's counts (None: unknown); `late`: it had
-    to be ended after its result; `remark`: a note for the result, such as a tool that it was not allowed to use."""
+    to be ended after its result; `remark`: a note for the result, such as a tool that it was not allowed to use; `failing`:
+    the first line of output with which all its commands failed, "" if one did not, or if its events do not say."""
 
     reply: str
     usage: Usage | None = None
     late: bool = False
     remark: str = ""
+    failing: str = ""
 
 
 class AgentFailure(Record):

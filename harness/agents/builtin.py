@@ -36,6 +36,7 @@ NO_EXTRA = (
     "The built-in agent needs more packages: {python} -m pip install '{extra}' pathspec ripgrep==14.1.0 "
     "(from a checkout: make setup)"
 )
+FAILED = (*(f"exit {digit}" for digit in range(1, 10)), "signal ")  # how the result of a failed command begins
 FORM = 'Write model = "anthropic:NAME", with one of {vendors} before the colon'
 
 
@@ -132,7 +133,10 @@ def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | Agen
     elif kind == "said":
         yield answer.says(str(row.get("text", "")))
     elif kind == "call":
-        yield answer.does(str(row.get("name")), mapping(row.get("arguments")))
+        yield answer.does(str(row.get("name")), mapping(row.get("arguments")), row.get("id"))
+    elif kind == "result":
+        text = str(row.get("text", ""))
+        answer.ran(row.get("id"), row.get("failed") is True or text.startswith(FAILED), text)
     elif kind == "waits":
         yield from answer.waits(str(row.get("why", "")))
     elif kind == "usage":

@@ -152,13 +152,14 @@ class PromptFacts(Record):
 class AgentAnswer(Record):
     """What the agents of a run brought: the usage of each in turn; `until`: unix seconds when the vendor accepts requests
     again, 0 if unknown; {agent: unix seconds} of rate limits; why the only reply was refused; withheld variables that the
-    output mentions, in words."""
+    output mentions, in words; the first line with which all commands failed."""
 
     usages: list[Usage] = []
     until: int = 0
     waits: dict[str, int] = {}
     reply_fault: str = ""
     not_passed: str = ""
+    failing: str = ""
 
 
 class TreeResult(Record):

@@ -222,7 +222,7 @@ def compose(run: OpenRun) -> tuple[str, int]:
 
 def take_reply(run: OpenRun) -> None:
     """Take the reply saved by `harness reply`, else the block in the agent's messages, with its notes and issues. An
-    invalid one ends the run as agent_error."""
+    invalid one ends the run as agent_error, as does a run that changed nothing, whose commands all failed alike."""
     outcome = run.outcome
     state, name = State(run.layout), names.of_run(run.id, names.REPLY)
     data = state.data(name)
@@ -246,6 +246,10 @@ def take_reply(run: OpenRun) -> None:
     except UsageFault as fault:
         outcome.reason = str(fault)
     outcome.issues += reply.get("issues", [])
+    idle = outcome.work.tree == run.context.tree and (not reply or reply.get("status") == "implemented")
+    if outcome.answer.failing and idle and run.capability in ("plans", "commits", "specifies"):
+        outcome.ended = "agent_error"
+        outcome.reason = "; ".join(filter(None, [outcome.answer.failing, outcome.reason]))
 
 
 def settled(run: OpenRun, settle: Callable[[OpenRun], None]) -> None:

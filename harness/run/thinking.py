@@ -197,6 +197,7 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
         outcome.answer.usages[-1] = event.usage or outcome.answer.usages[-1]
         if isinstance(event, AgentSuccess):
             outcome.ended, outcome.reason = "timeout_after_result" if event.late else "ok", event.remark
+            outcome.answer.failing = redaction.received(event.failing)
             if event.reply and outcome.messages[-1:] != [event.reply]:  # it came only in the result
                 recorder.said.add(event.reply)
         else:

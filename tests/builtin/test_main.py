@@ -72,6 +72,18 @@ def test_a_mission_comes_to_done_with_nothing_but_an_endpoint(tmp_path: Path, wi
     assert (played.code, "not recorded" in played.out) == (0, False), played
 
 
+def test_a_run_whose_commands_all_fail_alike_ends_as_agent_error(house: House) -> None:
+    """What they print first is the reason; that they took different times or exits does not matter."""
+    failing = ("echo no disk; exit 3", "cat main.py > /dev/null; sleep 0.1; echo no disk; echo more; exit 4")
+    with serving(steps(*failing, Reply(DONE))) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server))
+        house.role("worker", "F-001")
+        assert (house.result()["outcome"], house.result()["reason"]) == ("agent_error", "no disk")
+        server.brain = steps(*failing, "true", Reply(DONE))
+        house.role("worker", "F-001")
+    assert house.result()["outcome"] == "no_op"
+
+
 def kill(house: House, pid: int) -> None:
     """`kill -9` of a run; its guardian ends what is left, and the next start settles it."""
     os.kill(pid, signal.SIGKILL)

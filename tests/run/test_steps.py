@@ -257,3 +257,83 @@ def test_a_loop_that_is_no_process_is_a_usage_fault(house: House, word: str) -> 
     done = house.role("worker", "F-001", HARNESS_LOOP=word)
     assert (done.code, done.err.count("\n"), "unset HARNESS_LOOP" in done.err) == (64, 1, True), done
     assert not Path(house.layout.path(names.RUNS)).exists() or files.names(house.layout.path(names.RUNS)) == []
+
+
+# an agent whose commands all fail
+
+NO_SANDBOX = "Sandbox is enabled but failed to initialize: no bridge sockets"
+IMPLEMENTED = '```json harness\n{"status": "implemented", "summary": "done"}\n```\n'
+
+
+def failing(shape: str, *outputs: str) -> str:
+    """A program with the events of this shape: a file that it reads, each command with this output and exit 1, and a reply."""
+    rows: list[Any] = []
+    for at, output in enumerate(outputs):
+        if shape == "claude":
+            seen = {"type": "tool_use", "name": "Read", "id": f"r{at}", "input": {"file_path": "main.py"}}
+            used = {"type": "tool_use", "name": "Bash", "id": f"t{at}", "input": {"command": "true"}}
+            results = [{"type": "tool_result", "tool_use_id": f"r{at}", "is_error": False, "content": "print('hello')"}]
+            text = f"Exit code 1\n{output}"
+            results += [{"type": "tool_result", "tool_use_id": f"t{at}", "is_error": True, "content": text}]
+            rows += [{"type": "assistant", "message": {"id": f"m{at}", "content": [seen, used]}}]
+            rows += [{"type": "user", "message": {"content": results}}]
+        elif shape == "codex":
+            item = {"id": f"i{at}", "type": "command_execution", "command": "true"}
+            ended = {"exit_code": 1, "status": "failed", "aggregated_output": output}
+            rows += [{"type": "item.started", "item": item}, {"type": "item.completed", "item": {**item, **ended}}]
+        else:
+            ended = {"status": "completed", "output": output, "metadata": {"exit": 1}}
+            part = {"tool": "bash", "callID": f"c{at}", "state": {"input": {"command": "true"}, **ended}}
+            rows += [{"type": "tool_use", "part": part}]
+    rows += {
+        "claude": [{"type": "result", "result": IMPLEMENTED, "usage": {"input_tokens": 9, "output_tokens": 9}}],
+        "codex": [
+            {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": IMPLEMENTED}},
+            {"type": "turn.completed", "usage": {"input_tokens": 9, "output_tokens": 9}},
+        ],
+        "opencode": [{"type": "text", "part": {"text": IMPLEMENTED}}, {"type": "step_finish", "part": {}}],
+    }[shape]
+    lines = "\n".join(map(json.dumps, rows))
+    return f"cat > /dev/null\n{{before}}\ncat <<'ROWS'\n{lines}\nROWS\n"
+
+
+def play(house: House, shape: str, program: str, role: str = "worker") -> dict[str, Any]:
+    """The result of a run whose agent is this program."""
+    path = house.folder / "program.sh"
+    path.write_text(program)
+    command = json.dumps(["sh", str(path)])
+    house.config('agent = "mine"', "[agents.mine]", f"command = {command}", f'format = "{shape}"')
+    house.role(role, *(["F-001", "--again"] if role == "worker" else []))
+    return house.result()
+
+
+@pytest.mark.parametrize("shape", ["claude", "codex", "opencode"])
+def test_a_run_whose_commands_all_fail_alike_ends_as_agent_error_with_that_line(house: House, shape: str) -> None:
+    """If it changed nothing: an attempt is used, and nothing is validated. What else it printed, and what it read, may differ."""
+    program = failing(shape, f"{NO_SANDBOX}\nfirst", f"\n{NO_SANDBOX}\nsecond")
+    result = play(house, shape, program.replace("{before}", ""))
+    assert (result["outcome"], result["reason"], house.feature().attempts) == ("agent_error", NO_SANDBOX, 1)
+    assert (house.feature().status, house.feature().notes[-1]["text"]) == ("todo", f"agent_error: {NO_SANDBOX}")
+    result = play(house, shape, program.replace("{before}", "touch 1.txt"))
+    assert (result["outcome"], result["reason"]) == ("ok", "")
+
+
+def test_a_run_whose_commands_fail_differently_has_only_changed_nothing(house: House) -> None:
+    """As has one whose commands print nothing, one of whose commands works, or who says what blocks it."""
+    for outputs in ((NO_SANDBOX, "another"), ("", "")):
+        program = failing("codex", *outputs).replace("{before}", "")
+        assert play(house, "codex", program)["outcome"] == "no_op"
+    works = (
+        failing("codex", NO_SANDBOX, NO_SANDBOX).replace("{before}", "").replace('"exit_code": 1', '"exit_code": 0', 1)
+    )
+    assert play(house, "codex", works)["outcome"] == "no_op"
+    said = json.dumps(f"```json harness\n{blocked('no sandbox here')}\n```\n")
+    program = failing("codex", NO_SANDBOX).replace("{before}", "").replace(json.dumps(IMPLEMENTED), said)
+    assert play(house, "codex", program)["reason"].startswith("blocked, needs F-002")
+
+
+def test_a_planner_whose_commands_all_fail_says_why(house: House) -> None:
+    """In place of no reply."""
+    program = failing("claude", NO_SANDBOX).replace("{before}", "").replace(json.dumps(IMPLEMENTED), '"I could not."')
+    result = play(house, "claude", program, "planner")
+    assert (result["outcome"], result["reason"]) == ("agent_error", NO_SANDBOX)
