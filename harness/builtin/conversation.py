@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from harness.base import encoding
 from harness.base.record import Record
 from harness.builtin.hooks import Hooks
-from harness.builtin.loop.exchange import Model
+from harness.builtin.loop.exchange import RULES, Model
 from harness.builtin.loop.loop import Budget, Loop, Prepare, Report
 from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
@@ -104,8 +104,9 @@ class Conversation:
         self.about_servers: str = self._servers.about if self._servers else ""
         self.session = self._tool_session()
         self.stable = spec.system.rstrip("\n")
-        key = encoding.digest(self.stable.encode())[:KEY_CHARS]
-        self.model = spec.model.another({**spec.parameters, "cache_key": key, "stable_chars": len(self.stable)})
+        more: dict[str, Any] = {"stable_chars": len(self.stable), "rules": RULES}
+        more["cache_key"] = encoding.digest(self.stable.encode())[:KEY_CHARS]
+        self.model = spec.model.another({**spec.parameters, **more})
         self.subagents: Supervisor | None = spec.parent.subagents if spec.parent else None
 
     @classmethod

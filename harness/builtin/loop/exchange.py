@@ -16,6 +16,7 @@ Going = Callable[["Sent"], Awaitable[None] | None]
 Alive = Callable[[str], None]
 
 LIMIT, AUTH, CONFIG, BROKEN = "limit", "auth", "config", "agent_error"
+RULES = 2  # the version of how a request is made, among its parameters; 2: without answers' texts of white space
 CUT_OFF = "length"  # the finish of an answer that met the limit of the model's output
 NOT_READ = "error"  # of one whose call the vendor itself could not read
 REFUSED = "content_filter"  # of a refusal, by the model or by its vendor's filter; the text says why

@@ -93,7 +93,7 @@ FAULTS = (exceptions.AgentRunError, exceptions.UserError, httpx2.HTTPError, Time
 
 class ModelClient:
     """A model at its vendor. `parameters`: `model` (its vendor, a colon, its name), and perhaps `base_url`, `temperature`,
-    `cache_key` and `stable_chars`; `key`: "" where none is there; `seconds`: the longest that one request may take."""
+    `cache_key`, `stable_chars` and `rules`; `key`: "" where none is there; `seconds`: the longest that one request may take."""
 
     def __init__(self, parameters: dict[str, Any], key: str, seconds: float) -> None:
         self.parameters, self.key, self.seconds, self.shares = parameters, key, seconds, False
@@ -265,13 +265,16 @@ def _instructions(request: Request) -> list[InstructionPart] | None:
 
 
 def _history(request: Request) -> list[ModelMessage]:
-    """The messages as theirs. Results in a row are one message."""
+    """The messages as theirs. Results in a row are one message. Strict vendors refuse texts of white space in answers."""
     made: list[ModelMessage] = []
+    strict = request.parameters.get("rules", 1) > 1
     for ours in request.messages:
         theirs = _message(ours)
+        if strict and isinstance(theirs, ModelResponse):
+            theirs.parts = [part for part in theirs.parts if not isinstance(part, TextPart) or part.content.strip()]
         if ours["role"] == "tool" and made and isinstance(made[-1], ModelRequest):
             made[-1] = ModelRequest(parts=[*made[-1].parts, *theirs.parts], timestamp=THEN)
-        else:
+        elif theirs.parts or not strict:
             made.append(theirs)
     if isinstance(made[-1], ModelRequest):
         made[-1] = ModelRequest(parts=made[-1].parts, instructions=_sanitize.value(request.system), timestamp=THEN)

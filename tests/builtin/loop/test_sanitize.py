@@ -10,6 +10,7 @@ import pytest
 
 from harness.builtin.loop import _sanitize
 from tests.agents.modelserver import Reply, serving
+from tests.agents.strict import strict
 from tests.builtin.sessions.talking import agent
 from tests.builtin.talking import MODELS, WIRES, Bench, address, calling, slow, steps
 
@@ -66,6 +67,16 @@ def test_text_that_is_no_unicode_does_not_end_a_session(tmp_path: Path, wire: st
         sent = json.loads(server.seen[-1].body)
     assert [reply.outcome for reply in found] == ["ok", "ok"]
     assert r"a byte \\xe4" in json.dumps(sent) and r"half \\ud800" in json.dumps(sent)
+
+
+@pytest.mark.parametrize("wire", ["messages"])
+@pytest.mark.parametrize("command", ["", "echo a"])
+def test_white_space_in_an_answer_does_not_end_a_session(tmp_path: Path, wire: str, command: str) -> None:
+    """Alone, or beside a call: no later request has it."""
+    with serving(lambda _: Reply("Done.") if server.seen else Reply(" \n", command)) as server:
+        server.trouble = strict
+        talk = Bench(tmp_path, wire=wire).talk(address(server, wire))
+    assert (talk.end.outcome, talk.end.reply, len(server.seen)) == ("ok", "Done.", 2), talk.end
 
 
 @slow
