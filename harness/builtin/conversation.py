@@ -105,7 +105,8 @@ class Conversation:
         self.session = self._tool_session()
         self.stable = spec.system.rstrip("\n")
         more: dict[str, Any] = {"stable_chars": len(self.stable), "rules": RULES}
-        more["cache_key"] = encoding.digest(self.stable.encode())[:KEY_CHARS]
+        key = encoding.digest(self.stable.encode())[:KEY_CHARS]  # strict servers refuse fields that they do not know
+        more |= {} if spec.parameters.get("base_url") else {"cache_key": key}
         self.model = spec.model.another({**spec.parameters, **more})
         self.subagents: Supervisor | None = spec.parent.subagents if spec.parent else None
 

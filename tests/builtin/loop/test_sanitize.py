@@ -69,7 +69,7 @@ def test_text_that_is_no_unicode_does_not_end_a_session(tmp_path: Path, wire: st
     assert r"a byte \\xe4" in json.dumps(sent) and r"half \\ud800" in json.dumps(sent)
 
 
-@pytest.mark.parametrize("wire", ["messages"])
+@pytest.mark.parametrize("wire", ["messages", *WIRES])
 @pytest.mark.parametrize("command", ["", "echo a"])
 def test_white_space_in_an_answer_does_not_end_a_session(tmp_path: Path, wire: str, command: str) -> None:
     """Alone, or beside a call: no later request has it."""
@@ -77,6 +77,19 @@ def test_white_space_in_an_answer_does_not_end_a_session(tmp_path: Path, wire: s
         server.trouble = strict
         talk = Bench(tmp_path, wire=wire).talk(address(server, wire))
     assert (talk.end.outcome, talk.end.reply, len(server.seen)) == ("ok", "Done.", 2), talk.end
+
+
+def test_a_key_for_the_cache_goes_to_the_vendors_own_address_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server may refuse a field that it does not know."""
+    with serving(lambda _: Reply("Hello.")) as server:
+        server.trouble = strict
+        with agent(tmp_path, server) as one:
+            assert one.call_sync("hello", session_id="s").outcome == "ok"
+        monkeypatch.setenv("OPENAI_BASE_URL", address(server, "chat"))  # the vendor's own, as far as the agent knows
+        with agent(tmp_path, server, base_url="") as one:
+            assert "prompt_cache_key" in one.call_sync("hello", session_id="t").reason
 
 
 @slow

@@ -68,12 +68,14 @@ def test_the_stable_part_comes_first_and_stays(tmp_path: Path) -> None:
 
 
 @slow
-def test_vendors_are_told_what_to_cache(tmp_path: Path) -> None:
-    """Anthropic by breakpoints behind tools, system and the conversation; OpenAI by a key for the same prefix."""
+def test_vendors_are_told_what_to_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anthropic by breakpoints behind tools, system and the conversation; OpenAI, at its own address, by a key for the same
+    prefix."""
     for wire in ("messages", "responses"):
         bench = Bench(tmp_path, wire=wire)
         with serving(steps("echo a")) as server:
-            bench.talk(address(server, wire), run=f"{wire}-1")
+            monkeypatch.setenv("OPENAI_BASE_URL", address(server, "responses"))  # as its own
+            bench.talk(address(server, wire) if wire == "messages" else "", run=f"{wire}-1")
             body = json.loads(server.seen[-1].body)
         if wire == "messages":
             assert "cache_control" in body["tools"][-1]
