@@ -11,7 +11,7 @@ from harness.base.errors import UsageFault
 from harness.builtin._order import ChildOrder
 from harness.builtin._run import key_of
 from harness.builtin.loop import turns
-from harness.builtin.loop.exchange import AUTH, ModelFault, Request
+from harness.builtin.loop.exchange import ModelFault, Request
 from harness.state.layout import Layout
 
 Report = Callable[[dict[str, Any]], None]
@@ -33,10 +33,10 @@ async def _sent(order: ChildOrder, request: Request, report: Report) -> None:
 
     begun = time.monotonic()
     try:
-        wire = ModelClient(request.parameters, key_of(order) if order.send else UNUSED, order.request_seconds)
+        key = key_of(order) if order.send else UNUSED
+        wire = ModelClient(request.parameters, key, order.request_seconds, order.key_env)
     except ModelFault as fault:
-        words = f"{fault.reason}: {' or '.join(order.key_env)}" if fault.outcome == AUTH else fault.reason
-        report({"type": "fault", "outcome": fault.outcome, "reason": words})
+        report({"type": "fault", "outcome": fault.outcome, "reason": fault.reason})
         return
     try:
         sent, _ = await wire.body(request)

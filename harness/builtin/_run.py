@@ -11,7 +11,7 @@ from harness.builtin import _one_thread
 from harness.builtin._order import ChildOrder
 from harness.builtin.conversation import Conversation, ConversationSpec
 from harness.builtin.loop import turns
-from harness.builtin.loop.exchange import AUTH, ModelFault
+from harness.builtin.loop.exchange import ModelFault
 from harness.builtin.loop.loop import Budget, End, Limits
 from harness.builtin.loop.message_history import MessageHistory
 from harness.builtin.loop.turns import Log
@@ -52,11 +52,11 @@ async def _worked(order: ChildOrder, prompt: bytes, report: Report) -> End:
     from harness.builtin.loop.model_client import ModelClient  # a second: only where a model is asked
 
     try:
-        model = ModelClient(order.parameters, key_of(order), order.request_seconds)
+        model = ModelClient(order.parameters, key_of(order), order.request_seconds, order.key_env)
     except ModelFault as fault:
-        return End(outcome=fault.outcome, reason=_named(fault, order))
+        return End(outcome=fault.outcome, reason=fault.reason)
     try:
-        return await _looped(order, model, prompt, report)
+        return await _looped(order, model, prompt, report) if order.run else End(outcome="ok")
     finally:
         await model.close()
 
@@ -132,11 +132,7 @@ def before(layout: Layout, order: ChildOrder) -> tuple[str, str, Log] | None:
 
 def key_of(order: ChildOrder) -> str:
     """The key, from the first variable that has one."""
-    return next((value for name in order.key_env if (value := os.environ.get(name))), "")
-
-
-def _named(fault: ModelFault, order: ChildOrder) -> str:
-    return f"{fault.reason}: {' or '.join(order.key_env)}" if fault.outcome == AUTH else fault.reason
+    return next((value for name in order.key_env if (value := os.environ.get(name, "").strip())), "")
 
 
 def _variables(order: ChildOrder) -> dict[str, str]:

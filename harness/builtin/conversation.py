@@ -35,7 +35,7 @@ SCRATCH = ".tasks"  # where a conversation sees the folders of its subagents
 LIBRARY = "mcp"
 NO_LIBRARY = "No MCP server is available: their library is not installed ({package})."
 LEFT_OUT = "Not available now: {faults}"
-KEY_CHARS = 32  # of the key for the prompt's prefix
+KEY_CHARS = 32  # of the key for the prompt's prefix, a field that servers other than the vendor's may refuse
 
 
 class ConversationSpec(Record):
@@ -104,9 +104,8 @@ class Conversation:
         self.about_servers: str = self._servers.about if self._servers else ""
         self.session = self._tool_session()
         self.stable = spec.system.rstrip("\n")
-        more: dict[str, Any] = {"stable_chars": len(self.stable), "rules": RULES}
-        key = encoding.digest(self.stable.encode())[:KEY_CHARS]  # strict servers refuse fields that they do not know
-        more |= {} if spec.parameters.get("base_url") else {"cache_key": key}
+        key = "" if spec.parameters.get("base_url") else encoding.digest(self.stable.encode())[:KEY_CHARS]
+        more = {"cache_key": key, "stable_chars": len(self.stable), "rules": RULES}
         self.model = spec.model.another({**spec.parameters, **more})
         self.subagents: Supervisor | None = spec.parent.subagents if spec.parent else None
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,31 @@ def test_a_run_whose_commands_all_fail_alike_ends_as_agent_error(house: House) -
         server.brain = steps(*failing, "true", Reply(DONE))
         house.role("worker", "F-001")
     assert house.result()["outcome"] == "no_op"
+
+
+LOCAL = {
+    "MY_KEY": ("a key\nwith a line more", "the key has a character that no header can have: MY_KEY"),
+    "SSL_CERT_FILE": ("/nowhere/company.pem", "No such file or directory (see SSL_CERT_FILE)"),
+    "ALL_PROXY": ("socks5://127.0.0.1:9", "the 'socksio' package is not installed"),
+}
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_what_a_person_must_mend_ends_the_loop_with_its_name(house: House, name: str) -> None:
+    """Before anything is sent; and `doctor agents`, which makes the client, says the same."""
+    value, reason = LOCAL[name]
+    if name == "ALL_PROXY" and find_spec("socksio"):
+        value, reason = "gopher://127.0.0.1:9", "Unknown scheme for proxy"
+    for other in [other for other in house.env if other.startswith("SSL_") or other.lower().endswith("_proxy")]:
+        del house.env[other]
+    with serving(steps()) as server:
+        Path(house.layout.path(names.CONFIG)).write_text(configured(server) + 'api_key_env = "MY_KEY"\n')
+        done = house.role("worker", "F-001", **{name: value})
+        seen = house.program("doctor", "agents", **{name: value})
+        assert server.seen == []
+    assert (done.code, house.result()["outcome"]) == (69, "config"), done
+    assert reason in house.result()["reason"] and name in house.result()["reason"]
+    assert [line for line in seen.out.split("\n") if line.startswith("bad") and reason in line], seen
 
 
 def kill(house: House, pid: int) -> None:

@@ -6,8 +6,9 @@ An answer is kept as what the library needs to send it again, without what it de
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime
@@ -93,17 +94,20 @@ FAULTS = (exceptions.AgentRunError, exceptions.UserError, httpx2.HTTPError, Time
 
 class ModelClient:
     """A model at its vendor. `parameters`: `model` (its vendor, a colon, its name), and perhaps `base_url`, `temperature`,
-    `cache_key`, `stable_chars` and `rules`; `key`: "" where none is there; `seconds`: the longest that one request may take."""
+    `cache_key`, `stable_chars` and `rules`; `key`: "" for none, from one of the variables `names`; `seconds`: of a request."""
 
-    def __init__(self, parameters: dict[str, Any], key: str, seconds: float) -> None:
-        self.parameters, self.key, self.seconds, self.shares = parameters, key, seconds, False
+    def __init__(self, parameters: dict[str, Any], key: str, seconds: float, names: Sequence[str] = ()) -> None:
+        self.parameters, self.key, self.seconds, self.shares = parameters, key.strip(), seconds, False
         timeout = httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
         hooks: dict[str, list[Any]] = {
             "request": [RequestRecorder(f"{LIBRARY} {version(LIBRARY)}").goes],
             "response": [comes_in],
         }
-        self._client = httpx2.AsyncClient(timeout=timeout, event_hooks=hooks, limits=UNLIMITED)
-        self._theirs = _model(parameters, key, self._client)
+        try:
+            self._client = httpx2.AsyncClient(timeout=timeout, event_hooks=hooks, limits=UNLIMITED)
+            self._theirs = _model(parameters, self.key, self._client, f": {' or '.join(names)}" if names else "")
+        except (*FAULTS, ImportError) as fault:
+            raise ModelFault(CONFIG, _unmade(fault)) from fault
 
     def another(self, parameters: dict[str, Any]) -> ModelClient:
         """One for another conversation: of the same model over the same connections, which the first one closes; else new."""
@@ -220,13 +224,15 @@ def _piece(event: ModelResponseStreamEvent) -> str:
     return part.content_delta if isinstance(part, TextPartDelta) else ""
 
 
-def _model(parameters: dict[str, Any], key: str, client: httpx2.AsyncClient) -> Theirs:
-    """The library's model. Vendors' clients are imported only for their models."""
+def _model(parameters: dict[str, Any], key: str, client: httpx2.AsyncClient, named: str) -> Theirs:
+    """The library's model; `named`: the variables of its key. Vendors' clients are imported only for their models."""
     vendor, _, name = parameters["model"].partition(":")
     url = parameters.get("base_url") or None
     given: dict[str, Any] = {"base_url": url, "api_key": key or (NO_KEY if url else ""), "http_client": client}
     if not given["api_key"]:
-        raise ModelFault(AUTH, "no key is set")
+        raise ModelFault(AUTH, f"no key is set{named}")
+    if not (key.isascii() and key.isprintable()):
+        raise ModelFault(CONFIG, f"the key has a character that no header can have{named}")
     if vendor == "anthropic":
         from pydantic_ai.models.anthropic import AnthropicModel  # half a second a vendor
         from pydantic_ai.providers.anthropic import AnthropicProvider  # half a second a vendor
@@ -354,6 +360,13 @@ def _fault(fault: Exception) -> ModelFault:
         outcome, again = BROKEN, False
     too_long = large or isinstance(fault, exceptions.ModelContextWindowExceededError)
     return ModelFault(outcome, _words(fault), after, again=again, too_long=too_long)
+
+
+def _unmade(fault: Exception) -> str:
+    """Why the client cannot be made, with the variables that may be the cause: of certificates, or of proxies."""
+    begins, ends = ("SSL", "") if isinstance(fault, OSError) else ("", "_PROXY")
+    named = ", ".join(one for one in sorted(os.environ) if one.startswith(begins) and one.upper().endswith(ends))
+    return f"the client of the model cannot be made: {_line(str(fault))}{named and f' (see {named})'}"
 
 
 def _words(fault: Exception) -> str:

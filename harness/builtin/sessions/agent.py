@@ -14,7 +14,7 @@ from harness.base.call_context import CallContext
 from harness.base.errors import Unavailable, UsageFault
 from harness.builtin import images
 from harness.builtin.events import EndEvent, Event, Reply, event_of
-from harness.builtin.loop.exchange import AUTH, Model, ModelFault
+from harness.builtin.loop.exchange import Model, ModelFault
 from harness.builtin.loop.loop import Limits
 from harness.builtin.loop.simulated_model import SimulatedModel
 from harness.builtin.sessions import _calls, _placement, _places, _shutdown, log
@@ -267,12 +267,11 @@ class HarnessAgent:
         key_names = builtin.keys_of(self.model, {"api_key_env": config.api_key_env})
         given = {"model": self.model, "base_url": config.base_url, "temperature": config.temperature}
         parameters = {key: value for key, value in given.items() if value not in (None, "")}
-        key = config.api_key or next((value for name in key_names if (value := os.environ.get(name))), "")
+        key = config.api_key or next((value for name in key_names if (value := os.environ.get(name, "").strip())), "")
         try:
-            return ModelClient(parameters, key, config.request_seconds)
+            return ModelClient(parameters, key, config.request_seconds, () if config.api_key else key_names)
         except ModelFault as fault:
-            words_ = f"{fault.reason}: {' or '.join(key_names)}" if fault.outcome == AUTH else fault.reason
-            raise Unavailable(words_) from None
+            raise Unavailable(fault.reason) from None
 
 
 def _tools(functions: Iterable[Callable[..., Any] | Tool]) -> list[Tool]:

@@ -88,7 +88,7 @@ def _program(name: str, settings: Config, wanted: bool) -> Finding:
 
 
 def _loop(table: dict[str, Any], settings: Config, wanted: bool) -> Finding:
-    """The built-in agent: whether its packages are installed, and its model and key."""
+    """The built-in agent: whether its packages are installed, its model and key, and whether their client can be made."""
     name = registry.LOOP
     if not builtin.installed():
         missing = builtin.NO_EXTRA.format(python=sys.executable, extra=builtin.EXTRA)
@@ -98,10 +98,21 @@ def _loop(table: dict[str, Any], settings: Config, wanted: bool) -> Finding:
     key = next((key for key in keys if env.get(key)), "")
     model, trust = str(table.get("model", "")), settings.trust
     seen = f"key: {key}" if key else "no key needed" if table.get("base_url") else f"no key seen ({' or '.join(keys)})"
-    parts = [builtin.tried(), model or "no model yet", seen if model else "", "" if trust else NO_TRUST]
     good = bool(model and (key or table.get("base_url")))
-    state = "warn" if wanted and not good else "note" if wanted and not trust else "ok"
+    fault = _unmade(table, keys, env) if good else ""
+    parts = [builtin.tried(), model or "no model yet", seen if model else "", "" if trust else NO_TRUST, fault]
+    state = ("bad" if fault else "warn" if not good else "ok" if trust else "note") if wanted else "ok"
     return Finding(state=state, what=f"{name}: {'; '.join(filter(None, parts))}")
+
+
+def _unmade(table: dict[str, Any], keys: list[str], env: dict[str, str]) -> str:
+    """Why the client of this model cannot be made, by the built-in agent without a run; "" if it can."""
+    parameters = {"model": table["model"], "base_url": table.get("base_url", "")}
+    order = {"parameters": parameters, "key_env": keys, "directory": "/", "state": "", "run": ""}
+    words, output = [sys.executable, "-I", builtin.program(), json.dumps(order)], bytearray()
+    supervise.run(words, cwd="/", env=env, wall_seconds=VERSION_SECONDS, sink=lambda _, chunk: output.extend(chunk))
+    last = output.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
+    return str(json.loads(last)["reason"]) if last.startswith("{") else last
 
 
 def _version(program: str, env: dict[str, str]) -> str:

@@ -10,6 +10,9 @@ import pytest
 
 from harness.base import encoding
 from harness.builtin.loop.exchange import ModelFault, Request
+from tests.agents.modelserver import Handler, Reply
+from tests.agents.wires import Exchange
+from tests.builtin.sessions.talking import agent
 from tests.builtin.talking import MODELS, WIRES, Bench, address, calling, serving, steps
 
 
@@ -36,6 +39,34 @@ def test_a_vendors_address_needs_a_key_and_another_none() -> None:
         ModelClient({"model": "openai-chat:gpt-5"}, "", 5.0)
     assert found.value.outcome == "auth"
     assert body({"model": "openai-chat:gpt-5", "base_url": "http://127.0.0.1:9/v1"}, request)
+
+
+def test_white_space_around_a_key_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that it was copied from may have it; the server gets the key alone."""
+
+    def refuse(handler: Handler, _: Exchange) -> bool:
+        if wrong := handler.headers["Authorization"] != "Bearer a-key":
+            handler.send_json(401, {"error": {"message": "no such key"}})
+        return wrong
+
+    with serving(lambda _: Reply("Hello.")) as server:
+        server.trouble = refuse
+        monkeypatch.setenv("OPENAI_API_KEY", " a-key\n")
+        with agent(tmp_path, server, api_key="") as one:
+            reply = one.call_sync("hello")
+        monkeypatch.setenv("OPENAI_API_KEY", "another")
+        with agent(tmp_path, server, api_key="") as one:
+            refused = one.call_sync("hello", session_id="t")
+    assert (reply.outcome, refused.outcome) == ("ok", "auth")
+
+
+def test_what_may_pass_by_itself_is_a_limit(tmp_path: Path) -> None:
+    """Nobody listens, a name is unknown, a server does not speak TLS."""
+    with serving(lambda _: Reply("Hello.")) as server:
+        tls = server.url.replace("http:", "https:")
+        for at, url in enumerate(("http://127.0.0.1:9", "http://no-such-host.invalid", tls)):
+            with agent(tmp_path, server, base_url=url) as one:
+                assert one.call_sync("hello", session_id=f"s{at}").outcome == "limit"
 
 
 def test_the_librarys_prices_hold_at_a_vendors_own_address_alone() -> None:
