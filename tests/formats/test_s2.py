@@ -11,7 +11,7 @@ from harness.builtin.sessions import turn_replay
 from harness.builtin.sessions.keys import session_keys
 from tests.agents.modelserver import Reply, serving
 from tests.agents.strict import strict
-from tests.builtin.sessions.talking import agent, log_of, store
+from tests.builtin.sessions.talking import log_of, said, store
 from tests.builtin.talking import MODELS, address, bodies
 
 ARCHIVE = Path(__file__).parent / "s2/sessions.tar.gz"
@@ -39,8 +39,8 @@ def test_a_session_that_its_vendor_refuses_goes_on(folder: Path) -> None:
     """The person says something more; the text of white space is left out of the request, and stays in the record."""
     with serving(lambda _: Reply("I have.")) as server:
         server.trouble = strict
-        with agent(folder, server, model=MODELS["messages"], base_url=address(server, "messages")) as one:
-            reply = one.call_sync("and now?", session_id="messages", user_id="alice")
+        given = {"model": MODELS["messages"], "base_url": address(server, "messages")}
+        (reply,) = said(folder, server, "and now?", session="messages", **given)
         sent = bodies(server)[-1]["messages"]
     assert (reply.outcome, reply.text) == ("ok", "I have.")
     assert [block["type"] for one in sent if one["role"] == "assistant" for block in one["content"]] == ["tool_use"]

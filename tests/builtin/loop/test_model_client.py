@@ -12,7 +12,7 @@ from harness.base import encoding
 from harness.builtin.loop.exchange import ModelFault, Request
 from tests.agents.modelserver import Handler, Reply
 from tests.agents.wires import Exchange
-from tests.builtin.sessions.talking import agent
+from tests.builtin.sessions.talking import said
 from tests.builtin.talking import MODELS, WIRES, Bench, address, calling, serving, steps
 
 
@@ -52,11 +52,9 @@ def test_white_space_around_a_key_is_cut(tmp_path: Path, monkeypatch: pytest.Mon
     with serving(lambda _: Reply("Hello.")) as server:
         server.trouble = refuse
         monkeypatch.setenv("OPENAI_API_KEY", " a-key\n")
-        with agent(tmp_path, server, api_key="") as one:
-            reply = one.call_sync("hello")
+        (reply,) = said(tmp_path, server, "hello", api_key="")
         monkeypatch.setenv("OPENAI_API_KEY", "another")
-        with agent(tmp_path, server, api_key="") as one:
-            refused = one.call_sync("hello", session_id="t")
+        (refused,) = said(tmp_path, server, "hello", session="t", api_key="")
     assert (reply.outcome, refused.outcome) == ("ok", "auth")
 
 
@@ -65,8 +63,7 @@ def test_what_may_pass_by_itself_is_a_limit(tmp_path: Path) -> None:
     with serving(lambda _: Reply("Hello.")) as server:
         tls = server.url.replace("http:", "https:")
         for at, url in enumerate(("http://127.0.0.1:9", "http://no-such-host.invalid", tls)):
-            with agent(tmp_path, server, base_url=url) as one:
-                assert one.call_sync("hello", session_id=f"s{at}").outcome == "limit"
+            assert [one.outcome for one in said(tmp_path, server, "hello", session=f"s{at}", base_url=url)] == ["limit"]
 
 
 def test_the_librarys_prices_hold_at_a_vendors_own_address_alone() -> None:

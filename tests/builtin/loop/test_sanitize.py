@@ -11,7 +11,7 @@ import pytest
 from harness.builtin.loop import _sanitize
 from tests.agents.modelserver import Reply, serving
 from tests.agents.strict import strict
-from tests.builtin.sessions.talking import agent
+from tests.builtin.sessions.talking import agent, said
 from tests.builtin.talking import MODELS, WIRES, Bench, address, calling, slow, steps
 
 HALF, BYTES = "half \ud800", "a byte \udce4"
@@ -85,11 +85,10 @@ def test_a_key_for_the_cache_goes_to_the_vendors_own_address_alone(
     """Another server may refuse a field that it does not know."""
     with serving(lambda _: Reply("Hello.")) as server:
         server.trouble = strict
-        with agent(tmp_path, server) as one:
-            assert one.call_sync("hello", session_id="s").outcome == "ok"
+        assert [one.outcome for one in said(tmp_path, server, "hello")] == ["ok"]
         monkeypatch.setenv("OPENAI_BASE_URL", address(server, "chat"))  # the vendor's own, as far as the agent knows
-        with agent(tmp_path, server, base_url="") as one:
-            assert "prompt_cache_key" in one.call_sync("hello", session_id="t").reason
+        (refused,) = said(tmp_path, server, "hello", session="t", base_url="")
+        assert "prompt_cache_key" in refused.reason
 
 
 @slow
