@@ -1,4 +1,4 @@
-"""Detects contradictions between similar notes: one denies what the other states, or values differ. Pure."""
+"""Detects contradictions between similar notes: one denies what the other states. Pure."""
 
 from __future__ import annotations
 
@@ -30,12 +30,6 @@ def denies(new: NoteWords, old: NoteWords) -> bool:
     """Whether the other note has most of the terms that one denies: "B instead of A", and A."""
     pairs = ((one.denied, two.terms - two.denied) for one, two in ((new, old), (old, new)))
     return any(denied & said and len(denied & said) >= MEANT * len(denied) for denied, said in pairs)
-
-
-def differs_in_values(new: NoteWords, old: NoteWords) -> bool:
-    """Whether both set the same name to different values: how="left", how="outer"."""
-    mine, yours = dict(new.values), dict(old.values)
-    return any(mine[name] != yours[name] for name in mine.keys() & yours.keys())
 
 
 def apart(mine: frozenset[str], yours: frozenset[str]) -> bool:

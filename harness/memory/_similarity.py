@@ -2,8 +2,8 @@
 
 Notes are compared by the terms they share, weighted by how rare a term is among all notes (TF-IDF, cosine); a shared identifier
 counts as strong evidence. Two close notes still differ if one denies what the other states (the newer holds), or if
-their numbers, values or names differ: then the newer holds if the rest is equal, else they are unrelated. Pure; each
-lookup does bounded work.
+their facts differ: then the newer holds if it is a decision, or exchanges one number, else both hold. Notes that exchange
+several facts in the same words are rows of one table, and both hold. Pure; each lookup does bounded work.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import heapq
 from collections.abc import Iterable, Sequence
 from math import log, sqrt
 
-from harness.memory._contrast import apart, denies, differs_in_values, opposed, plain
+from harness.memory._contrast import apart, denies, opposed, plain
+from harness.memory._facts import facts
 from harness.memory._word_frequency import ALL, special
 from harness.memory._words import PART, NoteWords, stem, words
 
@@ -171,11 +172,14 @@ class Index:
         same = is_telling or cosine >= MIN_COSINE_SAME
         if not same and not (decisions and shared >= MIN_WEIGHT_SUBJECT):
             return UNRELATED
-        values = apart(new.numbers, old.numbers) or differs_in_values(new, old)
-        if values or apart(new.names, old.names):
-            facts = new.numbers | new.names | old.numbers | old.names
-            return NEWER if decisions or (values and new.terms ^ old.terms <= facts) else UNRELATED
-        return SAME if same else NEWER
+        (mine, my_facts), (yours, your_facts) = facts(new.text), facts(old.text)
+        added, missing = my_facts - yours, your_facts - mine
+        if not added and not missing:
+            return SAME if same else NEWER
+        if not missing or not mine ^ yours <= added | missing:
+            return NEWER if decisions else UNRELATED
+        values = apart(new.numbers, old.numbers) or (decisions and apart(new.names, old.names))
+        return NEWER if values and len(added) == len(missing) == 1 else UNRELATED
 
 
 def _power(count: int) -> int:

@@ -40,7 +40,6 @@ NUMBER = re.compile(
     r"[$€v]?(\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?)(?:%|x|ms|s|m|h|k|kb|mb|gb|mib|gib|st|nd|rd|th|min|sec|px|d|days?|hours?|seconds?|minutes?)?",
     re.IGNORECASE,
 )
-TRUTH = frozenset(("yes", "no", "true", "false", "on", "off"))  # after a flag
 GOES = ("goes away", "go away", "is out", "is over", "goes")
 NO_MORE = re.compile(r"\b(?:any ?more|any longer|nicht mehr|keine?[nrms]? .*mehr)\b", re.IGNORECASE)
 LONG = re.compile(r"[^\W_]{3,}")
@@ -58,15 +57,13 @@ NUMBER_WORDS = {
 CONTROLS = frozenset(
     ("be", "werden", "forget", "vergessen", "it", "not", "nicht", "more", "from", "von", "to", "zu", "auf")
 )
-CONTROLS |= (
-    {*INSTEAD.values()} | DENIALS | PAST | NEGATIONS | BY | LIFTS | MOVES | AFFIRMS | TRUTH | NUMBER_WORDS.keys()
-)
+CONTROLS |= {*INSTEAD.values()} | DENIALS | PAST | NEGATIONS | BY | LIFTS | MOVES | AFFIRMS | NUMBER_WORDS.keys()
 
 
 class NoteWords(Record, frozen=True):
     """A parsed note. `terms`: all words and identifiers; `order`: the same in order; `names`: the identifiers; `denied`
     and `ordered`: terms not to use, and to use; `refused`: terms denied explicitly, not just in passing; `refuses`:
-    whether any are; `must`: whether it states a requirement; `values`: assignments such as `how="left"`."""
+    whether any are; `must`: whether it states a requirement."""
 
     text: str
     terms: frozenset[str]
@@ -78,7 +75,6 @@ class NoteWords(Record, frozen=True):
     refused: frozenset[str]
     refuses: bool
     must: bool
-    values: tuple[tuple[str, str], ...] = ()
 
 
 @functools.lru_cache(65536)
@@ -121,9 +117,7 @@ class _Reader:
         self.tail: set[str] | None = None  # the set for later identifiers of the clause
         self.left = 0
         self.moves = self.replaced = self.ends = False
-        self.flag = ""  # the previous word, if it is a flag
         self.before, self.begun = "", 0  # the previous word; the number of terms before the clause
-        self.values: dict[str, str] = {}
 
     def clause(self, clause: str) -> None:
         """Read one clause: a denial applies at most to its end."""
@@ -178,7 +172,7 @@ class _Reader:
         if self.said is not None or low in CONTROLS or self.before == "stop":
             self.word(low)
             return
-        self.before, self.flag = low, ""
+        self.before = low
         if low not in UNTOLD:
             self.terms[stem(low)] = None
 
@@ -194,21 +188,15 @@ class _Reader:
         if self.before == "no" and len(self.terms) == self.begun:
             self.says(self.refused)  # no X
         self.term(name.removeprefix("./").rstrip("/"), name=True)
-        self.flag = name
         for part in PART.findall(name):
             if len(part) > 2 and part not in STOP_WORDS and part != name:
                 self.term(stem(part))
         if sets and value.strip(EDGES):
-            self.values.setdefault(name, value.strip(EDGES))
             self._token(value, code=not value.strip(EDGES).isalpha())
 
     def word(self, word: str) -> None:
-        """Read a plain word: the value of the previous identifier, a denial, an order, a number, or a term."""
+        """Read a plain word: a denial, an order, a number, or a term."""
         before, self.before = self.before, word
-        flag, self.flag = self.flag, ""
-        if word in TRUTH and flag and (word != "on" or flag[0] == "-"):
-            self.values.setdefault(flag, word)
-            return
         if before in ("not", "nicht") and word in ("be", "werden") and self.said is self.refused:
             self.refused |= self.terms.keys()  # X must not be used
         elif word in ("forget", "vergessen") and self.said is self.refused and self.left == REACH:
@@ -322,7 +310,6 @@ def words(text: str) -> NoteWords:
         refused=frozenset(reader.refused),
         refuses=reader.refuses,
         must=not MODAL.isdisjoint(text.lower().split()),
-        values=tuple(reader.values.items()),
     )
 
 

@@ -222,7 +222,8 @@ def hand_index(page: MemoryPage) -> Index:
     index = Index()
     for section in page.sections:
         for line in section.lines:
-            text = str(line).removeprefix("- ").removesuffix(PINNED).strip()
+            item = pages.parse_item(str(line))
+            text = item.text if item else str(line).removeprefix("- ").removesuffix(PINNED).strip()
             if text:
                 index.add(text.removeprefix(pages.AVOID_MARK), 0)
     return index

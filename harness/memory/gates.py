@@ -164,11 +164,5 @@ class Moulds:
         return all(_mould(text) == _mould(mould_of) for text in texts)
 
 
-def are_counts(texts: Iterable[str]) -> bool:
-    """Whether two of the texts differ only in numbers."""
-    different = {_DATE.sub("", text) for text in texts}
-    return len({_mould(text) for text in different}) < len(different)
-
-
 def _mould(text: str) -> str:
     return _NUMBER.sub("#", _OF_FEATURE.sub("#", _DATE.sub("", text)))

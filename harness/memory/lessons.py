@@ -155,8 +155,6 @@ class Lessons:
                 and any(one != SAME and cosine >= MIN_COSINE_SAME for one, cosine in each)
             ):
                 continue  # it differs from another wording of that lesson
-            if relation == SAME and lesson.state == SUPERSEDED and not decisions and adds(text, lesson.texts):
-                continue  # the replaced lesson returns with a different statement
             if relation == SAME and lesson.state == SUPERSEDED:
                 replaced = owner if replaced is None else replaced
             elif relation == SAME and same is None:
@@ -246,12 +244,6 @@ class Lessons:
                     continue
                 for text in lesson.texts:
                     self.index_of(lesson.kind).remove(compared(lesson.kind, text))
-
-
-def adds(text: str, texts: list[str]) -> bool:
-    """Whether a note has identifiers or numbers that are in none of the texts."""
-    known = frozenset[str]().union(*(words(one).terms for one in texts))
-    return bool((words(text).names | words(text).numbers) - known)
 
 
 def compared(kind: str, text: str) -> str:

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from harness.memory._contrast import differs_in_values, opposed, plain
+from harness.memory._contrast import opposed, plain
 from harness.memory._words import words
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "differ"),
-    [
-        ('merge with how="left"', 'merge with how="outer"', True),
-        ('merge with how="left"', "merge with how='left'", False),
-        ("set TZ=UTC", "set LANG=C", False),
-    ],
-)
-def test_one_setting_with_two_values_is_a_difference(one: str, other: str, differ: bool) -> None:
-    """Whatever is around it."""
-    assert differs_in_values(words(one), words(other)) is differ
 
 
 def test_what_both_refuse_is_no_contradiction() -> None:

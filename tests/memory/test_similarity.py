@@ -35,17 +35,11 @@ ALIKE = [
         "Feature flags are read once at start-up, restart after changing them",
         "after changing feature flags restart the server, they are only read at start-up",
     ),
-    ("awk on macOS has no gensub, use sed in scripts", "use sed in scripts: macOS awk lacks gensub"),
     (
         "The websocket test hangs when the port is taken, use $PORT",
         "use $PORT in the websocket test, it hangs if the port is taken already",
     ),
     ("数据库迁移之前必须先备份数据", "在数据库迁移之前一定要备份数据"),
-    (
-        "ALTER TYPE … ADD VALUE cannot run inside a transaction block",
-        "the database refuses ALTER TYPE … ADD VALUE inside a transaction block",
-    ),
-    ("make gen leaves schema.lock unchanged with --frozen", "with --frozen, make gen does not change schema.lock"),
     ("テストの前にデータベースを初期化する", "データベースはテストの前に初期化すること"),
     ("Vor den Tests muss die Datenbank neu angelegt werden", "Die Datenbank vor den Tests neu anlegen"),
     (
@@ -54,19 +48,17 @@ ALIKE = [
     ),
 ]
 
-# Two warnings of one thing, one of which refuses it: as advice they agree.
-WARNED = [
+# Two wordings, of which only one has a negation or an identifier: a line that is said twice costs less than a lost one.
+SAID_TWICE = [
+    ("awk on macOS has no gensub, use sed in scripts", "use sed in scripts: macOS awk lacks gensub"),
+    ("make gen leaves schema.lock unchanged with --frozen", "with --frozen, make gen does not change schema.lock"),
     (
         "never run KEYS session:* on prod redis, it blocks the server; use SCAN with COUNT",
         "KEYS session:* blocks the prod redis server, use SCAN with COUNT",
     ),
     (
-        "page.waitForTimeout is flaky in ci, use expect(locator).toBeVisible() to wait",
-        "don't use page.waitForTimeout, flaky in ci; wait with expect(locator).toBeVisible()",
-    ),
-    (
-        "fixed 512 token chunks cut tables from the header row and answers had wrong columns; repeat the header",
-        "fixed 512 token chunks split tables from their header row, answers had wrong columns; repeat the header per chunk",
+        "collect() in jobs/Run.scala kills the driver with java.lang.OutOfMemoryError, write the dataframe to s3",
+        "collect() in jobs/Run.scala kills the driver with OutOfMemoryError, write the dataframe to s3",
     ),
 ]
 
@@ -76,7 +68,6 @@ REPLACED = [
     ("we use RabbitMQ for background jobs", "background jobs: Redis streams instead of RabbitMQ"),
     ("use pnpm for installs", "never use pnpm for installs"),
     ("API pages have 50 rows", "API pages have 100 rows"),
-    ("run `alembic upgrade head` before the tests", "run `alembic downgrade base` before the tests"),
     ("Sitzungen liegen in Redis", "Sitzungen liegen in Postgres statt in Redis"),
     ("缓存使用 Redis", "缓存改用 Memcached，不再使用 Redis"),
     ("redux holds the renderer state", "zustand holds the renderer state, redux removed"),
@@ -110,6 +101,7 @@ APART = [
         'merge the orders with how="left", the report needs all rows',
         'merge the orders with how="outer", the audit needs both',
     ),
+    ("run `alembic upgrade head` before the tests", "run `alembic downgrade base` before the tests"),
 ]
 
 
@@ -128,18 +120,10 @@ def test_two_wordings_are_one_lesson(pair: tuple[str, str], kind: str) -> None:
     assert [relation(*pair, kind), relation(*pair[::-1], kind)] == [SAME, SAME]
 
 
-@pytest.mark.parametrize("pair", WARNED)
-def test_two_warnings_of_one_thing_are_one_lesson(pair: tuple[str, str]) -> None:
-    """Also where only one of them says not to do it."""
-    assert [relation(*pair, "avoid"), relation(*pair[::-1], "avoid")] == [SAME, SAME]
-
-
-@pytest.mark.parametrize("kind", ["avoid", "fail"])
-def test_a_warning_does_not_replace_another(kind: str) -> None:
-    """Also where only one of the two gives a reason."""
-    one = "don't collect() the dataframe in jobs/Run.scala, the driver dies with java.lang.OutOfMemoryError, write to s3 instead"
-    two = "collect() in jobs/Run.scala kills the driver with OutOfMemoryError, write the dataframe to s3"
-    assert [relation(one, two, "avoid", kind), relation(two, one, kind, "avoid")] == [SAME, SAME]
+@pytest.mark.parametrize("pair", SAID_TWICE)
+def test_two_warnings_of_one_thing_that_differ_in_a_fact_both_stay(pair: tuple[str, str]) -> None:
+    """A warning replaces none, also where only one of the two refuses the thing."""
+    assert [relation(*pair, "avoid", "fail"), relation(*pair[::-1], "fail", "avoid")] == [UNRELATED, UNRELATED]
 
 
 @pytest.mark.parametrize("pair", REPLACED)
@@ -162,7 +146,7 @@ def test_near_misses_stay_apart(pair: tuple[str, str]) -> None:
 
 def test_notes_about_different_things_are_unrelated() -> None:
     """Every two notes of the lists that are no pair."""
-    rows = [pair for pairs in (ALIKE, WARNED, OUTDATED, APART) for pair in pairs]
+    rows = [pair for pairs in (ALIKE, SAID_TWICE, OUTDATED, APART) for pair in pairs]
     wrong = [
         (one, other)
         for number, mine in enumerate(rows)
@@ -223,7 +207,7 @@ def test_looking_up_stays_bounded_when_every_note_shares_the_same_words(monkeypa
 
 def test_own_words_decide_where_most_words_differ() -> None:
     """A paraphrase has distinct words; two notes that share several rare words are still one lesson."""
-    one = "use a key prefix and SCAN in the teardown of valkeyd, never FLUSHALL_ASYNC"
+    one = "use a key prefix in the teardown of valkeyd where FLUSHALL_ASYNC was called"
     two = "my login disappeared after each test run: FLUSHALL_ASYNC of valkeyd in the teardown was the reason"
     assert relation(one, two) == SAME
     three = "open the settings page and read the name of the current user before a release is made"

@@ -49,6 +49,21 @@ def test_what_is_said_again_stays_one_line_with_the_newest_words_and_date() -> N
     assert gone == [f"{lines[0]} (replaced {TODAY} by: She prefers short answers.)"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("My son Leo is 9 years old.", "My dog Rex is 9 years old."),
+        ("Alice answers the pager on weekends.", "Alice no longer answers the pager on weekends."),
+        ("Her shop is on port 4000.", "Her shop is on port 4100 now, not on 4000."),
+        ("Room 1 of her house has 2 windows.", "Room 3 of her house has 4 windows."),
+    ],
+)
+def test_a_correction_and_a_parallel_fact_stand_beside_the_older_line(old: str, new: str) -> None:
+    """Whichever came first; none leaves the memory, and each has its date."""
+    for one, other in ((old, new), (new, old)):
+        assert curated([line(one)], [line(other, TODAY)], TODAY) == ([line(one), line(other, TODAY)], [])
+
+
 def test_a_persons_own_lines_stay_as_they_are() -> None:
     """Headings, lines without a date; what they say is not kept twice, and not replaced."""
     lines = ["# Mine", "", "- Her project is on Python 3.12", "free text"]

@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from harness.base.errors import VersionConflict
-from harness.memory import gates, identity
+from harness.memory import identity
 from harness.memory._similarity import SAME
 from harness.memory._words import keys, words
 from harness.memory.curation import compaction, private_names
@@ -151,8 +151,6 @@ def _graduation(
     """The graduation of a lesson; None if no rule applies."""
     here = {voice for voice in lesson.voices if voice.startswith(WORKER + " ")}
     elsewhere = others.like(lesson)
-    if gates.are_counts([*lesson.texts, *(one.text for one in elsewhere)]):
-        return None
     missions = list(dict.fromkeys(one.mission for one in elsewhere))
     also = {f"{one.mission} {one.feature}" for one in elsewhere if one.role == WORKER}
     again = any(one.again for one in said)
