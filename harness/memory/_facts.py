@@ -9,7 +9,8 @@ import re
 import unicodedata
 
 from harness.memory import tables
-from harness.memory._words import EDGES, IDENTIFIER, NUMBER_WORDS, WIDE_RUN
+from harness.memory._word_frequency import ALL, special
+from harness.memory._words import EDGES, IDENTIFIER, NUMBER_WORDS, STOP_WORDS, WIDE_RUN
 
 NEGATION, NEGATIONS = "n't", tables.words(tables.WORDS, "negations")  # a note with any has the fact NEGATION
 QUOTED = re.compile(r"`[^`]+`|\"[^\"]+\"|[“„«][^“”„«»]+[“”»]|(?<!\w)'[^']+'(?!\w)")
@@ -19,12 +20,13 @@ SENTENCE_ENDS = ".:;!?\u2013\u2014-"
 
 @functools.lru_cache(4096)
 def facts(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """(the words of a note in small letters, those that are facts). A capital at the beginning of a sentence makes no name."""
+    """(the words of a note in small letters, those that are facts). At the beginning of a sentence a capital makes a name of no
+    common word."""
     text, begins = unicodedata.normalize("NFKC", text).replace("\u2019", "'"), True
     tokens, found = set[str](), {token for part in QUOTED.findall(text) for _, token in _tokens(part)}
     for chunk in WIDE_RUN.sub(r" \g<0> ", text).split():
         for bare, token in _tokens(chunk):
-            letters = bare[1:] if begins else bare
+            letters = bare[1:] if begins and (token in STOP_WORDS or special(token) < ALL) else bare
             tokens.add(token)
             if IDENTIFIER.search(bare) or re.search(r"\d|\w-\w", token) or letters != letters.lower() or "=" in chunk:
                 found.add(token)

@@ -22,6 +22,7 @@ BOTH_STAY = [
     ("replica 1 reads from db-1", "replica 2 reads from db-2"),
     ("migration 0012 runs before 0013", "migration 0013 runs before 0014"),
     ("My son Leo is 9 years old.", "My dog Rex is 9 years old."),
+    ("Anna reviews the schema changes", "Ben reviews the schema changes"),
     ("the nightly job starts two workers", "the nightly job starts three workers on demand"),
     ("the retry limit of the mailer is 5ms", "the retry limit of the mailer is 5s"),
     ('set the mode of the store to "fast"', 'set the mode of the store to "safe"'),
