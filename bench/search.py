@@ -3,7 +3,7 @@
     python bench/search.py [--megabytes 1024] [--runs 200] [--rounds 3]
 
 It makes that many finished runs whose transcripts look like an agent's, and searches them for a text that only the oldest has, so
-that all of it is read. Goals: at most 2 times `mmap.find`, and less than 64 MB of memory.
+that all of it is read. Goals: at most 5 times `mmap.find`, and less than 64 MB of memory.
 It prints medians, and the peak of resident memory of a search in a process of its own.
 """
 

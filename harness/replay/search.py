@@ -198,7 +198,10 @@ def _in_file(layout: Layout, one: _Ran, name: str, asked: Query, faults: list[st
 
 def _hits(path: str, asked: Query, escaped: bool) -> Iterator[tuple[int, str]]:
     """(offset of the line in the file, the matching line of its text)."""
-    for offset, line in query.lines(path, asked, escaped):
+    needle = asked.needle
+    for offset, line in query.lines(path):
+        if needle not in line:
+            continue
         for text in _decoded(line) if escaped else [line.decode("utf-8", "replace")]:
             at = asked.at(text)
             if at >= 0:
