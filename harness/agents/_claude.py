@@ -10,7 +10,7 @@ from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, Executio
 from harness.agents.program import STABLE, Cli
 
 SANDBOX = '{"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true,"network":{"allowedDomains":["*"]}}}'
-CONFINED = '{"sandbox":{"enabled":false}}'  # inside ours its own fails, and every command with it
+NO_SANDBOX = '{"sandbox":{"enabled":false}}'  # inside ours its own fails, and every command with it
 WORKSPACE = ["--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch"]
 KINDS = {"authentication_failed": "auth", "billing_error": "auth", "server_error": "limit"}
 KINDS |= {"error_max_budget_usd": "killed"}
@@ -24,9 +24,9 @@ OF_MODEL |= {"cache_read": "cacheReadInputTokens", "cache_write": "cacheCreation
 def argv(settings: Settings, context: ExecutionContext) -> list[str]:
     """No questions to a person; the stable part of the prompt is a separate block, for its prompt cache."""
     words = ["-p", "--output-format", "stream-json", "--verbose", *([] if settings.mcp else ["--strict-mcp-config"])]
-    full = settings.trust == "full"
-    words += ["--dangerously-skip-permissions"] if full else WORKSPACE
-    words += ["--settings", CONFINED] if context.confinement else [] if full else ["--settings", SANDBOX]
+    words += ["--dangerously-skip-permissions"] if settings.trust == "full" else WORKSPACE
+    if context.confinement or settings.trust != "full":
+        words += ["--settings", NO_SANDBOX if context.confinement else SANDBOX]
     words += [] if context.cost_left_usd is None else ["--max-budget-usd", f"{context.cost_left_usd:.4f}"]
     return [*words, *(["--append-system-prompt-file", context.prompt_path + STABLE] if context.stable_bytes else [])]
 
