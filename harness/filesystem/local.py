@@ -53,7 +53,7 @@ class Local:
         homes: Iterable[str] = (),
         with_rg: bool = True,
     ) -> None:
-        self.beneath, self.marks = Root(root), _lines.Marks()
+        self.beneath = Root(root)
         self.root = self.beneath.folder
         self.homes = list(dict.fromkeys([self.root, os.path.abspath(root), *homes]))
         self.guarded = ProtectedNames(list(read_only))
@@ -99,7 +99,7 @@ class Local:
         """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
         fd = self._opened(path)
         try:
-            return _lines.part(fd, max(0, offset), max(0, limit), most, self.marks)
+            return _lines.part(fd, max(0, offset), max(0, limit), most)
         finally:
             os.close(fd)
 

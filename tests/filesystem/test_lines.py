@@ -62,23 +62,6 @@ def test_a_part_that_is_too_large_is_whole_lines_where_one_fits(data: bytes, off
         assert found.cut or found.data.endswith(b"\n")
 
 
-@given(data=DATA, reads=st.lists(st.tuples(st.integers(0, 35), st.integers(0, 9)), max_size=12))
-def test_marks_change_no_answer(data: bytes, reads: list[tuple[int, int]]) -> None:
-    """Of a file that settled, read in any order."""
-    marks = _lines.Marks()
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.flush()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_lines, "SETTLED_SECONDS", -60.0)  # as if it were a minute old
-            for offset, limit in reads:
-                found = _lines.part(file.fileno(), offset, limit, 10**9, marks)
-                assert found.replace(version="") == part(data, offset, limit).replace(version="")
-            assert bool(marks.known) == any(
-                not part(data, *read).digest and read[0] <= len(split(data)) for read in reads
-            )
-
-
 def test_a_version_changes_with_the_file(tmp_path: Path) -> None:
     """Of one that settled; what was written a moment ago has none, since it may be again, without a trace."""
     path = tmp_path / "f"
@@ -110,37 +93,6 @@ def test_lines_of_any_length_are_counted(width: int) -> None:
     data = b"".join(rows)
     for offset in (len(rows) // 2, len(rows) - 2001, len(rows) - 1):
         assert part(data, offset, 1).data == rows[offset]
-
-
-def test_a_file_that_changed_has_no_marks(tmp_path: Path) -> None:
-    """Nor has one that was written a moment ago: it may be again, without a trace."""
-    marks, path = _lines.Marks(), tmp_path / "f"
-    path.write_bytes(b"a\nb\nc\nd\n")
-    with open(path, "rb") as file:
-        _lines.part(file.fileno(), 1, 1, 99, marks)
-        assert marks.known == {}
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_lines, "SETTLED_SECONDS", -60.0)
-            _lines.part(file.fileno(), 2, 1, 99, marks)
-            assert marks.before(os.fstat(file.fileno()), 9) == (3, 6)
-            time.sleep(0.02)
-            path.write_bytes(b"aaa\nb\n\n\n")
-            assert marks.before(os.fstat(file.fileno()), 9) == (0, 0)
-            assert _lines.part(file.fileno(), 1, 1, 99, marks).data == b"b\n"
-
-
-def test_marks_are_few() -> None:
-    """However much is read."""
-    marks = _lines.Marks()
-    with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_lines, "SETTLED_SECONDS", -60.0)
-        found = list(os.fstat(file.fileno()))
-        for number in range(_lines.MAX_MARKED_FILES * 2):
-            marks.add(os.stat_result([found[0], number, *found[2:]]), 0, 0)
-        for number in range(_lines.MAX_MARKS * 2):
-            marks.add(os.fstat(file.fileno()), number, number)
-    assert len(marks.known) <= _lines.MAX_MARKED_FILES
-    assert all(len(one) <= _lines.MAX_MARKS for one in marks.known.values())
 
 
 def test_lines_that_are_longer_than_a_block_are_found() -> None:
