@@ -66,10 +66,6 @@ class Grants(Record):
         """The message for the person and the model without acceptance."""
         return WAITS.format(accept=command("workspace accept"), rows="; ".join(self.rows))
 
-    def fits(self, text: str) -> bool:
-        """Whether a person's `text` is the beginning of the digest, as messages show it."""
-        return len(text) >= SHOWN_DIGITS and self.digest.startswith(text)
-
 
 def _grants(rows: Iterable[str], about: object) -> Grants:
     """Make Grants; each row is forced onto one line."""
@@ -138,9 +134,8 @@ def _files_of(folder: str) -> Iterator[list[str]]:
         folders.sort()
         for name in sorted({*found, *(one for one in folders if os.path.islink(os.path.join(at, one)))} - gone):
             path = os.path.join(at, name)
-            data = os.fsencode(os.readlink(path)) if os.path.islink(path) else b""
-            if os.path.isfile(path) and not os.path.islink(path):
-                data = files.read(path) or b""
+            link = os.readlink(path) if os.path.islink(path) else ""
+            data = (files.read(path) or b"") if os.path.isfile(path) and not link else os.fsencode(link)
             yield [os.path.relpath(path, folder), encoding.digest(data)]
 
 
