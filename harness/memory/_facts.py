@@ -19,21 +19,24 @@ SENTENCE_ENDS = ".:;!?\u2013\u2014-"
 
 
 @functools.lru_cache(4096)
-def facts(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """(the words of a note in small letters, those that are facts). At the beginning of a sentence a capital makes a name of no
-    common word."""
+def facts(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """(the words of a note in small letters, those that are facts, those that may be: uncommon words with a capital at the
+    beginning of a sentence)."""
     text, begins = unicodedata.normalize("NFKC", text).replace("\u2019", "'"), True
-    tokens, found = set[str](), {token for part in QUOTED.findall(text) for _, token in _tokens(part)}
+    found = {token for part in QUOTED.findall(text) for _, token in _tokens(part)}
+    possible, tokens = set[str](), set[str]()
     for chunk in WIDE_RUN.sub(r" \g<0> ", text).split():
         for bare, token in _tokens(chunk):
-            letters = bare[1:] if begins and (token in STOP_WORDS or special(token) < ALL) else bare
+            letters = bare[1:] if begins else bare
             tokens.add(token)
             if IDENTIFIER.search(bare) or re.search(r"\d|\w-\w", token) or letters != letters.lower() or "=" in chunk:
                 found.add(token)
+            elif bare[:1].isupper() and token not in STOP_WORDS and special(token) == ALL:
+                possible.add(token)
             begins = begins and token == "avoid"
         begins = begins or chunk[-1] in SENTENCE_ENDS
     denial = {NEGATION for token in tokens if token in NEGATIONS or token.endswith(NEGATION)}
-    return frozenset(tokens | denial), frozenset(found | denial)
+    return frozenset(tokens | denial), frozenset(found | denial), frozenset(possible)
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

@@ -172,8 +172,10 @@ class Index:
         same = is_telling or cosine >= MIN_COSINE_SAME
         if not same and not (decisions and shared >= MIN_WEIGHT_SUBJECT):
             return UNRELATED
-        (mine, my_facts), (yours, your_facts) = facts(new.text), facts(old.text)
+        (mine, my_facts, my_possible), (yours, your_facts, your_possible) = facts(new.text), facts(old.text)
         added, missing = my_facts - yours, your_facts - mine
+        if my_possible - yours and your_possible - mine:  # Anna in the place of Ben
+            added, missing = added | (my_possible - yours), missing | (your_possible - mine)
         if not added and not missing:
             return SAME if same else NEWER
         if not missing or not mine ^ yours <= added | missing:
