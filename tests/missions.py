@@ -288,6 +288,7 @@ class House:
             stdout=quiet,
             stderr=quiet,
             start_new_session=session,
+            preexec_fn=heard,
         )
         self.begun.append(made)
         return made
