@@ -39,6 +39,7 @@ def test_the_mission_is_one_diff_against_its_start(house: House) -> None:
     """With what a person committed meanwhile."""
     house.work({"run": "echo one >1.txt"})
     house.write("main.py", "print('changed')\n")
+    house.git("commit", "-qam", "mine")
     house.work({"run": "echo other >2.txt"}, feature="F-002")
     (whole,) = text(house)
     assert ["+one" in whole, "+other" in whole, "+print('changed')" in whole] == [True] * 3
