@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from tests.crash import TORTURE
 from tests.long import ONLY_IN_TORTURE
 from tests.missions import CHECKOUT, House, copied, enter
 from tests.other_user import OtherUser
+
+
+def pytest_configure() -> None:
+    """Programs that tests start hear their signals, also if the tests run under nohup or in the background of a script."""
+    for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

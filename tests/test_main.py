@@ -35,6 +35,9 @@ def test_without_a_word_the_loop_begins(house: House) -> None:
     (house.state / "STOP").touch()
     done = house.program()
     assert (done.code, done.out.split()[0]) == (9, "STOPPED")
+    house.write(".gitignore", "sub\n")
+    house.git("add", ".gitignore")
+    house.git("commit", "-qm", "ignored")
     for option, value in (("--for", "25m"), ("--lanes", "2")):
         done = house.program(option, value)
         assert (done.code, done.out.split()[:1]) == (9, ["STOPPED"]), done

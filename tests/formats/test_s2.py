@@ -9,6 +9,8 @@ import pytest
 
 from harness.builtin.sessions import turn_replay
 from harness.builtin.sessions.keys import session_keys
+from harness.state.layout import Layout
+from harness.workspace import grants
 from tests.agents.modelserver import Reply, serving
 from tests.agents.strict import strict
 from tests.builtin.sessions.talking import log_of, said, store
@@ -22,6 +24,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder with the golden sessions."""
     with tarfile.open(ARCHIVE) as packed:
         packed.extractall(tmp_path, filter="data")
+    grants.of_state(layout := Layout(str(tmp_path))).accept(layout)
     return tmp_path
 
 

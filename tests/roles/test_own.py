@@ -100,12 +100,12 @@ def test_without_a_feature_a_role_that_commits_takes_the_next(builder: House) ->
 
 
 def test_what_a_person_changed_is_no_work_of_its_own(builder: House) -> None:
-    """It works on top of their edit, and its commit has only what it did."""
-    builder.write("main.py", "mine\n")
-    builder.script("builder", {"run": "grep mine main.py; touch 1.txt"})
+    """It does not see their edit, and its commit has only what it did."""
+    path = builder.write("main.py", "mine\n")
+    builder.script("builder", {"run": "grep -c mine main.py || touch 1.txt"})
     assert builder.role("builder", "F-001").code == 0
     assert builder.git("show", "--format=", "--name-only", "HEAD") == "1.txt"
-    assert builder.git("show", "--format=", "--name-only", "HEAD^") == "main.py"
+    assert (path.read_text(), builder.git("status", "--short", "-uno")) == ("mine\n", " M main.py")
 
 
 def test_its_reply_is_that_of_a_worker(builder: House) -> None:
