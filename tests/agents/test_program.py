@@ -25,17 +25,17 @@ from tests.agents.badcli import CASES, Bad
 BADCLI = str(Path(badcli.__file__))
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "agents.md"
 SHORT = {"BAD_MB": "64"}
-SILENT_SECONDS = 2.5  # twice the limit on silence
+SILENT_SECONDS = 5.0  # twice the limit on silence
 QUICK_START = 0.1  # seconds, of an interpreter; a machine that takes longer gets limits that are longer by as much
 TORTURE = bool(os.environ.get("HARNESS_TORTURE"))
 
 
 def short_desk(folder: Path, tag: str, **environment: str) -> ExecutionContext:
-    """An execution context with timeouts of about a second, and with processes that can be found."""
+    """An execution context with timeouts of a few seconds, and with processes that can be found."""
     slow = slowness()
     longer = {} if TORTURE else {"BAD_SECONDS": f"{SILENT_SECONDS * slow}"}
     made = desk(folder, "prompt", 120.0, **{tree.TAG: tag, **longer, **environment})
-    return made.replace(idle_seconds=1.2 * slow, startup_seconds=4.0 * slow, after_result_seconds=0.8 * slow)
+    return made.replace(idle_seconds=2.4 * slow, startup_seconds=4.0 * slow, after_result_seconds=0.8 * slow)
 
 
 def slowness() -> float:
