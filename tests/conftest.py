@@ -11,9 +11,9 @@ import pytest
 
 from tests import other_user
 from tests.crash import TORTURE
-from tests.long import ONLY_IN_TORTURE
 from tests.missions import CHECKOUT, House, copied, enter
 from tests.other_user import OtherUser
+from tests.tiers import LONG, ONCE, ONLY_IN_TORTURE
 
 
 def pytest_configure() -> None:
@@ -23,12 +23,19 @@ def pytest_configure() -> None:
             signal.signal(number, handler)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what `make torture` alone plays."""
+    """Mark the tests that tests/tiers.py names, and skip what `make torture` alone plays."""
     skipped = pytest.mark.skip(reason="a longer form of a test of the suite: HARNESS_TORTURE=1 runs it")
     for item in items:
-        if item.name in ONLY_IN_TORTURE and not TORTURE:
-            item.add_marker(skipped)
+        if item.name in LONG:
+            item.add_marker("long")
+        if item.nodeid.startswith(ONCE):
+            item.add_marker("once")
+        if item.name in ONLY_IN_TORTURE:
+            item.add_marker("torture")
+            if not TORTURE:
+                item.add_marker(skipped)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.long import ONLY_IN_TORTURE
 from tests.missions import CHECKOUT
+from tests.tiers import LONG, ONCE, ONLY_IN_TORTURE
 
 CORES = Path(__file__).with_name("cores.py")
 SESSION = """import os, pytest
@@ -33,16 +33,16 @@ WHERE = """def test_it(tmp_path):
 """
 
 
-def played(folder: Path, files: dict[str, str]) -> tuple[int, str]:
-    """Run a small suite with `temporary` for its folders; returns the exit code and the output."""
+def played(folder: Path, files: dict[str, str], *words: str) -> tuple[int, str]:
+    """Run a small suite with `temporary` for its folders, by cores.py with these words, or by -c and a program; returns the exit
+    code and the output."""
     (folder / "temporary").mkdir(exist_ok=True)
     for name, text in {"pytest.ini": "[pytest]\naddopts = -q\n", "conftest.py": SESSION, **files}.items():
         (folder / "suite" / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / "suite" / name).write_text(text)
     env = {**os.environ, "TMPDIR": str(folder / "temporary")}
-    done = subprocess.run(
-        [sys.executable, str(CORES)], cwd=folder / "suite", env=env, capture_output=True, text=True, check=False
-    )
+    argv = [sys.executable, *words] if words[:1] == ("-c",) else [sys.executable, str(CORES), *words]
+    done = subprocess.run(argv, cwd=folder / "suite", env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -120,7 +120,56 @@ def test_rewritten_tests_are_kept_for_the_next_time(good: tuple[Path, int, str])
     assert len(list((good[0] / "suite" / "__pycache__").glob("test_1.*pytest*.pyc"))) == 1
 
 
-def test_every_test_that_torture_alone_plays_is_there() -> None:
-    """A name in the list of long tests that no test has would skip nothing."""
+def test_every_test_that_has_a_tier_is_there() -> None:
+    """A name in the lists that no test has would mark nothing."""
     texts = "".join(path.read_text() for path in (CHECKOUT / "tests").rglob("test_*.py"))
-    assert [name for name in ONLY_IN_TORTURE if f"def {name.partition('[')[0]}(" not in texts] == []
+    named = sorted(LONG | ONLY_IN_TORTURE)
+    assert [name for name in named if f"def {name.partition('[')[0]}(" not in texts] == []
+    assert not LONG & ONLY_IN_TORTURE
+    assert [path for path in ONCE if not list(CHECKOUT.glob(f"{path}*"))] == []
+
+
+FAILS = """import os, pathlib, pytest
+def times(name):
+    with open(name, "a") as file: file.write("x")
+    return len(pathlib.Path(name).read_text())
+"""
+LUCK = "def test_{0}(): assert times('{0}') {1}, 'the reason of {0}'\n"
+
+
+def test_a_test_that_fails_once_and_then_three_times_not_is_flaky(tmp_path: Path) -> None:
+    """The run passes; its last lines have the name and why it failed."""
+    files = {"test_1.py": FAILS + LUCK.format("one", "> 1") + LUCK.format("two", "> 0")}
+    code, said = played(tmp_path, files, "--again")
+    assert (code, said.splitlines()[-1]) == (0, "1 passed, 0 failed, 0 skipped, 1 flaky"), said
+    assert "flaky: test_1.py::test_one" in said.splitlines()[-4:]
+    assert said.count("AssertionError: the reason of one") >= 2
+    assert (tmp_path / "suite" / "one").read_text() == "xxxx"
+
+
+@pytest.mark.parametrize(
+    ("text", "tries"),
+    [
+        (LUCK.format("one", "in (2, 3, 5)"), 4),
+        ("@pytest.mark.once\n" + LUCK.format("one", "> 1"), 1),
+        ("".join(LUCK.format(name, "> 1") for name in ("one", "two", "three", "four")), 1),
+    ],
+    ids=["one more failure", "a test that never fails", "too many"],
+)
+def test_what_is_no_luck_fails_the_run(tmp_path: Path, text: str, tries: int) -> None:
+    """One failure among the further times, the marker `once`, or more tests than bad luck explains."""
+    code, said = played(tmp_path, {"test_1.py": FAILS + text}, "--again")
+    assert code == 1, said
+    assert "flaky: " not in said
+    assert (tmp_path / "suite" / "one").read_text() == "x" * tries
+
+
+def test_what_is_not_reached_in_time_is_named(tmp_path: Path) -> None:
+    """Also the one under way, which gets the time to end what it has begun."""
+    slow = "import time, pathlib\ndef test_it():\n    try: time.sleep(60)\n    finally: pathlib.Path('ended').touch()\n"
+    program = (
+        f"import sys; sys.path.insert(0, {str(CORES.parent)!r}); import cores; cores.run(*cores.divided([]), seconds=3)"
+    )
+    code, said = played(tmp_path, {"test_1.py": PLAIN.format("x"), "a/test_2.py": slow}, "-c", program)
+    assert (code, said.splitlines()[-3]) == (0, "not reached: a/test_2.py"), said
+    assert (tmp_path / "suite" / "ended").exists()

@@ -1,11 +1,17 @@
-"""Tests that `make torture` plays and the suite does not: whole missions, and more values of what the suite tries once.
+"""Which tests have the markers `long`, `torture` and `once`; tests/conftest.py sets them.
 
-A name with its values in brackets is one case, and the suite plays another of that test. The others are whole tests, each
-chosen for what it costs beside the tests of its file.
+A name with its values in brackets is one case of a test. They stand here and not at the tests since what a test costs beside the
+others is measured for all of them at once: `python tests/cores.py --cost`.
 """
 
 from __future__ import annotations
 
+ONCE = (  # beginnings of paths: a test of locks, kills, lanes or stores that fails is never run again, since a race is a fault
+    *("tests/stores", "tests/team", "tests/torture", "tests/state", "tests/run/machines", "tests/process"),
+    *("tests/test_crash", "tests/test_lanes", "tests/test_machines", "tests/test_signals", "tests/test_set_aside"),
+    *("tests/run/test_recover", "tests/run/test_reconcile"),
+)
+LONG: frozenset[str] = frozenset()
 ONLY_IN_TORTURE = {
     "test_three_lanes_anywhere_give_the_same_as_one_here[dask]",
     "test_the_example_goes_to_done",
