@@ -13,7 +13,7 @@ from tests import other_user
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, House, copied, enter
 from tests.other_user import OtherUser
-from tests.tiers import LONG, ONCE, ONLY_IN_TORTURE
+from tests.tiers import LONG, ONCE, ONCE_WORDS, ONLY_IN_TORTURE
 
 
 def pytest_configure() -> None:
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name in LONG:
             item.add_marker("long")
-        if item.nodeid.startswith(ONCE):
+        if item.nodeid.startswith(ONCE) or ONCE_WORDS.search(item.name):
             item.add_marker("once")
         if item.name in ONLY_IN_TORTURE:
             item.add_marker("torture")

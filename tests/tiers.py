@@ -6,11 +6,13 @@ others is measured for all of them at once: `python tests/cores.py --cost`.
 
 from __future__ import annotations
 
+import re
+
 ONCE = (  # beginnings of paths: a test of locks, kills, lanes or stores that fails is never run again, since a race is a fault
-    *("tests/stores", "tests/team", "tests/torture", "tests/state", "tests/run/machines", "tests/process"),
-    *("tests/test_crash", "tests/test_lanes", "tests/test_machines", "tests/test_signals", "tests/test_set_aside"),
-    *("tests/run/test_recover", "tests/run/test_reconcile"),
+    *("tests/stores", "tests/team", "tests/torture", "tests/state", "tests/process", "tests/run/machines"),
+    *("tests/test_crash", "tests/test_lanes", "tests/test_machines", "tests/test_signals", "tests/run/test_recover"),
 )
+ONCE_WORDS = re.compile(r"_(kills?|killed|locks?|lanes?|races?|at_once)(_|\[|$)")  # of a test's name, wherever it stands
 LONG: frozenset[str] = frozenset()
 ONLY_IN_TORTURE = {
     "test_three_lanes_anywhere_give_the_same_as_one_here[dask]",
