@@ -17,10 +17,10 @@ from harness.state import names, objects
 from harness.state.layout import Layout
 from harness.workplace import workplace
 from tests import crash
-from tests.missions import CHECKOUT, House, listing, until
+from tests.missions import House, listing, until
 from tests.planned import accept_all, claim, due, feature, lay, reply
+from tests.run.played import to_done
 
-RUN_SH = str(CHECKOUT / "run.sh")
 DERIVED = ("cache", "locks", "git-config")
 DID = {"run": "echo done > made"}
 
@@ -35,7 +35,7 @@ def ours(unbegun: House) -> House:
     unbegun.script("worker", DID, reply(status="implemented"))
     unbegun.script("validator", reply(checks=[]))
     unbegun.script("curator")
-    assert unbegun.run([RUN_SH]).code == 0
+    to_done(unbegun)
     return unbegun
 
 
@@ -81,11 +81,12 @@ def assert_whole(house: House, made: Mission, before: dict[str, bytes]) -> None:
 
 @pytest.mark.parametrize("stays", [False, True])
 def test_a_second_mission_begins_where_the_first_is_done(ours: House, stays: bool) -> None:
-    """With an id, a branch and a state of its own, also where the first one's branch is still checked out."""
+    """With an id, a branch and a state of its own, also where the first one's branch is still checked out. It goes to DONE,
+    and a third can follow it."""
     old = mission.load(ours.layout) if stays else merged(ours)
     before, config = listing(ours.state), ours.read("config.toml")
     assert ours.tree.exists()
-    done = ours.run([RUN_SH, "init", "--new"])
+    done = ours.program("init", "--new")
     assert done.code == 0, done
     new = mission.load(ours.layout)
     assert f"Started the mission {new.id}, working on the branch {new.branch}." in done.out
@@ -100,54 +101,58 @@ def test_a_second_mission_begins_where_the_first_is_done(ours: House, stays: boo
     assert ours.git("status", "--porcelain").strip() == ("" if stays else "M SPEC.md")
     assert due(ours) == "NEXT planner"
     assert ours.program("doctor").code == 0
+    assert_goes_to_done(ours)
+    assert ours.program("init", "--new").code == 0
+    assert sorted(os.listdir(ours.state / "archive")) == sorted([old.id, new.id])
 
 
-def test_the_next_mission_goes_to_done(ours: House) -> None:
-    """Its runs count from nothing, and a third can follow it."""
-    old = merged(ours)
-    assert ours.run([RUN_SH, "init", "--new"]).code == 0
+def assert_goes_to_done(ours: House) -> None:
+    """From a plan of its own, for the SPEC.md that is there; its runs count from nothing."""
     plan = {"id": "F-001", "title": "Another", "claims": ["VAL-A"]}
     made = {"id": "VAL-A", "claim": "It is there", "checks": ["test -f another"]}
     ours.script("planner", reply(features=[plan], contract=[made]))
-    ours.script("worker", {"run": "grep Another SPEC.md; touch another"}, reply(status="implemented"))
-    done = ours.run([RUN_SH])
-    assert (done.code, "DONE" in done.out) == (0, True), done
+    ours.script("worker", {"run": "cp SPEC.md another"}, reply(status="implemented"))
+    to_done(ours)
+    assert ours.git("show", "HEAD:another") == (ours.project / "SPEC.md").read_text().rstrip("\n")
     assert ours.ran()[0]["totals"]["runs"] == 1
-    second = mission.load(ours.layout)
-    assert ours.run([RUN_SH, "init", "--new"]).code == 0
-    assert sorted(os.listdir(ours.state / "archive")) == sorted([old.id, second.id])
 
 
 def test_a_mission_that_is_not_done_is_not_put_away(house: House) -> None:
     """Exit 64 with the reason and both remedies; with --abandon it is archived as it is."""
     old, before = mission.load(house.layout), listing(house.state, *DERIVED)
-    done = house.run([RUN_SH, "init", "--new"])
+    done = house.program("init", "--new")
     assert done.code == 64
     assert "0 of 2 features passed" in done.err
     assert "init --new --abandon" in done.err
     assert listing(house.state, *DERIVED) == before
-    done = house.run([RUN_SH, "init", "--new", "--abandon"])
+    done = house.program("init", "--new", "--abandon")
     assert done.code == 0, done
     assert f"note: SPEC.md is still that of {old.id}" in done.out
     assert [one.id for one in features.load(archived(house, old))] == ["F-001", "F-002"]
     assert due(house) == "NEXT planner"
 
 
-def test_a_sweep_that_is_not_green_since_the_last_commit_is_not_done(ours: House) -> None:
-    """A worker was here again, and no sweep since."""
+def test_what_stops_the_next_mission_stops_it_before(ours: House) -> None:
+    """Without a SPEC.md or a branch nothing is put away, nor where a worker was here again and no sweep since. Then work that
+    is not merged is named: the next mission begins without it, at what is checked out."""
+    (ours.project / "SPEC.md").write_text("")
+    before = listing(ours.state, *DERIVED)
+    assert ours.program("init", "--new").code == 64
+    ours.git("checkout", "-q", "--detach")
+    ours.git("checkout", "-q", "SPEC.md")
+    assert ours.program("init", "--new").code == 11
+    assert listing(ours.state, *DERIVED) == before
+    old = mission.load(ours.layout)
+    ours.git("switch", "-q", old.branch)
     ours.script("worker", {"run": "echo more > made"}, reply(status="implemented"))
     ours.role("worker", "F-001", "--again")
     ours.role("validator", "F-001")
     done = ours.program("init", "--new")
     assert (done.code, "the final sweep is not green since" in done.err) == (64, True)
-
-
-def test_work_that_is_not_merged_is_named(ours: House) -> None:
-    """The next mission begins without it, at what is checked out."""
-    old = mission.load(ours.layout)
+    ours.role("validator")
     ours.git("switch", "-q", "main")
     done = ours.program("init", "--new")
-    assert done.code == 0
+    assert done.code == 0, done
     assert f"git merge {ours.git('rev-parse', old.branch)[:12]}" in done.out
     assert mission.load(ours.layout).base_commit == ours.git("rev-parse", "main")
 
@@ -158,25 +163,20 @@ def test_where_there_is_no_mission_new_begins_one(unbegun: House) -> None:
     assert not (unbegun.state / "archive").exists()
 
 
-def test_without_a_spec_nothing_is_put_away(ours: House) -> None:
-    """What stops the next mission stops it before."""
-    (ours.project / "SPEC.md").write_text("")
-    before = listing(ours.state, *DERIVED)
-    assert ours.program("init", "--new").code == 64
-    ours.git("checkout", "-q", "--detach")
-    ours.git("checkout", "-q", "SPEC.md")
-    assert ours.program("init", "--new").code == 11
-    assert listing(ours.state, *DERIVED) == before
-
-
-def test_while_a_run_lives_it_is_75(house: House) -> None:
-    """Also while run.sh loops; nothing is archived."""
+def test_while_a_run_lives_it_is_75_and_one_that_died_is_settled_before(house: House) -> None:
+    """Nothing is archived; then the result of the run that died is in the archive."""
     house.script("worker", {"run": "touch begun; sleep 60"})
-    house.begin_role("worker", "F-001")
+    started = house.begin_role("worker", "F-001")
     until((house.tree / "begun").exists)
     done = house.program("init", "--new", "--abandon")
     assert (done.code, "worker-F-001" in done.err) == (75, True)
-    assert mission.exists(house.layout)
+    old = mission.load(house.layout)
+    started.kill()
+    started.wait()
+    until(lambda: house.program("init", "--new", "--abandon").code == 0)
+    (result,) = runs.finished(archived(house, old))
+    assert result.outcome == "killed"
+    assert due(house) == "NEXT planner"
 
 
 @pytest.mark.parametrize("lane", ["", "3"])
@@ -190,20 +190,6 @@ def test_while_run_sh_loops_it_is_75(house: House, lane: str) -> None:
         held.kill()
     assert (done.code, "looping" in done.err) == (75, True)
     assert mission.exists(house.layout)
-
-
-def test_a_run_that_died_is_settled_before(house: House) -> None:
-    """Its result is in the archive."""
-    house.script("worker", {"run": "touch begun; sleep 60"})
-    started = house.begin_role("worker", "F-001")
-    until((house.tree / "begun").exists)
-    started.kill()
-    started.wait()
-    old = mission.load(house.layout)
-    until(lambda: house.program("init", "--new", "--abandon").code == 0)
-    (result,) = runs.finished(archived(house, old))
-    assert result.outcome == "killed"
-    assert due(house) == "NEXT planner"
 
 
 def test_killed_at_any_moment_the_next_start_has_the_old_mission_or_the_new_one(ours: House) -> None:

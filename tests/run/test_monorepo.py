@@ -16,6 +16,7 @@ from harness.workplace import workplace
 from tests.crash import sampled
 from tests.missions import CHECKOUT, House
 from tests.planned import accept_all, claim, due, feature, lay, planned_from, reply
+from tests.run.played import to_done
 from tests.run.test_recover import kill, open_run, recovered
 
 RUN_SH = str(CHECKOUT / "run.sh")
@@ -99,13 +100,12 @@ def tracked(house: House, commit: str) -> set[str]:
 @among("")
 def test_it_goes_to_done_there_and_leaves_a_persons_files_alone(ours: House) -> None:
     """Agents, setup, services and checks run in the folder, in a tree of the whole repository; what lies beside it is there, and
-    what a run changes there is committed and named. The work lands below a person's edits."""
-    done = ours.run([RUN_SH])
-    assert (done.code, "DONE" in done.out) == (0, True), done
+    what a run changes there is committed and named. The work lands below a person's edits, and anybody can verify it."""
+    said = to_done(ours)
     work = next(row for row in ours.ran() if row["role"] == "worker")
     assert tracked(ours, work["commit"]) == {f"{BELOW}/made", "shared/util"}
     assert work["reason"] == f"changed outside {BELOW}/: shared/util"
-    assert f"changed outside {BELOW}/: shared/util" in done.out
+    assert f"changed outside {BELOW}/: shared/util" in said
     assert [status(ours), ours.git("diff", "--cached", "--name-only")] == [THEIRS, "staged"]
     assert (ours.project / "../../shared/util").read_text() == "2\n"
     assert (ours.project / "made").exists()
@@ -114,6 +114,17 @@ def test_it_goes_to_done_there_and_leaves_a_persons_files_alone(ours: House) -> 
     assert f"- Working directory: {tree}\n- Top of its repository, from which git names files: {ours.tree}\n" in text
     assert (tree / ".harness").readlink() == ours.state
     assert (ours.git("ls-files", "--", ".harness"), ours.refused(work["run"])) == ("", {})
+    assert_verified_on_a_clone(ours)
+
+
+def assert_verified_on_a_clone(ours: House) -> None:
+    """In the clone's folder as it is, and in a fresh clone of that."""
+    clone, contract = ours.folder / "a clone", ours.folder / "contract.md"
+    shutil.copy(ours.layout.path(names.CONTRACT), contract)
+    ours.git("clone", "-q", ours.layout.folders.top, str(clone))
+    for words in (["--at", "HEAD"], []):
+        done = ours.harness("verify", str(contract), "--in", str(clone / BELOW), *words)
+        assert (done.code, f"{len(CHECKS)} of {len(CHECKS)} checks are green" in done.out) == (0, True), done
 
 
 def test_a_plan_is_proven_there(repo: House) -> None:
@@ -128,18 +139,6 @@ def test_a_plan_is_proven_there(repo: House) -> None:
     assert "accepted" not in done.out
 
 
-@among(OFF)
-def test_anybody_can_verify_it_on_a_clone_of_the_repository(ours: House) -> None:
-    """In the clone's folder as it is, and in a fresh clone of that."""
-    assert ours.run([RUN_SH]).code == 0
-    clone, contract = ours.folder / "a clone", ours.folder / "contract.md"
-    shutil.copy(ours.layout.path(names.CONTRACT), contract)
-    ours.git("clone", "-q", ours.layout.folders.top, str(clone))
-    for words in (["--at", "HEAD"], []):
-        done = ours.harness("verify", str(contract), "--in", str(clone / BELOW), *words)
-        assert (done.code, f"{len(CHECKS)} of {len(CHECKS)} checks are green" in done.out) == (0, True), done
-
-
 def test_what_a_person_edits_stays_uncommitted_and_their_spec_counts(repo: House) -> None:
     """In the folder and elsewhere, staged as it was; each start names the rest, and `--take-edits` takes those of the folder."""
     begun(repo)
@@ -147,9 +146,8 @@ def test_what_a_person_edits_stays_uncommitted_and_their_spec_counts(repo: House
     repo.write("old", "by hand\n")
     assert due(repo) == "NEXT planner"
     repo.script("planner", reply(features=[], contract=[]))
-    done = repo.run([RUN_SH])
-    assert (done.code, "DONE" in done.out) == (0, True), done
-    assert "runs do not see " in done.out and f"{BELOW}/old" in done.out and "SPEC.md;" not in done.out
+    said = to_done(repo)
+    assert "runs do not see " in said and f"{BELOW}/old" in said and "SPEC.md;" not in said
     assert (repo.git("log", "--grep=Edits"), repo.read("spec.md")) == ("", "# Another\n")
     mine = {f' M "{BELOW}/SPEC.md"', f' M "{BELOW}/old"'}
     assert {*status(repo)} == {*THEIRS, *mine}
@@ -160,8 +158,7 @@ def test_what_a_person_edits_stays_uncommitted_and_their_spec_counts(repo: House
     repo.git("stash")
     repo.git("switch", "-q", "main")
     repo.write("SPEC.md", "# On main\n")
-    done = repo.run([RUN_SH])
-    assert (done.code, "DONE" in done.out) == (0, True), done
+    to_done(repo)
     assert repo.read("spec.md") == "# On main\n"
 
 
@@ -213,9 +210,8 @@ def test_a_run_that_is_killed_is_settled(ours: House) -> None:
     assert [line.split(";")[0] for line in recovered(ours)] == [f"{run_id} was killed"]
     assert tracked(ours, "HEAD") == {f"{BELOW}/1.txt"}
     assert status(ours) == THEIRS
-    ours.script("worker", DID, reply(status="implemented"))
-    done = ours.run([RUN_SH])
-    assert (done.code, "DONE" in done.out) == (0, True), done
+    assert ours.work(DID, reply(status="implemented"))["outcome"] == "ok"
+    assert (ours.project / "made").exists() and (ours.project / "1.txt").exists()
 
 
 def open_run_there(house: House) -> subprocess.Popen[bytes]:
@@ -227,8 +223,7 @@ def test_a_new_service_of_which_the_repository_has_nothing_yet(repo: House) -> N
     """Its folder is made in trees and clones."""
     new = House(repo.folder, repo.env, "repo/services/new one")
     new.write("SPEC.md", "# New\n")
-    done = begun(new).run([RUN_SH])
-    assert (done.code, "DONE" in done.out) == (0, True), done
+    to_done(begun(new))
     assert tracked(new, "HEAD") == {"services/new one/made"}
 
 
