@@ -11,7 +11,7 @@ import pytest
 
 from harness.commands import delivery
 from harness.mission import mission
-from tests.missions import PROGRAM, Done, House, listing
+from tests.missions import PROGRAM, Done, House, copied, enter, listing
 from tests.planned import reply, role, worked
 
 GH = """#!/bin/sh
@@ -39,10 +39,19 @@ def built(house: House) -> House:
     return house
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
+    """A mission that is DONE, on its branch; tests work on copies."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("finished")
+        built(copied(template, folder, enter(patch, folder)))
+        return folder
+
+
 @pytest.fixture
-def done(house: House) -> House:
-    """A mission that is DONE, on its branch."""
-    return built(house)
+def done(bare: House, finished: Path) -> House:
+    """A copy of that mission."""
+    return copied(finished, bare.folder, bare.env)
 
 
 def subjects(house: House, *words: str) -> list[str]:

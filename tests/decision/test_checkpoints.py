@@ -19,6 +19,7 @@ from harness.run.notice import _events
 from harness.state import names
 from tests.missions import CHECKOUT, House, until
 from tests.planned import accept_all, lay
+from tests.run.played import to_its_end
 
 RUN_SH = str(CHECKOUT / "run.sh")
 PLAN = '```json harness\n{"features": [], "contract": []}\n```'
@@ -73,8 +74,7 @@ def test_run_sh_waits_and_goes_on_after_the_grant(house: House) -> None:
     assert "run.sh checkpoint grant begin" in done.out
     assert "checkpoint grant begin" in house.harness("escalation").out
     answer(house, "grant", "begin")
-    assert house.run([RUN_SH, "--once"]).code == 0
-    assert house.feature().status == "validating"
+    assert due(house) == "NEXT worker F-001"
 
 
 def test_a_feature_that_waits_stops_the_mission_when_its_turn_has_come(house: House) -> None:
@@ -141,11 +141,10 @@ def test_before_done_waits_in_the_place_of_done(house: House) -> None:
     accept_all(house)
     waits(house, last="before-done")
     house.script("worker", {"run": "touch 1.txt"})
-    done = house.run([RUN_SH])
-    assert (done.code, due(house)) == (8, "CHECKPOINT last"), done
+    assert to_its_end(house)[0] == due(house) == "CHECKPOINT last"
     assert [line["role"] for line in house.ran()].count("validator") == 2
     answer(house, "grant", "last")
-    assert house.run([RUN_SH]).code == 0
+    assert due(house) == "DONE"
 
 
 def test_an_agent_asks_in_its_reply(house: House) -> None:
@@ -228,7 +227,7 @@ def test_a_kill_loses_no_checkpoint(house: House) -> None:
     loop.communicate()
     house.harness("doctor", "--fix")
     house.harness("feature", "block", "F-001")
-    assert house.run([RUN_SH, "--once"]).code == 8
+    assert due(house) == "CHECKPOINT second F-002"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from harness.decision import doubts, views
 from harness.mission import contract_log, runs
 from harness.mission.contract import Check, Claim, Contract
 from harness.state import names
-from tests.missions import CHECKOUT, House
+from tests.missions import CHECKOUT, House, copied, enter
 from tests.planned import contract_of, due, feature, lay, log_of, planned_from, role
 
 GUARD = Claim(id="VAL-2", text="It stays", checks=[Check(run="test -f main.py", guard=True)])
@@ -32,20 +32,37 @@ def done(house: House, *claims: Claim, setup: str = "") -> House:
     return house
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
+    """A mission whose claims are proven, to the end; tests work on copies."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("finished")
+        done(copied(template, folder, enter(patch, folder)), WORK.replace(checks=[*WORK.checks, *GUARD.checks]))
+        return folder
+
+
+@pytest.fixture
+def proven(bare: House, finished: Path) -> House:
+    """A copy of that mission."""
+    return copied(finished, bare.folder, bare.env)
+
+
 def doubted(house: House) -> list[str]:
     """What is in the way of DONE."""
     return [one.text for one in doubts.find(house.layout, runs.answered(house.layout))]
 
 
-def test_proven_claims_are_done(house: House) -> None:
+def test_proven_claims_are_done(proven: House) -> None:
     """A guard beside a check in one claim needs no person."""
-    done(house, WORK.replace(checks=[*WORK.checks, *GUARD.checks]))
-    assert (due(house), doubted(house)) == ("DONE", [])
+    assert (due(proven), doubted(proven)) == ("DONE", [])
 
 
 def test_a_guarded_claim_waits_for_a_person(house: House) -> None:
-    """The escalation has the ready command; accepted, the mission is DONE and the question is archived."""
+    """The escalation has the ready command; accepted, the mission is DONE and the question is archived. What the checks prove
+    nobody accepts."""
     done(house, WORK, GUARD)
+    refused = house.harness("claim", "accept", "VAL-1")
+    assert (refused.code, "VAL-1 is proven by its checks" in refused.err) == (64, True)
     assert due(house) == "ESCALATE proof"
     asked = house.read("escalation.md")
     assert "kind: proof" in asked
@@ -67,13 +84,6 @@ def test_where_nothing_is_proven_a_person_must_accept_all(house: House) -> None:
     assert due(house) == "ESCALATE proof"
     assert house.harness("claim", "accept", "VAL-3").code == 0
     assert due(house) == "DONE"
-
-
-def test_what_the_checks_prove_nobody_accepts(house: House) -> None:
-    """A person's word has no place there."""
-    done(house, WORK, GUARD)
-    refused = house.harness("claim", "accept", "VAL-1")
-    assert (refused.code, "VAL-1 is proven by its checks" in refused.err) == (64, True)
 
 
 EDITS = {
@@ -136,51 +146,48 @@ def test_a_log_of_an_older_version_is_not_called_broken(house: House) -> None:
     assert doubts.edited(contract_of(house), contract_log.load(house.layout)) == ["setup"]
 
 
-def test_a_run_that_was_changed_afterwards_waits_for_a_person(house: House) -> None:
+def test_a_run_that_was_changed_afterwards_waits_for_a_person(proven: House) -> None:
     """However old it is: its receipts count as none, and DONE says so after the answer, too."""
-    done(house, WORK)
-    for _ in range(8):
-        assert house.role("curator").code == 0
-    assert due(house) == "DONE"
-    first = house.ran()[0]["run"]
-    assert len(house.ran()) > 10
-    with open(house.layout.run(first).receipts, "a") as file:
+    for _ in range(6):
+        assert proven.role("curator").code == 0
+    assert due(proven) == "DONE"
+    first = proven.ran()[0]["run"]
+    assert len(proven.ran()) > 10
+    with open(proven.layout.run(first).receipts, "a") as file:
         file.write("\n")
-    assert due(house) == "ESCALATE proof"
-    assert any("finished runs were changed afterwards" in text and first in text for text in doubted(house))
-    assert "none of 1 claims is proven" in doubted(house)
-    assert house.harness("claim", "accept", "VAL-1").code == 0
-    assert house.harness("escalation", "answer", "a tool of mine did it").code == 0
-    assert due(house) == "DONE"
-    assert "warning   finished runs were changed afterwards" in house.harness("ending", "DONE").out
+    assert due(proven) == "ESCALATE proof"
+    assert any("finished runs were changed afterwards" in text and first in text for text in doubted(proven))
+    assert "none of 1 claims is proven" in doubted(proven)
+    assert proven.harness("claim", "accept", "VAL-1").code == 0
+    assert proven.harness("escalation", "answer", "a tool of mine did it").code == 0
+    assert due(proven) == "DONE"
+    assert "warning   finished runs were changed afterwards" in proven.harness("ending", "DONE").out
 
 
-def test_lost_objects_are_in_the_way_and_the_next_start_restores_them(house: House) -> None:
+def test_lost_objects_are_in_the_way_and_the_next_start_restores_them(proven: House) -> None:
     """From the prompts that hold their bytes."""
-    done(house, WORK)
-    shutil.rmtree(house.layout.path(names.OBJECTS))
-    assert due(house) == "ESCALATE proof"
-    assert "objects of prompts are missing or changed" in doubted(house)[0]
-    started = house.program("init", "--quietly")
+    shutil.rmtree(proven.layout.path(names.OBJECTS))
+    assert due(proven) == "ESCALATE proof"
+    assert "objects of prompts are missing or changed" in doubted(proven)[0]
+    started = proven.program("init", "--quietly")
     assert started.code == 0, started
-    assert due(house) == "DONE"
+    assert due(proven) == "DONE"
 
 
-def test_one_object_that_was_changed_is_named_and_restored(house: House) -> None:
+def test_one_object_that_was_changed_is_named_and_restored(proven: House) -> None:
     """Doctor names it, and --fix restores it."""
-    done(house, WORK)
-    folder = next(one for one in sorted(Path(house.layout.path(names.OBJECTS)).iterdir()) if len(one.name) == 2)
+    folder = next(one for one in sorted(Path(proven.layout.path(names.OBJECTS)).iterdir()) if len(one.name) == 2)
     path = next(folder.iterdir())
     for change in (path.unlink, lambda: path.write_bytes(b"forged")):
         if path.exists():
             os.chmod(path, 0o600)
         change()
-        looked = house.harness("doctor")
+        looked = proven.harness("doctor")
         if looked.code == 0:
             continue  # a copy of a managed file, which no prompt is made of
         assert f"the object {folder.name}{path.name} is missing" in looked.out
-        house.harness("doctor", "--fix")
-    assert views.gather(house.layout).swept
+        proven.harness("doctor", "--fix")
+    assert views.gather(proven.layout).swept
 
 
 def test_what_a_last_look_costs_is_measured(house: House) -> None:

@@ -22,6 +22,7 @@ from harness.process.confine import BUBBLEWRAP, LANDLOCK
 from tests.git_repository import new
 from tests.missions import CHECKOUT, House
 from tests.planned import accept_all, claim, feature, lay, reply
+from tests.run.played import to_done
 from tests.workplace.test_confine import WITHOUT_LANDLOCK
 
 ATTACK = """import os, pathlib, socket, sys
@@ -333,11 +334,14 @@ def test_a_filter_that_stays_for_many_files_works(person: Person) -> None:
 
 
 @pytest.mark.parametrize("tier", [BUBBLEWRAP, LANDLOCK])
-def test_a_mission_with_a_filter_ends_done(unbegun: House, tmp_path: Path, tier: str) -> None:
+def test_a_mission_with_a_filter_ends_done(
+    unbegun: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tier: str
+) -> None:
     """Its effect is in the commits, on both tiers; what an agent leaves beside the next mission's harms nothing."""
     house = unbegun
     if tier == LANDLOCK:
         _without_bubblewrap(tmp_path / "bin", house.env)
+        monkeypatch.setenv("PATH", house.env["PATH"])
     house.git("config", "filter.nb.clean", f"'{PYTHON}' -m strip")
     program = "import sys\nsys.stdout.write(sys.stdin.read().replace('secret', '-'))\n"
     (house.project / "strip.py").write_text(program)
@@ -351,8 +355,7 @@ def test_a_mission_with_a_filter_ends_done(unbegun: House, tmp_path: Path, tier:
     house.script("worker", {"run": "echo a secret > a.nb"}, reply(status="implemented"))
     house.script("validator", reply(checks=[]))
     house.script("curator")
-    done = house.run([str(CHECKOUT / "run.sh")])
-    assert (done.code, "DONE" in done.out) == (0, True), done
+    to_done(house)
     assert house.git("show", "HEAD:a.nb") == "a -"
 
 

@@ -45,14 +45,13 @@ TAMPERING = {
     "parsed files in the cache": "for f in .harness/cache/*; do sed -i 's/test -f 1.txt/true/' $f; done",
     "a role": "echo forged >> .harness/roles/helper.py; cp .harness/roles/helper.py .harness/roles/worker.py",
     "identities": 'echo forged >> "$HARNESS_IDENTITY/worker.md"; echo forged > "$HARNESS_IDENTITY/validator.md"',
-    "all of it": 'rm -rf "$(readlink .harness)" .harness/*',
     "another mission's way": 'mv "$(readlink .harness)" elsewhere; ln -sfn /tmp "$(readlink .harness)"',
+    "all of it": 'rm -rf "$(readlink .harness)" .harness/*',
 }
 
 
-@pytest.mark.parametrize("what", TAMPERING)
-def test_a_confined_agent_cannot_change_what_the_harness_believes(house: House, what: str) -> None:
-    """Each attempt fails at once, nothing need be restored, and the work beside it counts."""
+def test_a_confined_agent_cannot_change_what_the_harness_believes(house: House) -> None:
+    """Each attempt fails at once, nothing need be restored, and the work beside them counts."""
     remember(house)
     house.role_files("helper")
     house.harness("note", "from before")
@@ -60,10 +59,11 @@ def test_a_confined_agent_cannot_change_what_the_harness_believes(house: House, 
     house.work({"say": "nothing"}, feature="F-002")
     house.harness("status")
     before, known = believed(house), listing(house.identity)
-    tries = TAMPERING[what].replace("$HARNESS_IDENTITY", str(house.identity))
-    result = house.work(WORK, sh(f"({tries}) 2> tried.log || true", "grep -c . tried.log > failures.log"))
+    tries = [line.replace("$HARNESS_IDENTITY", str(house.identity)) for line in TAMPERING.values()]
+    result = house.work(WORK, *(sh(f"({line}) 2> tried-{n}.log || true") for n, line in enumerate(tries)))
     assert (result["outcome"], result["refused"], house.feature().status) == ("ok", [], "validating")
-    assert (house.tree / "tried.log").read_text()
+    said = {what: (house.tree / f"tried-{n}.log").read_text() for n, what in enumerate(TAMPERING)}
+    assert [what for what in TAMPERING if not said[what]] == []
     after = believed(house)
     assert [name for name, data in before.items() if not after.get(name, b"").startswith(data)] == []
     assert {name.split("/")[0] for name in after.keys() - before.keys()} <= {"runs", "snapshots", "objects", "journal"}
