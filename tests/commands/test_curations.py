@@ -66,13 +66,13 @@ def test_a_broken_archive_does_not_end_the_status(house: House) -> None:
 def test_a_diff_shows_the_lines_that_left_the_summary(house: House) -> None:
     """As the run found the page, and as it left it."""
     page = house.state / "memory/summary.md"
-    for number in range(130):
+    for number in range(60):
         house.harness(
             "note", "--tag", "TRICK", f"step-{number}: call tool{number} with --flag{number} for part{number}"
         )
     assert house.role("curator").code == 0
     before = page.read_text().split("\n")
-    for number in range(200, 330):
+    for number in range(200, 260):
         house.harness(
             "note", "--tag", "TRICK", f"step-{number}: call tool{number} with --flag{number} for part{number}"
         )

@@ -342,9 +342,8 @@ def test_what_stopped_the_last_run_is_shown_until_a_run_goes_on(house: House) ->
     assert status.status(house.layout)["warnings"] == []
 
 
-@pytest.mark.parametrize("gone", range(4))
-def test_a_line_that_a_person_removed_from_the_run_log_leaves_a_status(house: House, gone: int) -> None:
-    """The results of the runs make up for it at the next start; nothing cached from the longer run log counts."""
+def test_a_line_that_a_person_removed_from_the_run_log_leaves_a_status(house: House) -> None:
+    """Whichever it is. The results of the runs make up for it at the next start; nothing cached from the longer run log counts."""
     proven(house)
     assert house.harness("status").code == 0
     for _ in range(2):
@@ -352,13 +351,14 @@ def test_a_line_that_a_person_removed_from_the_run_log_leaves_a_status(house: Ho
     path = Path(house.layout.path(names.RUN_LOG))
     before = path.read_bytes()
     lines = before.splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))
-    told = house.harness("status")
-    assert (told.code, "run.sh" in told.err) == (65, True)
-    assert house.harness("init", "--quietly").code == 0
-    assert path.read_bytes() == before
-    told = house.harness("status")
-    assert (told.code, told.err) == (0, "")
+    for gone in range(4):
+        path.write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))
+        told = house.harness("status")
+        assert (told.code, "run.sh" in told.err) == (65, True), gone
+        assert house.harness("init", "--quietly").code == 0
+        assert path.read_bytes() == before, gone
+        told = house.harness("status")
+        assert (told.code, told.err) == (0, ""), gone
     shutil.rmtree(house.layout.cache)
     assert house.harness("status").out == told.out
 

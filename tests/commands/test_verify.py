@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,7 @@ from harness.commands import verify
 from harness.mission import contract
 from harness.mission.contract import Check, Contract, Service
 from harness.state import names
-from tests.missions import PROGRAM, Done, House, differences, listing
+from tests.missions import Done, House, differences, listing
 from tests.planned import claim
 
 KNOWN = Contract(setup="touch built", claims=[claim("VAL-1", "test -f built", "grep hello main.py"), claim("VAL-2")])
@@ -38,9 +36,9 @@ def written(clone: House, known: Contract, name: str = "the contract.md") -> str
     return str(path)
 
 
-def verified(clone: House, *words: str, where: Path | None = None) -> Done:
-    """The output of the command, from any folder."""
-    return clone.run([sys.executable, "-P", str(PROGRAM), "verify", *words], where or clone.folder)
+def verified(clone: House, *words: str) -> Done:
+    """The output of the command, from another folder."""
+    return House(clone.folder.parent, clone.env, clone.folder.name).program("verify", *words)
 
 
 def kept(clone: House) -> dict[str, bytes]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from harness.mission import receipts
 from harness.state import names
-from tests.missions import House
+from tests.missions import House, copied, enter
 from tests.planned import reseal, role
 
 
-def done(house: House) -> str:
-    """Two features that were red, built and validated, and the final sweep; returns the sweep's run."""
+def done(house: House) -> None:
+    """Two features that were red, built and validated, and the final sweep."""
     house.config('agent = "scripted"', "curate_after = 1000")
     house.script("validator", {"say": "fine"})
     house.script("curator", {"say": "nothing"})
@@ -22,7 +24,24 @@ def done(house: House) -> str:
         role(house, "validator", name)
     role(house, "validator")
     assert house.result()["verdict"] == "green"
-    return str(house.result()["run"])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
+    """Such a mission; tests work on copies."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("finished")
+        done(copied(template, folder, enter(patch, folder)))
+        return folder
+
+
+@pytest.fixture
+def proven(bare: House, finished: Path) -> House:
+    """A copy of it."""
+    made = copied(finished, bare.folder, bare.env)
+    made.config('agent = "scripted"', "curate_after = 1000")
+    made.script("validator", {"say": "fine"})
+    return made
 
 
 def screens(house: House) -> dict[str, tuple[int, int]]:
@@ -59,22 +78,22 @@ def agree(house: House, passed: int, proven: int) -> None:
     } == {}
 
 
-def test_after_a_restore_what_runs_found_on_the_branch_that_was_left_does_not_count(house: House) -> None:
+def test_after_a_restore_what_runs_found_on_the_branch_that_was_left_does_not_count(proven: House) -> None:
     """Red receipts at commits that are not in the branch any more: all is proven as it was, and DONE is what `next` says."""
-    sweep = done(house)
-    agree(house, 2, 2)
-    due = house.harness("next").out
-    house.script("worker", {"run": "rm -f 1.txt 2.txt; echo 3 > 3.txt"})
-    assert house.role("worker", "F-001", "--again").code == 0
-    role(house, "validator", "F-001")
-    assert house.result()["verdict"] == "red"
-    agree(house, 1, 1)
-    assert house.program("snapshot", "restore", sweep).code == 0
-    agree(house, 2, 2)
-    assert house.harness("next").out == due
-    kept = next(Path(house.layout.path(names.SNAPSHOTS)).glob("*-before-restore*.json")).stem
-    assert house.program("snapshot", "restore", kept).code == 0
-    agree(house, 1, 1)
+    sweep = proven.result()["run"]
+    agree(proven, 2, 2)
+    due = proven.harness("next").out
+    proven.script("worker", {"run": "rm -f 1.txt 2.txt; echo 3 > 3.txt"})
+    assert proven.role("worker", "F-001", "--again").code == 0
+    role(proven, "validator", "F-001")
+    assert proven.result()["verdict"] == "red"
+    agree(proven, 1, 1)
+    assert proven.program("snapshot", "restore", sweep).code == 0
+    agree(proven, 2, 2)
+    assert proven.harness("next").out == due
+    kept = next(Path(proven.layout.path(names.SNAPSHOTS)).glob("*-before-restore*.json")).stem
+    assert proven.program("snapshot", "restore", kept).code == 0
+    agree(proven, 1, 1)
 
 
 def test_a_feature_that_a_neighbour_broke_has_not_passed(house: House) -> None:
@@ -91,16 +110,15 @@ def test_a_feature_that_a_neighbour_broke_has_not_passed(house: House) -> None:
     assert house.harness("next").out == "NEXT worker F-002\n"
 
 
-def test_a_claim_that_is_red_since_the_final_sweep_makes_it_due_again(house: House) -> None:
+def test_a_claim_that_is_red_since_the_final_sweep_makes_it_due_again(proven: House) -> None:
     """Also at the same commit, where a check that is green once more proves nothing: it was red and green at one tree."""
-    done(house)
-    role(house, "validator", "F-001")
-    run = house.layout.run(house.result()["run"])
+    role(proven, "validator", "F-001")
+    run = proven.layout.run(proven.result()["run"])
     found = [one.replace(exit=1) if one.claim == "VAL-1" else one for one in receipts.load(run.receipts)]
     Path(run.receipts).write_bytes(receipts.render(found))
-    reseal(house)
-    agree(house, 1, 1)
-    assert house.harness("next").out == "NEXT validator\n"
-    role(house, "validator")
-    agree(house, 1, 1)
-    assert house.harness("next").out != "NEXT validator\n"
+    reseal(proven)
+    agree(proven, 1, 1)
+    assert proven.harness("next").out == "NEXT validator\n"
+    role(proven, "validator")
+    agree(proven, 1, 1)
+    assert proven.harness("next").out != "NEXT validator\n"

@@ -167,7 +167,7 @@ def test_a_person_who_switches_meanwhile_loses_nothing(repo: Repository, monkeyp
 def test_killed_at_any_moment_and_done_again_the_edits_are_one_commit(repo: Repository) -> None:
     """With no file touched and no lock left."""
     start = repo.head()
-    for number in crash.kills(lambda: take(repo)):
+    for number in crash.kills(lambda: take(repo), 1 if crash.TORTURE else 3):
         if number % 2:  # git was killed too, maybe in the middle of it: as git's message says
             (repo.folder / ".git/refs/heads/harness/m.lock").unlink(missing_ok=True)
         before = files(repo)

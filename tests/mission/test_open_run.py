@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -53,14 +54,6 @@ def test_the_checks_of_a_run_get_what_config_toml_passes(house: House) -> None:
     assert (place.seconds, place.passed) == (7, ["A_TOKEN"])
 
 
-def test_a_run_may_note_ten_entries(house: House) -> None:
-    """The eleventh is refused with the reason, and is stored nowhere."""
-    out = house.tree / "said"
-    shell(house, *(f"harness note --tag TRICK number {n}" for n in range(10)), f"harness note one too many 2> '{out}'")
-    assert noted(house) == [f"number {n}" for n in range(10)]
-    assert "A run may add 10 notes; it has 10." in out.read_text()
-
-
 def test_notes_given_in_parallel_are_counted_too(house: House) -> None:
     """Ten of twenty-four are stored, each whole, and each of the others is refused with a message."""
     out = house.tree / "said"
@@ -70,12 +63,12 @@ def test_notes_given_in_parallel_are_counted_too(house: House) -> None:
 
 
 def test_notes_of_a_reply_count_with_the_others(house: House) -> None:
-    """Nine by command and two by reply: the two are refused together, and the run's outcome stays."""
-    reply = '{"status":"implemented","notes":[{"tag":"TRICK","text":"a"},{"tag":"TRICK","text":"b"}]}'
-    steps = "\n".join(f"harness note number {n}" for n in range(9))
-    result = house.work({"run": steps}, {"say": f"```json harness\n{reply}\n```"})
-    assert len(noted(house)) == 9
-    assert (result["outcome"], "it has 9" in result["reason"]) == ("no_op", True)
+    """One by command and ten by reply: the ten are refused together, and the run's outcome stays."""
+    notes = [{"tag": "TRICK", "text": f"number {n}"} for n in range(10)]
+    said = json.dumps({"status": "implemented", "notes": notes})
+    result = house.work({"run": "harness note first"}, {"say": f"```json harness\n{said}\n```"})
+    assert noted(house) == ["first"]
+    assert (result["outcome"], "it has 1" in result["reason"]) == ("no_op", True)
 
 
 def test_a_note_in_a_run_has_at_most_three_hundred_characters(house: House) -> None:

@@ -61,7 +61,7 @@ def test_a_supervisor_that_was_stopped_reads_first_what_it_missed() -> None:
 
 def test_a_child_whose_tree_computes_in_silence_is_not_idle() -> None:
     """CPU time of a grandchild is a sign of life."""
-    ended = wait("bash -c 'end=$((SECONDS+3)); while ((SECONDS < end)); do :; done'", Timeouts(idle_seconds=0.8))
+    ended = wait("bash -c 'end=$((SECONDS+2)); while ((SECONDS < end)); do :; done'", Timeouts(idle_seconds=0.8))
     assert (ended.cause, ended.exit) == ("exit", 0)
 
 

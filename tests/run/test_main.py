@@ -29,16 +29,16 @@ def test_a_role_that_cannot_start_ends_with_70_and_one_line(house: House, script
     done = house.run([RUN_SH, "helper"])
     assert (done.code, done.out, done.err.count("\n")) == (70, "", 1), done
     assert done.err.startswith(f"harness: {path} cannot start: {fault}")
-    found = house.run([RUN_SH, "doctor"])
+    found = house.harness("doctor")
     assert found.code == 10
     assert f"bad   the role helper does not start: harness: {path} cannot start: {fault}" in found.out
 
 
 def test_a_dry_start_does_nothing_else(unbegun: House) -> None:
     """No mission begins; the ordinary doctor starts each role that way."""
-    for role in ("planner", "worker", "validator", "curator"):
-        done = unbegun.run([RUN_SH, role, "--dry"])
-        assert (done.code, done.out, done.err) == (0, "", ""), done
+    started = [unbegun.run([RUN_SH, "planner", "--dry"])]
+    started += [unbegun.role(role, "--dry") for role in ("worker", "validator", "curator")]
+    assert [(done.code, done.out, done.err) for done in started] == [(0, "", "")] * 4
     assert not unbegun.state.exists()
 
 

@@ -247,7 +247,7 @@ def test_two_at_once_both_have_their_tree(tree: Tree) -> None:
 # killed anywhere
 
 
-@pytest.mark.parametrize("count", [2, 50])
+@pytest.mark.parametrize("count", crash.sampled([2, 50], lambda count: count == 50))
 def test_killed_at_any_moment_and_done_again_the_tree_is_right(repo: Repository, tmp_path: Path, count: int) -> None:
     """At every git call and every rename, for the first making and for the way to another commit."""
     first = repo.save(**{f"f{number}": "1\n" for number in range(count)})

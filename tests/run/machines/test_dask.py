@@ -13,6 +13,7 @@ import pytest
 
 from harness.base.errors import MachineGone
 from harness.run.machines._pipe import CommandPipe, command_of
+from tests.crash import sampled
 from tests.missions import House, until
 from tests.run.machines.cluster import Cluster, cluster
 from tests.run.machines.test_lane import WRITE, await_note
@@ -106,7 +107,7 @@ def test_a_cluster_without_lanes_lets_the_lane_wait(house: House, tmp_path: Path
     assert "none of its 1 processes has the resource lane" in done.err
 
 
-@pytest.mark.parametrize("victim", ["worker", "home", "scheduler"])
+@pytest.mark.parametrize("victim", sampled(["worker", "home", "scheduler"], lambda one: one != "scheduler"))
 def test_whatever_dies_the_feature_is_free_and_nothing_is_left(house: House, tmp_path: Path, victim: str) -> None:
     """Dask runs nothing again; what the agent had noted stays."""
     with cluster(tmp_path / "dask", {"one": 1}) as own:

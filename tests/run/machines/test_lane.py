@@ -15,6 +15,7 @@ import pytest
 from harness.mission import contract, receipts
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.state import names
+from tests.crash import sampled
 from tests.filesystem import places
 from tests.missions import CHECKOUT, PROGRAM, House, until
 from tests.test_machines import ours
@@ -45,22 +46,16 @@ def await_note(house: House, text: str) -> None:
 
 
 def test_a_worker_there_brings_its_work_and_its_notes(house: House) -> None:
-    """The agent works in a tree at the path of the run's own, and what it notes is durable at home at once."""
+    """The agent works in a tree at the path of the run's own, and what it notes is durable at home at once. What it leaves there
+    has no rights of its own, as at home: no setuid bit stays in the folder of the lane, which no other user enters."""
     on_machine(house)
-    house.script("worker", WRITE, {"say": "done"})
+    rights = {"run": "cp /bin/true a.bin; chmod 4755 a.bin; cp -p a.bin $HOME"}
+    house.script("worker", WRITE, rights, {"say": "done"})
     done = house.role("worker", "F-001", **ON)
     result = house.result()
     assert (done.code, result["outcome"], house.feature().status) == (0, "ok", "validating"), (done, result)
     assert house.git("show", f"{result['commit']}:1.txt") == str(house.tree)
     assert "from there" in house.read("memory/raw.md")
-    assert (Path(house.env["XDG_STATE_HOME"]) / "harness" / "machines").is_dir()
-
-
-def test_what_a_run_leaves_there_has_no_rights_of_its_own(house: House) -> None:
-    """As at home: no setuid bit stays in the folder of the lane, which no other user enters."""
-    on_machine(house)
-    house.script("worker", {"run": "cp /bin/true a.bin; chmod 4755 a.bin; cp -p a.bin $HOME"}, {"say": "done"})
-    house.role("worker", "F-001", **ON)
     folder = Path(house.env["XDG_STATE_HOME"], "harness")
     found = {path: path.stat().st_mode & 0o7777 for path in (folder / "machines").rglob("a.bin")}
     assert list(found.values()) == [0o755] * 2, found
@@ -127,18 +122,6 @@ def test_only_named_variables_travel(house: House) -> None:
     assert house.git("show", f"{house.result()['commit']}:1.txt") == "a none :/usr/bin:/bin"
 
 
-def test_a_carried_file_is_there_with_its_mode(house: House) -> None:
-    """Nobody else there reads what nobody else here may read."""
-    house.write(".gitignore", ".env\n")
-    house.git("add", "-A")
-    house.git("commit", "-q", "-m", "ignore")
-    house.write(".env", "A=1").chmod(0o600)
-    on_machine(house, 'carry = [".env"]')
-    house.script("worker", {"run": "stat -c %a .env > 1.txt"})
-    done = house.role("worker", "F-001", **ON)
-    assert (done.code, house.git("show", f"{house.result()['commit']}:1.txt")) == (0, "600"), done
-
-
 @pytest.mark.parametrize("victim", ["front", "worker"])
 def test_a_machine_that_dies_leaves_the_feature_free(house: House, victim: str) -> None:
     """No attempt counts, the loop may go on, and what the agent had noted stays."""
@@ -155,7 +138,7 @@ def test_a_machine_that_dies_leaves_the_feature_free(house: House, victim: str) 
     assert "stays" in house.read("memory/raw.md")
 
 
-@pytest.mark.parametrize("hangs", [False, True])
+@pytest.mark.parametrize("hangs", sampled([False, True], lambda hangs: hangs))
 def test_the_end_of_home_ends_everything_there(house: House, hangs: bool) -> None:
     """The agent and its children, also after a kill, and if the worker there hangs; the next run starts anew, without the files
     of the dead one."""
@@ -190,20 +173,22 @@ def test_a_machine_that_cannot_be_used_lets_the_lane_wait(house: House, command:
     assert why in done.err
 
 
-@pytest.mark.parametrize(
-    "lie",
-    [
-        "if 'event' in row: row = b'\\0\\3\\0\\0\\0\\0\\0\\0' + b'[' * 0x30000",
-        "if 'ask' in row: row['arguments'] = 5",
-        "if 'ask' in row: row |= {'verb': 'checked', 'arguments': ['F-001', 'x']}",
-        "if done: row['done'] = 5",
-        "if done: done['pack'] = 10**13",
-        "if done: done['records'] = [1]",
-        "if done: done['records'] = {'tasks/' + 'a' * 300: b'x'}",
-        "if done: done['end'] = {'outcome': 5, 'reason': 7}",
-        "if done: done['end'] = {'reply': 7}",
-    ],
+LIES = (
+    "if 'event' in row: row = b'\\0\\3\\0\\0\\0\\0\\0\\0' + b'[' * 0x30000",
+    "if 'ask' in row: row |= {'verb': 'checked', 'arguments': ['F-001', 'x']}",
+    "if done: done['pack'] = 10**13",
+    "if done: done['end'] = {'outcome': 5, 'reason': 7}",
+)  # a lie of each kind of row; the others are more of them
+MORE_LIES = (
+    "if 'ask' in row: row['arguments'] = 5",
+    "if done: row['done'] = 5",
+    "if done: done['records'] = [1]",
+    "if done: done['records'] = {'tasks/' + 'a' * 300: b'x'}",
+    "if done: done['end'] = {'reply': 7}",
 )
+
+
+@pytest.mark.parametrize("lie", sampled([*LIES, *MORE_LIES], LIES.__contains__))
 def test_a_lie_ends_the_run_and_not_the_mission(house: House, lie: str) -> None:
     """Whatever has the wrong type or name: home says so in one line, and the feature is free again."""
     command = json.dumps([sys.executable, LIAR, lie, sys.executable, "-P", str(PROGRAM)])
@@ -240,11 +225,16 @@ def test_a_run_there_is_seen_with_its_machine(house: House) -> None:
 
 
 def test_the_tree_of_home_is_what_came_back(house: House) -> None:
-    """Deleted, renamed and executable files as well; what stays there is listed, with why."""
-    on_machine(house)
+    """Deleted, renamed and executable files as well; what stays there is listed, with why. A carried file is there with its mode:
+    nobody else there reads what nobody else here may read."""
+    house.write(".gitignore", ".env\n")
+    house.git("add", "-A")
+    house.git("commit", "-q", "-m", "ignore")
+    house.write(".env", "A=1").chmod(0o600)
+    on_machine(house, 'carry = [".env"]')
     large = "head -c 6000000 /dev/zero > large"
     house.script(
-        "worker", {"run": f"mv main.py moved.py; rm SPEC.md; echo '#!/bin/sh' > 1.txt; chmod +x 1.txt; {large}"}
+        "worker", {"run": f"mv main.py moved.py; rm SPEC.md; stat -c %a .env > 1.txt; chmod +x 1.txt; {large}"}
     )
     done = house.role("worker", "F-001", **ON)
     assert done.code == 0, done
@@ -252,10 +242,12 @@ def test_the_tree_of_home_is_what_came_back(house: House) -> None:
     assert result["kept_out"] == ["large (5.7 MiB, over 5 MiB)"]
     listed = house.git("ls-tree", "-r", result["commit"]).splitlines()
     assert [(line.split()[0], line.split()[-1]) for line in listed] == [
+        ("100644", ".gitignore"),
         ("100755", "1.txt"),
         ("100644", "SPEC.md"),
         ("100644", "moved.py"),
     ]
+    assert house.git("show", f"{result['commit']}:1.txt") == "600"
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])

@@ -384,12 +384,13 @@ def test_a_backlog_of_any_length_needs_the_memory_of_one_batch(layout: Layout, f
     assert peak < 12_000_000
 
 
-def test_bounds_hold_over_thousands_of_notes(layout: Layout, folder: str) -> None:
+def test_bounds_hold_over_hundreds_of_notes(layout: Layout, folder: str) -> None:
     """200 lines, 40 lines and 800 tokens, 60 lines; every entry is still in the archive."""
     dice = random.Random(6)
     words = [f"w{n}" for n in range(400)]
+    many = 800 if crash.TORTURE else 200
     for part in range(4 if crash.TORTURE else 1):
-        notes = [(dice.choice(TAGS), " ".join(dice.sample(words, 9))) for _ in range(800)]
+        notes = [(dice.choice(TAGS), " ".join(dice.sample(words, 9))) for _ in range(many)]
         for feature in ("F-001", "F-002"):
             raw.append(layout, "worker", f"{feature}{part}", notes)
         fold(layout, folder)
@@ -398,7 +399,7 @@ def test_bounds_hold_over_thousands_of_notes(layout: Layout, folder: str) -> Non
         assert summary.count("\n") <= 40
         assert tokens.estimated(summary) <= 800
         assert identity.text(folder, "worker").count("\n") <= 60
-    assert len(accounted(layout)) == (6400 if crash.TORTURE else 1600)
+    assert len(accounted(layout)) == (6400 if crash.TORTURE else 400)
 
 
 def test_what_people_wrote_into_the_pages_is_there_after_every_fold(layout: Layout, folder: str) -> None:
@@ -702,7 +703,7 @@ class Sequence:
         assert identity.text(self.folder, "worker").count("\n") <= identity.LINES
 
 
-@pytest.mark.parametrize("seed", range(40 if crash.TORTURE else 4))
+@pytest.mark.parametrize("seed", range(40 if crash.TORTURE else 2))
 def test_any_sequence_of_appends_edits_curations_and_crashes_keeps_all_promises(tmp_path: Path, seed: int) -> None:
     """Bounds, accounting, people's lines, and what is gated."""
     house = Sequence(tmp_path, seed)
