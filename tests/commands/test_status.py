@@ -343,7 +343,7 @@ def test_what_stopped_the_last_run_is_shown_until_a_run_goes_on(house: House) ->
 
 
 def test_a_line_that_a_person_removed_from_the_run_log_leaves_a_status(house: House) -> None:
-    """Whichever it is. The results of the runs make up for it at the next start; nothing cached from the longer run log counts."""
+    """Whichever it is. The results make up for it at the next start; nothing cached from the longer run log counts."""
     proven(house)
     assert house.harness("status").code == 0
     for _ in range(2):

@@ -21,7 +21,7 @@ from harness.run.opening import RunRequest
 from harness.state import files, journal, names, raw
 from harness.state.layout import Layout
 from harness.workplace import mission_lock, workplace
-from tests.missions import House, differences, listing, until
+from tests.missions import House, copied, differences, enter, listing, until
 from tests.planned import accept_all, feature, lay, reply, role, worked
 
 
@@ -227,6 +227,23 @@ def passed(house: House) -> House:
     return house
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Path:
+    """Such a mission with a green sweep; tests work on copies."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("finished")
+        house = passed(copied(template, folder, enter(patch, folder)))
+        assert not views.gather(house.layout).swept
+        assert role(house, "validator") == 0
+        return folder
+
+
+@pytest.fixture
+def swept(bare: House, finished: Path) -> House:
+    """A copy of it."""
+    return copied(finished, bare.folder, bare.env)
+
+
 CHANGES: dict[str, Any] = {
     "the tree": lambda house: (house.write("more"), house.git("add", "more"), house.git("commit", "-q", "-m", "more")),
     "the contract": lambda house: Path(house.layout.path(names.CONTRACT)).write_text(
@@ -237,26 +254,21 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_sweep_is_good_for_exactly_one_tree_contract_and_spec(house: House, what: str) -> None:
+def test_a_sweep_is_good_for_exactly_one_tree_contract_and_spec(swept: House, what: str) -> None:
     """A change to any of them makes it due again; a commit without a file change does not."""
-    passed(house)
-    assert not views.gather(house.layout).swept
-    assert role(house, "validator") == 0
-    assert views.gather(house.layout).swept
-    house.git("commit", "-q", "--allow-empty", "-m", "only words")
-    assert views.gather(house.layout).swept
-    CHANGES[what](house)
-    assert not views.gather(house.layout).swept
+    assert views.gather(swept.layout).swept
+    swept.git("commit", "-q", "--allow-empty", "-m", "only words")
+    assert views.gather(swept.layout).swept
+    CHANGES[what](swept)
+    assert not views.gather(swept.layout).swept
 
 
-def test_a_red_sweep_is_none(house: House) -> None:
+def test_a_red_sweep_is_none(swept: House) -> None:
     """The newest sweep counts."""
-    passed(house)
-    role(house, "validator")
-    house.git("rm", "-q", "--cached", "1.txt")
-    house.git("commit", "-q", "-m", "forgot")
-    assert role(house, "validator") == 10
-    assert not views.swept(house.layout)
+    swept.git("rm", "-q", "--cached", "1.txt")
+    swept.git("commit", "-q", "-m", "forgot")
+    assert role(swept, "validator") == 10
+    assert not views.swept(swept.layout)
 
 
 UNPROVEN: dict[str, Any] = {
@@ -271,28 +283,25 @@ UNPROVEN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", UNPROVEN)
-def test_a_sweep_without_its_receipts_is_none(house: House, what: str) -> None:
+def test_a_sweep_without_its_receipts_is_none(swept: House, what: str) -> None:
     """A line in the run log alone ends no mission: result, digest and receipts must agree."""
-    passed(house)
-    assert role(house, "validator") == 0
-    accept_all(house)
-    assert rules.decide(views.gather(house.layout), 0).line == "DONE"
-    UNPROVEN[what](house.layout.run(house.ran()[-1]["run"]))
-    assert rules.decide(views.gather(house.layout), 0).line == "NEXT validator"
+    accept_all(swept)
+    assert rules.decide(views.gather(swept.layout), 0).line == "DONE"
+    UNPROVEN[what](swept.layout.run(swept.ran()[-1]["run"]))
+    assert rules.decide(views.gather(swept.layout), 0).line == "NEXT validator"
 
 
-def test_a_sealed_sweep_that_lacks_a_check_is_none(house: House) -> None:
+def test_a_sealed_sweep_that_lacks_a_check_is_none(swept: House) -> None:
     """Every check of the contract needs a green receipt from that sweep."""
-    passed(house)
-    assert role(house, "validator") == 0
-    row = house.ran()[-1]
-    run = house.layout.run(row["run"])
+    assert views.swept(swept.layout)
+    row = swept.ran()[-1]
+    run = swept.layout.run(row["run"])
     first, *_ = Path(run.receipts).read_text().splitlines(keepends=True)
     Path(run.receipts).write_text(first)
     line = files.dump_json({**row, "seal": runs.seal(run)})
     Path(run.result).write_bytes(line)
-    Path(house.layout.path(names.RUN_LOG)).write_bytes(line)
-    assert not views.swept(house.layout)
+    Path(swept.layout.path(names.RUN_LOG)).write_bytes(line)
+    assert not views.swept(swept.layout)
 
 
 def test_the_mark_of_a_run_is_what_the_view_computes_while_nothing_changes(house: House) -> None:

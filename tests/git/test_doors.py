@@ -10,6 +10,7 @@ import pytest
 from harness.base.errors import NeedsPerson
 from harness.git import dotgit, landing, merges, refs, repository, settings
 from harness.git.checkouts import worktrees
+from tests.crash import sampled
 from tests.git_repository import Repository, new
 
 
@@ -167,10 +168,24 @@ CHEATS: dict[str, Callable[[Place], None]] = {
 }
 
 
-@pytest.mark.parametrize("cheat", CHEATS)
-def test_what_an_agent_configures_is_never_run(place: Place, cheat: str) -> None:
+ALONE = (
+    "process filter",
+    "filter of the worktree's configuration",
+    "lazy fetch",
+    "core.worktree",
+)  # git fails beside others
+FILTERS = ("clean filter", "smudge filter", "global filter", "included filter", "attributes of the user")
+FIRST = "merge driver"  # its attributes give way to those of the next one; it is the default, too
+OTHERS = (FIRST, *(cheat for cheat in CHEATS if cheat not in (*ALONE, *FILTERS, FIRST)))
+ATTEMPTS = sampled([*((cheat,) for cheat in CHEATS), FILTERS, OTHERS], lambda row: len(row) > 1 or row[0] in ALONE)
+
+
+@pytest.mark.parametrize("cheats", ATTEMPTS, ids=lambda cheats: f"{len(cheats)} from {cheats[0]}")
+def test_what_an_agent_configures_is_never_run(place: Place, cheats: tuple[str, ...]) -> None:
     """Nor does it lead our calls elsewhere: everything has its result, and no canary was made."""
-    CHEATS[cheat](place)
+    for cheat in cheats:
+        CHEATS[cheat](place)
+    place.canary.unlink(missing_ok=True)  # made by the agent's own git
     place.use()
     place.everything()
     assert not place.canary.exists()

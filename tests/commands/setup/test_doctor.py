@@ -190,7 +190,7 @@ def test_a_tampered_object_is_found(house: House) -> None:
 
 
 def test_an_archive_that_lost_an_entry_is_bad(house: House) -> None:
-    """Whichever it is. Each entry has one disposition: the account ends the check with 10, and a curation that sees it with 65."""
+    """Whichever: each entry has one disposition. The account ends the check with 10, and a curation that sees it with 65."""
     for number in range(3):
         house.harness("note", f"word{number}")
     assert house.role("curator").code == 0

@@ -36,8 +36,8 @@ def pipe(running: Cluster) -> CommandPipe:
 
 
 def received(one: CommandPipe) -> dict[str, object]:
-    """The next value, which comes within 20 s."""
-    return one.receive(20) or {}
+    """The next value, which comes within 60 s."""
+    return one.receive(60) or {}
 
 
 def test_values_go_there_and_back_as_bytes(running: Cluster) -> None:
@@ -107,7 +107,7 @@ def test_a_cluster_without_lanes_lets_the_lane_wait(house: House, tmp_path: Path
     assert "none of its 1 processes has the resource lane" in done.err
 
 
-@pytest.mark.parametrize("victim", sampled(["worker", "home", "scheduler"], lambda one: one != "scheduler"))
+@pytest.mark.parametrize("victim", sampled(["worker", "home", "scheduler"], lambda one: one == "worker"))
 def test_whatever_dies_the_feature_is_free_and_nothing_is_left(house: House, tmp_path: Path, victim: str) -> None:
     """Dask runs nothing again; what the agent had noted stays."""
     with cluster(tmp_path / "dask", {"one": 1}) as own:
@@ -117,10 +117,8 @@ def test_whatever_dies_the_feature_is_free_and_nothing_is_left(house: House, tmp
         await_note(house, "stays")
         victims = {"worker": own.workers["one"].pid, "home": run.pid, "scheduler": own.scheduler.pid}
         os.kill(victims[victim], signal.SIGKILL)
-        code = run.wait(30)
-        until(
-            lambda: subprocess.run(["pgrep", "-f", "sleep 98761"], check=False, capture_output=True).returncode != 0, 30
-        )
+        code = run.wait(60)
+        until(lambda: subprocess.run(["pgrep", "-f", "sleep 98761"], check=False, capture_output=True).returncode != 0)
         if victim == "home":
             assert house.work(WRITE, HARNESS_MACHINE=own.address)["outcome"] == "ok"
         else:

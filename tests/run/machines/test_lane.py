@@ -31,7 +31,7 @@ WRITE = {"run": "pwd > 1.txt; harness note --tag TRICK 'from there'"}
 def nothing_left(house: House) -> object:
     """Every test leaves no process of a machine behind."""
     yield None
-    until(lambda: ours(house, SERVING) == [], 30)
+    until(lambda: ours(house, SERVING) == [])
 
 
 def on_machine(house: House, *lines: str) -> None:
@@ -42,7 +42,7 @@ def on_machine(house: House, *lines: str) -> None:
 def await_note(house: House, text: str) -> None:
     """Wait until an agent has noted this."""
     path = Path(house.layout.path(names.RAW))
-    until(lambda: path.exists() and text in path.read_text(), 20)
+    until(lambda: path.exists() and text in path.read_text())
 
 
 def test_a_worker_there_brings_its_work_and_its_notes(house: House) -> None:
@@ -132,7 +132,7 @@ def test_a_machine_that_dies_leaves_the_feature_free(house: House, victim: str) 
     front = min(ours(house, SERVING))
     below = subprocess.run(["pgrep", "-P", str(front)], capture_output=True, text=True, check=True).stdout
     os.kill(front if victim == "front" else int(below), signal.SIGKILL)
-    assert run.wait(30) == 10
+    assert run.wait(60) == 10
     assert (house.result()["outcome"], house.feature().status, house.feature().attempts) == ("killed", "todo", 0)
     assert "the machine here is gone" in house.result()["reason"]
     assert "stays" in house.read("memory/raw.md")
@@ -151,7 +151,7 @@ def test_the_end_of_home_ends_everything_there(house: House, hangs: bool) -> Non
         os.kill(int(below), signal.SIGSTOP)
     run.kill()
     run.wait()
-    until(lambda: ours(house, SERVING, "98765") == [], 20)
+    until(lambda: ours(house, SERVING, "98765") == [])
     result = house.work(WRITE, **ON)
     assert (result["outcome"], house.feature().attempts) == ("ok", 0)
     assert house.git("ls-tree", "--name-only", result["commit"]).splitlines() == ["1.txt", "SPEC.md", "main.py"]
@@ -206,7 +206,7 @@ def test_an_interrupted_run_keeps_the_work_so_far(house: House) -> None:
     run = house.begin_role("worker", "F-001", session=False, **ON)
     await_note(house, "begun")
     run.terminate()
-    assert run.wait(30) == 143
+    assert run.wait(60) == 143
     assert house.git("show", f"refs/harness/partial/{house.result()['run']}:1.txt") == "half"
 
 
@@ -220,7 +220,7 @@ def test_a_run_there_is_seen_with_its_machine(house: House) -> None:
     seen = house.harness("watch", "--once").out
     assert "tree-1 on here" in seen, seen
     run.terminate()
-    run.wait(30)
+    run.wait(60)
     assert "works on the machine here" in house.harness("log").out
 
 
@@ -261,7 +261,8 @@ def test_it_works_through_ssh_and_where_no_path_of_home_is(house: House, elsewhe
     house.config('agent = "mine"', "[machines.here]", f"command = [{words}]", f"program = {json.dumps(program)}",
                  "[agents.mine]", 'command = ["bash", "-c", "cat > prompt; echo $HOME > 1.txt; harness note there"]')  # fmt: skip
     done = house.role("worker", "F-001", **ON)
-    assert (done.code, house.result()["outcome"]) == (0, "ok"), done
+    assert done.code == 0, done
+    assert house.result()["outcome"] == "ok"
     assert "there" in house.read("memory/raw.md")
     shown = house.git("show", f"{house.result()['commit']}:1.txt")
     assert shown.endswith(".agent"), shown
