@@ -41,7 +41,6 @@ ONLY_IN_TORTURE = {
     "test_a_signal_ends_the_run_under_way_with_everything_it_started[1-143]",
     "test_a_signal_ends_the_run_under_way_with_everything_it_started[2-130]",
     "test_a_merged_mission_goes_on_with_a_changed_spec[edited, beside other work-True]",
-    "test_a_merged_mission_goes_on_with_a_changed_spec[committed-False]",
     "test_an_edit_while_a_planner_works",
     "test_an_edit_that_is_staged_and_saved_again",
     "test_an_edit_that_is_committed_on_the_missions_branch",
@@ -85,7 +84,6 @@ ONLY_IN_TORTURE = {
     "test_the_place_where_two_texts_part_is_marked",
     "test_what_a_worker_cannot_settle_is_a_persons_after_one_try[echo >>else.txt]",
     "test_an_honest_mission_reaches_done[npm-landlock]",
-    "test_an_older_spec_on_another_branch_is_no_edit",
     "test_lanes_print_whole_lines_and_one_spinner_names_them_all",
     "test_a_mission_on_three_workers_is_done_although_one_is_killed",
 }

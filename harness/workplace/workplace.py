@@ -19,7 +19,7 @@ from harness.git import contents, dotgit, landing, merges, refs, repository, set
 from harness.git.checkouts import worktrees
 from harness.git.repository import BRANCHES, GitFailed, Position
 from harness.git.settings import RecordedSettings
-from harness.mission import config, mission
+from harness.mission import config, mission, runs
 from harness.mission.mission import Mission
 from harness.mission.open_run import LandingResult, StartedRun
 from harness.process import temporary
@@ -158,15 +158,15 @@ def landed(layout: Layout) -> bool:
 
 
 def asked_spec(layout: Layout) -> bytes | None:
-    """The person's SPEC.md for the mission, or None. 0 git calls if the mission's branch is checked out, or nothing has
-    changed."""
-    found = mission.asked_spec(layout)
-    if found and found != State(layout).data(names.SPEC) and not on_branch(layout, made := mission.read(layout)):
+    """The person's SPEC.md for the mission, or None. 0 git calls if its branch is checked out, or nothing has changed."""
+    found, accepted = mission.asked_spec(layout), State(layout).data(names.SPEC)
+    if found and found != accepted and not on_branch(layout, made := mission.read(layout)):
         use(layout)
-        tip = tip_commit(layout, made)
-        if tip and merges.had_spec(layout.folders.top, tip, found):  # an older one, of the branch that is checked out
-            committed = repository.show(layout.folders.top, tip, merges.spec_of(layout.folders.top))
-            return committed if committed != found else State(layout).data(names.SPEC)
+        top, tip = layout.folders.top, tip_commit(layout, made)
+        at = next((one.head for one in runs.finished(layout) if one.accepted), "")  # where the accepted one was planned
+        if at and refs.is_ancestor(top, at, tip) and merges.had_spec(top, at, found):  # an older one, of another branch
+            committed = repository.show(top, tip, merges.spec_of(top)) or found
+            return accepted if merges.had_spec(top, at, committed) else committed
     return found
 
 
