@@ -28,11 +28,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that tests/tiers.py names, and skip what `make torture` alone plays."""
     skipped = pytest.mark.skip(reason="a longer form of a test of the suite: HARNESS_TORTURE=1 runs it")
     for item in items:
-        if item.name in LONG:
+        names = {item.name, getattr(item, "originalname", item.name)}
+        if names & LONG:
             item.add_marker("long")
         if item.nodeid.startswith(ONCE) or ONCE_WORDS.search(item.name):
             item.add_marker("once")
-        if item.name in ONLY_IN_TORTURE:
+        if names & ONLY_IN_TORTURE:
             item.add_marker("torture")
             if not TORTURE:
                 item.add_marker(skipped)

@@ -1,7 +1,7 @@
 """Which tests have the markers `long`, `torture` and `once`; tests/conftest.py sets them.
 
-A name with its values in brackets is one case of a test. They stand here and not at the tests since what a test costs beside the
-others is measured for all of them at once: `python tests/cores.py --cost`.
+A name with its values in brackets is one case of a test, a name without them is all of its cases. They stand here and not at the
+tests since what a test costs beside the others is measured for all of them at once: tests/cores.py names those that cost most.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ONCE = (  # beginnings of paths: a test of locks, kills, lanes or stores that fa
     *("tests/test_crash", "tests/test_lanes", "tests/test_machines", "tests/test_signals", "tests/run/test_recover"),
 )
 ONCE_WORDS = re.compile(r"_(kills?|killed|locks?|lanes?|races?|at_once)(_|\[|$)")  # of a test's name, wherever it stands
-LONG: frozenset[str] = frozenset()
+LONG: set[str] = set()
 ONLY_IN_TORTURE = {
     "test_three_lanes_anywhere_give_the_same_as_one_here[dask]",
     "test_the_example_goes_to_done",
