@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -15,8 +14,11 @@ from harness.base.errors import BrokenFile
 from harness.stores import gate
 from harness.stores.disk import DiskStore
 from harness.stores.store import ANY, Store
+from tests.crash import TORTURE
+from tests.stores.servers import together
 
 KEY = ("s", "gate.json")
+HOLDERS = 16 if TORTURE else 6
 HOLDS = """import sys, time
 sys.path.insert(0, sys.argv[2])
 from harness.stores import gate
@@ -43,7 +45,7 @@ def test_one_holder_at_a_time_of_many_threads(store: Store) -> None:
     """Nobody is inside with another."""
     inside, most, order = [0], [0], list[int]()
 
-    def hold() -> None:
+    def hold(_: int) -> None:
         place = gate.enter(store, KEY)
         while not place.is_first():
             time.sleep(0.001)
@@ -54,12 +56,8 @@ def test_one_holder_at_a_time_of_many_threads(store: Store) -> None:
         inside[0] -= 1
         place.leave()
 
-    threads = [threading.Thread(target=hold) for _ in range(16)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert most == [1] and order == sorted(order) and len(order) == 16
+    together(hold, HOLDERS)
+    assert most == [1] and order == sorted(order) and len(order) == HOLDERS
 
 
 def test_a_place_that_somebody_removed_is_lost(store: Store) -> None:

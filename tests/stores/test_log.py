@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from harness.base.errors import VersionConflict
 from harness.stores import log
 from harness.stores.store import Store
+from tests.crash import TORTURE
+from tests.stores.servers import together
 
 KEY = ("s", "log.jsonl")
+WRITERS, ROWS = (4, 20) if TORTURE else (3, 8)
 
 
 def test_rows_are_read_in_the_order_in_which_they_were_added(store: Store) -> None:
@@ -36,7 +37,7 @@ def test_of_writers_at_once_each_position_has_one(store: Store) -> None:
     """Whoever fails reads where the log ends now."""
 
     def write(name: int) -> None:
-        at, left = 0, 20
+        at, left = 0, ROWS
         while left:
             try:
                 at = log.append(store, KEY, b"%d\n" % name, at)
@@ -44,13 +45,9 @@ def test_of_writers_at_once_each_position_has_one(store: Store) -> None:
             except VersionConflict:
                 at = log.read(store, KEY).end
 
-    threads = [threading.Thread(target=write, args=[name]) for name in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    together(write, WRITERS)
     rows = log.read(store, KEY).data.split()
-    assert len(rows) == 80 and {rows.count(b"%d" % name) for name in range(4)} == {20}
+    assert len(rows) == WRITERS * ROWS and {rows.count(b"%d" % name) for name in range(WRITERS)} == {ROWS}
 
 
 def test_a_log_can_be_replaced_whole(store: Store) -> None:
