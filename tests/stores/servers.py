@@ -118,9 +118,9 @@ def redis(folder: Path, *more: str) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def postgres(limit: int = 0) -> Iterator[Server]:
+def postgres(limit: int = 0, *more: str) -> Iterator[Server]:
     """A PostgreSQL cluster that loses nothing when it is killed; it never runs as root. `limit`: bytes that a file of it may
-    have, 0 for any."""
+    have, 0 for any; `more`: options."""
     dying = [*DYING, *(["--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else [])]
     with tempfile.TemporaryDirectory(prefix="postgres-") as name:
         if os.geteuid() == 0:
@@ -131,7 +131,7 @@ def postgres(limit: int = 0) -> Iterator[Server]:
         def words(port: int, folder: Path) -> list[str]:
             limited = ["prlimit", f"--fsize={limit}"] if limit else []
             here = ["-D", f"{folder}/data", "-p", str(port)]
-            return [*limited, *dying, str(program("postgres")), *here, *POSTGRES.split()]
+            return [*limited, *dying, str(program("postgres")), *here, *POSTGRES.split(), *more]
 
         def is_up(port: int) -> bool:
             asked = [str(program("pg_isready")), "-q", "-h", "127.0.0.1", "-p", str(port)]

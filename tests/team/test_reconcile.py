@@ -20,7 +20,7 @@ from tests import crash
 from tests.team.workspaces import FILES, PROJECTIONS, SOURCES, THREAD, CountingStore, Machine, read, stored, team, write
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-RACES = 1000 if crash.TORTURE else 50
+RACES = 1000 if crash.TORTURE else 40
 
 
 @pytest.fixture
@@ -370,7 +370,7 @@ def test_races_with_a_person_who_edits_the_source(tmp_path: Path) -> None:
 def test_races_of_two_threads_that_edit_one_file(tmp_path: Path) -> None:
     """At once, over SQLite: what merges is merged, and what does not is beside the file."""
     team(open_store(f"sqlite://{tmp_path}/new.db"))
-    for race in range(RACES):
+    for race in range(0, RACES, 4):
         shutil.copyfile(tmp_path / "new.db", tmp_path / f"{race}.db")
         go = threading.Barrier(2)
 

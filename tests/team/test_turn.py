@@ -13,10 +13,13 @@ from harness.stores.memory import MemoryStore
 from harness.team import directory, status
 from harness.team.database import Attribution, Team
 from harness.team.turn import TurnResult, TurnTask, run_turn
+from tests.crash import TORTURE
 from tests.team.conftest import ME
 from tests.team.workspaces import read, write
 
 ANN = Attribution(who="ann")
+ENGINES = ["sqlite", *(["postgresql"] if TORTURE else [])]  # where a turn is the same on each
+on_one = pytest.mark.parametrize("empty", ENGINES, indirect=True)
 
 
 @pytest.fixture
@@ -78,6 +81,7 @@ def test_a_turn_changes_sources_and_status(talk: Talk) -> None:
     assert "DocuSign: done" in (read(talk.store, "threads/deal/PROGRESS.md") or "")
 
 
+@on_one
 def test_what_was_not_taken_is_in_the_next_prompt_and_not_in_the_one_after(talk: Talk) -> None:
     """With the reason, also of an edited projection, which changes no row."""
 
@@ -111,6 +115,7 @@ class Killed(BaseException):
     """Ends a turn where it is raised."""
 
 
+@on_one
 @pytest.mark.parametrize("at_put", range(4))
 def test_a_turn_that_is_killed_in_its_finalize_is_ended_by_the_next(talk: Talk, at_put: int) -> None:
     """Once, whatever was written by then."""
@@ -137,6 +142,7 @@ def test_a_turn_that_is_killed_in_its_finalize_is_ended_by_the_next(talk: Talk, 
     assert talk.turn(lambda at, tools: None).continued == []
 
 
+@on_one
 def test_a_late_turn_writes_nothing_more(talk: Talk, tmp_path: Path) -> None:
     """One on another machine has the thread since; in one folder only one turn runs."""
     other = Talk(talk.team, talk.store, tmp_path / "other")
@@ -154,6 +160,7 @@ def test_a_late_turn_writes_nothing_more(talk: Talk, tmp_path: Path) -> None:
     assert (talk.folder / "refused/unfinished/Space/docs/price.md").read_text() == "12\n"
 
 
+@on_one
 def test_what_is_unknown_or_archived_is_refused_before_anything(talk: Talk) -> None:
     """By one line, and no folder is made."""
     with pytest.raises(UsageFault, match="tenant 'none'"):
@@ -165,6 +172,7 @@ def test_what_is_unknown_or_archived_is_refused_before_anything(talk: Talk) -> N
     assert not talk.root.exists()
 
 
+@on_one
 def test_what_a_finalize_was_about_to_write_is_kept_where_another_machine_ended_it(talk: Talk, tmp_path: Path) -> None:
     """It is set aside in its own folder, not taken for content of a source."""
     other = Talk(talk.team, talk.store, tmp_path / "other")
