@@ -17,6 +17,7 @@ import pytest
 
 from harness.base.encoding import digest
 from harness.builtin.loop import turns
+from harness.builtin.loop.exchange import ModelFault
 from harness.builtin.loop.turns import Log
 from harness.mission import lease, runs, tasks
 from harness.state import names
@@ -85,28 +86,48 @@ def test_a_run_whose_commands_all_fail_alike_ends_as_agent_error(house: House) -
     assert house.result()["outcome"] == "no_op"
 
 
-LOCAL = {
+LOCAL = {  # what a variable has, and what is said of it
     "MY_KEY": ("a key\nwith a line more", "the key has a character that no header can have: MY_KEY"),
     "SSL_CERT_FILE": ("/nowhere/company.pem", "No such file or directory (see SSL_CERT_FILE)"),
     "ALL_PROXY": ("socks5://127.0.0.1:9", "the 'socksio' package is not installed"),
 }
 
 
+if find_spec("socksio"):
+    LOCAL["ALL_PROXY"] = ("gopher://127.0.0.1:9", "Unknown scheme for proxy")
+
+
 @pytest.mark.parametrize("name", LOCAL)
-def test_what_a_person_must_mend_ends_the_loop_with_its_name(house: House, name: str) -> None:
-    """Before anything is sent; and `doctor agents`, which makes the client, says the same."""
+def test_what_a_person_must_mend_is_said_with_its_name_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """By the client, which each conversation and `doctor agents` make first."""
+    from harness.builtin.loop.model_client import ModelClient
+
+    for other in [other for other in os.environ if other.startswith("SSL_") or other.lower().endswith("_proxy")]:
+        monkeypatch.delenv(other)
     value, reason = LOCAL[name]
-    if name == "ALL_PROXY" and find_spec("socksio"):
-        value, reason = "gopher://127.0.0.1:9", "Unknown scheme for proxy"
-    for other in [other for other in house.env if other.startswith("SSL_") or other.lower().endswith("_proxy")]:
-        del house.env[other]
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ModelFault) as found:
+        ModelClient(
+            {"model": MODELS["chat"], "base_url": "http://127.0.0.1:9/v1"},
+            os.environ.get("MY_KEY", "k"),
+            5.0,
+            ["MY_KEY"],
+        )
+    assert found.value.outcome == "config" and reason in str(found.value) and name in str(found.value)
+
+
+def test_what_a_person_must_mend_ends_the_loop_with_its_name(house: House) -> None:
+    """Before anything is sent; and `doctor agents`, which makes the client, says the same."""
+    value, reason = LOCAL["MY_KEY"]
     with serving(steps()) as server:
         Path(house.layout.path(names.CONFIG)).write_text(configured(server) + 'api_key_env = "MY_KEY"\n')
-        done = house.role("worker", "F-001", **{name: value})
-        seen = house.program("doctor", "agents", **{name: value})
+        done = house.role("worker", "F-001", MY_KEY=value)
+        seen = house.program("doctor", "agents", MY_KEY=value)
         assert server.seen == []
     assert (done.code, house.result()["outcome"]) == (69, "config"), done
-    assert reason in house.result()["reason"] and name in house.result()["reason"]
+    assert reason in house.result()["reason"]
     assert [line for line in seen.out.split("\n") if line.startswith("bad") and reason in line], seen
 
 
@@ -137,13 +158,9 @@ def test_a_run_that_is_killed_in_a_tool_goes_on_and_knows_of_the_call(house: Hou
     assert f"goes on with the conversation of {house.ran()[0]['run']}" in house.read(f"runs/{result['run']}/stderr.log")
 
 
-def test_the_caps_of_a_mission_hold_at_a_server_without_counts_or_prices(house: House) -> None:
-    """A cap in USD without a price sends nothing and names the table; one on tokens ends the run by a marked estimate."""
+def test_the_caps_of_a_mission_hold_at_a_server_without_counts(house: House) -> None:
+    """One on tokens ends the run by a marked estimate. (One in USD: loop/test_loop.py, and `ask`.)"""
     with serving(lambda _: Reply("", "true", counted=False)) as server:
-        Path(house.layout.path(names.CONFIG)).write_text(configured(server) + "[limits]\nmax_cost_usd = 1.0\n")
-        done = house.role("worker", "F-001")
-        assert (house.result()["outcome"], server.seen) == ("config", []), done
-        assert '[prices."fake-model"]' in house.result()["reason"]
         Path(house.layout.path(names.CONFIG)).write_text(configured(server) + "[limits]\nmax_tokens = 500\n")
         house.role("worker", "F-001")
         assert (house.result()["outcome"], len(server.seen)) == ("killed", 1)

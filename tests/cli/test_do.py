@@ -61,12 +61,13 @@ def test_a_sentence_is_built_to_the_end_in_one_command(wanting: House) -> None:
 
 
 def test_nothing_is_built_before_enter(wanting: House) -> None:
-    """No leaves SPEC.md, with 9; the same words again and Enter go on to the end."""
+    """No leaves SPEC.md, with 9; the same words again and Enter go on."""
     code, out = typed(wanting, "n\n", "do", "make one")
     assert (code, "NEXT" in out, wanting.ran()[0]["role"]) == (9, False, "specifier"), out
     (wanting.project / "SPEC.md").write_text("make one\n")
+    wanting.script("planner", {"fail": "auth", "reason": "no key"})
     code, out = typed(wanting, "\n", "do", "make one")
-    assert (code, "DONE " in out) == (0, True), out
+    assert (code, "> NEXT planner" in out) == (69, True), out
 
 
 def test_where_nobody_can_look_or_something_is_in_the_way_nothing_is_written(wanting: House) -> None:

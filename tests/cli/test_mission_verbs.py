@@ -74,20 +74,21 @@ def test_ask_offers_them_and_asks_a_person_first(house: House) -> None:
     def steers(exchange: Exchange) -> Reply:
         seen.append([name for name in exchange.tools if name in VERBS])
         last = exchange.text.rpartition("\n")[2]
-        return calling("steer", {"text": f"be {last}"}) if not exchange.results else Reply("So.")
+        return Reply("So.") if exchange.turns % 2 else calling("steer", {"text": f"be {last}"})
 
     with serving(steers) as server:
         configure(house.project, server)
         assert house.harness("ask", "bold").code == 0
         assert sorted(seen[0]) == sorted(VERBS) and not steering.steering(house.layout)
-        screen = Screen("ask", "--session", "two", "kind", folder=house.project, home=Path(house.env["HOME"]))
-        screen.until('steer: {"text":"be kind"}')
-        screen.until("permit it? ")
-        screen.types("y\n")
-        screen.until("So.")
-        assert screen.code() == 0 and steering.steering(house.layout) == "be kind\n"
-        screen = Screen("ask", "--session", "three", "rude", folder=house.project, home=Path(house.env["HOME"]))
-        screen.until("permit it? ")
-        screen.types("n\n")
-        screen.until("So.")
-        assert screen.code() == 0 and steering.steering(house.layout) == "be kind\n"
+        screen = Screen("ask", "--session", "two", folder=house.project, home=Path(house.env["HOME"]))
+        for asked, answer in (("kind", "y"), ("rude", "n")):
+            screen.until("> ")
+            screen.types(f"{asked}\n")
+            screen.until(f'steer: {{"text":"be {asked}"}}')
+            screen.until("permit it? ")
+            screen.types(f"{answer}\n")
+            screen.until("So.")
+            assert steering.steering(house.layout) == "be kind\n"
+        screen.until("> ")
+        screen.types("\x04")
+        assert screen.code() == 0

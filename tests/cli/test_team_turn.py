@@ -20,6 +20,7 @@ from harness.state.layout import Layout
 from harness.stores.urls import open_store
 from tests.cli.test_team import said, team, value
 from tests.cli.test_values import contracted
+from tests.crash import sampled
 from tests.missions import PROGRAM, House, tagged, until
 
 __all__ = ["team"]
@@ -79,7 +80,10 @@ def tree(house: House) -> Path:
     return house.folder / "state/harness" / mission.load(Layout(str(folder(house) / "mission"))).id / "tree-1"
 
 
-@pytest.mark.parametrize("words", [[], ["--agent", "mine"], ["--on", "here"], ["--on", "here", "--agent", "mine"]])
+WAYS = [[], ["--agent", "mine"], ["--on", "here"], ["--on", "here", "--agent", "mine"]]
+
+
+@pytest.mark.parametrize("words", sampled(WAYS, lambda one: len(one) in (0, 4)), ids=" ".join)
 def test_a_turn_is_a_run_of_any_agent(deal: House, words: list[str]) -> None:
     """Files by reconcile, status by verbs of its inbox, whose projection it sees; the run is in the log, and replays."""
     done = deal.harness("team", "run", "deal", "What is\nthe price?", *words, "--json")

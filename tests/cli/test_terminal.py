@@ -101,7 +101,7 @@ def test_the_end_of_the_process_is_recorded_and_143(house: House) -> None:
 
     def slow(exchange: Exchange) -> Reply:
         asked.set()
-        go.wait(20)
+        go.wait(60)
         return Reply("late")
 
     with serving(slow) as server:
@@ -109,9 +109,9 @@ def test_the_end_of_the_process_is_recorded_and_143(house: House) -> None:
         words = [sys.executable, str(PROGRAM), "ask", "hello"]
         with subprocess.Popen(words, cwd=house.project, env=house.env, stdin=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True) as child:  # fmt: skip
-            assert asked.wait(30)
+            assert asked.wait(60)
             child.send_signal(signal.SIGTERM)
-            _, err = child.communicate(timeout=30)
+            _, err = child.communicate(timeout=60)
         go.set()
         assert child.returncode == 143 and "interrupted by shutdown" in err
         assert house.harness("ask", "go on").out == "late\n"
