@@ -690,7 +690,7 @@ class Contract:
             files, {"latin": LATIN, "nul": b"W\0", "bom": b"\xef\xbb\xbfW\r\n", "a": b"W\n" + b"x\n" * 70_000 + b"\0"}
         )
         assert lines(files.grep("W")) == wanted
-        written(files.write("late", b"W\n" * 70_000 + b"\0"))
+        written(files.write("late", (b"W\n" + b"x\n" * 99) * 700 + b"\0"))
         assert lines(files.grep("W")) == wanted
         alone = files.grep("W", "late")
         assert isinstance(alone, Matches)

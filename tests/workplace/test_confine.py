@@ -22,7 +22,7 @@ from harness.state import names
 from harness.state.layout import Layout
 from harness.workplace import confine as integrity
 from harness.workspace import grants
-from tests.agents.modelserver import Reply, serving
+from tests.agents.modelserver import Reply, Server, serving
 from tests.agents.wires import Exchange
 from tests.builtin.talking import MODELS, address, calling
 from tests.missions import CHECKOUT, PROGRAM, Done, House, copied, surroundings, tagged, until
@@ -173,18 +173,11 @@ def test_keys_and_other_missions_are_not_there(deep: House) -> None:
     logins = (".ssh/id_rsa", ".netrc", "work/note", ".local/state/harness/another-mission/tree-1/secret")
     script = "\n".join(f"grep -sq theirs '{home}/{name}' $HOME/{name} && echo read {name}" for name in logins)
     found: dict[tuple[str, str, int], list[str]] = {}
-    for trust, shown in (("workspace", ""), ("workspace", ".netrc"), ("full", ""), ("full", ".ssh")):
+    for trust, shown in (("workspace", ".netrc"), ("full", "")):
         deep.config('agent = "scripted"', f'trust = "{trust}"', "[home]", f"show = {[shown] if shown else []}")
         for said in (said_by_agent(deep, script + "\ntrue"), said_by_check(deep, script)):
             found[trust, shown, len(found) % 2] = [name for name in logins if f"read {name}\n" in said + "\n"]
-    assert list(found.values()) == [
-        [],
-        [],
-        [".netrc"],
-        [".netrc"],
-        *[["work/note"]] * 2,
-        *[[".ssh/id_rsa", "work/note"]] * 2,
-    ]
+    assert list(found.values()) == [*[[".netrc"]] * 2, *[["work/note"]] * 2]
 
 
 def failing_bubblewrap(house: House) -> Path:
@@ -243,28 +236,30 @@ def test_a_command_of_a_conversation_is_refused_where_nothing_confines(house: Ho
     servers = {"own": {"command": "true"}}
 
     def brain(exchange: Exchange) -> Reply:
-        if exchange.results or "go" not in exchange.text.split("\n"):
-            return Reply(exchange.results[-1] if exchange.results else "hello")
-        return calling("execute", {"command": "touch made"})
+        if exchange.turns in (1, 3):  # each first answer to "go"
+            return calling("execute", {"command": "touch made"})
+        return Reply(exchange.results[-1] if exchange.results else "hello")
 
-    def asked(session: str) -> Done:
-        with serving(brain) as server:
-            house.config(f'model = "{MODELS["chat"]}"', f'base_url = "{address(server, "chat")}"')
-            path = Path(house.layout.path(names.CONFIG))
-            path.write_text(f"{line}\n[agents.builtin]\n" + path.read_text())
-            house.program("ask", "--session", session, "hi")  # whose threads end with it
-            house.harness("sessions", "rules", session, "allow", "execute")
-            return without_confinement(house, sys.executable, str(PROGRAM), "ask", "--session", session, "go")
+    def configured(server: Server, line: str) -> None:
+        house.config(f'model = "{MODELS["chat"]}"', f'base_url = "{address(server, "chat")}"')
+        path = Path(house.layout.path(names.CONFIG))
+        path.write_text(f"{line}\n[agents.builtin]\n" + path.read_text())
 
     pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
-    house.base, line = (), ""
+    house.base, words = (), (sys.executable, str(PROGRAM), "ask")
     person(house, {"tools.json": json.dumps({"mcpServers": servers})})
-    done = asked("one")
-    assert 'or write into .harness/config.toml that they may touch all that you may: confine = \\"off\\"' in done.out
-    assert done.err.count("No command is run and no server is started") == 1 and "MCP server own" not in done.err
-    assert not (house.project / "made").exists()
-    line = 'confine = "off"'
-    asked("two")
+    with serving(brain) as server:
+        configured(server, "")
+        house.program("ask", "hi")  # whose threads end with it
+        house.harness("sessions", "rules", "default", "allow", "execute")
+        done = without_confinement(house, *words, "go")
+        assert (
+            'or write into .harness/config.toml that they may touch all that you may: confine = \\"off\\"' in done.out
+        )
+        assert done.err.count("No command is run and no server is started") == 1 and "MCP server own" not in done.err
+        assert not (house.project / "made").exists()
+        configured(server, 'confine = "off"')
+        without_confinement(house, *words, "go")
     assert (house.project / "made").exists()
 
 

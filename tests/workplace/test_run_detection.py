@@ -9,6 +9,7 @@ import pytest
 from harness.base.errors import UsageFault
 from harness.mission import mission
 from harness.workplace import run_detection
+from tests.crash import sampled
 from tests.missions import CHECKOUT, House, differences, listing
 
 DOORS = [
@@ -43,30 +44,39 @@ def test_outside_nothing_is_refused(house: House) -> None:
     run_detection.refuse(house.layout, "anything")
 
 
-@pytest.mark.parametrize(
-    "prefix",
-    ["", "env -u HARNESS_INSIDE", 'env -i PATH="$PATH" HOME="$HOME"', "env -u PROCESS_TAG"],
-    ids=["plain", "without the variable", "without any variable", "without the tag"],
-)  # fmt: skip - a table
-def test_what_changes_state_is_refused_with_64_inside(house: House, prefix: str) -> None:
-    """The variable or an ancestor's tag shows it, whatever the agent removes."""
-    commands = DOORS if not prefix else DOORS[:2]
-    assert probe(house, commands, prefix) == dict.fromkeys(commands, 64)
+REMOVED = {
+    "nothing": "",
+    "each variable": 'env -i PATH="$PATH" HOME="$HOME"',
+    "the variable": "env -u HARNESS_INSIDE",
+    "the tag": "env -u PROCESS_TAG",
+}
+
+
+def test_what_changes_state_is_refused_with_64_inside(house: House) -> None:
+    """Each command says what is for the inside, and changes nothing."""
+    run_id = house.work({"say": "nothing"})["run"]
+    for words in DOORS:
+        done = house.harness("--run", run_id, *words.split())
+        assert done.code == 64 and "only note, issue, reply, check and reads are" in done.err, (words, done)
+    assert not house.state.joinpath("orders.jsonl").exists()
+
+
+@pytest.mark.parametrize("removed", sampled(REMOVED, lambda one: one in ("nothing", "each variable")))
+def test_the_variable_or_an_ancestors_tag_shows_what_is_inside(house: House, removed: str) -> None:
+    """Whatever the agent removes."""
+    assert probe(house, DOORS[:2], REMOVED[removed]) == dict.fromkeys(DOORS[:2], 64)
     assert "only note, issue, reply, check and reads are" in (house.tree / "out").read_text()
     assert not house.state.joinpath("orders.jsonl").exists()
 
 
 def test_reads_and_the_four_doors_work_inside(house: House) -> None:
     """An agent may read everything, try checks, and note."""
-    codes = probe(house, [*READS, "note hello", "issue slow", "check VAL-1"])
-    assert codes == {
-        **dict.fromkeys(READS, 0),
-        "note hello": 0,
-        "issue slow": 0,
-        "check VAL-1": 10,
-        "doctor": codes["doctor"],
-    }
-    assert codes["doctor"] in (0, 10)
+    codes = probe(house, [READS[0], "note hello", "issue slow", "check VAL-1"])
+    assert codes == {READS[0]: 0, "note hello": 0, "issue slow": 0, "check VAL-1": 10}
+    for words in READS:
+        assert house.harness("--run", house.result()["run"], *words.split()).code in (0, 10 * (words == "doctor")), (
+            words
+        )
 
 
 @pytest.mark.parametrize("prefix", ["", "env -u HARNESS_INSIDE "])
