@@ -34,6 +34,7 @@ from tests.builtin.loop.misbehaving import (
 from tests.builtin.loop.streams import CUT, FILTERED, IN, OUT, REFUSED, UNKNOWN, Text, Thought, Tool
 from tests.builtin.sessions.talking import said, state_of
 from tests.builtin.talking import MODELS, Bench, address
+from tests.crash import TORTURE
 from tests.missions import CHECKOUT
 
 COLUMNS = {"chat": "chat", "responses": "responses", "messages": "anthropic", "gemini": "google"}
@@ -200,8 +201,21 @@ SCENARIOS = [
     failed("a text in place of events", AGAIN, "limit", sends(200, "oops"), "decode|without content"),
 ]  # fmt: skip
 IN_A_SESSION = "400, the context is too long, in a session"
+LAST_OF_FORMATS = (
+    "413 with a web page"  # behind it are faults of the connection, and one client serves chat and responses
+)
+
+
+def is_played(number: int, wire: str) -> bool:
+    """Whether the suite plays this row in this format, and not `make torture` alone."""
+    return TORTURE or wire != "responses" or number <= [one.name for one in SCENARIOS].index(LAST_OF_FORMATS)
+
+
 CASES = [
-    pytest.param(one, wire, id=f"{one.name}-{COLUMNS[wire]}") for one in SCENARIOS for wire in COLUMNS if one.at(wire)
+    pytest.param(one, wire, id=f"{one.name}-{COLUMNS[wire]}")
+    for number, one in enumerate(SCENARIOS)
+    for wire in COLUMNS
+    if one.at(wire) and is_played(number, wire)
 ]
 
 

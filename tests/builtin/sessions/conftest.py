@@ -1,4 +1,4 @@
-"""Conversations of tests keep what belongs to the machine in a folder of the test; each test is played over every store."""
+"""Conversations of tests keep what belongs to the machine in a folder of the test; what is stored is tested on every store."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from harness.stores.memory import MemoryStore
 from tests.builtin.sessions.talking import MEMORIES
+from tests.crash import TORTURE
 from tests.missions import CHECKOUT
 
 OURS = str(CHECKOUT / "harness")
@@ -26,15 +27,17 @@ CHANGES = {
     "os.truncate": 1,
 }
 LISTS = {"os.listdir": 1, "os.scandir": 1}
+STORED = ("test_calls", "test_compaction", "test_recall", "test_session", "test_upkeep")
 CACHE = "/.harness/cache"  # parsed documents of the workspace, which anybody may delete
 refused: set[str] = set()  # what the hook refused, for the end of the test: a tool turns an error into a result
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """On disk and in memory, unless a test is about one of them."""
+    """On disk; and in memory where a test speaks of what is stored, in `make torture` each one that is not about files."""
     if "kept" in metafunc.fixturenames:
         alone = metafunc.definition.get_closest_marker("on_disk")
-        metafunc.parametrize("kept", ["disk"] if alone else ["disk", "memory"], indirect=True, ids=lambda one: one)
+        both = not alone and (TORTURE or metafunc.module.__name__.rpartition(".")[2] in STORED)
+        metafunc.parametrize("kept", ["disk", "memory"] if both else ["disk"], indirect=True, ids=lambda one: one)
 
 
 @pytest.fixture(autouse=True)

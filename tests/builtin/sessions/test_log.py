@@ -28,6 +28,7 @@ from tests.agents.wires import Exchange
 from tests.builtin.sessions import talking
 from tests.builtin.sessions.talking import SESSION, USER, home, said
 from tests.builtin.talking import calling
+from tests.crash import TORTURE
 
 OF = session_keys("alice", "s")
 STATE = AgentState(user="alice", session="s", agent="helper", created="")
@@ -118,7 +119,8 @@ def damaged(row: dict[str, Any], path: tuple[str | int, ...], new: object) -> di
 
 
 def test_a_damaged_row_is_65_with_its_line_whatever_is_damaged(tmp_path: Path) -> None:
-    """A value of another kind or none, in each place of each row of a conversation with tools, rules and a plan."""
+    """A value of another kind or none, in each place of each row of a conversation with tools, rules and a plan; in the suite two
+    of six values for each place."""
 
     def brain(exchange: Exchange) -> Answer:
         todo = {"todos": [{"content": "a", "status": "pending"}]}
@@ -131,8 +133,8 @@ def test_a_damaged_row_is_65_with_its_line_whatever_is_damaged(tmp_path: Path) -
     lines, found = path.read_bytes().split(b"\n")[:-1], set[str]()
     for number, line in enumerate(lines):
         row = json.loads(line)
-        for spot in [spot for spot in spots(row) if 0 < len(spot) < 4]:
-            for new in NEW:
+        for at, spot in enumerate([spot for spot in spots(row) if 0 < len(spot) < 4], number):
+            for new in NEW if TORTURE else NEW[at % 3 :: 3]:
                 made = damaged(row, spot, new)
                 if spot[0] == "value" and NEW.index(new) % 2:  # as if it had been written so
                     made["put"] = turns.digest_of(made["value"])

@@ -23,6 +23,7 @@ from harness.filesystem.keyvalue import KeyValueFiles
 from harness.process import confine
 from harness.stores.urls import open_store
 from tests.builtin.simulating import Program
+from tests.crash import TORTURE
 from tests.filesystem.places import NO_BUBBLEWRAP
 from tests.missions import CHECKOUT
 
@@ -125,7 +126,7 @@ MIXED = (
 SEEN = "find . -printf '%P %y%m %l\\n' | sort; cat a; sha256sum big"
 
 
-@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize("behind", [True, *([False] if TORTURE else [])])
 def test_its_state_follows_the_sessions(tmp_path: Path, behind: bool) -> None:
     """From machine to machine, where the store is no disk; what did not change is not saved again."""
     store = f"sqlite://{tmp_path}/db"
@@ -187,7 +188,7 @@ with HarnessAgent("helper", model, workspace=sys.argv[1], store=sys.argv[2] or N
 """
 
 
-@pytest.mark.parametrize("store", ["", "sqlite"])
+@pytest.mark.parametrize("store", ["", *(["sqlite"] if TORTURE else [])])
 def test_a_killed_call_leaves_its_files_to_the_next(tmp_path: Path, store: str) -> None:
     """Its commands end with it, and the next process takes the sandbox and the session up."""
     url = f"sqlite://{tmp_path}/db" if store else ""

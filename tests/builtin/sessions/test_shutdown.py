@@ -43,7 +43,7 @@ def test_a_call_is_saved_as_interrupted_by_shutdown_and_the_next_process_takes_i
     ) as child:
         assert child.stdout is not None and child.stdout.readline() == "asked\n"
         child.send_signal(signal.SIGTERM)
-        assert child.wait(10) == -signal.SIGTERM
+        assert child.wait(60) == -signal.SIGTERM
     store = DiskStore(str(tmp_path / ".harness/sessions"))
     record = log.whole(store, session_keys("default", "s")).calls[1]
     assert (record.outcome, record.message) == ("interrupted by shutdown", "work")
