@@ -11,6 +11,7 @@ from harness.memory import archive, lessons, pages
 from harness.memory.curation import compaction
 from harness.run.settle import curator
 from harness.state import files, names
+from tests.crash import TORTURE
 from tests.helpers import put
 from tests.memory.curating import SERVER, SERVER_TOO, TODAY, Mission
 
@@ -120,7 +121,7 @@ def test_no_current_decision_leaves_before_noise(mission: Mission) -> None:
         chosen = " ".join("".join(dice.sample("abcdefghiklmnoprstuvwz", 7)) for _ in range(6))
         mission.line(chosen, "DECISION", f"F-{number}")
     mission.fold()
-    for number in range(500):
+    for number in range(500 if TORTURE else 250):
         kind = ("TRICK", "AVOID", "CONTEXT", "FAIL", "-")[number % 5]
         mission.line(f"part{number} of step{number} needs option{number} because of case{number}", kind, f"G-{number}")
     mission.fold()
