@@ -88,7 +88,7 @@ def body():
         print("settled", flush=True)
 sys.exit(guarded(body))
 """
-    done = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run([sys.executable, "-c", body], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (code, "settled\n", "")
 
 
@@ -112,7 +112,7 @@ sys.exit(exits.guarded(body))
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
         preexec_fn=heard,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130 if number != signal.SIGINT else 143, "goes on\n", "")
@@ -133,7 +133,7 @@ sys.exit(guarded(body))
 """
     words = f"'{sys.executable}' -c '{body.replace(chr(39), chr(34))}' | head -1"
     done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", words], capture_output=True, text=True, check=False, timeout=30
+        ["bash", "-o", "pipefail", "-c", words], capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.stdout, done.stderr) == ("a line\n", "")
 

@@ -124,7 +124,7 @@ def test_whoever_leaves_the_questions_of_init_is_told_where_things_stand(unbegun
             else:
                 os.write(leader, key)  # again: a key is lost while the line editor takes over the terminal
     os.close(leader)
-    assert done.wait(20) == 130
+    assert done.wait(60) == 130
     assert b"The mission is started, nothing else was written. run.sh init asks again." in said
     assert not Path(unbegun.layout.path(names.CONFIG)).exists()
 

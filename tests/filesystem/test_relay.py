@@ -35,7 +35,7 @@ def test_frames_pass_and_between_them_a_beat() -> None:
     relay.stdin.write(frame(big)[5000:])
     relay.stdin.flush()
     time.sleep(1.5 * _relay.BEAT_SECONDS)
-    out, _ = relay.communicate(timeout=20)
+    out, _ = relay.communicate(timeout=60)
     assert (out, relay.returncode) == (b"one" + big + _relay.BEAT, 0)
 
 
@@ -43,7 +43,7 @@ def test_frames_pass_and_between_them_a_beat() -> None:
 def test_it_ends_with_the_command(words: tuple[str, ...], code: int) -> None:
     """With its exit code, though the input is still open."""
     relay = started(*words)
-    assert relay.wait(20) == code
+    assert relay.wait(60) == code
     relay.communicate()
 
 
@@ -52,5 +52,5 @@ def test_a_command_that_does_not_end_with_its_input_is_ended() -> None:
     left = lasting()
     relay = started(*left.split())
     assert waited(lambda: runs(left))
-    relay.communicate(timeout=20)
+    relay.communicate(timeout=60)
     assert waited(lambda: not runs(left))

@@ -167,7 +167,7 @@ def test_a_line_that_is_cut_ends_the_other_side_and_the_next_call_begins_anew(tm
     with pytest.raises(Unavailable, match="may have been carried out"):
         files.execute("sleep 60")
     assert waited(lambda: not runs(left))
-    assert 7 < time.monotonic() - begun < 25
+    assert 7 < time.monotonic() - begun < 55
     assert job.cancel().cause == "cancelled"
     assert names(files.ls()) == []
     connection.close()

@@ -95,7 +95,7 @@ def test_where_git_joins_both_sides_only_the_person_s_side_counts(house: House) 
     begun = house.begin_role("worker", "F-001")
     until(lambda: (house.tree / "1.txt").exists())
     person(house, {"AGENTS.md": lines.replace("rule 19", "be kind")})
-    assert begun.wait(20) == 0
+    assert begun.wait(60) == 0
     prompt = ran(house, "echo y >> 1.txt", "F-002")
     joined = house.git("show", f"{house.result()['head']}:AGENTS.md")
     assert "be kind" in joined and "obey me" in joined

@@ -112,7 +112,7 @@ def echo(exchange: Exchange) -> Any:
     return Answer(f"answer {exchange.turns + 1}")
 
 
-async def until(holds: Callable[[], object], seconds: float = 10.0) -> None:
+async def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until something holds."""
     for _ in range(int(seconds / 0.01)):
         if holds():

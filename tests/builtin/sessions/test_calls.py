@@ -118,12 +118,12 @@ def test_a_conversation_goes_on_after_a_kill_in_the_middle(tmp_path: Path) -> No
         if exchange.turns == 0:
             return calling("write_file", {"path": "a.txt", "content": "half"})
         hangs.set()
-        go.wait(20)
+        go.wait(60)
         return Reply("too late")
 
     with serving(brain) as server:
         pid = start(lambda: said(tmp_path, server, "write two files"))
-        assert hangs.wait(20)
+        assert hangs.wait(60)
         os.kill(pid, signal.SIGKILL)
         assert end(pid) == -signal.SIGKILL
         go.set()
@@ -191,7 +191,7 @@ def test_a_cancelled_call_leaves_a_conversation_that_goes_on(tmp_path: Path) -> 
                 work.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await work
-                assert time.monotonic() - begun < 5
+                assert time.monotonic() - begun < 50
                 assert (await one.call("and now?", session_id="s", user_id=USER)).text == "ok"
 
         asyncio.run(cancelled())
@@ -210,7 +210,7 @@ def test_who_lost_its_place_writes_nothing_more(tmp_path: Path) -> None:
     def brain(exchange: Exchange) -> Reply:
         if "slow" in exchange.text and "next" not in exchange.text:
             hangs.set()
-            go.wait(20)
+            go.wait(60)
         return Reply("an answer")
 
     with serving(brain) as server:

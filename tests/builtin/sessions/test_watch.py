@@ -29,7 +29,7 @@ def test_an_interrupt_reaches_the_call_that_runs_and_those_that_wait_and_none_la
     def brain(exchange: Exchange) -> Reply:
         if "hurry" not in exchange.text:
             hangs.set()
-            go.wait(20)
+            go.wait(60)
         return Reply("an answer")
 
     with serving(brain) as server:

@@ -112,7 +112,7 @@ def test_none_outlives_the_run_and_its_end_is_recorded(tmp_path: Path) -> None:
     )
     begun = time.monotonic()
     made = ran(tmp_path, brain, agents=[agent("slow")])
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 50
     assert (made.end["outcome"], made.log().messages()[-2]["text"].split(",")[0]) == (
         "ok",
         "Your answer would end your work",

@@ -49,7 +49,7 @@ def test_a_timeout_is_kept_and_what_was_printed_before_it_is_shown(bench: Bench)
     """The answer says how to give it more."""
     begun = time.monotonic()
     said = bench.refused("execute", command="echo begun; sleep 60", timeout=0.5)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 50
     assert "timeout of 0.5 s" in said and "\nbegun\n" in said and "background=true" in said
     assert "at most 600 seconds in the foreground" in bench.refused("execute", command="true", timeout=601)
 
@@ -77,14 +77,14 @@ def test_a_command_in_the_background_goes_on_while_others_run_and_its_output_is_
     said = bench.said(
         "execute", command="echo one; while ! test -e go; do sleep 0.05; done; echo two; exit 5", background=True
     )
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 50
     assert said.startswith("job-1: running")
     job = bench.own.live["job-1"]
     assert isinstance(job, _jobs.Running)
     until(lambda: job.page(0).text == "one\n")
     assert bench.said("execute", handle="job-1", timeout=0).endswith("s\none\n")
     bench.said("execute", command="touch go")
-    last = bench.said("execute", handle="job-1", timeout=20)
+    last = bench.said("execute", handle="job-1", timeout=60)
     assert last.startswith("job-1: exit 5 after") and last.endswith("\ntwo\n")
     assert bench.said("execute", handle="job-1").endswith("(no new output)")
     assert "\none\ntwo\n" in bench.said("execute", handle="job-1", offset=0)
@@ -97,7 +97,7 @@ def test_pages_of_a_long_output_are_whole_and_in_order(bench: Bench) -> None:
     bench.said("execute", command="cat out.txt", background=True)
     job = bench.own.live["job-1"]
     assert isinstance(job, _jobs.Running)
-    job.wait(10)
+    job.wait(60)
     pages, on = "", True
     while on:
         said = bench.said("execute", handle="job-1")
@@ -115,7 +115,7 @@ def test_a_command_in_the_background_can_be_stopped_with_all_that_it_started(ben
     until(lambda: (bench.tree / "pid").exists())
     begun = time.monotonic()
     assert bench.said("execute", handle="job-1", stop=True).startswith("job-1: stopped after")
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 50
     assert "sleep 1000" not in sleeping()
 
 

@@ -43,4 +43,4 @@ def test_a_character_that_is_not_whole_yet_waits_for_its_rest(bench: Bench) -> N
     until(lambda: job.job.page(0).size == 3)
     assert bench.said("execute", handle="job-1", timeout=0).endswith("\na")
     bench.write("go", "")
-    assert bench.said("execute", handle="job-1", timeout=20).endswith("\n東b")
+    assert bench.said("execute", handle="job-1", timeout=60).endswith("\n東b")
