@@ -231,6 +231,29 @@ def test_a_network_that_the_tier_does_not_hold_is_said_at_the_start(house: House
     assert (held.code, "network" in held.out) == (0, False)
 
 
+HOLDS = """import sys
+from harness.base.errors import Unavailable
+from harness.mission import config
+from harness.state.layout import Layout
+from harness.workplace import confine
+layout = Layout(sys.argv[1])
+try:
+    print(confine.of_conversation(layout, config.load(layout), sys.argv[1], "")[0])
+except Unavailable as fault:
+    print(fault)
+"""  # what holds the programs of a conversation
+
+
+def test_where_nothing_confines_a_conversation_has_programs_by_a_persons_word_alone(house: House) -> None:
+    """Without that it is told the line to write. (The next test is a longer form: the conversation goes on.)"""
+    words = (sys.executable, "-c", HOLDS, str(house.project))
+    said = without_confinement(house, *words).out
+    assert said.startswith("No command is run and no server is started") and 'confine = "off"' in said
+    house.base = ('confine = "off"',)
+    house.config('agent = "scripted"')
+    assert without_confinement(house, *words).out == "None\n"
+
+
 def test_a_command_of_a_conversation_is_refused_where_nothing_confines(house: House) -> None:
     """With the line to write; with that line it runs. The conversation itself goes on, without its programs."""
     servers = {"own": {"command": "true"}}
