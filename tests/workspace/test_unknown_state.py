@@ -44,7 +44,7 @@ def test_nothing_of_it_starts_wherever_it_comes_from(bare: House) -> None:
     (archive / ".harness/format").write_text("2\n")
     (bare.folder / "link").symlink_to(archive)
     copy = shutil.copytree(archive, bare.folder / "copy")
-    commands = (["ask", "hi"], ["planner"], ["status"], ["init"], ["workspace", "show"], [])
+    commands: tuple[list[str], ...] = (["ask", "hi"], ["planner"], ["status"], ["init"], ["workspace", "show"], [])
     tried = [(archive, command) for command in commands]
     for folder in (ignored, archive / "below", bare.folder / "link", copy):
         tried += [(folder, command) for command in sampled(commands, lambda one: one == ["status"])]
