@@ -25,6 +25,7 @@ from harness.workspace import grants
 from tests.agents.modelserver import Reply, Server, serving
 from tests.agents.wires import Exchange
 from tests.builtin.talking import MODELS, address, calling
+from tests.crash import TORTURE
 from tests.missions import CHECKOUT, PROGRAM, Done, House, copied, surroundings, tagged, until
 from tests.planned import claim, lay
 from tests.workspace.workspaces import person
@@ -163,6 +164,13 @@ def test_folders_above_the_project_cannot_be_moved_away_under_full_trust(deep: H
     assert (deep.result()["outcome"], list(home.rglob("*.old"))) == ("no_op", [])
 
 
+SEEN = {  # of a person's files, by the trust and what is shown; the suite plays one of each trust
+    ("workspace", ".netrc"): [".netrc"],
+    ("full", ""): ["work/note"],
+    **({("workspace", ""): [], ("full", ".ssh"): [".ssh/id_rsa", "work/note"]} if TORTURE else {}),
+}
+
+
 def test_keys_and_other_missions_are_not_there(deep: House) -> None:
     """Neither for a check nor for an agent, whatever the trust; nor is the rest of HOME but under full trust, and what is
     shown."""
@@ -173,11 +181,11 @@ def test_keys_and_other_missions_are_not_there(deep: House) -> None:
     logins = (".ssh/id_rsa", ".netrc", "work/note", ".local/state/harness/another-mission/tree-1/secret")
     script = "\n".join(f"grep -sq theirs '{home}/{name}' $HOME/{name} && echo read {name}" for name in logins)
     found: dict[tuple[str, str, int], list[str]] = {}
-    for trust, shown in (("workspace", ".netrc"), ("full", "")):
+    for trust, shown in SEEN:
         deep.config('agent = "scripted"', f'trust = "{trust}"', "[home]", f"show = {[shown] if shown else []}")
         for said in (said_by_agent(deep, script + "\ntrue"), said_by_check(deep, script)):
             found[trust, shown, len(found) % 2] = [name for name in logins if f"read {name}\n" in said + "\n"]
-    assert list(found.values()) == [*[[".netrc"]] * 2, *[["work/note"]] * 2]
+    assert list(found.values()) == [one for one in SEEN.values() for _ in ("agent", "check")]
 
 
 def failing_bubblewrap(house: House) -> Path:
