@@ -24,7 +24,7 @@ from tests.test_lanes import ended, independent
 RUN_SH = str(CHECKOUT / "run.sh")
 HERE = ("[machines.here]", "command = []", "lanes = 3")
 BEAT = {"HARNESS_BEAT_SECONDS": "0.3"}
-FEATURES = 4
+FEATURES = 4 if TORTURE else 2
 KILLS = 200 if TORTURE else 20
 
 

@@ -1,11 +1,13 @@
-"""A feature that stays red is set aside, and the mission goes on with the others: whole missions by run.sh."""
+"""A feature that stays red is set aside, and the mission goes on with the others: whole missions by run.sh.
+
+In the suite the first tries are behind the features when run.sh begins; HARNESS_TORTURE=1 plays those, too."""
 
 from __future__ import annotations
 
 import pytest
 
 from harness.mission import features
-from tests.crash import sampled
+from tests.crash import TORTURE, sampled
 from tests.missions import House
 from tests.planned import reply
 from tests.test_lanes import RUN_SH
@@ -24,6 +26,15 @@ def planned(house: House, checks: dict[str, str], *limits: str) -> None:
             house.script(f"worker-F-{n}", {"run": f"echo {n} >{n}.txt"})
 
 
+def tired(house: House, attempts: int, *names: str, replanned: bool = False) -> None:
+    """The planner has run, and these features have used so many tries, and their repair plan if `replanned`."""
+    if TORTURE:
+        return
+    assert house.role("planner").code == 0
+    found = features.load(house.layout)
+    house.lay(*(one.replace(attempts=attempts, replanned=replanned) if one.id in names else one for one in found))
+
+
 def statuses(house: House) -> dict[str, str]:
     """{feature: its status}."""
     return {one.id: one.status for one in features.load(house.layout)}
@@ -38,6 +49,7 @@ def worked_on(house: House) -> list[str]:
 def test_one_red_feature_of_three_does_not_keep_the_others_from_being_proven(unbegun: House, lanes: str) -> None:
     """It uses its tries and its repair plan, then the others are worked on; what is left is a person's."""
     planned(unbegun, {"1": "grep -q never tried.txt", "2": "test -f 2.txt", "3": "test -f 3.txt"})
+    tired(unbegun, features.TRIES - 1, "F-1")
     done = unbegun.run([RUN_SH, "--lanes", lanes])
     assert done.code == 3, done
     assert "ESCALATE stuck" in done.out
@@ -55,6 +67,7 @@ def test_features_set_aside_in_a_row_are_a_standstill(unbegun: House, lanes: str
     where a lane had already taken it; its work is judged after the answer."""
     red = {n: f"echo 'AssertionError: 1 != 0'; grep -q never-{n} tried.txt" for n in "12345"}
     planned(unbegun, red, *(() if most == 3 else ("[limits]", f"stall_after = {most}")))
+    tired(unbegun, features.TRIES_REPLANNED - 1, *(f"F-{n}" for n in red), replanned=True)
     done = unbegun.run([RUN_SH, "--lanes", lanes])
     assert done.code == 3, done
     assert "ESCALATE stalled" in done.out
