@@ -17,7 +17,7 @@ import pytest
 from harness.commands import why
 from harness.mission import contract_log, mission, receipts
 from harness.state import names
-from tests.crash import TORTURE
+from tests.crash import TORTURE, sampled
 from tests.missions import CHECKOUT, Done, House, surroundings, tagged
 from tests.proof.cheats import CHEATS, UNCONFINED, Cheat
 
@@ -26,15 +26,11 @@ ROW = re.compile(r"^\| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]|`[^`]*`)+) \| ((?:[^|`]
 SHORT = (  # those in the suite: what the tests below look at, and one that the final sweep alone finds
     "hard-codes the expected output",
     "edits the test that the check runs",
-    "passes only with files that git ignores",
-    "a check that leaves a server running",
-    f"writes `passed` into features.json{UNCONFINED}",
     "gives git a hook, a filter and a history of its own",
-    "knows the harness by its terminal",
     "empties the test while it runs",
 )
 NAMES = [cheat.name for cheat in CHEATS if TORTURE or cheat.name in SHORT]
-SHORT_THERE = ("hard-codes the expected output", "gives git a hook, a filter and a history of its own")
+SHORT_THERE = ("hard-codes the expected output",)
 THERE = [cheat.name for cheat in CHEATS if 'confine = "off"' not in cheat.config]  # no machine takes the others
 MORE_RUNS = 3  # there: checks on a machine have a HOME layer that those of the planner at home have not touched
 ELSEWHERE = "only in the working folder"  # begins a note of the sweep, which cannot see the folder of another machine
@@ -156,7 +152,7 @@ def test_what_a_validator_aimed_joins_the_contract(name: str, played: Callable[[
     assert [entry.verb for entry in contract_log.load(house.layout)] == ["add", "setup", "aim"]
 
 
-@pytest.mark.parametrize("name", ["a check that leaves a server running"])
+@pytest.mark.parametrize("name", sampled(["a check that leaves a server running"], SHORT.__contains__))
 def test_a_server_that_one_check_left_is_gone_when_the_next_one_asks(
     name: str, played: Callable[[str], Played]
 ) -> None:
@@ -175,7 +171,7 @@ def test_nothing_that_a_cheat_forges_gets_out(name: str, played: Callable[[str],
     assert "got through" not in played(name).everything()
 
 
-@pytest.mark.parametrize("name", ["writes `passed` into features.json, unconfined"])
+@pytest.mark.parametrize("name", sampled([f"writes `passed` into features.json{UNCONFINED}"], SHORT.__contains__))
 def test_the_queue_that_an_agent_wrote_is_kept_for_a_person_to_see(name: str, played: Callable[[str], Played]) -> None:
     """It is restored, and the agent's version is kept with the run; a confined one could not write it."""
     house = played(name).house
