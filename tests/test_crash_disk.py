@@ -78,7 +78,7 @@ def test_starts_that_die_of_a_full_disk_use_up_no_run(bare: House) -> None:
         bare.repository()
         bare.begin()
         bare.script("worker", {"run": "touch begun"})
-        for room in range(4, 24, 2):
+        for room in range(4, 24, 2 if TORTURE else 5):
             fill_but(bare.layout, room)
             done = bare.run([str(CHECKOUT / "run.sh"), "--once"])
             os.unlink(bare.project / "filler")
@@ -87,7 +87,7 @@ def test_starts_that_die_of_a_full_disk_use_up_no_run(bare: House) -> None:
             assert (done.code, "Nothing is lost" in done.err or "git" in done.err) == (11, True), done
         bare.script("worker", {"run": "touch 1.txt"})
         assert bare.run([str(CHECKOUT / "run.sh"), "--once"]).code == 0
-        ran = bare.ran()
+        ran = [one for one in bare.ran() if one["role"] == "worker"]
         asked = [one for one in ran if os.path.exists(bare.layout.run(one["run"]).stream)]
         assert len(ran) > len(asked) > 0
         assert {one["outcome"] for one in ran if one not in asked} == {"killed"}

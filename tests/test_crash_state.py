@@ -33,9 +33,15 @@ def start(house: House) -> Done:
     return done
 
 
+def mended(house: House) -> None:
+    """Nothing is left to repair."""
+    done = house.harness("doctor")
+    assert done.code == 0, done
+
+
 def went_on(house: House) -> None:
     """Nothing is left to repair, and the next worker works."""
-    assert house.harness("doctor").code == 0, house.harness("doctor")
+    mended(house)
     house.lay(house.feature().replace(status="todo"), house.feature("F-002"))
     assert house.work({"run": "echo on > went-on.txt"})["outcome"] == "ok"
 
@@ -74,7 +80,7 @@ def dying(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> House:
 # nothing that the agent left is trusted
 
 
-@pytest.mark.parametrize("gone", sampled([[], ["lock"], ["folder"], ["lock", "folder"]], lambda gone: len(gone) != 1))
+@pytest.mark.parametrize("gone", sampled([[], ["lock"], ["folder"], ["lock", "folder"]], lambda gone: len(gone) == 2))
 def test_a_forged_end_of_the_mission_is_not_believed(dying: House, gone: list[str]) -> None:
     """The agent passes every feature, forges a sweep, removes its traces and kills the run: that is not DONE, and the
     next start restores the state although it opens no run."""
@@ -144,7 +150,7 @@ STATE = [
 ]
 
 
-SHORT = ("spec.md", "features.json", "runs.jsonl", "memory/archive.jsonl")  # of each kind
+SHORT = ("features.json", "memory/archive.jsonl")  # of each kind
 
 
 @pytest.mark.parametrize(
@@ -164,6 +170,7 @@ def test_junk_behind_all_state_files_at_once_is_cut_off(dying: House) -> None:
 def test_all_state_files_that_were_removed_at_once_are_back(dying: House) -> None:
     """The ledger is among them; it is made again."""
     spoilt(dying, [name for name in STATE if name != "issues.jsonl"], None)
+    went_on(dying)
 
 
 def test_where_the_ledger_was_spoilt_the_state_is_what_was_committed(dying: House) -> None:
@@ -174,7 +181,7 @@ def test_where_the_ledger_was_spoilt_the_state_is_what_was_committed(dying: Hous
     assert dying.result(run_id)["refused"] == ["ledger.json"]
     assert [line["outcome"] for line in dying.ran()] == ["no_op", "killed"]
     assert dying.feature().status == "todo"
-    went_on(dying)
+    mended(dying)
 
 
 def test_junk_in_the_journal_of_a_run_that_died_is_moved_away_by_a_person(unconfined: House) -> None:
@@ -187,7 +194,7 @@ def test_junk_in_the_journal_of_a_run_that_died_is_moved_away_by_a_person(unconf
     record.unlink()
     assert start(unconfined).code == 9
     assert unconfined.result(run_id)["outcome"] == "killed"
-    went_on(unconfined)
+    mended(unconfined)
 
 
 def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool = False) -> None:
@@ -206,7 +213,7 @@ def spoilt(house: House, names: list[str], junk: bytes | None, *, behind: bool =
     for name in {*names} - {"features.json", "runs.jsonl", "ledger.json"}:  # settling the run writes those
         assert (files.read(str(house.state / name)) or b"") == (before[name] or b"")
     assert [line["outcome"] for line in house.ran()] == ["no_op", "killed"]
-    went_on(house)
+    mended(house)
 
 
 def test_a_configuration_that_does_not_parse_after_the_crash_is_not_touched(dying: House) -> None:
@@ -219,7 +226,7 @@ def test_a_configuration_that_does_not_parse_after_the_crash_is_not_touched(dyin
     (dying.state / "config.toml").write_text(before)
     assert start(dying).code == 9
     assert (dying.result(run_id)["outcome"], dying.result(run_id)["refused"]) == ("killed", [])
-    went_on(dying)
+    mended(dying)
 
 
 def test_a_foreign_record_in_the_journal_is_named_with_a_remedy_that_works(house: House) -> None:
@@ -330,7 +337,7 @@ def test_books_that_were_lost_between_runs_are_made_again(house: House) -> None:
     done = start(house)
     assert "made .harness/runs.jsonl again from the results of finished runs" in done.out
     assert house.read("runs.jsonl") == before
-    went_on(house)
+    mended(house)
 
 
 def test_an_answer_of_a_person_survives_the_loss_of_the_run_log(house: House) -> None:
@@ -428,7 +435,7 @@ def test_recovery_that_is_killed_itself_is_gone_on_with(dying: House, tmp_path: 
     shutil.rmtree(dying.layout.run(run_id).folder)
     template = Template(dying.folder, ("my project", "state"), tmp_path / "kept")
     while not over:
-        number += 1 if TORTURE else 7
+        number += 1 if TORTURE else 25
         template.restore()
         over = mend_and_die(dying, name, number)
         assert start(dying).code == 9
