@@ -13,6 +13,7 @@ import pytest
 
 from tests import homes
 from tests.missions import CHECKOUT, Done
+from tests.test_pages import follow
 
 SKIPPED = "skipped: there is no Chromium here (apt install chromium), so only the page without its script was checked\n"
 
@@ -27,9 +28,9 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "harness"
 
 
-def run(command: Path, folder: Path, *words: str) -> Done:
-    """One command in `folder`, as cron starts it: with an empty HOME, and nearly no environment."""
-    env = {"HOME": str(folder.parent / "home"), "PATH": f"{sys.base_prefix}/bin:{os.defpath}"}
+def run(command: Path, folder: Path, *words: str, home: Path | None = None) -> Done:
+    """One command in `folder`, as cron starts it: with an empty HOME, or that one, and nearly no environment."""
+    env = {"HOME": str(home or folder.parent / "home"), "PATH": f"{sys.base_prefix}/bin:{os.defpath}"}
     done = subprocess.run([command, *words], cwd=folder, env=env, stdin=-3, capture_output=True, text=True, check=False)
     return Done(done.returncode, done.stdout, done.stderr)
 
@@ -59,21 +60,17 @@ def test_the_example_goes_to_done(command: Path, tmp_path: Path) -> None:
     assert "7 of 7 features passed" in done.out
 
 
-def test_a_bug_in_a_repository_with_tests_is_fixed(command: Path, tmp_path: Path) -> None:
-    """The first attempt is red; the repository's own tests are as they were, and pass beside new ones. Doctor says before that
-    every role starts."""
-    folder = example(command, tmp_path, "bug-fix")
-    found = run(command, folder, "doctor")
+def test_the_first_mission_of_the_pages_goes_as_it_is_written(command: Path, tmp_path: Path) -> None:
+    """docs/first-mission.md, typed: a bug is fixed, whose first attempt is red; the repository's own tests are as they were, and
+    pass beside new ones; then a mission of one's own. Doctor says that every role starts."""
+    home = tmp_path / "home"
+    said, folder = follow("docs/first-mission.md", home, command), home / "example"
+    assert "2 of 2 features passed" in said and "VAL-FRACTION-001 is red" in said
+    assert "proven    2 of 2 claims, by 4 checks\nissues    none\n" in said
+    found = run(command, folder, "doctor", home=home)
     assert found.code == 0, found
     assert "ok    roles: curator, planner, specifier, teammate, validator, worker\n" in found.out
-    before = (folder / "tests/test_duration.py").read_bytes()
-    done = run(command, folder)
-    assert (done.code, "2 of 2 features passed" in done.out, "VAL-FRACTION-001 is red" in done.out) == (
-        0,
-        True,
-        True,
-    ), done
-    assert "proven    2 of 2 claims, by 4 checks\nissues    none\n" in done.out
+    before = (CHECKOUT / "examples/bug-fix/tests/test_duration.py").read_bytes()
     assert (folder / "tests/test_duration.py").read_bytes() == before
     tests = [sys.executable, "-m", "unittest", "discover", "-s", "tests"]
     assert "Ran 5 tests" in subprocess.run(tests, cwd=folder, capture_output=True, text=True, check=True).stderr

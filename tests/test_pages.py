@@ -115,14 +115,13 @@ def typed(page: Path) -> str:
     return "\n".join(line for line in lines if not line.startswith(OTHERS) and not any(one in line for one in ACCOUNTS))
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/first-mission.md"])
-def test_the_blocks_of_the_first_pages_run(tmp_path: Path, name: str) -> None:
-    """In their order, with an empty HOME and a project; in the agent's place is a playbook, so that `init` asks nothing."""
-    home = tmp_path / "home"
+def follow(name: str, home: Path, program: Path, **env: str) -> str:
+    """Type the blocks of a page in their order, in an empty HOME with a project, to its last mission's end; `program` is
+    `harness`. In the agent's place is a playbook, so that `init` asks nothing. Returns what is shown."""
     shutil.copytree(CHECKOUT / "tests/csv2md", home / "csv2md")
     (home / "bin").mkdir()
-    (home / "bin/harness").symlink_to(CHECKOUT / "run.sh")
-    env = {"HOME": str(home), "HARNESS_PYTHON": sys.executable, "GIT_CONFIG_NOSYSTEM": "1"}
+    (home / "bin/harness").symlink_to(program)
+    env = {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", **env}
     env["PATH"] = os.pathsep.join([str(home / "bin"), f"{sys.base_prefix}/bin", os.defpath])
     begin = 'cd ~/csv2md; git init -q -b main; git add -A; git -c user.name=p -c user.email=p@localhost commit -q -m "csv2md"'
     script = f"set -euo pipefail\n{begin}\ncd ~\n{typed(CHECKOUT / name)}"
@@ -131,6 +130,12 @@ def test_the_blocks_of_the_first_pages_run(tmp_path: Path, name: str) -> None:
     )
     assert (done.returncode, done.stderr.count("harness: ")) == (0, 0), done.stdout + done.stderr
     assert re.search(r"^DONE  csv2md-\w{6}: 1 of 1 features passed$", done.stdout, re.M)
+    return done.stdout
+
+
+def test_the_blocks_of_the_first_page_run(tmp_path: Path) -> None:
+    """From a checkout; tests/test_installed.py follows the second page with the installed package."""
+    follow("README.md", tmp_path / "home", CHECKOUT / "run.sh", HARNESS_PYTHON=sys.executable)
 
 
 def test_the_first_page_is_short() -> None:
