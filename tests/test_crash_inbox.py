@@ -109,7 +109,7 @@ def test_kill_loses_no_acknowledged_note_and_leaves_no_process(house: House) -> 
     for turn in range(ROUNDS):
         hit = strike(noting(house, turn), dice)
         struck |= set(hit)
-        house.begun[-1].wait(20)
+        house.begun[-1].wait(60)
         until(
             lambda: files.is_free(house.layout.path(names.MISSION_LOCK))
         )  # else its guardian still ends what it started

@@ -243,7 +243,7 @@ def test_a_signal_to_run_sh_ends_every_lane(unconfined: House, number: signal.Si
     loop = unconfined.loop("--lanes", "2")
     until(lambda: len(list(unconfined.folder.glob("begun-*"))) == 2)
     loop.send_signal(number)
-    loop.communicate(timeout=30)
+    loop.communicate(timeout=60)
     assert loop.returncode == 128 + number
     until(lambda: not tagged(mission.load(unconfined.layout).id))
     assert [line["outcome"] for line in unconfined.ran()] == ["killed", "killed"]
@@ -261,7 +261,7 @@ def test_config_says_how_many_and_the_option_overrides_it(house: House) -> None:
         assert re.fullmatch(line, next(said for said in loop.stdout if said.startswith("> ")))
         until(lambda: any(lease.alive(house.layout)))
         loop.terminate()
-        loop.communicate(timeout=30)
+        loop.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("words", [["--lanes", "0"], ["--lanes", "many"], ["--lanes"], ["--for", "5"], ["--for", "0m"]])
@@ -332,7 +332,7 @@ def test_a_loop_that_finds_all_work_taken_goes_on_as_soon_as_that_ends(unconfine
     assert re.match(r"> WAIT for \d+-worker-F-1\S*: under way\n", loop.stdout.readline())
     enough.touch()
     hand.wait()
-    out, _ = loop.communicate(timeout=40)
+    out, _ = loop.communicate(timeout=60)
     assert (loop.returncode, "DONE  " in out) == (0, True), out
 
 
@@ -380,7 +380,7 @@ def test_a_lane_that_waits_goes_on_with_the_turn_and_only_once_something_is_due(
         time.sleep(0.5)
         assert lull.poll() is None, "the worker is still at it, so nothing is due"
         done.touch()
-        assert lull.wait(20) == 0
+        assert lull.wait(60) == 0
     assert unconfined.harness("next").out == "NEXT validator F-2\n"
     other = os.open(unconfined.state / "locks/turn", os.O_RDWR)
     with pytest.raises(BlockingIOError):

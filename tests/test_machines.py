@@ -168,4 +168,4 @@ def test_kills_at_random_moments_lose_and_repeat_nothing(
     assert sorted(one for one in passed if one) == sorted({one for one in passed if one})
     assert all(house.feature(f"F-{n}").attempts <= 1 for n in range(1, 9))
     assert killed
-    until(lambda: ours(house, "machine\0--beat") == [], 30)
+    until(lambda: ours(house, "machine\0--beat") == [])

@@ -210,7 +210,7 @@ def test_a_signal_ends_the_run_under_way_with_everything_it_started(house: House
     clock = house.loop()
     until(lambda: working(house))
     clock.send_signal(signum)
-    clock.communicate(timeout=20)
+    clock.communicate(timeout=60)
     assert clock.returncode == code
     assert house.result()["outcome"] == "killed"
     assert house.git("show", "--stat", "--format=%s").startswith("wip(F-001): killed")
@@ -230,7 +230,7 @@ def test_a_run_that_is_killed_ends_it_with_75_and_a_sentence(house: House, words
     clock = house.loop(*words)
     until(lambda: working(house))
     os.kill(files.Lock(house.layout.path(names.MISSION_LOCK)).holder()["pid"], signal.SIGKILL)
-    _, said = clock.communicate(timeout=20)
+    _, said = clock.communicate(timeout=60)
     assert (clock.returncode, said) == (75, KILLED)
     assert_it_is_settled(house)
     house.script("worker", {"run": "touch 1.txt"})
@@ -244,7 +244,7 @@ def test_a_guardian_that_is_killed_costs_no_try_and_ends_it_with_75(house: House
     clock = house.loop(*words)
     until(lambda: working(house))
     os.kill(guardian_of(files.Lock(house.layout.path(names.MISSION_LOCK)).holder()["pid"]), signal.SIGKILL)
-    _, said = clock.communicate(timeout=20)
+    _, said = clock.communicate(timeout=60)
     assert (clock.returncode, said) == (75, "" if words[1:] else KILLED)
     assert [(line["outcome"], line["reason"][:12]) for line in house.ran()] == [("killed", "the guardian")]
     assert house.feature().attempts == 0
@@ -258,7 +258,7 @@ def test_a_guardian_of_a_check_that_is_killed_rejects_no_plan(unbegun: House) ->
     clock = unbegun.loop("--once")
     until(lambda: bool(list(unbegun.folder.glob("temporary/*-empty-*/began"))))
     os.kill(guardian_of(files.Lock(unbegun.layout.path(names.MISSION_LOCK)).holder()["pid"]), signal.SIGKILL)
-    clock.communicate(timeout=20)
+    clock.communicate(timeout=60)
     assert clock.returncode == 75
     assert [(line["outcome"], line["totals"]["rejected"]) for line in unbegun.ran()] == [("killed", 0)]
     assert os.listdir(unbegun.folder / "temporary") == []
@@ -434,7 +434,7 @@ def test_after_a_limit_it_waits_and_goes_on_by_itself(house: House) -> None:
     until(lambda: working(house))
     (house.state / "STOP").touch()
     (house.tree / "enough").touch()
-    out, _ = clock.communicate(timeout=30)
+    out, _ = clock.communicate(timeout=60)
     assert clock.returncode == 9, out
     lines = "".join([*told, out]).split("\n")
     first, wait, last = [line for line in lines if line.startswith("> ")]

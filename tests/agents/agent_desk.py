@@ -41,7 +41,7 @@ def settings(project: Path, role: str = "worker", feature: str = "F-001", attemp
     )
 
 
-def desk(folder: Path, prompt: str = "", seconds: float = 20.0, **environment: str) -> ExecutionContext:
+def desk(folder: Path, prompt: str = "", seconds: float = 60.0, **environment: str) -> ExecutionContext:
     """An execution context in `folder`, with the prompt next to it."""
     path = folder.parent / "prompt.md"
     path.write_text(prompt, encoding="utf-8")

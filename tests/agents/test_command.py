@@ -15,7 +15,7 @@ from tests.agents.agent_desk import Observed, desk, listen, project, settings
 LARGE = "a line of the prompt, ünï¢ode too\n" * 20_000
 
 
-def think(folder: Path, script: str, prompt: str = "", seconds: float = 20.0) -> Observed:
+def think(folder: Path, script: str, prompt: str = "", seconds: float = 60.0) -> Observed:
     """A program that is a bash script."""
     return listen(
         Command("mine", settings(folder, command=["bash", "-c", script])), desk(folder, prompt, seconds), prompt

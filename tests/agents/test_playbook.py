@@ -14,7 +14,7 @@ from harness.process import tree
 from tests.agents.agent_desk import Observed, desk, listen, project, settings
 
 
-def carry_out(folder: Path, text: str, seconds: float = 20.0) -> Observed:
+def carry_out(folder: Path, text: str, seconds: float = 60.0) -> Observed:
     """The run of a playbook in `folder`."""
     (folder / "playbooks").mkdir(exist_ok=True)
     (folder / "playbooks" / "worker.md").write_text(text, encoding="utf-8")

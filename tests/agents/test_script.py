@@ -16,7 +16,7 @@ from harness.mission.usage import parse, reported
 from tests.agents.agent_desk import Observed, desk, listen, project, settings
 
 
-def act(folder: Path, *steps: dict[str, Any], seconds: float = 20.0) -> Observed:
+def act(folder: Path, *steps: dict[str, Any], seconds: float = 60.0) -> Observed:
     """The run of a script."""
     (folder / "scripts").mkdir(exist_ok=True)
     (folder / "scripts" / "worker.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))

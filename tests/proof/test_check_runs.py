@@ -30,7 +30,7 @@ def folder(bare: House) -> Path:
     return bare.project
 
 
-def fired(folder: Path, command: str, seconds: float = 20) -> Receipt:
+def fired(folder: Path, command: str, seconds: float = 60) -> Receipt:
     """The receipt of one check."""
     place = CheckEnvironment(
         directory=str(folder), head="c0ffee", tree="7ee", by="run-1", tag="m/run-1", seconds=seconds

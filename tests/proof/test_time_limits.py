@@ -40,15 +40,18 @@ def interrupted(house: House) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("words", [["--for", "15s"], ["--for", "30s", "--on", "here"]])
+@pytest.mark.parametrize("words", [[], ["--on", "here"]])
 def test_a_running_check_ends_with_the_time_of_its_start(house: House, words: list[str]) -> None:
     """It is neither red nor green; the start ends as any that is out of time, and the next one runs the check again."""
     house.config('agent = "scripted"', *HERE)
     waiting(house, 170)
-    began = time.monotonic()
-    done = house.run([RUN_SH, *words])
-    assert time.monotonic() - began < 100
-    assert (done.code, "\nTIME  " in done.out) == (75, True), done
+    for seconds in (6, 20, 60):  # a machine with other work may need more than 6 s to begin it
+        began = time.monotonic()
+        done = house.run([RUN_SH, "--for", f"{seconds}s", *words])
+        assert time.monotonic() - began < 100
+        assert (done.code, "TIME  " in done.out) == (75, True), done
+        if house.ran():
+            break
     interrupted(house)
     assert house.harness("next").out == "NEXT validator F-001\n"
 

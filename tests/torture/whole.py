@@ -178,7 +178,7 @@ class Beside:
         found = ["the run beside had ended"] if self.role.poll() is not None else []
         self.writing.unlink(missing_ok=True)
         (self.tree / "enough").touch()
-        code, status = self.role.wait(20), self.house.feature("F-002").status
+        code, status = self.role.wait(60), self.house.feature("F-002").status
         return found + ([] if (code, status) == (0, "validating") else [f"the run beside: {code}, {status}"])
 
     def to_done(self, template: str) -> list[str]:
@@ -191,4 +191,4 @@ class Beside:
         (self.house.state / "hold").unlink(missing_ok=True)
         if self.role is not None and self.role.poll() is None:
             os.killpg(self.role.pid, signal.SIGTERM)
-            self.role.wait(20)
+            self.role.wait(60)

@@ -97,7 +97,7 @@ def test_a_start_that_finds_run_sh_at_work_is_skipped_and_says_who_works(night: 
         rf"skipped: run\.sh is working on it: pid {loop.pid}, since \S+Z, run \d+-worker-F-001", night.log()[-1]
     )
     loop.terminate()
-    loop.communicate(timeout=20)
+    loop.communicate(timeout=60)
 
 
 def test_a_start_that_finds_the_one_before_is_skipped_and_one_that_was_killed_is_said(night: Crontab) -> None:
@@ -114,7 +114,7 @@ def test_a_start_that_finds_the_one_before_is_skipped_and_one_that_was_killed_is
     skipped = re.fullmatch(r"skipped: the previous start is still running \(pid (\d+)\)", night.log()[-1])
     assert skipped, night.log()
     os.kill(int(skipped[1]), signal.SIGKILL)
-    first.wait(timeout=20)
+    first.wait(timeout=60)
     assert night.fires().code == 75
     unfinished = rf"the start of \d\d:\d\d \(pid {skipped[1]}\) did not end: it was killed, or the machine went down"
     assert re.fullmatch(unfinished, night.log()[-2]), night.log()
@@ -137,7 +137,7 @@ def test_a_start_that_is_asked_to_end_ends_its_run_and_says_so(night: Crontab, s
     mission_id = json.loads(house.read("mission.json"))["id"]
     until(lambda: (house.tree / "1.txt").exists())
     first.send_signal(signum)
-    assert first.wait(timeout=30) == 143
+    assert first.wait(timeout=60) == 143
     assert tagged(mission_id) == [] and house.result()["outcome"] == "killed"
     assert night.log()[-1].startswith("end: interrupted, exit 143 after ")
 
@@ -220,7 +220,7 @@ def test_a_long_wait_for_a_vendor_is_one_line_and_a_short_one_is_waited_out(nigh
     )
     until(lambda: any("  > WAIT until" in line for line in night.log()))
     first.terminate()
-    first.wait(timeout=20)
+    first.wait(timeout=60)
 
 
 def test_a_run_log_that_cannot_be_read_is_in_the_log_and_not_in_the_mail(night: Crontab) -> None:
