@@ -314,10 +314,13 @@ def test_a_wait_ends_with_the_time(house: House) -> None:
     python, naps = house.folder / "python", house.folder / "naps"
     python.write_text(PYTHON_THAT_TELLS_NAPS.format(naps=naps, python=sys.executable))
     python.chmod(0o755)
-    began = time.monotonic()
-    done = house.run([RUN_SH, "--for", "4s"], env={"HARNESS_PYTHON": str(python)})
-    assert (done.code, time.monotonic() - began >= 3) == (75, True), done
-    assert sum(map(int, naps.read_text().split())) <= 5, "the naps of 2 and 4 s would end after 6 s"
+    for seconds in (4, 15, 60):  # a machine with other work may need more than 4 s to come to its first nap
+        began = time.monotonic()
+        done = house.run([RUN_SH, "--for", f"{seconds}s"], env={"HARNESS_PYTHON": str(python)})
+        assert (done.code, time.monotonic() - began >= seconds - 1) == (75, True), done
+        if told := [int(nap) for nap in naps.read_text().split()]:
+            break
+    assert 0 < sum(told) <= seconds + 1, "each of them as long as it would be without a limit"
 
 
 def test_a_loop_that_finds_all_work_taken_goes_on_as_soon_as_that_ends(unconfined: House) -> None:
