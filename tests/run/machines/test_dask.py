@@ -20,7 +20,7 @@ from tests.run.machines.test_lane import WRITE, await_note
 
 pytest.importorskip("distributed", reason="Dask is not installed: make setup")
 
-BEAT = {"HARNESS_BEAT_SECONDS": "1"}
+BEAT = {"HARNESS_BEAT_SECONDS": "5"}  # six beats are more than a start takes, and less than the tests wait
 
 
 @pytest.fixture(scope="module")

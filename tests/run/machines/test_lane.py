@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.base import clock
 from harness.mission import contract, receipts
 from harness.mission.contract import Check, Claim, Contract, Service
 from harness.state import names
@@ -20,9 +21,8 @@ from tests.missions import CHECKOUT, PROGRAM, House, until
 from tests.test_machines import ours
 
 HERE = ("[machines.here]", "command = []")
-# six beats of silence end a run: more than Python's start takes on a machine with much else to do
-ON = {"HARNESS_MACHINE": "here", "HARNESS_BEAT_SECONDS": "2"}
-FAST = {**ON, "HARNESS_BEAT_SECONDS": "0.3"}
+ON = {"HARNESS_MACHINE": "here", "HARNESS_BEAT_SECONDS": "10"}  # six are more than a start takes on a busy machine
+SOONER = {"HARNESS_BEAT_SECONDS": "1"}  # what hangs is killed after a beat
 LIAR = str(CHECKOUT / "tests/run/machines/liar.py")
 SERVING = "machine\0--beat"
 WRITE = {"run": "pwd > 1.txt; harness note --tag TRICK 'from there'"}
@@ -145,7 +145,7 @@ def test_the_end_of_home_ends_everything_there(house: House, hangs: bool) -> Non
     of the dead one."""
     on_machine(house)
     house.script("worker", {"run": "touch 1.txt 2.txt; harness note begun; sleep 98765"})
-    run = house.begin_role("worker", "F-001", session=False, **ON)
+    run = house.begin_role("worker", "F-001", session=False, **{**ON, **(SOONER if hangs else {})})
     await_note(house, "begun")
     if hangs:
         below = subprocess.run(["pgrep", "-P", str(min(ours(house, SERVING)))], capture_output=True, check=True).stdout
@@ -281,17 +281,22 @@ def test_a_playbook_that_is_in_no_commit_is_followed_there(house: House) -> None
 
 def test_a_machine_that_loses_run_after_run_rests(house: House) -> None:
     """After three in a row the lane waits, longer after each further one: else one machine would use up all runs."""
-    dying = json.dumps(["bash", "-c", '"$@" <&0 & sleep 2; kill -9 $!; wait', "dying"])
+    count = f"cat '{house.layout.path(names.RAW)}' 2>/dev/null | grep -c begun"
+    kill = f'n=$({count}); "$@" <&0 & until [ $({count}) -gt $n ]; do sleep 0.05; done; kill -9 $!; wait'
+    dying = json.dumps(["bash", "-c", kill, "dying"])
     house.config('agent = "scripted"', "[machines.here]", f"command = {dying}",
                  f'program = "{sys.executable} -P {PROGRAM}"')  # fmt: skip
-    house.script("worker", {"run": "sleep 60"})
+    house.script("worker", {"run": "harness note begun $$; sleep 60"})
     while len(house.ran()) < 3:
-        done = house.role("worker", "F-001", **FAST)
+        done = house.role("worker", "F-001", **ON)
         assert done.code == 10 or "has not ended there" in done.err, done
     assert {row["outcome"] for row in house.ran()} == {"killed"}
-    done = house.role("worker", "F-001", **FAST)
+    done = house.role("worker", "F-001", **ON)
     assert done.code == 75 and "The machine here has lost 3 runs in a row" in done.err, done
     assert len(house.ran()) == 3 and house.feature().attempts == 0
     house.config('agent = "scripted"', *HERE)
     house.script("worker", {"run": "echo 1 > 1.txt"})
-    until(lambda: house.role("worker", "F-001", **FAST).code == 0)
+    later = house.folder / "later"
+    later.write_bytes(clock.shown(clock.now() + 121, 0, clock.SETTLES))
+    done = house.role("worker", "F-001", **ON, **{clock.RECORDED: str(later)})
+    assert done.code == 0, done

@@ -35,7 +35,8 @@ class Ends:
 
     def wait(self) -> str:
         """How the pump ended."""
-        self.thread.join(10)
+        self.thread.join(60)
+        assert self.ended, "the pump has not ended within 60 s"
         return self.ended[0]
 
 
@@ -65,8 +66,8 @@ def test_silence_and_nonsense_end_it(said: bytes) -> None:
     started, ends = time.monotonic(), Ends()
     os.write(ends.far_out, said)
     assert ends.wait() == _pump.FAR
-    assert (time.monotonic() - started > 0.5) == (said == b"")
-    assert ("a frame of" if said else "silent for 1 s") in ends.pump.why
+    assert said or time.monotonic() - started > 0.5
+    assert ("a frame of" if said else "silent for ") in ends.pump.why
 
 
 def test_a_request_at_the_door_gets_its_answer(tmp_path: object) -> None:
