@@ -20,7 +20,7 @@ from pathlib import Path
 
 from harness.git import dotgit, settings
 
-SECONDS = 180.0
+SECONDS = 600.0  # of a whole mission, on a machine with much else to do
 REMEMBERED = (settings._places, settings._held, dotgit._known)  # of the folders in which this process called git
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import io
 import json
 import os
@@ -204,7 +205,7 @@ class House:
             stdin=subprocess.DEVNULL,
             text=True,
             check=False,
-            timeout=180,
+            timeout=forked.SECONDS,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
@@ -363,8 +364,16 @@ def until(holds: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until a condition holds; the bound is for a machine with much else to do."""
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "that never came to be"
+        assert time.monotonic() < end, f"it is not so within {seconds:.0f} s: {told(holds)}"
         time.sleep(0.005)
+
+
+def told(condition: Callable[[], object]) -> str:
+    """The lines of a condition in its test, for a message."""
+    try:
+        return inspect.getsource(condition).strip()
+    except (OSError, TypeError):
+        return repr(condition)
 
 
 def tagged(mission_id: str) -> list[int]:

@@ -13,6 +13,7 @@ from harness.mission import mission
 from harness.mission.contract import Contract, Service
 from harness.state import names
 from harness.workplace import workplace
+from tests import forked
 from tests.crash import sampled
 from tests.missions import CHECKOUT, House
 from tests.planned import accept_all, claim, due, feature, lay, planned_from, reply
@@ -237,7 +238,7 @@ def test_two_missions_work_in_one_repository_at_once(repo: House) -> None:
         subprocess.Popen([RUN_SH], cwd=one.project, env=one.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         for one in both
     ]
-    said = [loop.communicate(timeout=60)[0].decode() for loop in loops]
+    said = [loop.communicate(timeout=forked.SECONDS)[0].decode() for loop in loops]
     assert [loop.returncode for loop in loops] == [0, 0], said
     assert {mission.load(one.layout).branch for one in both} == {repo.git("branch", "--show-current")}
     assert (repo.project / "made-1").exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.missions import Done, House
 
 PROGRAM = """#!/bin/sh
@@ -56,7 +57,7 @@ class Crontab:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=forked.SECONDS,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
