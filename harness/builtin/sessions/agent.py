@@ -198,12 +198,15 @@ class HarnessAgent:
             await parts.close()
 
     def close_sync(self) -> None:
-        """The same after `call_sync`."""
+        """The same after `call_sync`, whose threads end."""
         with self._turn:
             loop, self._own_loop = self._own_loop, None
         if loop is not None:
-            asyncio.run_coroutine_threadsafe(self.close(), loop).result()
+            for ending in (self.close(), loop.shutdown_asyncgens(), loop.shutdown_default_executor()):
+                asyncio.run_coroutine_threadsafe(ending, loop).result()
             loop.call_soon_threadsafe(loop.stop)
+            self._own_thread.join()
+            loop.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -222,7 +225,8 @@ class HarnessAgent:
         with self._turn:
             if self._own_loop is None:
                 self._own_loop = asyncio.new_event_loop()
-                threading.Thread(target=self._own_loop.run_forever, name="harness", daemon=True).start()
+                self._own_thread = threading.Thread(target=self._own_loop.run_forever, name="harness", daemon=True)
+                self._own_thread.start()
             return self._own_loop
 
     def _keys(self, options: CallOptions, known: Collection[str] = CallOptions.__annotations__) -> SessionKeys:

@@ -27,6 +27,7 @@ from harness.stores.store import Store
 from tests.agents.modelserver import Server
 from tests.agents.wires import Exchange
 from tests.builtin.talking import MODELS, QUICK, address
+from tests.missions import told
 
 pytest.importorskip("pydantic_ai", reason="the built-in agent's packages are not installed: make setup")
 
@@ -118,4 +119,4 @@ async def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
         if holds():
             return
         await asyncio.sleep(0.01)
-    raise AssertionError("it did not come to that")
+    raise AssertionError(f"it is not so within {seconds:.0f} s: {told(holds)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import subprocess
 import sys
 import threading
@@ -27,6 +28,7 @@ from tests.builtin.sessions.talking import agent, echo, file_of, home, said, sta
 from tests.builtin.simulating import Program
 from tests.builtin.talking import bodies, calling, steps
 from tests.missions import CHECKOUT
+from tests.missions import until as so_far
 
 MANY = 110
 
@@ -153,6 +155,17 @@ def test_threads_of_a_program_without_an_event_loop_may_call_at_once(tmp_path: P
             names = [f"user-{number}" for number in range(4)]
             found = list(pool.map(lambda name: one.call_sync(name, session_id="s", user_id=name).text, names))
         assert found == names
+
+
+def test_after_its_end_no_thread_and_no_descriptor_of_it_is_left(tmp_path: Path) -> None:
+    """A program that forks later, or that makes one for each request, goes on as before."""
+    before, descriptors = {*threading.enumerate()}, list[int]()
+    for _ in range(2):
+        with serving(lambda exchange: Reply("an answer")) as server, agent(tmp_path, server) as one:
+            assert one.call_sync("hello", session_id="s").text == "an answer"
+        so_far(lambda: {*threading.enumerate()} <= before)  # the server's end a moment later
+        descriptors.append(len(os.listdir("/dev/fd")))
+    assert descriptors[0] == descriptors[1]
 
 
 def test_no_session_waits_for_the_model_of_another(tmp_path: Path) -> None:
