@@ -63,10 +63,13 @@ class TimeoutWatch:
     def overdue(self, now: float) -> tuple[str, float]:
         """(the expired limit or "", seconds until the next may expire).
 
-        After a late call this process itself was stopped (Ctrl-Z): it first reads the waiting output.
+        After a late call this process itself was stopped (Ctrl-Z), perhaps with the whole machine: it first reads the waiting
+        output, and that time counts as no silence.
         """
-        self.was_late, self.called = now - self.called > STOPPED_SECONDS and not self.was_late, now
+        gap, self.called = now - self.called, now
+        self.was_late = gap > STOPPED_SECONDS and not self.was_late
         if self.was_late:
+            self.alive, self.alive_before, self.checked = self.alive + gap, self.alive_before + gap, self.checked + gap
             return "", 0.0
         self._check_activity(now)
         name, at = min(self._limits(), key=lambda limit: limit[1])
