@@ -39,6 +39,7 @@ from tests.missions import CHECKOUT
 
 COLUMNS = {"chat": "chat", "responses": "responses", "messages": "anthropic", "gemini": "google"}
 LIMITS = Limits(waits=[0.01] * 4, max_steps=4)  # as many tries as unless set
+PATIENT = 60.0  # seconds for a request that is no matter of time
 NOWHERE = "http://127.0.0.1:9"
 BROKEN_OFF = "broke off before its end"
 READ, OTHER = Tool("read_file", '{"path": "a.txt"}'), Tool("read_file", '{"path": "b.txt"}', "call-2")
@@ -65,7 +66,7 @@ class Scenario:
     wait: int = 0
     estimated: bool = False
     forever: bool = False
-    seconds: float = 10.0
+    seconds: float = PATIENT
     model: Mapping[str, str] = field(default_factory=dict)
     url: str = ""
     but: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
@@ -187,7 +188,7 @@ SCENARIOS = [
     failed("no server there", AGAIN, "limit", hangs_up, rf"\({NOWHERE}\)", url=NOWHERE),
     answered("a connection that is closed once", AGAIN, hangs_up, requests=2),
     failed("a connection that is closed", AGAIN, "limit", hangs_up, r"\(http://127.0.0.1:\d+\)"),
-    failed("no byte for `request_seconds`", AGAIN, "limit", silent, "timed out after 0.2 seconds", seconds=0.2),
+    failed("no byte for `request_seconds`", AGAIN, "limit", silent, "timed out after 0.5 seconds", seconds=0.5),
     failed("a stream that never ends", "ended after `request_seconds`, tried again", "limit", drips, "timed out", seconds=0.5,
            estimated=True),
     failed("a stream torn before its first byte", AGAIN, "limit", tears(""), r"\(http://127.0.0.1:\d+\)"),
@@ -246,7 +247,10 @@ def test_a_scenario_ends_as_the_page_says(
     sent = bodies(server)
     end, waits = talk.end, [row["type"] for row in talk.rows].count("waits")
     assert (end.outcome, len(talk.log.turns) + waits) == (one.outcome, one.requests), end
-    assert one.url or len(sent) == one.requests
+    reads_all = (
+        one.seconds >= PATIENT
+    )  # else a client on a busy machine gives up before the server has read its request
+    assert one.url or len(sent) == one.requests or (not reads_all and len(sent) < one.requests), sent
     assert re.search(one.shows, end.reason or end.reply) and "\n" not in end.reason and len(end.reason) < 500, end
     assert one.back in (sent or [""])[-1]
     assert "".join(message["role"][0] for message in talk.log.messages()) == one.log
