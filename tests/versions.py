@@ -37,7 +37,7 @@ def candidates() -> Iterator[Path]:
 def minor_of(path: Path) -> int:
     """N of a Python 3.N that can make virtual environments; 0 for any other file, such as a version manager's empty shim."""
     try:
-        done = subprocess.run([path, "-I", "-c", PROBE], capture_output=True, text=True, check=False, timeout=20)
+        done = subprocess.run([path, "-I", "-c", PROBE], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return 0
     words = done.stdout.split()

@@ -200,8 +200,8 @@ def test_subagents_and_servers_of_a_killed_run_are_gone_and_recorded(house: Hous
         role = house.begin_role("worker", "F-001")
         until(lambda: (house.tree / "began").exists() and len(running()) >= 2, 60)
         kill(house, role.pid)
-        until(lambda: not running(), 60)
-        until(lambda: not lease.alive(house.layout), 60)  # its guardian has ended, too
+        until(lambda: not running())
+        until(lambda: not lease.alive(house.layout))  # its guardian has ended, too
         killed.touch()
         done = house.role("worker", "F-001")
     assert done.code == 0, done

@@ -436,7 +436,7 @@ def test_git_lfs_reaches_its_server(person: Person) -> None:
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     person.use()
-    thread.join(20)
+    thread.join(60)
     assert ended == [b"POST /obj"]
 
 

@@ -34,7 +34,7 @@ def test_an_interrupted_playback_leaves_nothing(house: House, how: signal.Signal
     )
     until(lambda: any(copies.glob("harness-playback-*/*/.harness/mission.json")))
     os.killpg(playing.pid, how) if how == signal.SIGINT else os.kill(playing.pid, how)
-    assert playing.wait(30) == 128 + how
+    assert playing.wait(60) == 128 + how
     assert list(copies.glob("harness-playback-*")) == []
     until(lambda: not any(str(copies) in command_of(path) for path in Path("/proc").glob("[0-9]*")))
 

@@ -44,7 +44,7 @@ class Terminal:
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
 
-    def until(self, words: str, seconds: float = 20) -> None:
+    def until(self, words: str, seconds: float = 60) -> None:
         """Read until it has drawn these words."""
         end = time.monotonic() + seconds
         while words not in self.text:
@@ -59,7 +59,7 @@ class Terminal:
 
     def ended(self) -> int:
         """Its exit code."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while self.process.poll() is None:
             assert time.monotonic() < end, "it goes on"
             self.read(0.05)

@@ -67,4 +67,4 @@ def over_http(token: str = "") -> Iterator[str]:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
         finally:
             server.should_exit = server.force_exit = True
-            thread.join(10)
+            thread.join(60)

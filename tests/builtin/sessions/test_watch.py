@@ -37,7 +37,7 @@ def test_an_interrupt_reaches_the_call_that_runs_and_those_that_wait_and_none_la
         async def interrupted() -> list[str]:
             async with agent(tmp_path, server) as one:
                 work = [asyncio.ensure_future(one.call(f"{n}", session_id="s", user_id=USER)) for n in range(3)]
-                await asyncio.to_thread(hangs.wait, 20)
+                await asyncio.to_thread(hangs.wait, 60)
                 await until(lambda: len(gate.waiting(store(tmp_path), OF.gate)) == 3)
                 assert in_child(lambda: gate.stop(store(tmp_path), OF.gate, "hurry up") - 3) == 0
                 found = [(await one_).outcome for one_ in work]

@@ -58,7 +58,7 @@ def crewed(folder: Path, worker: Answering | None = None) -> Iterator[Delegation
     try:
         yield Delegation(crew, ToolSession(Local(str(folder))), [SCOUT])
     finally:
-        asyncio.run_coroutine_threadsafe(crew.close(), loop).result(20)
+        asyncio.run_coroutine_threadsafe(crew.close(), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(20)
+        thread.join(60)
         loop.close()

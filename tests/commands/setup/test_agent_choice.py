@@ -103,7 +103,7 @@ def test_a_person_at_a_terminal_is_asked_three_questions(unbegun: House) -> None
     done = subprocess.Popen(words, cwd=unbegun.project, env=env, stdin=theirs, stdout=subprocess.PIPE, text=True)
     os.close(theirs)
     os.write(ours, b"\n\n\n")
-    out, _ = done.communicate(timeout=30)
+    out, _ = done.communicate(timeout=60)
     os.close(ours)
     assert (done.returncode, re.findall(r"\[(\w+)\]: ", out)) == (0, ["claude", "10", "workspace"]), out
     settings = config.load(unbegun.layout)
