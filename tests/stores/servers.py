@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 DYING = ("setpriv", "--pdeathsig", "KILL")  # with the process of the tests
-SECONDS = 30.0  # that a server may take to start
+SECONDS = 60.0  # that a server may take to start
 POSTGRES = "-c unix_socket_directories= -c listen_addresses=127.0.0.1 -c max_connections=50 -c log_min_messages=fatal"
 MOTO = """import sys, threading
 from moto.server import DomainDispatcherApplication, create_backend_app
@@ -165,7 +165,7 @@ def _ended(server: Server) -> Iterator[Server]:
 
 def ask(port: int, question: bytes) -> bytes:
     """What a server answers at once."""
-    with socket.create_connection(("127.0.0.1", port), 1) as connection:
+    with socket.create_connection(("127.0.0.1", port), 60) as connection:
         connection.sendall(question)
         return connection.recv(9999)
 

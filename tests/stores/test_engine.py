@@ -135,13 +135,13 @@ def _add(store: Store, mark: str) -> None:
 
 def test_a_server_that_never_answers_is_named_with_the_key_and_the_call_ends(served: Place, between: Proxy) -> None:
     """In the time that the URL gives it."""
-    store = open_store(_with(served, "seconds=0.2"))
+    store = served.open()
     store.put(KEY, b"old", ANY)
     between.is_silent = True
     begun = time.monotonic()
     with pytest.raises(StoreUnavailable, match="alice/k: the store does not answer") as raised:
-        store.put(KEY, b"new", ANY)
-    assert time.monotonic() - begun < 20 and raised.value.code == 75
+        open_store(_with(served, "seconds=0.2")).put(KEY, b"new", ANY)
+    assert time.monotonic() - begun < 55 and raised.value.code == 75
     between.is_silent = False
     known = store.get(KEY)
     assert known is not None and known.data in (b"old", b"new")
@@ -162,7 +162,7 @@ def test_a_server_that_is_killed_and_starts_again_keeps_what_it_took_and_a_write
     writer = threading.Thread(target=write)
     writer.start()
     for _ in range(2):
-        count, until = done[0], time.monotonic() + 20
+        count, until = done[0], time.monotonic() + 60
         while done[0] < count + 20 and time.monotonic() < until:
             time.sleep(0.01)
         server.kill()
