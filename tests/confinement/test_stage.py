@@ -96,4 +96,4 @@ def test_an_answer_that_is_missing_or_a_survivor_is_bad() -> None:
     report = Report(answers={1: answer}, gone_seconds=None, changed=["/a/features.json"])
     found = list(stage.judged(todo, report, LANDLOCK))
     assert [one.state for one in found] == ["bad", "bad", "bad"]
-    assert [one.what.split(":")[0] for one in found] == ["no answer", "alive 1 s after the end", "changed"]
+    assert [one.what.split(":")[0] for one in found] == ["no answer", "alive 10 s after the end", "changed"]
