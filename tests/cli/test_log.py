@@ -74,9 +74,7 @@ def test_a_followed_log_of_a_run_that_died_ends_too(house: House) -> None:
     run_id = runs.open_runs(house.layout)[0]
     role.kill()
     role.wait()
-    started = time.monotonic()
     assert house.harness("log", "-f", run_id).out.split()[3:] == ["says", "first"]
-    assert time.monotonic() - started < 60
     assert "died; the next run settles it" in house.harness("runs", "show", run_id).out
 
 

@@ -359,12 +359,10 @@ class Contract:
     def test_an_edit_of_nothing_is_refused_at_once(self, files: Filesystem) -> None:
         """An empty text to replace, the same text twice, no change at all."""
         written(files.write("f", b"x"))
-        begun = time.monotonic()
         assert kind(files.edit("f", [change("", "y")])) == "invalid"
         assert kind(files.edit("f", [change("", "y", everywhere=True)])) == "invalid"
         assert kind(files.edit("f", [change("x", "x")])) == "invalid"
         assert kind(files.edit("f", [])) == "invalid"
-        assert time.monotonic() - begun < 50
         assert content(files.read("f")).data == b"x"
 
     def test_of_several_changes_all_are_made_or_none(self, files: Filesystem) -> None:
@@ -763,10 +761,10 @@ class ShellContract:
         """Also for what ignores the signal, runs in the background, or keeps the output open."""
         begun = time.monotonic()
         one, other = lasting(), lasting()
-        found = self.done(files.execute(f"(trap '' TERM; {one}) & setsid {other} & echo on; wait", seconds=0.5))
+        found = self.done(files.execute(f"echo on; (trap '' TERM; {one}) & setsid {other} & wait", seconds=1.5))
         assert found.cause == "timeout"
         assert found.output == b"on\n"
-        assert time.monotonic() - begun >= 0.5
+        assert time.monotonic() - begun >= 1.5
         assert not runs(one) | runs(other)
 
     def test_what_a_command_leaves_running_ends_with_it(self, files: ShelledFiles) -> None:
@@ -777,8 +775,8 @@ class ShellContract:
 
     def test_a_command_can_be_cancelled(self, files: ShelledFiles) -> None:
         """From outside, while it runs."""
-        until = time.monotonic() + 0.3
-        found = self.done(files.execute("echo on; sleep 60", stop=lambda: time.monotonic() > until))
+        under_way = lasting()
+        found = self.done(files.execute(f"echo on; {under_way}", stop=lambda: runs(under_way)))
         assert (found.cause, found.output) == ("cancelled", b"on\n")
 
     def test_a_command_has_the_variables_that_it_is_given(self, files: ShelledFiles) -> None:
@@ -847,7 +845,7 @@ def runs(command: str) -> bool:
 
 def waited(met: Callable[[], bool]) -> bool:
     """Whether it becomes true before a timeout."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not met():
         if time.monotonic() > until:
             return False

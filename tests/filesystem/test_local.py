@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -268,7 +267,7 @@ def test_what_is_no_file_blocks_nobody_and_stays(root: Path, how: str) -> None:
     """A pipe without a writer, and a folder, are faults of every verb that needs a file."""
     os.mkfifo(root / "x") if how == "fifo" else (root / "x").mkdir()
     files = Local(str(root))
-    begun, wanted = time.monotonic(), "not_regular" if how == "fifo" else "is_folder"
+    wanted = "not_regular" if how == "fifo" else "is_folder"
     answers = [files.read("x"), files.write("x", b""), files.edit("x", [change("a", "b")]), download(files, ["x"])["x"]]
     assert {kind(answer) for answer in answers} == {wanted}
     if how == "fifo":
@@ -278,7 +277,6 @@ def test_what_is_no_file_blocks_nobody_and_stays(root: Path, how: str) -> None:
         assert isinstance(found, Listing)
         assert found.entries[0].kind == "other"
         written(files.delete("x"))
-    assert time.monotonic() - begun < 50
 
 
 def test_a_name_that_is_no_text_is_listed_and_can_be_used(root: Path) -> None:

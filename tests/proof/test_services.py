@@ -135,7 +135,7 @@ def test_a_service_that_ends_is_not_waited_for(place: CheckEnvironment) -> None:
     broken = Service(name="db", run="echo no such port; exit 3", ready="false", seconds=50)
     with serving.RunningServices([broken], place) as up:
         assert up.fault == "the service db ended before it was ready; its log:\nno such port\n"
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 45
 
 
 def test_a_ready_command_that_hangs_is_run_again(place: CheckEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:

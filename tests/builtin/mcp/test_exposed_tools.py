@@ -150,9 +150,9 @@ def test_a_conversation_that_is_interrupted_does_not_wait(tmp_path: Path) -> Non
     offer = ExposedTools([ours()], where(tmp_path))
     threading.Timer(0.3, lambda: setattr(BENCH, "stopping", True)).start()
     begun = time.monotonic()
-    said = called(offer, "own_slow", seconds=5)
+    said = called(offer, "own_slow", seconds=8)
     BENCH.stopping = False
-    assert said.failed and "interrupted" in said.text and time.monotonic() - begun < 4.5
+    assert said.failed and "interrupted" in said.text and time.monotonic() - begun < 7.5
     assert called(offer, "own_long", count=1).text == "line 0"
 
 

@@ -191,7 +191,7 @@ def test_a_cancelled_call_leaves_a_conversation_that_goes_on(tmp_path: Path) -> 
                 work.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await work
-                assert time.monotonic() - begun < 50
+                assert time.monotonic() - begun < 55
                 assert (await one.call("and now?", session_id="s", user_id=USER)).text == "ok"
 
         asyncio.run(cancelled())
@@ -218,7 +218,7 @@ def test_who_lost_its_place_writes_nothing_more(tmp_path: Path) -> None:
         async def fenced() -> bytes:
             async with agent(tmp_path, server) as one:
                 work = asyncio.ensure_future(one.call("slow", session_id="s", user_id=USER))
-                await asyncio.to_thread(hangs.wait, 20)
+                await asyncio.to_thread(hangs.wait, 60)
                 (home(tmp_path) / "gate.json").unlink()
                 before = (home(tmp_path) / "log.jsonl").read_bytes()
                 go.set()

@@ -48,7 +48,7 @@ def test_nothing_like_it_is_said_to_be_nothing(bench: Bench) -> None:
 
 
 def test_the_answer_is_short_and_quick_whatever_the_file(bench: Bench) -> None:
-    """A hundred thousand lines, and a line of a megabyte: in seconds of the processor at most."""
+    """A hundred thousand lines, and a line of a megabyte: in seconds at most."""
     begun = time.process_time()
     many = "".join(f"value_{number} = compute({number})\n" for number in range(100_000))
     said = _closest_text.unfound("a.py", "value_77_777 = compute(77777, 1)\nvalue_x = 1", many)

@@ -142,7 +142,7 @@ def test_a_collector_that_fails_costs_a_line_and_some_seconds(house: House, how:
         house.config('agent = "scripted"', *([] if how == "is no address" else [f'otel = "{url}"']))
         began = time.monotonic()
         done = house.role("worker", "F-001", OTEL_EXPORTER_OTLP_ENDPOINT="localhost" if how == "is no address" else "")
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 55
         assert (done.code, house.result()["outcome"]) == (0, "ok"), done
         assert done.out.count("warning") == 1 and "warning: the hook '" in done.out and "Traceback" not in done.out, (
             done
