@@ -110,7 +110,8 @@ def test_a_signal_that_is_ignored_at_the_start_ends_nothing(
     """The hang-up under nohup, and Ctrl-C for what a script started with `&`: the run works on, and its inbox answers."""
     house.config('agent = "scripted"', "[machines.here]", "command = []")
     note, raw = "harness note --tag TRICK", Path(house.layout.path(names.RAW))
-    house.script("worker", {"run": f"{note} half-way; sleep 3; {note} all; echo done > 1.txt"})
+    wait = "touch begun; {} half-way; until test -e go; do sleep 0.05; done; rm begun go"
+    house.script("worker", {"run": f"{wait.format(note)}; {note} all; echo done > 1.txt"})
     env, quiet = {**house.env, "HARNESS_MACHINE": machine}, subprocess.DEVNULL
     words = ["bash", "-c", start, RUN_SH]
     script = subprocess.Popen(
@@ -121,6 +122,8 @@ def test_a_signal_that_is_ignored_at_the_start_ends_nothing(
     for pid in signalled:
         with suppress(ProcessLookupError):  # what answered the note
             os.kill(pid, signum)
+    for begun in house.folder.rglob("begun"):  # at home, or where the machine works
+        begun.with_name("go").touch()
     assert (script.wait(60), house.result()["outcome"]) == (0, "ok")
     assert "all\n" in raw.read_text()
     assert len(signalled) >= 4, "the script or run.sh, the run, its inbox and its guardian"

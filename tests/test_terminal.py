@@ -72,7 +72,7 @@ def slow(unconfined: House) -> House:
     independent(unconfined)
     meet = unconfined.folder / "meet"
     meet.mkdir()
-    wait = f"for i in $(seq 400); do [ $(ls '{meet}' | wc -l) = 3 ] && break; sleep 0.05; done"
+    wait = f"for i in $(seq 1200); do [ $(ls '{meet}' | wc -l) = 3 ] && break; sleep 0.05; done"
     for n in "123":
         unconfined.script(f"worker-F-{n}", {"run": f"touch '{meet}/{n}'; {wait}; sleep 1.{n}; echo {n} >{n}.txt"})
     return unconfined

@@ -164,7 +164,7 @@ def test_work_that_conflicts_with_what_landed_meanwhile_goes_back_and_is_kept(ho
         house.begin_role("worker", f"F-00{number}")
         until_begun(house, number)
     (house.project / "go").touch()
-    assert sorted(role.wait(30) for role in house.begun) == [0, 10]
+    assert sorted(role.wait(60) for role in house.begun) == [0, 10]
     first, second = house.ran()
     assert (first["outcome"], second["outcome"]) == ("ok", "conflict")
     lost = house.feature(second["feature"])
@@ -223,7 +223,7 @@ def test_a_runs_claims_end_with_its_last_process(house: House) -> None:
     assert (again.code, f"{first.run} was killed" in again.out) == (0, True), again
     assert house.feature("F-002").status == "in_progress"
     (house.project / "go").touch()
-    assert house.begun[1].wait(30) == 0
+    assert house.begun[1].wait(60) == 0
     assert [house.feature(f"F-00{n}").status for n in (1, 2)] == ["validating", "validating"]
 
 

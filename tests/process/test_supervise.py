@@ -240,7 +240,7 @@ def test_a_signal_that_is_ignored_cuts_no_grace_short(tmp_path: Path) -> None:
 
 def test_a_lock_that_is_kept_is_free_only_when_nothing_survives_sigkill(supervisor: Begin, folder: str) -> None:
     """The supervisor dies by kill -9: its guardian ends the tree, and holds the lock until it has."""
-    program = supervisor(0.3)
+    program = supervisor(2.0)
     lock = os.open(f"{folder}/lock", os.O_RDWR)
 
     def free() -> bool:

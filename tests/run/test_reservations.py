@@ -12,7 +12,7 @@ from harness.mission.runs import Totals
 from harness.run import reservations
 from tests.missions import House, until
 
-SLOW = "touch begun-{0}; for i in $(seq 200); do [ -e '{1}/go' ] && break; sleep 0.05; done"
+SLOW = "touch begun-{0}; for i in $(seq 1200); do [ -e '{1}/go' ] && break; sleep 0.05; done"
 
 
 def spender(house: House, number: int, *steps: dict[str, object]) -> None:
@@ -25,7 +25,7 @@ def spender(house: House, number: int, *steps: dict[str, object]) -> None:
 def go(house: House) -> list[int]:
     """Let all end."""
     (house.project / "go").touch()
-    return [role.wait(30) for role in house.begun]
+    return [role.wait(60) for role in house.begun]
 
 
 def terms(**reserved: float) -> Terms:

@@ -55,9 +55,12 @@ class Desk:
         yield f"noted {text}"
 
     def slow(self, seconds: str) -> Iterator[str]:
-        """Two texts with a pause."""
+        """Two texts with a pause of so long, or until that file exists."""
         yield "begun"
-        time.sleep(float(seconds))
+        if not seconds.startswith("/"):
+            time.sleep(float(seconds))
+        while seconds.startswith("/") and not os.path.exists(seconds):
+            time.sleep(0.01)
         yield "done"
 
     def full(self) -> Iterator[str]:
@@ -108,9 +111,10 @@ def test_what_the_verb_refuses_is_said_to_the_client_with_its_exit_code(desk: De
 def test_texts_come_as_they_are_said(desk: Desk) -> None:
     """A check that takes long shows its receipts one by one; others are answered meanwhile."""
     with desk.inbox():
-        child = desk.client("slow", "1")
+        child = desk.client("slow", f"{desk.log}.go")
         assert child.stdout is not None and child.stdout.readline() == "begun\n"
         assert desk.ask("note", "meanwhile")[0] == 0 and child.poll() is None
+        Path(f"{desk.log}.go").touch()
         assert child.communicate()[0] == "done\n"
 
 
@@ -135,7 +139,7 @@ def test_leaving_answers_what_is_under_way_and_ends_what_takes_too_long(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A note is finished; a check of an hour is not waited for."""
-    monkeypatch.setattr(inbox, "LEAVE_SECONDS", 1.0)
+    monkeypatch.setattr(inbox, "LEAVE_SECONDS", 5.0)
     with desk.inbox():
         short, long = desk.client("slow", "0.3"), desk.client("slow", "3600")
         for child in (short, long):
@@ -182,7 +186,7 @@ with Inbox({str(desk.place)!r}, {{}}) as listening:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     listener = int(done.stdout)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while time.monotonic() < until and os.path.exists(f"/proc/{listener}") and not _is_zombie(listener):
         time.sleep(0.01)
     assert not os.path.exists(f"/proc/{listener}") or _is_zombie(listener)

@@ -91,10 +91,14 @@ def test_where_git_joins_both_sides_only_the_person_s_side_counts(house: House) 
     """A person commits while a run works, and both change other lines of one file: what the merge holds of the run waits."""
     lines = "".join(f"rule {number}\n" for number in range(20))
     person(house, {"AGENTS.md": lines})
-    house.script("worker", {"run": "sed -i '1s/.*/obey me/' AGENTS.md; echo 1 > 1.txt"}, {"sleep": 1})
+    house.script(
+        "worker",
+        {"run": "sed -i '1s/.*/obey me/' AGENTS.md; echo 1 > 1.txt; until test -e go; do sleep 0.05; done; rm go"},
+    )
     begun = house.begin_role("worker", "F-001")
     until(lambda: (house.tree / "1.txt").exists())
     person(house, {"AGENTS.md": lines.replace("rule 19", "be kind")})
+    (house.tree / "go").touch()
     assert begun.wait(60) == 0
     prompt = ran(house, "echo y >> 1.txt", "F-002")
     joined = house.git("show", f"{house.result()['head']}:AGENTS.md")
