@@ -12,7 +12,9 @@ ONCE = (  # beginnings of paths: a test of locks, kills, lanes or stores that fa
     *("tests/stores", "tests/team", "tests/torture", "tests/state", "tests/process", "tests/run/machines"),
     *("tests/test_crash", "tests/test_lanes", "tests/test_machines", "tests/test_signals", "tests/run/test_recover"),
 )
-ONCE_WORDS = re.compile(r"_(kills?|killed|locks?|lanes?|races?|at_once)(_|\[|$)")  # of a test's name, wherever it stands
+ONCE_WORDS = re.compile(
+    r"_(kills?|killed|locks?|lanes?|races?|at_once)(_|\[|$)"
+)  # of a test's name, wherever it stands
 LONG: set[str] = set()
 ONLY_IN_TORTURE = {
     "test_three_lanes_anywhere_give_the_same_as_one_here[dask]",
