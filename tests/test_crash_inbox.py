@@ -21,7 +21,7 @@ from harness.state import files, names, raw
 from harness.workplace import workplace
 from tests.crash import TORTURE
 from tests.missions import House, tagged, until
-from tests.test_crash_state import start
+from tests.test_crash_state import paused
 
 ROUNDS = 60 if TORTURE else 3
 TEXT = "x" * 200  # a note that is cut short is not whole
@@ -115,7 +115,7 @@ def test_kill_loses_no_acknowledged_note_and_leaves_no_process(house: House) -> 
         )  # else its guardian still ends what it started
         until(lambda: tagged(mission.load(house.layout).id) == [])
         known |= set(acknowledged(house))
-        repaired = house.harness("doctor", "--fix") if turn % 2 else start(house)
+        repaired = house.harness("doctor", "--fix") if turn % 2 else paused(house)
         assert (repaired.code, "moved away" in repaired.out) == (0 if turn % 2 else STOPPED, False), (
             turn,
             names,

@@ -49,7 +49,8 @@ def words(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[str]]
         with cluster(tmp_path / "dask", {"one": 1, "two": 1, "three": 1}) as own:
             yield ["--lanes", "3", "--on", own.address]
     else:
-        yield {"home": ["--lanes", "3"], "here": ["--lanes", "3", "--on", "here"]}[request.param]
+        lanes = ["--lanes", "3" if TORTURE else "2"]
+        yield {"home": lanes, "here": [*lanes, "--on", "here"]}[request.param]
 
 
 @pytest.mark.parametrize("words", ["home", "here", "dask"], indirect=True)

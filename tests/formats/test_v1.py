@@ -22,7 +22,7 @@ from tests.missions import CHECKOUT
 ARCHIVES = Path(__file__).parent / "v1"
 NAMES = ("done", "middle", "escalated", "killed", "journal", "waiting")
 TORN = json.loads((ARCHIVES / "torn.json").read_text())["variants"]
-SOME = ("contract-log.jsonl long", "runs.jsonl short", "runs.jsonl long", "memory/raw.md short")  # torn, in the suite
+SOME = ("contract-log.jsonl long", "runs.jsonl short")  # torn, in the suite
 MIGRATED = "  migrated the mission to format 2\n"
 SHAPES = {"needs": "features", "dispute": "claims", "cut": "run"}
 

@@ -30,7 +30,6 @@ SHORT = (  # those in the suite: what the tests below look at, and one that the 
     "empties the test while it runs",
 )
 NAMES = [cheat.name for cheat in CHEATS if TORTURE or cheat.name in SHORT]
-SHORT_THERE = ("hard-codes the expected output",)
 THERE = [cheat.name for cheat in CHEATS if 'confine = "off"' not in cheat.config]  # no machine takes the others
 MORE_RUNS = 3  # there: checks on a machine have a HOME layer that those of the planner at home have not touched
 ELSEWHERE = "only in the working folder"  # begins a note of the sweep, which cannot see the folder of another machine
@@ -121,7 +120,7 @@ def test_the_page_and_the_gallery_name_the_same_cheats() -> None:
     assert {*SHORT} <= {*names}
 
 
-@pytest.mark.parametrize("name", [*NAMES, *(f"{name}@here" for name in THERE if TORTURE or name in SHORT_THERE)])
+@pytest.mark.parametrize("name", [*NAMES, *(f"{name}@here" for name in THERE if TORTURE)])
 def test_the_harness_says_to_a_cheat_what_the_page_says(name: str, played: Callable[[str], Played]) -> None:
     """Every text in backticks in the page's row is in the output, and DONE is reached or not as stated, at home and on a
     machine."""

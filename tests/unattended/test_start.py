@@ -61,22 +61,21 @@ def test_done_or_a_person_is_one_line_and_then_silence_until_something_changes(n
     """Whatever is in the way: a cap, a pause, a stop, a settings file that does not parse."""
     house = night.house
     assert house.harness("pause", "--why", "I look").code == 0
-    for _ in range(2):
-        assert night.fires().code == 9
+    assert [night.fires().code for _ in range(2)] == [9, 9]
     assert night.log() == [f"PAUSED: a person asked to pause; to continue: {command(house)} resume. {QUIET}"]
     assert house.harness("stop").code == 0
-    assert [night.fires().code for _ in range(2)] == [9, 9]
+    assert [night.starts().code for _ in range(2)] == [9, 9]
     assert len(night.log()) == 2 and night.log()[1].startswith("STOPPED: ")
     assert house.harness("resume").code == 0
     good = Path(house.layout.path(names.CONFIG)).read_text()
     Path(house.layout.path(names.CONFIG)).write_text("agent = [")
-    assert [night.fires().code for _ in range(2)] == [65, 65]
+    assert [night.starts().code for _ in range(2)] == [65, 65]
     assert len(night.log()) == 3 and "config.toml, line 1" in night.log()[2]
     Path(house.layout.path(names.CONFIG)).write_text(good)
-    night.fires()
+    night.starts()
     assert "start: NEXT worker F-001" in night.log()[3]
     count = len(night.log())
-    assert night.fires().code == 5 and len(night.log()) == count, "the end of the start before has said so"
+    assert night.starts().code == 5 and len(night.log()) == count, "the end of the start before has said so"
 
 
 def command(house: House) -> str:
