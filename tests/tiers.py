@@ -88,4 +88,13 @@ ONLY_IN_TORTURE = {
     "test_an_honest_mission_reaches_done[npm-landlock]",
     "test_lanes_print_whole_lines_and_one_spinner_names_them_all",
     "test_a_mission_on_three_workers_is_done_although_one_is_killed",
+    "test_kills_at_random_moments_lose_and_repeat_nothing[here]",
+    "test_the_demo_of_a_team_holds[servers]",
+    "test_a_signal_to_run_sh_ends_every_lane[2]",
+    "test_a_check_by_hand_that_is_killed_leaves_no_temporary_folder[words1]",
+    "test_a_role_of_the_missions_own_comes_before_a_command[run.sh]",
+    "test_a_start_that_is_asked_to_end_ends_its_run_and_says_so[1]",
+    "test_a_git_that_is_killed_while_it_moves_the_branch_leaves_no_lock_in_the_way",
+    "test_a_feature_with_nothing_but_manual_claims_waits_for_one_of_them[drop]",
+    "test_an_older_spec_on_another_branch_is_no_edit[commit]",
 }
