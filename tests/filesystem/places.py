@@ -73,7 +73,7 @@ def ssh() -> tuple[str, ...]:
     atexit.register(shutil.rmtree, folder)
     client = ["-F", "none", "-i", f"{folder}/key", "-p", str(port), "-o", "StrictHostKeyChecking=no"]
     client += ["-o", f"UserKnownHostsFile={folder}/known", "-o", "LogLevel=ERROR", "-o", "BatchMode=yes"]
-    for _ in range(100):
+    for _ in range(600):
         if not subprocess.run(["ssh", *client, "127.0.0.1", "true"], capture_output=True).returncode:
             return ("ssh", *client, "127.0.0.1")
         time.sleep(0.1)
