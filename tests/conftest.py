@@ -13,7 +13,7 @@ from tests import other_user
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, House, copied, enter
 from tests.other_user import OtherUser
-from tests.tiers import LONG, ONCE, ONCE_WORDS, ONLY_IN_TORTURE
+from tests.tiers import LONG, LONG_PATHS, ONCE, ONCE_WORDS, ONLY_IN_TORTURE
 
 
 def pytest_configure() -> None:
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skipped = pytest.mark.skip(reason="a longer form of a test of the suite: HARNESS_TORTURE=1 runs it")
     for item in items:
         names = {item.name, getattr(item, "originalname", item.name)}
-        if names & LONG:
+        if names & LONG or item.nodeid.startswith(LONG_PATHS):
             item.add_marker("long")
         if item.nodeid.startswith(ONCE) or ONCE_WORDS.search(item.name):
             item.add_marker("once")

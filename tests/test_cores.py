@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.missions import CHECKOUT
-from tests.tiers import LONG, ONCE, ONLY_IN_TORTURE
+from tests.tiers import LONG, LONG_PATHS, ONCE, ONLY_IN_TORTURE
 
 CORES = Path(__file__).with_name("cores.py")
 SESSION = """import os, pytest
@@ -126,7 +126,7 @@ def test_every_test_that_has_a_tier_is_there() -> None:
     named = sorted(LONG | ONLY_IN_TORTURE)
     assert [name for name in named if f"def {name.partition('[')[0]}(" not in texts] == []
     assert not LONG & ONLY_IN_TORTURE
-    assert [path for path in ONCE if not list(CHECKOUT.glob(f"{path}*"))] == []
+    assert [path for path in (*ONCE, *LONG_PATHS) if not list(CHECKOUT.glob(f"{path}*"))] == []
 
 
 FAILS = """import os, pathlib, pytest
