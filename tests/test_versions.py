@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import versions
+from tests.missions import CHECKOUT
 
 
 def place(folder: Path, name: str, script: str) -> Path:
@@ -46,3 +47,8 @@ def test_the_newest_is_asked_for_where_it_is_newer(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert versions.main(["newest"]) == 0
     assert capsys.readouterr().out == "there is no newer Python here\n"
+
+
+def test_what_differs_by_version_is_there() -> None:
+    """A folder that has moved would be run on no other Python, and nobody would see it."""
+    assert [name for name in versions.DIFFERING if not (CHECKOUT / name).exists()] == []
