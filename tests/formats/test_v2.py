@@ -1,4 +1,4 @@
-"""Golden missions in the middle of a run (v2/README.md): the run is settled, and the mission goes on."""
+"""Golden missions of format 2 (v2/README.md): their facts hold, dead runs are settled, and they go on."""
 
 from __future__ import annotations
 
@@ -6,14 +6,97 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harness.state import names
-from tests.crash import TORTURE
+import pytest
+
+from harness.base import clock
+from harness.mission import features, runs
+from harness.state import files, names
+from tests.crash import TORTURE, contents
 from tests.formats.golden import Golden
 from tests.missions import CHECKOUT
 
 ARCHIVES = Path(__file__).parent / "v2"
 WORK = {"main.py": "print('parts')\n# cut", "two.txt": "tw", "new.txt": "new"}
+NAMES = ("done", "middle", "escalated", "journal", "waiting")
 NOTED = ("parts are plain text", "cat >file reads standard input to its end")
+
+
+def facts(name: str) -> dict[str, Any]:
+    """The facts of a golden mission."""
+    return dict(json.loads((ARCHIVES / f"{name}.json").read_text()))
+
+
+def at_that_time(name: str) -> tuple[Golden, dict[str, Any]]:
+    """A golden mission whose clock stands where its facts were collected, and these."""
+    golden, said = Golden(name, ARCHIVES), facts(name)
+    path = golden.folder / "clock"
+    path.write_bytes(clock.shown(said["at"], 0, clock.SETTLES))
+    golden.env[clock.RECORDED] = str(path)
+    return golden, said
+
+
+def known(golden: Golden) -> dict[str, bytes]:
+    """The files of the state, except what is disposable."""
+    return {path: data for path, data in contents(str(golden.state)).items() if "/cache/" not in path}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_reads_a_mission_says_what_was_said_and_changes_nothing(name: str) -> None:
+    """`next`, `status`, `usage`, `memory show` and `doctor`."""
+    golden, said = at_that_time(name)
+    before = known(golden)
+    done = golden.program("next")
+    assert {"code": done.code, "out": done.out, "err": done.err} == said["next"]
+    assert json.loads(golden.program("status", "--json").out) == said["status"]
+    assert json.loads(golden.program("usage", "--json").out) == said["usage"]
+    assert golden.program("memory", "show").out == said["memory"]
+    assert golden.program("doctor").code == said["doctor"]
+    assert known(golden) == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_start_settles_what_it_settled(name: str) -> None:
+    """Runs, features and spending are as before; every prompt is made of its manifest byte for byte."""
+    golden, wanted = at_that_time(name)
+    settled = wanted["settled"]
+    done = golden.start()
+    assert (done.code, done.out) == (settled["said"]["code"], settled["said"]["out"]), done
+    assert golden.program("next").out == settled["next"]["out"]
+    found = {one.id: [one.status, one.attempts] for one in features.load(golden.layout)}
+    assert found == settled["features"]
+    assert json.loads(golden.program("usage", "--json").out)["total"] == settled["total"]
+    assert golden.program("doctor").code == 0
+    assert runs.broken_seals(golden.layout, 10**6) == []
+    prompts = {row["run"]: row["prompt"] for row in wanted["runs"] if row["prompt"]}
+    assert prompts == {run: rebuilt(golden, run) for run in prompts}
+    assert golden.program("replay", "--all").code == 0
+
+
+def rebuilt(golden: Golden, run: str) -> str:
+    """The digest of a run's prompt, made of the parts that its manifest names."""
+    parts = json.loads(Path(golden.layout.run(run).manifest).read_text())
+    return files.digest(b"".join(part["text"].encode() if "text" in part else kept(golden, part) for part in parts))
+
+
+def kept(golden: Golden, part: dict[str, str]) -> bytes:
+    """The bytes of an object."""
+    name = part["object"]
+    return (golden.state / "objects" / name[:2] / name[2:]).read_bytes()
+
+
+def test_a_mission_that_was_stopped_by_hand_goes_on() -> None:
+    """Notes of every kind are read; the waiting role is started, and a second start changes nothing."""
+    golden, wanted = Golden("middle", ARCHIVES), facts("middle")
+    assert golden.start().code == 0
+    notes = {note["kind"] for one in features.load(golden.layout) for note in one.notes}
+    assert notes == {note["kind"] for one in wanted["features"].values() for note in one["notes"]}
+    before = known(golden)
+    assert golden.start().out == ""
+    assert known(golden) == before
+    done = golden.run([str(CHECKOUT / "run.sh"), "--once"])
+    assert (done.code, wanted["settled"]["next"]["out"] in done.out.replace("> ", "")) == (0, True), done
+    assert len(golden.ran()) == len(wanted["runs"]) + 1
+    assert golden.program("doctor").code == 0
 
 
 def died(golden: Golden) -> str:
