@@ -175,7 +175,6 @@ LONG = {
     "test_a_run_leaves_out_what_was_not_accepted_and_says_so",
     "test_a_run_log_that_cannot_be_read_is_in_the_log_and_not_in_the_mail",
     "test_a_run_notes_ten_entries_and_the_eleventh_is_refused",
-    "test_a_run_of_an_older_version_has_its_notes_and_issues",
     "test_a_run_of_the_archive_is_forgotten_there",
     "test_a_run_s_instructions_wait_until_a_person_accepts_them",
     "test_a_run_s_recording_has_its_changes_what_it_asked_and_what_it_said",

@@ -13,11 +13,11 @@ from harness.commands import curations, identities, provenance
 from harness.state import raw
 
 TITLES = {
-    "came": ("kept", "promoted", "graduated", "item"),
+    "came": ("kept", "promoted", "graduated"),
     "said again": ("merged",),
     "superseded": ("superseded",),
     "gated": ("gated",),
-    "dropped": curations.DROPPED,
+    "dropped": ("dropped",),
 }
 WHERE = {"promoted": "also in summary.md", "graduated": "also in an identity"}
 
@@ -134,9 +134,7 @@ def _row(row: Any) -> str:
 
 
 def _changed(row: dict[str, Any]) -> str:
-    """The change of a lesson; for a line of an older version, the move of an item."""
-    if "moved" in row:
-        return f"  moved to {row['to']}: {row['moved']}   ({row['why']})"
+    """The change of a lesson."""
     return f"  {row['lesson']:>5}  {row['change']}: {row['text']}   ({row['why']})"
 
 

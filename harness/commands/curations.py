@@ -10,14 +10,13 @@ from typing import Any
 from harness.base import tokens
 from harness.base.errors import BrokenFile, UsageFault
 from harness.memory import archive, pages
-from harness.memory.archive import ArchiveEntry, ItemMove, LessonChange
+from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.mission import mission, runs
 from harness.state import files, json_lines, names, objects, raw
 from harness.state.layout import Layout, command, identity_folder
 from harness.state.raw import RawEntry
 from harness.state.state import State
 
-DROPPED = ("dropped", *(one for one in archive.OLDER[1:] if one not in archive.DISPOSITIONS))  # in all versions
 MAX_ARCHIVE_LINES = 2000  # lines of the archive that `status` reads
 
 
@@ -53,9 +52,7 @@ def _left(layout: Layout, run_id: str) -> list[str]:
     return [line for line in before if line.strip() and not line.startswith("#") and line not in after]
 
 
-def _of_run(
-    rows: Iterable[ArchiveEntry | ItemMove | LessonChange], run_id: str
-) -> Iterator[ArchiveEntry | ItemMove | LessonChange]:
+def _of_run(rows: Iterable[ArchiveEntry | LessonChange], run_id: str) -> Iterator[ArchiveEntry | LessonChange]:
     """The consecutive lines of one run; "" selects the run of the first line."""
     found = False
     for row in rows:

@@ -11,7 +11,6 @@ from harness.base.errors import UsageFault
 from harness.base.record import Record
 from harness.memory import archive, lessons, pages, rebuild
 from harness.memory.archive import ArchiveEntry, LessonChange
-from harness.memory.curation import compaction
 from harness.memory.lessons import Lesson, Lessons
 from harness.memory.pages import CurationProgress
 from harness.mission import mission
@@ -156,7 +155,7 @@ def _behind(layout: Layout, lesson: Lesson) -> tuple[list[dict[str, Any]], list[
     changes: list[LessonChange] = []
     for row in archive.forwards(layout.path(names.ARCHIVE)):
         if isinstance(row, ArchiveEntry):
-            rows.setdefault(_lesson_of(row, lesson), []).append(row)
+            rows.setdefault(row.lesson, []).append(row)
         elif isinstance(row, LessonChange):
             changes.append(row)
     ids = {lesson.id}
@@ -165,13 +164,6 @@ def _behind(layout: Layout, lesson: Lesson) -> tuple[list[dict[str, Any]], list[
             ids.add(change.lesson)
     mine = sorted((row for number in ids for row in rows.get(number, [])), key=lambda row: row.seq)
     return [_entry(row) for row in mine], [one for one in changes if one.lesson in ids or one.by in ids]
-
-
-def _lesson_of(row: ArchiveEntry, lesson: Lesson) -> int:
-    """The lesson of an entry; an older version did not record it, so its text decides."""
-    if row.disposition in archive.DISPOSITIONS:
-        return row.lesson
-    return lesson.id if compaction.note_of(raw.parse_line(row.entry, row.seq)) in lesson.texts else -1
 
 
 def _entry(row: ArchiveEntry) -> dict[str, Any]:

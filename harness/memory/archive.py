@@ -15,20 +15,18 @@ from harness.base.passwords import MASKED
 from harness.base.record import Record
 from harness.memory import gates
 from harness.state import files, json_lines, raw
-from harness.state.raw import CURATOR, RawEntry
+from harness.state.raw import RawEntry
 
 # The disposition of an entry: a new lesson in MEMORY.md, in the summary, too, or in an identity; one more occurrence of a lesson;
-# replaced by a newer one; gated, or dropped, with the reason. Then those of older versions,
-# which named no lesson.
+# replaced by a newer one; gated, or dropped, with the reason.
 DISPOSITIONS = ("kept", "promoted", "graduated", "merged", "superseded", "gated", "dropped")
-OLDER = ("item", "merged", "superseded", "no_room", CURATOR, "malformed")
 CHANGES = ("superseded", "forgotten", "left", "merged", "reworded", "ranked", "retired", "graduated", "crowded")
 
 if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Disposition = str
     What = str
 else:
-    Disposition = schema.one_of((*DISPOSITIONS, *OLDER))
+    Disposition = schema.one_of(DISPOSITIONS)
     What = schema.one_of(CHANGES)
 
 DELETED = "a person deleted this lesson"  # the reason to drop an entry that repeats it
@@ -64,16 +62,6 @@ class LessonChange(Record):
     by: int = -1
 
 
-class ItemMove(Record):
-    """An item that was moved after it was archived, as older versions wrote it; `origin` is the key `from` in the file."""
-
-    moved: str
-    origin: str
-    to: str
-    run: str
-    why: str
-
-
 def render(row: ArchiveEntry | LessonChange) -> bytes:
     """One line of the archive."""
     return encoding.dump_json(
@@ -93,11 +81,9 @@ def harmless(entry: RawEntry) -> RawEntry:
     return raw.parse_line(masked_line(entry, why), entry.seq) if why else entry
 
 
-def parse(line: bytes) -> ArchiveEntry | ItemMove | LessonChange:
+def parse(line: bytes) -> ArchiveEntry | LessonChange:
     """Parse one line of the archive; raises ValueError, TypeError or KeyError if it is invalid."""
     row = json_lines.value(line)
-    if "moved" in row:
-        return schema.record(ItemMove, {("origin" if key == "from" else key): row[key] for key in row}, LEAVES)
     if "change" not in row:
         return schema.record(ArchiveEntry, row, LEAVES)
     change = schema.record(LessonChange, row, LEAVES)
@@ -112,7 +98,7 @@ def is_rank(text: str) -> bool:
     return whole.isascii() and whole.isdigit() and (not part or (part.isascii() and part.isdigit())) and len(text) < 9
 
 
-def forwards(path: str, start: int = 0) -> Iterator[ArchiveEntry | ItemMove | LessonChange]:
+def forwards(path: str, start: int = 0) -> Iterator[ArchiveEntry | LessonChange]:
     """Every line of the archive, oldest first; raises BrokenFile with an invalid line."""
     for number, (line, size) in enumerate(raw.lines(path, start), 1):
         if not line.strip(b"\0 \r"):
@@ -143,7 +129,7 @@ def backwards(path: str, folded: int) -> Iterator[ArchiveEntry]:
         raise BrokenFile(path, f"has {folded - seq} entries; curated.json says {folded}", remedy=TOGETHER)
 
 
-def rows_backwards(path: str) -> Iterator[ArchiveEntry | ItemMove | LessonChange]:
+def rows_backwards(path: str) -> Iterator[ArchiveEntry | LessonChange]:
     """Every line of the archive, newest first, read lazily. Raises BrokenFile with an invalid line."""
     for offset, line in json_lines.backwards(path, BLOCK):
         if not line.strip(b"\0 \r"):

@@ -27,7 +27,7 @@ from harness.memory.curation.growth import Evidence, Graduation
 from harness.memory.pages import MemoryPage, PageItem
 from harness.state import files, json_lines
 from harness.stores.disk import DiskStore
-from harness.stores.store import ABSENT, ANY, Value
+from harness.stores.store import ABSENT, Value
 
 T = TypeVar("T")
 Seen = tuple[list[Evidence], dict[str, str], list[tuple[str, str]]]  # evidence, texts by role, forgotten lines
@@ -38,8 +38,6 @@ BUSY_SECONDS = 10.0  # of conflicts with other missions
 PAUSE_SECONDS = 0.02  # between two tries, at most
 README = "README.md"
 EVIDENCE, TAKEN_BACK, WRITTEN = "evidence.jsonl", "forgotten.jsonl", "written.jsonl"
-# Files of earlier versions: digests of the files as written, and of those being written.
-OLD = ("ledger.json", "ledger.next.json", ".lock")
 
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -61,7 +59,7 @@ class _Folder:
         self.store, self.changed = _store(folder), {} if changed is None else changed
         self.values: dict[str, Value | None] = {}
         names = _page_names(self.store)
-        for name in (WRITTEN, *OLD[:2], *names, EVIDENCE, TAKEN_BACK):  # TAKEN_BACK is put before WRITTEN
+        for name in (WRITTEN, *names, EVIDENCE, TAKEN_BACK):  # TAKEN_BACK is put before WRITTEN
             self.values[name] = self.store.get((name,))
         self.roles = [name.removesuffix(".md") for name in names if self.values[name] is not None]
         if self._version(WRITTEN) != _version(self.store.get((WRITTEN,))):
@@ -125,16 +123,10 @@ class _Folder:
         ]
         exact = {item.text for item in shown}
         missing = [text for text in written if text not in exact] if content.strip() else []
-        if not missing or self.is_as_written(role):
+        if not missing:
             return []
         index = growth.ItemIndex(shown)
         return [text for text in missing if index.find(text) is None]
-
-    def is_as_written(self, role: str) -> bool:
-        """Whether an earlier version wrote the page, and nobody since: also in a write that was cut short before WRITTEN."""
-        known = [encoding.parse_json(self.data(one), self.where(one)) for one in OLD[:2] if self.data(one)]
-        digest = encoding.digest(self.data(f"{role}.md"))
-        return any(one.get(f"{role}.md") == digest for one in known)
 
     def put_pages(self, texts: dict[str, str], taken_back: list[tuple[str, str]]) -> None:
         """Write pages, and WRITTEN in the order that the module describes; first what persons deleted, before its trace goes."""
@@ -277,7 +269,7 @@ def record(
     changed: dict[str, None] = {}
 
     def attempt() -> bool:
-        now = _for_writing(folder, changed)
+        now = _Folder(folder, changed)
         if known is not None and not changed and now.seen() != known:
             return False
         _record(now, occurrences, graduations, today)
@@ -307,7 +299,7 @@ def forget(folder: str, role: str, text: str) -> None:
     """Remove a line permanently: it leaves the identity and never returns. Raises UsageFault if there is none."""
 
     def attempt() -> None:
-        now = _for_writing(folder, {})
+        now = _Folder(folder)
         page, taken_back = parse(now.page(role)), now.forgotten()
         section = page.sections[0]
         found = next((item for item in section.items() if item.text == text), None)
@@ -322,21 +314,6 @@ def forget(folder: str, role: str, text: str) -> None:
 def clear(folder: str) -> None:
     """Remove the temporary files of interrupted writes."""
     _store(folder).clear()
-
-
-def _for_writing(folder: str, changed: dict[str, None]) -> _Folder:
-    """The folder, without the files that only earlier versions had."""
-    known = _Folder(folder, changed)
-    old = [name for name in OLD if known.store.get((name,)) is not None]
-    if not old:
-        return known
-    roles = [role for role in known.roles if known.is_as_written(role)]
-    rows = [row for row in known.rows(WRITTEN) if row[0] not in roles]
-    rows += [(role, text) for role in roles for text in _items(known.page(role))]
-    known.store.put((WRITTEN,), _rendered(rows), _version(known.values[WRITTEN]))
-    for name in old:
-        known.store.delete((name,), ANY)
-    return _Folder(folder, changed)
 
 
 def grown(

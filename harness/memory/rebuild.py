@@ -1,20 +1,18 @@
 """Rebuilds the lessons from archive.jsonl if `lessons.jsonl` is absent, broken, or from another state of the archive.
 
-Each archived entry names its lesson, and each later change is a line, so notes are not compared again, except entries
-archived by an older version.
+Each archived entry names its lesson, and each later change is a line, so notes are not compared again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from harness.memory import archive, gates
+from harness.memory import archive
 from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.memory.curation import compaction
 from harness.memory.lessons import FORGOTTEN, RETIRED, Lessons
 from harness.memory.pages import CurationProgress
 from harness.state import raw
-from harness.state.raw import RawEntry
 
 AFTER = {"forgotten": FORGOTTEN, "retired": RETIRED}
 
@@ -43,8 +41,6 @@ def _take(known: Lessons, row: ArchiveEntry, is_evidence: bool) -> None:
     if not kind or (row.disposition == "dropped" and row.why == archive.DELETED):
         return
     number = row.lesson
-    if number < 0 and row.disposition in archive.OLDER:
-        number = _of_older_version(known, row, entry, kind, note)
     if number < 0:
         return
     lesson = known.all.get(number)
@@ -59,23 +55,6 @@ def _take(known: Lessons, row: ArchiveEntry, is_evidence: bool) -> None:
     lesson.evidenced += is_evidence
     lesson.own = lesson.own or row.why == archive.OF_ITS_OWN
     lesson.hear(entry)
-
-
-def _of_older_version(known: Lessons, row: ArchiveEntry, entry: RawEntry, kind: str, note: str) -> int:
-    """The lesson of an entry archived by an older version; -1 if none."""
-    if row.disposition in (raw.CURATOR, "malformed") or not note or gates.gated(entry.text):
-        return -1
-    if kind == "other":
-        return known.others.get(compaction.other_key(entry, note), row.seq)
-    if gates.is_report(note, entry.tag):
-        return -1
-    same, older = known.relations(kind, note)
-    number = row.seq if same is None else same
-    if same is None:
-        known.add(row.seq, kind, note)
-    for one in older:
-        known.supersede(known.all[one], known.all[number])
-    return number
 
 
 def change(known: Lessons, row: LessonChange) -> None:

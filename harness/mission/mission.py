@@ -9,10 +9,11 @@ import re
 from harness.base import schema
 from harness.base.errors import RESTORE, BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.state import files, migrations, names
+from harness.state import files, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
+FORMAT = 2  # of the folder of a mission, on disk
 ID = r"[a-z0-9-]+-[0-9a-f]{6}"
 AT = "-at-"  # in a branch name, before the snapshot from which a restore began it
 SPEC_CHARS = 24_000  # maximum length of SPEC.md in a prompt
@@ -34,19 +35,12 @@ def exists(layout: Layout) -> bool:
 
 
 def check_format(layout: Layout) -> None:
-    """Raise UsageFault if there is no mission, BrokenFile if its format is older or unknown."""
+    """Raise UsageFault if there is no mission, BrokenFile if it has another format."""
     text, start = State(layout).text(names.FORMAT), f"start {command()}, or: {command('init')}"
     if text is None:
         raise UsageFault(f"There is no mission in {layout.folders.project}. Write SPEC.md there and {start}")
-    if migrations.is_due(layout):
-        remedy = f"The next start migrates it to format {migrations.FORMAT}: {start}"
-        raise BrokenFile(
-            layout.path(names.FORMAT), f"format {text.strip()} is from an older harness", line=1, remedy=remedy
-        )
-    if text.strip() != str(migrations.FORMAT):
-        remedy = (
-            f"This harness reads format {migrations.FORMAT}: use the version that wrote the folder, or a newer one."
-        )
+    if text.strip() != str(FORMAT):
+        remedy = f"This harness reads format {FORMAT}: use the version that wrote the folder."
         raise BrokenFile(layout.path(names.FORMAT), f"unknown format '{text.strip()[:40]}'", line=1, remedy=remedy)
 
 
@@ -57,7 +51,7 @@ def load(layout: Layout) -> Mission:
 
 
 def read(layout: Layout) -> Mission:
-    """mission.json, which has the same fields in every format."""
+    """mission.json, also of a folder whose format is not checked."""
     value = State(layout).json(names.MISSION)
     found = schema.faults(value, "the mission", Mission)
     if found:

@@ -7,15 +7,9 @@ from collections.abc import Iterator
 from harness.base import encoding, schema
 from harness.base.errors import UsageFault
 from harness.mission import mission, runs
-from harness.state import json_lines, migrations, names
+from harness.state import json_lines, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
-
-
-def require(layout: Layout) -> None:
-    """Raise UsageFault without a mission, BrokenFile for an unknown format; an older format is accepted."""
-    if not migrations.is_due(layout):
-        mission.check_format(layout)
 
 
 def missions(layout: Layout) -> list[Layout]:
@@ -32,7 +26,7 @@ def within(layout: Layout, name: str) -> tuple[Layout, str]:
     archived = Layout(layout.folders.project, layout.archive_of(above))
     if schema.is_name(above) and mission.exists(archived):
         return archived, rest
-    require(layout)
+    mission.check_format(layout)
     return (layout, rest) if above == mission.read(layout).id else (layout, name)
 
 
@@ -48,7 +42,7 @@ def named(layout: Layout, name: str) -> Layout:
 def find(layout: Layout, name: str, *, forgotten: bool = False) -> tuple[Layout, str]:
     """(mission with the run, run id). `name` is an id, or `MISSION/RUN` for a run of an archived mission. Raises UsageFault
     if there is no such run, if several archived missions have one, or, unless `forgotten`, if a person removed it."""
-    require(layout)
+    mission.check_format(layout)
     above, _, run_id = name.rpartition("/")
     found = [one for one in missions(layout) if _has(one, run_id) and above in ("", mission.read(one).id)]
     if len(found) > 1 and found[0] is not layout:
@@ -56,7 +50,7 @@ def find(layout: Layout, name: str, *, forgotten: bool = False) -> tuple[Layout,
         raise UsageFault(f"Several archived missions have a run '{run_id}'. Name one: {which}")
     if not found:
         raise UsageFault(f"There is no run '{name}'. See: {command('runs list')}")
-    require(found[0])
+    mission.check_format(found[0])
     gone = None if forgotten else runs.forgotten(found[0]).get(run_id)
     if gone:
         raise UsageFault(f"The run {name} was {gone.words}. What is left: {command('runs show')} {name}")

@@ -351,6 +351,6 @@ def broken_seals(layout: Layout, most: int) -> list[str]:
         run = layout.run(one.run)
         if one.run in gone and gone[one.run].seal == one.seal:
             continue
-        if one.seal and (one.seal != seal(run) or _seen(run.result) != line + b"\n"):  # format 1: not a run
+        if one.seal != seal(run) or _seen(run.result) != line + b"\n":
             found.append(one.run)
     return found

@@ -170,7 +170,7 @@ def _complete(layout: Layout, held: IndexCache, log: str, tips: str) -> IndexCac
     outside = set(held.outside)
     for number, line in json_lines.whole(data[held.size :]):
         run_id, seal = _fired(layout, line, data[: held.size].count(b"\n") + number)
-        if run_id and seal in ("", runs.seal(layout.run(run_id))):  # "": a run of format 1
+        if run_id and seal == runs.seal(layout.run(run_id)):
             for receipt in receipts.of_run(layout, run_id):
                 if not tips or receipt.head in branch or receipt.tree in branch:
                     _take(trails, run_id, receipt)

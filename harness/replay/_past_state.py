@@ -22,7 +22,6 @@ from harness.state.layout import Layout, command
 from harness.state.state import State
 
 MASKED = "its lines come from the archive, where some are masked"
-CUT = "it was truncated since, and its old format does not record where it began"
 SHORTER = "the file is now shorter than it was"
 EVERY = (*names.MANAGED, *names.APPEND_ONLY, names.RAW)
 PUT_BACK = (names.SPEC, names.FEATURES, names.CONTRACT, names.SUMMARY, names.MEMORY, names.CURATED, names.LESSONS)
@@ -77,7 +76,7 @@ def at(layout: Layout, run_id: str, only: Iterable[str] = EVERY) -> PastState:
 
 class StateRecord:
     """The recorded state at a moment: (digest, "" for an append-only file; length) of each file; for raw.md the length, the
-    generation (before format 2: the digest), and the number of entries so far (-1: not recorded)."""
+    generation, and the number of entries so far (-1: not recorded)."""
 
     def __init__(
         self, at: str, commit: str, marks: Mapping[str, tuple[str, int]], raw: Sequence[Any], entries: int = -1
@@ -139,11 +138,8 @@ def _raw(source: StateSource, wanted: StateRecord, inexact: dict[str, str]) -> b
     if not length:
         return None
     now = source.part(names.RAW, length)
-    same = int(mark) == source.curated().generation if mark.isdigit() else encoding.digest(now) == mark
-    if len(now) == length and same:
+    if len(now) == length and mark == str(source.curated().generation):
         return now
-    if not mark.isdigit():
-        raise BrokenFile(source.layout.path(names.RAW), CUT, remedy=_look())
     first = pages.parse_curated(_data(source, wanted, names.CURATED), source.layout.path(names.CURATED)).first_seq
     made = b"".join(line for _, line in _up_to(lines(source, first), length))
     if len(made) != length:

@@ -11,11 +11,11 @@ from itertools import accumulate
 from typing import Any
 
 from harness.base import clock, encoding
-from harness.base.errors import BrokenFile, RequestRefused
+from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.git import refs, repository
 from harness.git.checkouts import clones
-from harness.mission import issues, mission, replies, roles, runs
+from harness.mission import issues, mission, runs
 from harness.mission.mission import Mission
 from harness.mission.runs import RunContext, RunResult
 from harness.replay import _past_state
@@ -28,7 +28,6 @@ from harness.workplace.recovery import unsettled_runs
 
 UNKNOWN = "unknown"  # the role of a run that died without a record
 PATCH = "working-folder.patch"  # in refused/ of a run: its reverted changes
-FLAKY = "A check of "  # prefix of the titles of issues that the validator's settle step reports
 KILLED = "killed"
 PERSON = "person"
 RESTORE = "restore"
@@ -133,35 +132,12 @@ class Records:
 
     def _asked(self, past: RecordedRun, reply: str) -> list[list[str]]:
         """The agent's in-run commands, in order. The accepted reply comes from its file, which is not redacted."""
-        name = names.of_run(past.run, names.ASKED)
-        if not self.state.exists(name):
-            return self._asked_before(past, reply)
-        rows = self._rows(name)
+        rows = self._rows(names.of_run(past.run, names.ASKED))
         asked = [[row["verb"], *row["arguments"]] for row in rows]
         kept = [number for number, row in enumerate(rows) if row["verb"] == "reply" and row["code"] == 0]
         if kept and reply:
             asked[kept[-1]] = ["reply", reply]
         return asked
-
-    def _asked_before(self, past: RecordedRun, reply: str) -> list[list[str]]:
-        """The same for a run of an older version, which recorded only notes and issues: those that are not in its reply."""
-        value = self._reply(past, reply)
-        notes = self._rows(names.of_run(past.run, names.NOTES))
-        own = [{"tag": row["tag"], "text": row["text"]} for row in value.get("notes", [])]
-        notes = notes[: len(notes) - len(own)] if own and notes[-len(own) :] == own else notes
-        titles = {row["title"] for row in value.get("issues", [])}
-        made = [row for row in self._rows(names.ISSUES) if row.get("by") == past.run and "title" in row]
-        made = [row for row in made if row["title"] not in titles and not row["title"].startswith(FLAKY)]
-        fields = issues.IssueReport.fields
-        given = [encoding.dump_json({key: row[key] for key in fields if row.get(key)}).decode() for row in made]
-        return [*(["note", row["tag"], row["text"]] for row in notes), *(["issue", text] for text in given)]
-
-    def _reply(self, past: RecordedRun, reply: str) -> dict[str, Any]:
-        capability = roles.capability_of(self.where, past.result.role)
-        try:
-            return replies.find(capability, [reply]) or {}
-        except RequestRefused:  # as in the recorded run
-            return {}
 
     def _rows(self, name: str) -> list[dict[str, Any]]:
         """The objects in the lines of a file; [] if it is absent; BrokenFile with the line number of an invalid line."""

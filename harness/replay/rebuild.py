@@ -14,7 +14,7 @@ from typing import Any
 from harness.base import encoding
 from harness.base.errors import BrokenFile, HarnessError, UsageFault
 from harness.base.record import Record
-from harness.mission import run_lookup, runs
+from harness.mission import mission, run_lookup, runs
 from harness.state import json_lines, names, objects
 from harness.state.layout import Layout, command
 from harness.state.state import State
@@ -143,7 +143,7 @@ def text_of(layout: Layout, run_id: str) -> str:
 
 def every(layout: Layout) -> RebuildReport:
     """Rebuild all prompts of the mission and of its archive."""
-    run_lookup.require(layout)
+    mission.check_format(layout)
     total = RebuildReport()
     for where in run_lookup.missions(layout):
         _check(where, total)

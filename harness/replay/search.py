@@ -11,7 +11,7 @@ from typing import Any
 from harness.base import clock, ranking
 from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
-from harness.mission import run_lookup, runs, transcript
+from harness.mission import mission, run_lookup, runs, transcript
 from harness.replay import query
 from harness.replay.query import Query
 from harness.state import files, json_lines, names, raw
@@ -81,7 +81,7 @@ def since(text: str) -> str:
 
 def search(layout: Layout, asked: Query, places: Iterable[str], only: Filter, most: int) -> SearchResult:
     """At most `most` hits in memory, and as many in runs."""
-    run_lookup.require(layout)
+    mission.check_format(layout)
     wanted, found = set(places), SearchResult()
     if "all" in wanted:
         wanted = {*REMEMBERED, *RUN_FILES}

@@ -20,7 +20,7 @@ from harness.mission.usage import Usage
 from harness.process import supervise, temporary
 from harness.run import closing, reconcile
 from harness.run.settle import worker
-from harness.state import committed_copy, files, journal, manifests, migrations, names
+from harness.state import committed_copy, files, journal, manifests, names
 from harness.state.layout import Layout, identity_folder
 from harness.state.state import State
 from harness.workplace import confine, inbox, mission_lock, workplace
@@ -75,9 +75,8 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     if (alone or dead) and mission.exists(layout):  # also without a dead run: a power cut can restore a lock
         # Locks go before a commit of a dead run lands on the mission's position.
         workplace.clear_ref_locks(layout, dead, alone=alone)
-    older = migrations.is_due(layout) and alone
-    if older:
-        migrations.migrate(layout)  # on restored bytes, before any of them is parsed
+    if mission.exists(layout):
+        mission.check_format(layout)  # of restored bytes, before any of them is parsed
     in_progress = b'"status":"in_progress"' in (State(layout).data(names.FEATURES) or b"")
     done += workplace.finish_landing(layout) if landing.unfinished(layout.folders.top) else []
     busy = [one.feature for one in lease.alive(layout)]
@@ -85,7 +84,6 @@ def recover(layout: Layout, *, yielding: bool = False) -> list[str]:
     for step in recovery_plan.plan(died, features.load(layout) if dead or in_progress else [], busy):
         done.append(_carry_out(layout, step, restored))
     done += [f"took {name} as it stands" for name in dict.fromkeys(yielded or [])]
-    done += [f"migrated the mission to format {migrations.FORMAT}"] if older else []
     _remove_abandoned(layout, dead, pids)
     return done + _close_torn(layout)
 

@@ -19,7 +19,7 @@ from harness.mission import config, mission, roles, runs
 from harness.mission.mission import Mission
 from harness.process import temporary
 from harness.run import _archiving, recover
-from harness.state import documents, files, migrations, names
+from harness.state import documents, files, names
 from harness.state.layout import Layout, command, home, repository_of, state_home
 from harness.state.state import Changes, State
 from harness.workplace import environment, mission_lock, workplace
@@ -55,8 +55,6 @@ def start(layout: Layout) -> Mission:
     if unsettled_runs.needs_recovery(layout) or unsettled_runs.cut_short(layout):
         for line in recover.recover_dead(layout):
             console.print_line(f"  {line}")
-    if migrations.is_due(layout):
-        mission_lock.take(layout).release()  # raises LockBusy while a run of an older harness is open
     found(layout)
     made = mission.load(layout)
     temporary.remove_abandoned(f"{made.id}/check", f"{made.id}/replay", "verify", "try")
@@ -132,7 +130,7 @@ def write(layout: Layout, made: Mission, git_record: bytes) -> None:
     changes = Changes()
     changes.put(names.MISSION, encoding.dump_json(made.asdict()))
     changes.put(names.GIT_RECORD, git_record)
-    changes.put(names.FORMAT, f"{migrations.FORMAT}\n".encode())
+    changes.put(names.FORMAT, f"{mission.FORMAT}\n".encode())
     State(layout).commit(changes)
 
 

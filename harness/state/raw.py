@@ -26,7 +26,7 @@ MAX_LINE_BYTES = 65536  # bytes; a longer line is not an entry
 MAX_HEAD_CHARS = 200  # characters of time, role and feature; a line with more is not an entry
 BREAKS = "\0\r\n\t"
 WINDOW = 10
-CURATOR = "curator"  # the role in the curator's own entries, and their disposition in the archive
+CURATOR = "curator"  # the role in the curator's own entries
 
 
 class RawEntry(Record):

@@ -22,7 +22,7 @@ LOADED_BY_ALL = {  # the modules of ours that `next`, `note` and `hold` load; ea
     *("workplace.lane_turn", "workplace.run_detection", "mission.lease"),
     *(f"mission.{name}" for name in ("config", "mission", "receipts", "roles", "runs")),
     *(f"state.{name}" for name in ("committed_copy", "documents", "files", "folder_lock", "journal", "json_lines")),
-    *(f"state.{name}" for name in ("layout", "migrations", "names", "state")),
+    *(f"state.{name}" for name in ("layout", "names", "state")),
 }
 LOADED_BY_NEXT = {
     *("decision.rules", "decision.views", "workplace.recovery.unsettled_runs", "memory.pages", "memory.backlog"),

@@ -9,12 +9,11 @@ import pytest
 
 from harness.base.errors import BrokenFile
 from harness.memory import archive, gates
-from harness.memory.archive import ArchiveEntry, ItemMove, LessonChange
+from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.state import raw
 from tests.helpers import nasty, put
 
 CHANGE = LessonChange(change="superseded", lesson=3, text="x", by=9, why="entry 9 is newer", run="r")
-MOVED = b'{"moved":"x","from":"MEMORY.md#History","to":"archive.jsonl","run":"r","why":"no room"}\n'
 
 
 @pytest.fixture
@@ -42,17 +41,6 @@ def test_the_archive_keeps_any_text_of_an_entry(path: str) -> None:
     write(path, *rows[:100], change, *rows[100:], change)
     assert list(archive.backwards(path, 200)) == rows[::-1]
     assert list(archive.forwards(path)) == [*rows[:100], change, *rows[100:], change]
-
-
-@pytest.mark.parametrize("disposition", archive.OLDER)
-def test_what_an_older_version_archived_is_read(path: str, disposition: str) -> None:
-    """Its dispositions, without a reason and a lesson, and items that left their place."""
-    old = b'{"seq":0,"entry":"x","disposition":"%s","target":"","run":"r"}\n' % disposition.encode()
-    put(path, old + MOVED)
-    assert [one.disposition for one in archive.backwards(path, 1)] == [disposition]
-    move = archive.parse(MOVED)
-    assert isinstance(move, ItemMove)
-    assert (move.moved, move.origin) == ("x", "MEMORY.md#History")
 
 
 def test_the_line_of_a_secret_is_masked_and_that_of_an_attack_is_gone() -> None:

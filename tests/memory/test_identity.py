@@ -261,27 +261,6 @@ def test_a_kill_before_any_step_neither_forgets_a_line_nor_brings_one_back(folde
             shutil.copytree(tmp_path / work.__name__, folder)
 
 
-@pytest.mark.parametrize("cut", ["done", "page written", "page not written", "edited by a person"])
-def test_a_folder_of_an_earlier_version_is_read_and_loses_the_files_that_only_it_had(folder: str, cut: str) -> None:
-    """A write of it that was cut short is no deletion by a person; an edit since is one."""
-    teach(folder, 3)
-    page = Path(folder, "worker.md").read_bytes()
-    lines = page.splitlines(True)
-    short = lines[0] + b"".join(lines[2:])
-    pending = short if cut.startswith("page") else page
-    Path(folder, "ledger.json").write_bytes(files.dump_json({"worker.md": files.digest(page)}))
-    if cut.startswith("page"):
-        Path(folder, "ledger.next.json").write_bytes(files.dump_json({"worker.md": files.digest(pending)}))
-    Path(folder, ".lock").touch()
-    if cut in ("page written", "edited by a person"):
-        Path(folder, "worker.md").write_bytes(short)
-    expected = [("worker", "word0 is number 0")] if cut == "edited by a person" else []
-    assert identity.forgotten(folder) == expected
-    identity.record(folder, [told(1, "something else", "b-2")], [], TODAY)
-    assert identity.forgotten(folder) == expected
-    assert not {"ledger.json", "ledger.next.json", ".lock"} & set(files.names(folder))
-
-
 def test_a_line_that_a_person_deletes_is_forgotten_and_another_mission_brings_none_back(folder: str) -> None:
     """Only that one: what was put in other words is there, and so is what another mission wrote since."""
     teach(folder, 4)

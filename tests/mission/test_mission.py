@@ -13,6 +13,7 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.mission import mission
 from harness.state import names
 from harness.state.layout import Layout
+from tests.crash import contents
 from tests.helpers import mission as folder
 from tests.helpers import put
 from tests.missions import SPEC, House
@@ -42,13 +43,31 @@ def test_a_mission_comes_back(layout: Layout) -> None:
     assert mission.exists(layout)
 
 
-@pytest.mark.parametrize("text", ["3\n", "", "one", "1.0", "-1"])
+@pytest.mark.parametrize("text", ["1\n", "3\n", "", "one", "1.0", "-1"])
 def test_an_unknown_format_is_refused(layout: Layout, text: str) -> None:
-    """A newer harness or another program wrote it."""
+    """An older or a newer harness, or another program, wrote it."""
     put(layout.path(names.FORMAT), text)
     put(layout.path(names.MISSION), json.dumps(TOLD))
     with pytest.raises(BrokenFile, match=r"format, line 1: unknown format .* reads format 2"):
         mission.load(layout)
+
+
+def kept(house: House) -> dict[str, bytes]:
+    """The state of the mission, without its cache."""
+    return {path: data for path, data in contents(str(house.state)).items() if names.CACHE not in Path(path).parts}
+
+
+@pytest.mark.parametrize(
+    "words", ["next", "status", "init --quietly", "init --new --abandon", "doctor --fix", "replay --all"]
+)
+def test_a_mission_of_an_older_format_is_refused_in_one_line(house: House, words: str) -> None:
+    """Which format it has, and which this harness reads; nothing of it is changed."""
+    (house.state / "format").write_text("1\n")
+    before = kept(house)
+    done = house.program(*words.split())
+    assert (done.code, done.out, done.err.count("\n")) == (65, "", 1), done
+    assert "unknown format '1'. This harness reads format 2" in done.err
+    assert before.items() <= kept(house).items()
 
 
 @pytest.mark.parametrize(
@@ -78,13 +97,6 @@ def test_an_id_is_the_folders_slug_and_six_digits(project: str, slug: str) -> No
     """Two missions in folders of the same name differ."""
     assert re.fullmatch(rf"{slug}-[0-9a-f]{{6}}", mission.new_id(project))
     assert mission.new_id(project) != mission.new_id(project)
-
-
-def test_an_older_format_is_migrated_by_the_next_start(layout: Layout) -> None:
-    """A reader gets an error that says so."""
-    put(layout.path(names.FORMAT), "1\n")
-    with pytest.raises(BrokenFile, match=r"line 1: format 1 is from an older .* next start migrates it to format 2"):
-        mission.load(layout)
 
 
 def test_it_is_theirs_or_absent(house: House) -> None:

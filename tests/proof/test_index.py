@@ -44,8 +44,9 @@ def receipt(exit_code: int | None = 0, command: str = CHECK.run, name: str = "VA
 def ran(layout: Layout, run_id: str, *found: Receipt, verdict: str = "red", accepted: bool = False) -> None:
     """A finished run with these receipts, by default a validator's."""
     put(layout.run(run_id).receipts, receipts.render(list(found)))
+    row = {"run": run_id, "verdict": verdict, "accepted": accepted, "seal": runs.seal(layout.run(run_id))}
     with open(layout.path(names.RUN_LOG), "ab") as books:
-        books.write(json.dumps({"run": run_id, "verdict": verdict, "accepted": accepted}).encode() + b"\n")
+        books.write(json.dumps(row).encode() + b"\n")
 
 
 def fresh(layout: Layout) -> dict[str, Any]:
@@ -151,7 +152,7 @@ def test_a_torn_last_line_of_the_run_log_waits_for_its_end(layout: Layout) -> No
         books.write(b'{"verdict": "", "accepted": true, "run": "r-')
     assert standing(layout).word == "unproven"
     with open(layout.path(names.RUN_LOG), "ab") as books:
-        books.write(b'2"}\n')
+        books.write(b'2", "seal": "%s"}\n' % runs.seal(layout.run("r-2")).encode())
     assert standing(layout).word == "proven"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -18,9 +17,7 @@ from harness.base import encoding
 from harness.replay import rebuild
 from harness.state import names
 from harness.state.layout import Layout
-from tests.crash import sampled
-from tests.formats.golden import PLACE, place
-from tests.formats.test_v1 import NAMES, Golden
+from tests.formats.golden import Golden, place
 from tests.helpers import growth, steps
 from tests.missions import CHECKOUT, House
 
@@ -213,25 +210,23 @@ def test_four_times_the_runs_take_four_times_the_steps(ran: tuple[House, str]) -
 
 # missions of other times
 
+MISSIONS = Path(__file__).parents[1] / "formats/v2"
+FACTS = {path.stem: path for path in sorted(MISSIONS.glob("*.json"))}
 
-@pytest.mark.parametrize(
-    ("name", "migrated"),
-    sampled(itertools.product(NAMES, (False, True)), lambda row: row[1] == (row[0] in ("middle", "killed", "waiting"))),
-)
-def test_every_prompt_of_a_golden_mission_is_rebuilt(name: str, migrated: bool, place: None) -> None:
-    """By the commands, as they are and after the migration."""
-    golden = Golden(name)
-    if migrated:
-        golden.start()
+
+@pytest.mark.parametrize("name", FACTS)
+def test_every_prompt_of_a_golden_mission_is_rebuilt(name: str, place: None) -> None:
+    """By the commands, as they are."""
+    golden = Golden(name, MISSIONS)
     done = golden.program("replay", "--all", "--json")
     value = json.loads(done.out)
-    wanted = {row["run"]: row["prompt"] for row in golden.facts["runs"] if row["role"] != "person" and row["prompt"]}
+    runs = json.loads(FACTS[name].read_text())["runs"]
+    wanted = {row["run"]: row["prompt"] for row in runs if row["prompt"]}
     assert (value["faults"], value["equal"] >= len(wanted)) == ([], True), done
     for run_id in [*wanted][:2]:
         assert golden.program("replay", run_id).code == 0
         shown = golden.program("runs", "show", run_id, "--prompt").out
         assert encoding.digest(shown.encode()) == wanted[run_id]
-    assert PLACE.exists()
 
 
 def test_a_mission_that_was_put_away_is_replayed_too(ran: tuple[House, str]) -> None:

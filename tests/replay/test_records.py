@@ -30,16 +30,6 @@ def test_a_run_s_recording_has_its_changes_what_it_asked_and_what_it_said(house:
     assert found.tree(past.result.commit) == house.git("rev-parse", "HEAD^{tree}")
 
 
-def test_a_run_of_an_older_version_has_its_notes_and_issues(house: House) -> None:
-    """Without asked.jsonl: those that its reply does not bring itself."""
-    run = house.work({"run": f"harness note first; {ISSUE}"}, SAID)["run"]
-    Path(house.layout.run(run).asked).unlink()
-    (past,) = (found := records(house)).runs
-    note, issue = found.recording(past)["asked"]
-    assert note == ["note", "-", "first"]
-    assert json.loads(issue[1]) == {"title": "It is slow", "severity": "nit"}
-
-
 def test_the_work_of_a_run_that_did_not_land_is_found_by_its_ref(house: House) -> None:
     """A run that was cut short, whose feature was then taken from it."""
     run = house.work({"run": "echo half > 1.txt"}, {"fail": "wall"})["run"]

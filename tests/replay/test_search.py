@@ -81,7 +81,7 @@ def test_the_newest_run_comes_first_and_filters_leave_others_out(house: House) -
 def test_memory_is_ranked_and_archived_notes_count(house: House) -> None:
     """Best first; a compacted note is found in the archive."""
     entry = "[2026-04-24T10:05:12Z] worker F-001 TRICK: okapi okapi okapi"
-    row = {"seq": 0, "entry": entry, "disposition": "item", "target": "", "run": "r-1"}
+    row = {"seq": 0, "entry": entry, "disposition": "kept", "target": "", "run": "r-1"}
     Path(house.layout.path(names.ARCHIVE)).write_text(json.dumps(row) + "\n")
     raw.append(house.layout, "worker", "F-002", [("AVOID", "an okapi in a long line of many other words")])
     found = value(house, "okapi", "--in", "raw")["memory"]

@@ -19,7 +19,8 @@ from harness.git import landing
 from harness.mission import mission, runs
 from harness.process import temporary, tree
 from harness.run import recover
-from harness.state import files, names, objects
+from harness.state import files, journal, names, objects
+from harness.workplace.recovery import unsettled_runs
 from tests.crash import DYING, sampled
 from tests.kill_sweep import Kept
 from tests.missions import CHECKOUT, Done, House, differences, listing, tagged, until
@@ -311,6 +312,16 @@ def test_recovering_twice_changes_nothing_more(dead: House) -> None:
     before = listing(dead.project)
     assert recovered(dead) == []
     assert differences(before, listing(dead.project)) == []
+
+
+def test_a_dead_run_in_a_mission_of_another_format_is_left_as_it_is(dead: House) -> None:
+    """The start refuses the format, and settles nothing that it may misread."""
+    (dead.state / "format").write_text("1\n")
+    journal.adopt(dead.layout)
+    for _ in range(2):
+        done = dead.program("init", "--quietly")
+        assert (done.code, "unknown format '1'" in done.err, len(dead.ran())) == (65, True, 0), done
+        assert unsettled_runs.unsettled(dead.layout) == [id_of_dead(dead)]
 
 
 def test_doctor_fix_recovers_as_the_next_run_would(dead: House) -> None:

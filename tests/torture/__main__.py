@@ -43,7 +43,7 @@ LONG_TESTS = " or ".join(  # rows that the suite samples
         "spec",
         "monorepo",
         "update",
-        "test_v1",
+        "test_v2",
         "reconcile",
         "rebuilt",
         "curator",

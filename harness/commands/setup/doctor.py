@@ -22,7 +22,7 @@ from harness.mission import config, contract, contract_log, features, issues, mi
 from harness.run import reconcile, recover, steps
 from harness.run.machines import lane
 from harness.run.requests import orders
-from harness.state import files, journal, json_lines, manifests, migrations, names, raw
+from harness.state import files, journal, json_lines, manifests, names, raw
 from harness.state.layout import Layout, command, home, identity_folder
 from harness.state.state import State
 from harness.workplace import mission_lock, run_detection, workplace
@@ -34,7 +34,7 @@ START_SECONDS = 60
 def examine(layout: Layout) -> list[Finding]:
     """Examine everything without a change."""
     found = [_ok("Python", sys.version.split()[0])]
-    for what, look in LOOKS[:2] if migrations.is_due(layout) else LOOKS:
+    for what, look in LOOKS:
         try:
             found += look(layout)
         except HarnessError as fault:

@@ -13,7 +13,7 @@ from harness.mission.runs import RunContext
 from harness.replay import _past_state, rebuild
 from harness.replay.rebuild import Rows
 from harness.run.prompt import Part
-from harness.state import files, journal, migrations, names, objects
+from harness.state import files, journal, names, objects
 from harness.state.layout import Layout, identity_file
 from harness.state.state import State
 
@@ -76,8 +76,6 @@ def write(past: RunAtOpen, staged: Layout, identities: str) -> list[str]:
     files.make_folder(identities)
     if past.identity is not None:
         files.replace_quickly(identity_file(identities, past.context.role), past.identity)
-    if migrations.is_due(staged):
-        migrations.migrate(staged)
     journal.adopt(staged)
     return notes
 

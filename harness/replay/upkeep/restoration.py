@@ -54,11 +54,11 @@ def restore(layout: Layout, snapshot_id: str) -> Restoration:
 
 
 def _require(layout: Layout, found: snapshots.Snapshot, then: PastState) -> None:
-    """Raise BrokenFile if a part is missing or does not parse, UsageFault for an older format."""
+    """Raise BrokenFile if a part is missing or does not parse, UsageFault for another format."""
     for name in (*PUT_BACK, *CUT_BACK):
         then.known(name)
     if then.known(names.FORMAT) != State(layout).data(names.FORMAT):
-        raise UsageFault(f"The snapshot {found.run} has an older format, from before the mission was migrated.")
+        raise UsageFault(f"The snapshot {found.run} has another format; this harness restores format {mission.FORMAT}.")
     queue = features.parse(then.known(names.FEATURES), layout.path(names.FEATURES))
     text = then.known(names.CONTRACT)
     if text is not None:

@@ -17,13 +17,12 @@ from harness.base.record import Record
 from harness.mission import features, mission, run_lookup, runs
 from harness.replay import _past_state, rebuild
 from harness.replay._past_state import PastState, StateRecord, StateSource
-from harness.state import migrations, names, objects
+from harness.state import names, objects
 from harness.state.layout import Layout, command
 from harness.state.state import State
 from harness.workplace import workplace
 
 NOW = "now"
-QUEUE = (names.FORMAT, names.FEATURES)
 COMPARED_FILES = (names.SPEC, names.FEATURES, names.CONTRACT, names.ISSUES, names.SUMMARY, names.MEMORY, names.CONFIG)
 DIFF_LINES = 400
 
@@ -120,18 +119,15 @@ def _row(layout: Layout, snapshot_id: str, at: str, what: str) -> SnapshotSummar
     row = SnapshotSummary(id=snapshot_id, at=at, what=what, commit="", features="")
     try:
         found = load(layout, snapshot_id)
-        queue = queue_of(then(layout, found, QUEUE))
+        queue = queue_of(then(layout, found, (names.FEATURES,)))
         return row.replace(commit=found.commit, features=f"{len(features.passed(queue))} of {len(queue)}")
     except (BrokenFile, UsageFault) as fault:
         return row.replace(fault=str(fault))
 
 
 def queue_of(found: PastState) -> list[features.Feature]:
-    """The features of a past state, which needs the format too. Raises BrokenFile if they are not recorded or do not parse."""
-    data, path = found.known(names.FEATURES), f"{names.FEATURES} of {found.at or NOW}"
-    if data is not None and (found.files.get(names.FORMAT) or b"").strip() == b"1":
-        data = migrations.queue_2(path, encoding.parse_json(data, path))
-    return features.parse(data, path)
+    """The features of a past state. Raises BrokenFile if they are not recorded or do not parse."""
+    return features.parse(found.known(names.FEATURES), f"{names.FEATURES} of {found.at or NOW}")
 
 
 def now(layout: Layout) -> PastState:
@@ -214,7 +210,7 @@ def _rows(found: PastState) -> list[dict[str, Any]]:
 def due(where: Layout, run_id: str) -> dict[str, Any]:
     """The features at the start of a run, and the decision, which is the run. Raises BrokenFile if they are not recorded."""
     context = runs.context(where, run_id)
-    found = _past_state.at(where, run_id, QUEUE)
+    found = _past_state.at(where, run_id, (names.FEATURES,))
     words = " ".join(filter(None, (context.role, context.feature)))
     return {"run": run_lookup.title(where, run_id), "at": context.at, "due": words, "features": _rows(found)}
 

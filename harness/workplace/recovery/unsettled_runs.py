@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from harness.base.errors import BrokenFile
 from harness.mission import runs
 from harness.mission.runs import RunResult
-from harness.state import files, journal, migrations, names, objects
+from harness.state import files, journal, names, objects
 from harness.state.layout import Layout
 from harness.state.state import State
 
@@ -92,13 +92,13 @@ def books_short(layout: Layout) -> bool:
 
 
 def needs_recovery(layout: Layout) -> bool:
-    """Whether a dead run is unsettled, lines of the run log or all objects are missing, the format is older, or a
+    """Whether a dead run is unsettled, lines of the run log or all objects are missing, or a
     landing or restore was interrupted."""
     from harness.git import landing  # which `next` does not load
 
     settled = not unsettled(layout) and not books_short(layout) and not objects_lost(layout)
     cut = landing.unfinished(layout.folders.top) or State(layout).exists(names.RESTORING)
-    return not settled or migrations.is_due(layout) or cut
+    return not settled or cut
 
 
 def objects_lost(layout: Layout) -> bool:

@@ -105,21 +105,3 @@ def test_what_was_known_and_due_when_a_run_was_asked(house: House) -> None:
     context.write_text(json.dumps(row))
     said = house.harness("memory", "at", run_id).out
     assert ("the first lesson" in said, "not recorded" in said) == (True, True)
-
-
-def test_features_of_an_older_format_are_shown(house: House) -> None:
-    """As that format had them, in the list and before a run; such a snapshot is not restored."""
-    run_id = house.work({"run": "echo 1 > 1.txt"})["run"]
-    row = json.loads(house.read(f"runs/{run_id}/context.json"))
-    note = {"at": "t", "by": "x", "kind": "judged", "text": "", "ids": []}
-    older = {"features": [{"id": "F-OLD", "title": "Old", "claims": [], "notes": [note]}]}
-    for name, data in ((names.FORMAT, b"1\n"), (names.FEATURES, json.dumps(older).encode())):
-        row["live"][name] = [objects.put(house.layout, data), len(data)]
-    Path(house.layout.run(run_id).context).write_text(json.dumps(row))
-    path = house.state / "snapshots" / f"{run_id}.json"
-    shot = json.loads(path.read_text())
-    shot["live"] |= {name: row["live"][name][0] for name in (names.FORMAT, names.FEATURES)}
-    path.write_text(json.dumps(shot))
-    assert "F-OLD  todo" in house.harness("features", "at", run_id).out
-    assert rows_of(house)[0]["features"] == "0 of 1"
-    assert house.program("snapshot", "restore", run_id).code == 64
