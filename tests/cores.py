@@ -40,8 +40,7 @@ import pytest
 
 PROCESSES = min(os.cpu_count() or 1, 8) + 2
 THREADED = (
-    *("tests/builtin", "tests/peers", "tests/base/test_call_context.py", "tests/formats/test_s1.py"),
-    "tests/formats/test_s3.py",
+    *("tests/builtin", "tests/peers", "tests/base/test_call_context.py", "tests/formats/test_s3.py"),
     *("tests/cli/test_ask.py", "tests/cli/test_init.py", "tests/cli/test_mission_verbs.py"),
     *("tests/cli/test_terminal.py", "tests/cli/test_turn_view.py", "tests/run/notice/test_otlp.py"),
     *("tests/cli/test_team.py", "tests/cli/test_team_turn.py"),

@@ -89,17 +89,6 @@ def sound(data: bytes) -> tuple[bytes, bytes]:
     return _chain([line[: line.rfind(b',"row":')] for line in kept]), b"".join(line + b"\n" for line in lost)
 
 
-def is_chained(data: bytes) -> bool:
-    """Whether any row is a link, or there is none; False for those of format 1."""
-    return not data or _END.search(data) is not None
-
-
-def chained(data: bytes) -> bytes:
-    """The whole lines of format 1 as a chain; blank lines and zeros of a power cut go."""
-    stripped = (line.strip(b"\0 \r") for line in data.split(b"\n")[:-1])
-    return _chain([line[:-1] for line in stripped if line])
-
-
 def _chain(begun: list[bytes]) -> bytes:
     """The lines of rows without their ends."""
     before, lines = START, []

@@ -157,7 +157,5 @@ def load(store: Store, keys: SessionKeys, agent: str) -> Session:
     if state.rows and not logs.exists(store, keys.log):
         where = store.describe(keys.log)
         raise BrokenFile(where, "it is gone, and the state beside it has seen it", remedy=REMEDY)
-    if state.format == states.UNCHAINED:
-        state, version = log.upgrade(store, keys, state, version)
     read = log.read(store, keys, state) if logs.exists(store, keys.log) else None
     return Session(store, keys, state, version, read)

@@ -140,28 +140,12 @@ def whole(store: Store, keys: SessionKeys, each: Callable[[Row], None] = lambda 
 def _rows(store: Store, keys: SessionKeys, state: AgentState, found: LogPart, start: int) -> bytes:
     """The rows from a position on, checked; notes where they end. A torn row behind what was acknowledged is a crash's."""
     where, rows = store.describe(keys.log), logs.read(store, keys.log, start)
-    if state.format == states.UNCHAINED:
-        if len(rows.data) < state.rows:
-            raise BrokenFile(
-                where, f"it ends at byte {len(rows.data)}, and the state has seen {state.rows}", remedy=REMEDY
-            )
-        return rows.data if _chain.is_chained(rows.data) else _chain.chained(rows.data)
     links = _chain.links(rows.data, where, None if start else START)
     if state.rows and state.link not in links:
         fault = f"row {state.rows}, the last one that {store.describe(keys.state)} has seen, is not there"
         raise BrokenFile(where, fault, line=links[-1].number if links else None, remedy=REMEDY)
     found.end, found.link = rows.end, links[-1] if links else START
     return rows.data
-
-
-def upgrade(store: Store, keys: SessionKeys, state: AgentState, version: str) -> tuple[AgentState, str]:
-    """Bring a session of format 1 to the newest: its log as a chain, then its state. Whoever calls holds the gate."""
-    data, old = _rows(store, keys, state, LogPart(turns=Log()), 0), logs.read(store, keys.log).data
-    part = len(_chain.chained(old[: state.part])) if data != old else max(0, data.rfind(b'\n{"part":') + 1)
-    logs.replace(store, keys.log, data)
-    link = (_chain.links(data, store.describe(keys.log), START) or [START])[-1]
-    made = state.replace(part=part, rows=link.number, sum=link.digest, format=states.FORMAT)
-    return made, store.put(keys.state, made.dumped(), version)
 
 
 def note(found: LogPart, row: Row) -> None:

@@ -33,7 +33,7 @@ class Repair(Record):
 
 def repair(store: Store, keys: SessionKeys) -> Repair:
     """Repair a session, once it is its turn. After a kill, another repair finishes. Raises UsageFault if there is no such
-    session, or if its user is unknown."""
+    session, or if its user is unknown, and OtherFormat."""
     if store.get(keys.state) is None and not logs.exists(store, keys.log):
         raise UsageFault(f"There is no session {keys.session} of {keys.user}.")
     try:
@@ -48,7 +48,7 @@ def _repaired(store: Store, keys: SessionKeys, number: int) -> Repair:
     if not (fault := _fault(store, keys)):
         return Repair(rows=_state(store, keys).rows)
     rows = logs.read(store, keys.log)
-    data, lost = _chain.sound(rows.data) if _chain.is_chained(rows.data) else (_chain.chained(rows.data), b"")
+    data, lost = _chain.sound(rows.data)
     data, found, more = _parsed(data)
     lost += more + rows.torn
     made = _made(_state(store, keys), found, data, number)
@@ -59,7 +59,7 @@ def _repaired(store: Store, keys: SessionKeys, number: int) -> Repair:
         logs.replace(store, keys.log, data)
     known = _state(store, keys)
     store.put(keys.state, made.dumped(), ANY)
-    missing = max(0, known.rows - made.rows) if known.format == states.FORMAT else 0
+    missing = max(0, known.rows - made.rows)
     return Repair(fault=fault, rows=made.rows, lost=len(lost), aside=aside, missing=missing)
 
 
@@ -68,6 +68,8 @@ def _fault(store: Store, keys: SessionKeys) -> str:
     try:
         _session.load(store, keys, "")
         log.whole(store, keys)
+    except states.OtherFormat:
+        raise
     except BrokenFile as fault:
         return str(fault)
     return ""
@@ -100,9 +102,7 @@ def _made(known: AgentState, found: LogPart, data: bytes, number: int) -> AgentS
     """The state that belongs to these rows."""
     link = (_chain.links(data, "", START) or [START])[-1]
     calls = [found.calls[number] for number in sorted(found.calls)]
-    made = known.replace(
-        part=0, rows=link.number, sum=link.digest, turns=found.answered, fence=number, format=states.FORMAT
-    )
+    made = known.replace(part=0, rows=link.number, sum=link.digest, turns=found.answered, fence=number)
     if not calls:
         return made
     used: dict[str, object] = {}

@@ -17,20 +17,23 @@ from harness.mission.usage import Usage
 from harness.stores import log as logs
 from harness.stores.store import ABSENT, Store, Value
 
-FORMAT, UNCHAINED = 2, 1  # UNCHAINED: rows of the log have no digests of their own
+FORMAT = 2
 MAX_POSITION = 2**62
-UNKNOWN = "unknown"  # the outcome of the newest call, in a list, of a session of format 1
 WORDS_CHARS = 120  # of a message, in a list of sessions
 NAMED = ("permissions", "plan", "todo")  # what tools keep that people ask for; the rest is `tools`
 REMEDY = "Nothing was changed. `harness sessions repair` makes it again from the log; or restore it from a copy."
 
 
+class OtherFormat(BrokenFile):
+    """A state that another version wrote."""
+
+
 class AgentState(Record):
     """A session. `agent`: who answers in it; `part`: the position in the log where the part with its context begins; `rows` and
-    `sum`: number and digest of the last acknowledged row of the log (in format 1 its length in bytes, and none); `calls` and
+    `sum`: number and digest of the last acknowledged row of the log; `calls` and
     `turns`: their numbers so far; `newest`: `ended`, `outcome` and `words` of the last call; `compactions`: their number, and
     `summary`: the last one; `kept`: state of the tools, by key; `used`: tokens and cost of all calls; `fence`: the number of
-    the writer's place at the gate; `format`: as it was read."""
+    the writer's place at the gate."""
 
     user: str
     session: str
@@ -47,7 +50,6 @@ class AgentState(Record):
     used: dict[str, Any] = {}
     newest: dict[str, str] = {}
     fence: int = 0
-    format: int = FORMAT
 
     @property
     def link(self) -> Link:
@@ -67,8 +69,8 @@ class AgentState(Record):
         return parse(Value(text.encode(), ABSENT), where, session_keys(*ids))
 
     def dumped(self) -> bytes:
-        """As JSON, in the newest format."""
-        row = {name: value for name, value in self.asdict().items() if name not in ("kept", "format")}
+        """As JSON."""
+        row = {name: value for name, value in self.asdict().items() if name != "kept"}
         named = {name: self.kept[name] for name in NAMED if name in self.kept}
         rest = {name: value for name, value in self.kept.items() if name not in NAMED}
         return encoding.dump_json({"format": FORMAT, **row, **named, "tools": rest})
@@ -105,7 +107,7 @@ class _File(Record):
 
 def load(store: Store, keys: SessionKeys) -> tuple[AgentState | None, str]:
     """The state and its version; (None, ABSENT) if there is no session. Raises BrokenFile for an invalid state: torn, of a
-    newer version, of another session, or missing while its log exists."""
+    another format, of another session, or missing while its log exists."""
     known = store.get(keys.state)
     if known is None:
         if logs.exists(store, keys.log):
@@ -121,16 +123,12 @@ def parse(known: Value, path: str, keys: SessionKeys) -> AgentState:
     except (ValueError, RecursionError):
         raise BrokenFile(path, "it is torn, or no JSON", remedy=REMEDY) from None
     number = row.get("format") if isinstance(row, dict) else None
-    if type(number) is int and number > FORMAT:
-        newer = f"it has format {number}, of a newer harness; this one knows {FORMAT}"
-        raise BrokenFile(path, newer, remedy="Nothing was changed. Use the newer harness.")
-    if number == UNCHAINED:
-        last = newest(str(row.get("summary")), str(row.get("created")), UNKNOWN)
-        row = {"rows": row.get("length"), "sum": "", "newest": last, **row}
-        row.pop("length", None)
+    if type(number) is int and number != FORMAT:
+        fault = f"it has format {number}, and this harness reads format {FORMAT}"
+        raise OtherFormat(path, fault, remedy="Nothing was changed. Use the version that wrote it.")
     found = schema.faults(row, "the state of a session", _File)
-    if found or number not in (FORMAT, UNCHAINED):
-        raise BrokenFile(path, "; ".join(found) or "it has no format", remedy=REMEDY)
+    if found:
+        raise BrokenFile(path, "; ".join(found), remedy=REMEDY)
     if row["part"] > MAX_POSITION:
         raise BrokenFile(path, "it names a position that no log has", remedy=REMEDY)
     if (row["user"], row["session"]) != (keys.user, keys.session):

@@ -61,14 +61,6 @@ def test_rows_stay_up_to_a_damage_and_again_from_the_next_part_on() -> None:
     assert _chain.sound(b"".join(made[:4] + made[6:])) == (b"".join(made[:4]), b"".join(made[6:]))
 
 
-def test_rows_of_the_format_before_become_a_chain_with_the_same_values() -> None:
-    """Blank lines and zeros of a power cut go."""
-    old = b'{"put":"a","value":{"b":1}}\n\n\0\0\n{"call":1}\n{"torn'
-    made = _chain.chained(old)
-    assert [link.number for link in _chain.links(made, "log", START)] == [1, 2]
-    assert not _chain.is_chained(old) and _chain.is_chained(made) and _chain.is_chained(b"")
-
-
 def test_no_cut_and_no_flipped_bit_of_a_session_is_accepted_silently(tmp_path: Path) -> None:
     """At 50 random places each of the log's bytes is cut off from there, and of 220 one bit is another."""
     with serving(steps(calling("todo_write", {"todos": [{"content": "a", "status": "pending"}]}))) as server:

@@ -83,6 +83,20 @@ def test_a_state_that_is_lost_or_torn_is_made_again_from_the_log(tmp_path: Path,
         goes_on(tmp_path, server)
 
 
+@pytest.mark.parametrize("number", [1, 99])
+def test_a_session_of_another_format_is_refused_and_not_repaired(tmp_path: Path, number: int) -> None:
+    """Older or newer: this harness would misread its rows."""
+    with serving(echo) as server:
+        talked(tmp_path, server)
+        path = home(tmp_path) / "state.json"
+        path.write_bytes(path.read_bytes().replace(b'"format":2', b'"format":%d' % number))
+        before = {one: one.read_bytes() for one in home(tmp_path).glob("*.jsonl")}
+        for refused in (lambda: said(tmp_path, server, "more"), lambda: repair(store(tmp_path), OF)):
+            with pytest.raises(BrokenFile, match=f"it has format {number}, and this harness reads format 2"):
+                refused()
+        assert before == {one: one.read_bytes() for one in home(tmp_path).glob("*.jsonl")}
+
+
 def test_a_log_that_is_gone_leaves_a_session_that_goes_on(tmp_path: Path) -> None:
     """It has forgotten what was said, and says how many rows are lost."""
     with serving(echo) as server:
