@@ -8,11 +8,11 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.builtin.conversation import Conversation
 from harness.builtin.loop.exchange import Message, Model
 from harness.builtin.loop.message_text import estimate
-from harness.builtin.sessions import _chain, _compaction, _conversation, log
+from harness.builtin.sessions import _compaction, _conversation, _log_rows, log
 from harness.builtin.sessions import state as states
-from harness.builtin.sessions._chain import REMEDY, START
 from harness.builtin.sessions._compaction import Compact
 from harness.builtin.sessions._conversation import SessionHistory
+from harness.builtin.sessions._log_rows import REMEDY
 from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.sessions.log import CallRecord, LogPart, LogWriter
 from harness.builtin.sessions.state import AgentState
@@ -28,7 +28,7 @@ class Session:
 
     def __init__(self, store: Store, keys: SessionKeys, state: AgentState, version: str, read: LogPart | None) -> None:
         self.store, self.keys, self.state, self.version = store, keys, state, version
-        self.writer = LogWriter(store, keys.log, read.end if read else 0, read.link if read else START)
+        self.writer = LogWriter(store, keys.log, read.end if read else 0, read.rows if read else 0)
         self.talk = SessionHistory(self.writer)
         self.conversation: Conversation | None = None
         self.parts, self.failed_at = (read.parts if read else 0), 0
@@ -63,10 +63,13 @@ class Session:
             self.talk.system, self.talk.tools, self.talk.parameters = system, tools, parameters
             self._anew([])
         self.talk.given(system, tools, parameters)
-        if self.left:
-            self.talk.close(model, _conversation.KILLED)
-            self.writer.add(*(log.result_row(one) for one in self.left))
-            self.left = []
+        self.talk.close(model, _conversation.KILLED)
+        self.end_left()
+
+    def end_left(self) -> None:
+        """Write the results of the calls that a kill cut off."""
+        self.writer.add(*(log.result_row(one) for one in self.left))
+        self.left = []
 
     def _anew(self, messages: list[Any]) -> None:
         self.parts += 1
@@ -106,7 +109,7 @@ class Session:
         """Where the next summary keeps its request; what an earlier try left there stays."""
         key = self.keys.compaction(self.parts)
         rows = logs.read(self.store, key)
-        made = LogWriter(self.store, key, rows.end, _chain.last(rows.data))
+        made = LogWriter(self.store, key, rows.end, _log_rows.newest(rows.data))
         made.place = self.writer.place
         return made
 
@@ -125,8 +128,7 @@ class Session:
     def save(self) -> None:
         """Make the log durable, then the state that names its last row. Raises what LogWriter.write does."""
         self.writer.write()
-        link = self.writer.link
-        self.state = self.state.replace(rows=link.number, sum=link.digest, kept=dict(self.talk.state))
+        self.state = self.state.replace(rows=self.writer.rows, kept=dict(self.talk.state))
         self.version = self.store.put(self.keys.state, self.state.dumped(), self.version)
 
     async def close(self) -> None:

@@ -15,9 +15,9 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.builtin.loop import turns
 from harness.builtin.loop.turns import Log, Row, StoredTurnWriter
-from harness.builtin.sessions import _chain
+from harness.builtin.sessions import _log_rows
 from harness.builtin.sessions import state as states
-from harness.builtin.sessions._chain import REMEDY, START, Link
+from harness.builtin.sessions._log_rows import REMEDY
 from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.sessions.state import AgentState
 from harness.mission.usage import Usage
@@ -49,26 +49,26 @@ class CallRecord(Record):
 
 class LogPart(Record):
     """A part of a log that was read: its `turns`, the results of its `calls` by number, the number of the newest part and of the
-    newest answer, and the position behind it, with its last row. `asked`: the request that its newest call waits for, 0 for
-    none."""
+    newest answer, the position behind it, and the number of its last row. `asked`: the request that its newest call waits
+    for, 0 for none."""
 
     turns: Log
     calls: dict[int, CallRecord] = {}
     parts: int = 0
     answered: int = 0
     end: int = 0
-    link: Link = START
+    rows: int = 0
     heads: list[str] = []
     asked: int = 0
 
 
 class LogWriter(StoredTurnWriter):
-    """Adds to the log of a session while its place at the gate holds. `end` and `link`: where the log ends, and its last row.
-    Rows wait until `durable` or `write`."""
+    """Adds to the log of a session while its place at the gate holds. `end` and `rows`: where the log ends, and the number
+    of its last row. Rows wait until `durable` or `write`."""
 
-    def __init__(self, store: Store, key: Key, end: int, link: Link) -> None:
+    def __init__(self, store: Store, key: Key, end: int, rows: int) -> None:
         super().__init__(StoreKey(store, key))
-        self.end, self.link = end, link
+        self.end, self.rows = end, rows
         self.place: GatePlace | None = None
         self.waiting: list[bytes] = []  # lines that are not written yet
         self._lock = threading.Lock()
@@ -88,8 +88,8 @@ class LogWriter(StoredTurnWriter):
     def add(self, *rows: Row) -> None:
         """More rows; they are durable once `durable` was waited for."""
         for row in rows:
-            line, self.link = _chain.linked(row, self.link)
-            self.waiting.append(line)
+            self.rows += 1
+            self.waiting.append(_log_rows.line_of(row, self.rows))
         self._put(rows)
 
     def write(self) -> None:
@@ -140,11 +140,11 @@ def whole(store: Store, keys: SessionKeys, each: Callable[[Row], None] = lambda 
 def _rows(store: Store, keys: SessionKeys, state: AgentState, found: LogPart, start: int) -> bytes:
     """The rows from a position on, checked; notes where they end. A torn row behind what was acknowledged is a crash's."""
     where, rows = store.describe(keys.log), logs.read(store, keys.log, start)
-    links = _chain.links(rows.data, where, None if start else START)
-    if state.rows and state.link not in links:
+    last = _log_rows.last(rows.data, where, None if start else 0)
+    if last < state.rows:
         fault = f"row {state.rows}, the last one that {store.describe(keys.state)} has seen, is not there"
-        raise BrokenFile(where, fault, line=links[-1].number if links else None, remedy=REMEDY)
-    found.end, found.link = rows.end, links[-1] if links else START
+        raise BrokenFile(where, fault, line=last or None, remedy=REMEDY)
+    found.end, found.rows = rows.end, last
     return rows.data
 
 

@@ -8,13 +8,12 @@ from harness.base.errors import BrokenFile, UsageFault
 from harness.base.record import Record
 from harness.builtin.loop import turns
 from harness.builtin.loop.turns import Log
-from harness.builtin.sessions import _chain, _session, log
+from harness.builtin.sessions import _log_rows, _session, log
 from harness.builtin.sessions import state as states
-from harness.builtin.sessions._chain import START
+from harness.builtin.sessions._session import Session
 from harness.builtin.sessions.keys import SessionKeys
 from harness.builtin.sessions.log import LogPart
 from harness.builtin.sessions.state import AgentState
-from harness.mission.usage import Usage
 from harness.stores import gate
 from harness.stores import log as logs
 from harness.stores.store import ABSENT, ANY, Store
@@ -45,22 +44,22 @@ def repair(store: Store, keys: SessionKeys) -> Repair:
 
 
 def _repaired(store: Store, keys: SessionKeys, number: int) -> Repair:
+    known, rows = _state(store, keys), logs.read(store, keys.log)
     if not (fault := _fault(store, keys)):
-        return Repair(rows=_state(store, keys).rows)
-    rows = logs.read(store, keys.log)
-    data, lost = _chain.sound(rows.data)
-    data, found, more = _parsed(data)
+        return Repair(rows=known.rows)
+    data, lost = _log_rows.sound(rows.data)
+    data, read, more = _parsed(data)
     lost += more + rows.torn
-    made = _made(_state(store, keys), found, data, number)
+    made = _made(known, read, number)
     if not made.agent:
         raise UsageFault(f"Nothing of {store.describe(keys.top)} can be read. Move it away.")
     aside = _kept_aside(store, keys, lost) if lost else ""
-    if data != rows.data:
-        logs.replace(store, keys.log, data)
-    known = _state(store, keys)
-    store.put(keys.state, made.dumped(), ANY)
-    missing = max(0, known.rows - made.rows)
-    return Repair(fault=fault, rows=made.rows, lost=len(lost), aside=aside, missing=missing)
+    read.end = logs.replace(store, keys.log, data) if data != rows.data else rows.end
+    session = Session(store, keys, made, ANY, read)
+    session.end_left()
+    session.save()
+    missing = max(0, known.rows - read.rows)
+    return Repair(fault=fault, rows=session.state.rows, lost=len(lost), aside=aside, missing=missing)
 
 
 def _fault(store: Store, keys: SessionKeys) -> str:
@@ -88,35 +87,28 @@ def _parsed(data: bytes) -> tuple[bytes, LogPart, bytes]:
     """(the rows up to the first invalid one, their content, the rest)."""
     lines = data.splitlines(keepends=True)
     while True:
-        found = LogPart(turns=Log())
+        read = LogPart(turns=Log(), rows=len(lines))
         try:
-            found.turns = turns.parse(b"".join(lines), "", partial(log.note, found))
+            read.turns = turns.parse(b"".join(lines), "", partial(log.note, read))
         except BrokenFile as fault:
             lines = lines[: (fault.line or 1) - 1]
             continue
         kept = b"".join(lines)
-        return kept, found, data[len(kept) :]
+        return kept, read, data[len(kept) :]
 
 
-def _made(known: AgentState, found: LogPart, data: bytes, number: int) -> AgentState:
-    """The state that belongs to these rows."""
-    link = (_chain.links(data, "", START) or [START])[-1]
-    calls = [found.calls[number] for number in sorted(found.calls)]
-    made = known.replace(part=0, rows=link.number, sum=link.digest, turns=found.answered, fence=number)
+def _made(known: AgentState, read: LogPart, number: int) -> AgentState:
+    """The state with these rows, to which the session adds their calls."""
+    calls = [read.calls[one] for one in sorted(read.calls)]
+    made = known.replace(part=0, calls=0, turns=0, used={}, fence=number)
     if not calls:
         return made
-    used: dict[str, object] = {}
-    for one in calls:
-        used = log.added(used, Usage(**one.usage))
-    last = calls[-1]
+    newest = states.newest(calls[-1].message, calls[-1].ended or calls[-1].begun, calls[-1].outcome)
     return made.replace(
-        agent=last.agent or known.agent,
+        agent=calls[-1].agent or known.agent,
         created=known.created or calls[0].begun,
-        calls=last.call,
-        compactions=max(0, found.parts - 1),
-        kept=found.turns.state or known.kept,
-        used=used,
-        newest=states.newest(last.message, last.ended or last.begun, last.outcome),
+        compactions=max(0, read.parts - 1),
+        newest=newest,
     )
 
 

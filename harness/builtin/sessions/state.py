@@ -1,4 +1,4 @@
-"""state.json: the session besides its log, and the last row of the log when it was written."""
+"""state.json: the session besides its log, and the number of the log's last row when it was written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from harness.base.record import Record
 from harness.base.schema import Whole
 from harness.builtin.loop.turns import STATE as TOOL_STATE
 from harness.builtin.sessions import keys as of_sessions
-from harness.builtin.sessions._chain import Link
 from harness.builtin.sessions.keys import SessionKeys, session_keys
 from harness.mission.usage import Usage
 from harness.stores import log as logs
@@ -29,11 +28,10 @@ class OtherFormat(BrokenFile):
 
 
 class AgentState(Record):
-    """A session. `agent`: who answers in it; `part`: the position in the log where the part with its context begins; `rows` and
-    `sum`: number and digest of the last acknowledged row of the log; `calls` and
-    `turns`: their numbers so far; `newest`: `ended`, `outcome` and `words` of the last call; `compactions`: their number, and
-    `summary`: the last one; `kept`: state of the tools, by key; `used`: tokens and cost of all calls; `fence`: the number of
-    the writer's place at the gate."""
+    """A session. `agent`: who answers in it; `part`: the position in the log where the part with its context begins; `rows`: the
+    number of the last acknowledged row of the log; `calls` and `turns`: their numbers so far; `newest`: `ended`, `outcome` and
+    `words` of the last call; `compactions`: their number, and `summary`: the last one; `kept`: state of the tools, by key;
+    `used`: tokens and cost of all calls; `fence`: the number of the writer's place at the gate."""
 
     user: str
     session: str
@@ -41,7 +39,6 @@ class AgentState(Record):
     created: str
     part: int = 0
     rows: int = 0
-    sum: str = ""
     calls: int = 0
     turns: int = 0
     compactions: int = 0
@@ -50,11 +47,6 @@ class AgentState(Record):
     used: dict[str, Any] = {}
     newest: dict[str, str] = {}
     fence: int = 0
-
-    @property
-    def link(self) -> Link:
-        """The last row that was acknowledged."""
-        return Link(self.rows, self.sum)
 
     def to_json(self) -> str:
         """As the JSON of state.json."""
@@ -91,7 +83,7 @@ class _File(Record):
     created: str
     part: Whole
     rows: Whole
-    sum: str
+    sum: str = ""  # the digest of that row, as earlier states have it: nothing reads it
     calls: Whole
     turns: Whole
     compactions: Whole

@@ -11,7 +11,6 @@ import pytest
 from harness.base.errors import BrokenFile, VersionConflict
 from harness.builtin.loop import message_text, turns
 from harness.builtin.sessions import _session, log, recall, rule_changes
-from harness.builtin.sessions._chain import START
 from harness.builtin.sessions.keys import session_keys
 from harness.builtin.sessions.log import CallRecord, LogWriter
 from harness.builtin.sessions.state import AgentState
@@ -44,7 +43,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 def written(store: Store) -> tuple[LogWriter, AgentState]:
     """A log with two parts and a call in each, and the state that has seen it."""
-    writer, begins = LogWriter(store, OF.log, 0, START), 0
+    writer, begins = LogWriter(store, OF.log, 0, 0), 0
     for number in (1, 2):
         begins = writer.part(number, {"calls": number - 1, "turns": number - 1}, [])
         writer.add({"call": number, "at": "then", "agent": "helper", "message": f"message {number}", "place": number})
@@ -52,7 +51,7 @@ def written(store: Store) -> tuple[LogWriter, AgentState]:
             log.result_row(CallRecord(call=number, outcome="ok", reply=f"reply {number}", turns=[number, number]))
         )
     writer.write()
-    state = STATE.replace(part=begins, rows=writer.link.number, sum=writer.link.digest)
+    state = STATE.replace(part=begins, rows=writer.rows)
     store.put(OF.state, state.dumped(), ANY)
     return writer, state
 
@@ -61,14 +60,14 @@ def test_only_the_newest_part_is_read(store: Store) -> None:
     """From the position that the state has; all of it where that is asked."""
     writer, state = written(store)
     found = log.read(store, OF, state)
-    assert ([*found.calls], found.parts, found.end, found.link) == ([2], 2, writer.end, writer.link)
+    assert ([*found.calls], found.parts, found.end, found.rows) == ([2], 2, writer.end, writer.rows)
     assert [one.reply for one in log.whole(store, OF).calls.values()] == ["reply 1", "reply 2"]
 
 
 def test_a_log_without_the_row_that_the_state_names_is_broken(store: Store) -> None:
     """So is one that has no part where the state says."""
     _, state = written(store)
-    for wrong in (state.replace(rows=7), state.replace(sum="0" * 32), state.replace(part=10_000)):
+    for wrong in (state.replace(rows=7), state.replace(part=10_000)):
         with pytest.raises(BrokenFile, match=r"the last one that .* has seen"):
             log.read(store, OF, wrong)
 
@@ -76,7 +75,7 @@ def test_a_log_without_the_row_that_the_state_names_is_broken(store: Store) -> N
 def test_nothing_is_written_once_the_place_is_lost(store: Store) -> None:
     """Neither by whoever comes too late, nor by a writer that does not know the end."""
     writer, _ = written(store)
-    late = LogWriter(store, OF.log, writer.end, writer.link)
+    late = LogWriter(store, OF.log, writer.end, writer.rows)
     writer.place = gate.enter(store, OF.gate)
     writer.add({"call": 3, "at": "then", "agent": "helper", "message": "3", "place": 3})
     store.delete(OF.gate, ANY)

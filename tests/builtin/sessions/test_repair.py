@@ -13,6 +13,7 @@ from harness.builtin.sessions.keys import session_keys
 from harness.builtin.sessions.repair import Repair, repair
 from tests.agents.modelserver import Server, serving
 from tests.builtin.sessions.talking import SESSION, USER, echo, home, log_of, said, state_of, store, texts
+from tests.builtin.talking import bodies, calling, steps
 from tests.crash import stops
 
 OF = session_keys(USER, SESSION)
@@ -55,7 +56,7 @@ def test_what_was_said_before_a_damage_stays_and_the_rest_is_kept_aside(tmp_path
             with pytest.raises(BrokenFile, match="sessions repair"):
                 _session.load(store(tmp_path), OF, "helper")
             whole = data[: data.rfind(b"\n", 0, at) + 1]
-            if not whole.count(b'"call":'):  # nothing says what is lost, but the state says whose it is
+            if b'"text":"one"' not in whole:  # nothing says what is lost, but the state says whose it is
                 assert repair(store(tmp_path), OF).fault
                 continue
             done = repair(store(tmp_path), OF)
@@ -76,11 +77,24 @@ def test_a_state_that_is_lost_or_torn_is_made_again_from_the_log(tmp_path: Path,
         (home(tmp_path) / "gate.json").write_bytes(b"{")
         done = repair(store(tmp_path), OF)
         assert (done.lost, done.missing, done.rows) == (0, 0, before.rows)
-        same = ("user", "session", "agent", "calls", "turns", "rows", "sum", "used")
+        same = ("user", "session", "agent", "calls", "turns", "rows", "used")
         after = state_of(tmp_path)
         assert [getattr(after, name) for name in same] == [getattr(before, name) for name in same]
         assert {**after.newest, "ended": ""} == {**before.newest, "ended": ""}
         goes_on(tmp_path, server)
+
+
+def test_a_tool_call_whose_result_is_lost_has_one_in_the_next_request(tmp_path: Path) -> None:
+    """Vendors refuse a request with a call that has no result."""
+    with serving(steps(calling("todo_write", {"todos": [{"content": "a", "status": "pending"}]}))) as server:
+        said(tmp_path, server, "plan it")
+        path = home(tmp_path) / "log.jsonl"
+        path.write_bytes(path.read_bytes().replace(b'"role":"tool"', b'"role":"tuul"', 1))
+        assert repair(store(tmp_path), OF).lost
+        goes_on(tmp_path, server)
+        results = [one["content"] for one in bodies(server)[-1]["messages"] if one["role"] == "tool"]
+    assert len(results) == 1 and "the process ended" in results[0]
+    assert [one.outcome for one in log_of(tmp_path).calls.values()] == ["killed", "ok"]
 
 
 @pytest.mark.parametrize("number", [1, 99])
