@@ -32,7 +32,7 @@ LONELY = (
     ' store = "URL" in [agents.builtin], or HarnessAgent(store="URL").'
 )
 TWICE = "Both `{name}` and the placement {place} say where the {what} are. Leave one of them out."
-NOBODY = "A {kind} is shared, so each call says whose it is: user_id, and session_id for the scope session."
+NEEDS_IDS = '`placement = {kind}:…` needs user_id in each call (and session_id with `scope = "session"`).'
 
 
 class Placement(Record, frozen=True):

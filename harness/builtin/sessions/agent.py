@@ -237,7 +237,7 @@ class HarnessAgent:
             raise TypeError(f"unknown option {name}: did you mean {' or '.join(near)}?")
         needed = IDS if self.config.scope == OF_SESSION else ("user_id",)
         if self.place.is_shared and any(name not in options for name in needed):
-            raise UsageFault(_placement.NOBODY.format(kind=self.place.kind))
+            raise UsageFault(_placement.NEEDS_IDS.format(kind=self.place.kind))
         keys = session_keys(options.get("user_id", USER), options.get("session_id", SESSION))
         return scoped(keys, self.config.scope, self.name)
 

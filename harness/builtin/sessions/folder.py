@@ -158,7 +158,7 @@ def not_committed(layout: Layout) -> str:
         return ""
     if committed_bytes(layout, commit, TOOLS) == files.read(os.path.join(layout.folders.project, TOOLS)):
         return ""
-    return f"{TOOLS} is not as the last commit has it, and that one holds. Commit it, if its rules shall."
+    return f"{TOOLS} has uncommitted changes, which do not apply. Commit it to apply them."
 
 
 def limits(layout: Layout, cost: float | None, tokens: int | None, steps: int | None) -> Limits:

@@ -131,7 +131,7 @@ def test_a_shared_place_asks_whose_call_it_is(tmp_path: Path) -> None:
     """A missing id is an error and no bucket that all share; a shared folder is one on purpose."""
     with program(tmp_path, "memory:", "x", scope="session") as one:
         for options in ({}, {"session_id": "s"}, {"user_id": "ann"}):
-            with pytest.raises(UsageFault, match="whose it is"):
+            with pytest.raises(UsageFault, match="needs user_id in each call"):
                 one.call_sync("hi", **options)  # type: ignore[arg-type]  # ids alone
     with pytest.raises(UsageFault, match="no scope"):
         Program(tmp_path, "x", scope="team").call_sync("hi")

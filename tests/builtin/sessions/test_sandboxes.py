@@ -213,7 +213,7 @@ def test_what_cannot_be_reached_is_named_and_nothing_is_recorded(
         Program(tmp_path, "x", placement="sandbox:no-such-program-{scope} x", store=store) as one,
         pytest.raises(Unavailable, match="no-such-program-ann"),
     ):
-        with pytest.raises(UsageFault, match="whose it is"):
+        with pytest.raises(UsageFault, match="needs user_id in each call"):
             one.call_sync("go")
         one.call_sync("go", user_id="ann")
     assert one.sessions.messages("default", "ann") == []
