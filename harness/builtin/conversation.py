@@ -212,12 +212,12 @@ class Conversation:
 
     def begin(self, prompt: str) -> None:
         """Begin with this prompt."""
-        self.history.given(*self.heads)
+        self.history.set_heads(*self.heads)
         self.history.begin(prompt)
 
     def go_on(self, log: Log, prompt: str, *, run: str, why: str) -> list[str]:
         """Go on with the conversation of a run that was cut off; see MessageHistory."""
-        self.history.given(*self.heads)
+        self.history.set_heads(*self.heads)
         return self.history.go_on(log, self.model, prompt, run=run, why=why)
 
     def loop(

@@ -166,7 +166,7 @@ class Loop:
 
     async def _prepared_answer(self) -> Answer:
         """The next answer, with the preparation of this conversation before it; raises ModelFault."""
-        self.history.given(self.history.system, registry.described(self.session), self.history.parameters)
+        self.history.set_heads(self.history.system, registry.described(self.session), self.history.parameters)
         if self.prepare is not None:
             await self.prepare(self, False)
         try:

@@ -39,7 +39,7 @@ class MessageHistory:
         self._named: dict[str, str] = {}  # the digests of HEADS, once it has begun
         self._saved = encoding.dump_json({})
 
-    def given(self, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
+    def set_heads(self, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
         """The system text, the tools and the parameters of the next requests; on disk where they are new."""
         if (system, tools, parameters) == (self.system, self.tools, self.parameters):
             return

@@ -89,8 +89,8 @@ class SessionPool:
 
     async def close(self) -> None:
         """End everything."""
-        for one in self.known.values():
-            await one.close()
+        for session in self.known.values():
+            await session.close()
         self.known.clear()
         self.watch.close()
         self.threads.shutdown(wait=False)
@@ -144,16 +144,18 @@ Work = Callable[["SessionPool", Session, SessionCall, GatePlace, Stop], Awaitabl
 class Compacter:
     """Compacts the conversation of a session where a request would be, or was, too long."""
 
-    def __init__(self, config: AgentConfig, one: Session) -> None:
-        self.rule, self.curate, self.one = config.compact, config.curate, one
+    def __init__(self, config: AgentConfig, session: Session) -> None:
+        self.rule, self.curate, self.session = config.compact, config.curate, session
 
     async def __call__(self, loop: Loop, too_long: bool) -> bool:
         """See loop.Prepare."""
-        rule, one = self.rule, self.one
-        if not too_long and not _compaction.due(one.talk, rule, one.failed_at):
+        rule, session = self.rule, self.session
+        if not too_long and not _compaction.due(session.history, rule, session.failed_at):
             return False
         memory = loop.session.memory if self.curate else None
-        made = await one.sum_up(rule, loop.model, one.aside(), too_long=too_long, curate=memory is not None)
+        made = await session.sum_up(
+            rule, loop.model, session.summary_log(), too_long=too_long, curate=memory is not None
+        )
         if made is None:
             return False
         if made.usage is not None:
@@ -162,108 +164,109 @@ class Compacter:
         if made.facts and memory is not None:
             await asyncio.to_thread(user_memory.remember, memory, made.facts)
         if made.text:
-            await asyncio.to_thread(one.save)
+            await asyncio.to_thread(session.save)
         return bool(made.text)
 
 
-async def carried_out(parts: SessionPool, keys: SessionKeys, asked: SessionCall) -> CallRecord:
+async def carried_out(pool: SessionPool, keys: SessionKeys, call: SessionCall) -> CallRecord:
     """Carry a call out. Raises what keeps it from being recorded: BrokenFile, Lost, Changed, OSError; and CancelledError, with
     all of it recorded, where its caller was cancelled."""
-    return await _queued(parts, keys, asked, _in_sandbox if parts.sandboxes else _recorded)
+    return await _queued(pool, keys, call, _in_sandbox if pool.sandboxes else _recorded)
 
 
-async def compacted(parts: SessionPool, keys: SessionKeys, asked: SessionCall) -> bool:
+async def compacted(pool: SessionPool, keys: SessionKeys, call: SessionCall) -> bool:
     """Compact the conversation of a session, once it is its turn; whether it was."""
-    return await _queued(parts, keys, asked, _compacted)
+    return await _queued(pool, keys, call, _compacted)
 
 
-async def prepared(parts: SessionPool, keys: SessionKeys, asked: SessionCall) -> None:
+async def prepared(pool: SessionPool, keys: SessionKeys, call: SessionCall) -> None:
     """Open the conversation of a session for the next call."""
 
-    async def opened(parts: SessionPool, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> None:
-        await _prepared(parts, one, asked)
+    async def opened(pool: SessionPool, session: Session, call: SessionCall, place: GatePlace, stop: Stop) -> None:
+        await _prepared(pool, session, call)
 
-    await _queued(parts, keys, asked, opened)
+    await _queued(pool, keys, call, opened)
 
 
-async def _queued(parts: SessionPool, keys: SessionKeys, asked: SessionCall, work: Work[T]) -> T:
+async def _queued(pool: SessionPool, keys: SessionKeys, call: SessionCall, work: Work[T]) -> T:
     """Do this work on a session, once it is its turn."""
-    stop, place = Stop(), gate.enter(parts.store, keys.gate)  # at once: so the order is that of the calls
-    parts.watch.add(place, stop.tell)
-    parts.stops.add(stop.shut_down)
-    parts.running[keys.top] = parts.running.get(keys.top, 0) + 1
+    stop, place = Stop(), gate.enter(pool.store, keys.gate)  # at once: so the order is that of the calls
+    pool.watch.add(place, stop.tell)
+    pool.stops.add(stop.shut_down)
+    pool.running[keys.top] = pool.running.get(keys.top, 0) + 1
     try:
         await turn(place)
-        return await _in_turn(parts, keys, asked, place, stop, work)
+        return await _in_turn(pool, keys, call, place, stop, work)
     finally:
-        parts.watch.remove(place)
+        pool.watch.remove(place)
         place.leave()
-        parts.stops.remove(stop.shut_down)
-        parts.running[keys.top] -= 1
-        if not parts.running[keys.top]:
-            del parts.running[keys.top]
-        await parts.spare()
+        pool.stops.remove(stop.shut_down)
+        pool.running[keys.top] -= 1
+        if not pool.running[keys.top]:
+            del pool.running[keys.top]
+        await pool.spare()
 
 
 async def _in_turn(
-    parts: SessionPool, keys: SessionKeys, asked: SessionCall, place: GatePlace, stop: Stop, work: Work[T]
+    pool: SessionPool, keys: SessionKeys, call: SessionCall, place: GatePlace, stop: Stop, work: Work[T]
 ) -> T:
     """The work, on the session as it is now."""
-    one = parts.known.pop(keys.top, None)
-    if one is None or not one.is_current():
-        if one is not None:
-            await one.close()
-        one = await asyncio.to_thread(_session.load, parts.store, keys, parts.agent)
+    session = pool.known.pop(keys.top, None)
+    if session is None or not session.is_current():
+        if session is not None:
+            await session.close()
+        session = await asyncio.to_thread(_session.load, pool.store, keys, pool.agent)
     whole = False
     try:
-        one.begin(place)
-        result = await work(parts, one, asked, place, stop)
+        session.begin(place)
+        result = await work(pool, session, call, place, stop)
         whole = True
     finally:
         if whole:
-            parts.known[keys.top] = one
+            pool.known[keys.top] = session
         else:
-            await one.close()
+            await session.close()
     return result
 
 
-async def _prepared(parts: SessionPool, one: Session, asked: SessionCall) -> Conversation:
+async def _prepared(pool: SessionPool, session: Session, call: SessionCall) -> Conversation:
     """The conversation of the session, with the system text and the workspace of now, for this call."""
-    source, whose = parts.source, (one.keys.user, one.keys.memory)
+    source, whose = pool.source, (session.keys.user, session.keys.memory)
     known = source.known(*whose)
     words = known if known is not None else await asyncio.to_thread(source.text_for, *whose)
-    talk = one.conversation
-    if talk is None or talk.spec.workspace is not words.given:
-        await one.close()
-        talk = one.conversation = await Conversation.open(_spec(parts, one, words, asked))
-        for fault in talk.faults:
-            asked.report({"type": "lacks", "text": fault})
-    session, ask = talk.session, asked.ask
-    talk.report, talk.budget, session.stopping = asked.report, Budget(asked.limits or parts.config.limits), False
-    session.ask = ask and (lambda question: NO if session.stopping else ask(question, lambda: session.stopping))
-    one.opened(talk.model, *talk.heads)
-    return talk
+    conversation = session.conversation
+    if conversation is None or conversation.spec.workspace is not words.given:
+        await session.close()
+        conversation = session.conversation = await Conversation.open(_spec(pool, session, words, call))
+        for fault in conversation.faults:
+            call.report({"type": "lacks", "text": fault})
+    conversation.report, conversation.budget = call.report, Budget(call.limits or pool.config.limits)
+    tools, ask = conversation.session, call.ask
+    tools.stopping = False
+    tools.ask = ask and (lambda question: NO if tools.stopping else ask(question, lambda: tools.stopping))
+    session.opened(conversation.model, *conversation.heads)
+    return conversation
 
 
-def _spec(parts: SessionPool, one: Session, words: SystemText, asked: SessionCall) -> ConversationSpec:
+def _spec(pool: SessionPool, session: Session, words: SystemText, call: SessionCall) -> ConversationSpec:
     """The specification with which the conversation of a session is opened."""
-    keys, config = one.keys, parts.config
-    environment = parts.environment(keys)
+    keys, config = session.keys, pool.config
+    environment = pool.environment(keys)
     return ConversationSpec(
         name=f"session {keys.session}",
-        environment=environment.replace(home=environment.home or parts.source.layout),
-        history=one.talk,
-        model=parts.model,
-        parameters=parts.model.parameters,
+        environment=environment.replace(home=environment.home or pool.source.layout),
+        history=session.history,
+        model=pool.model,
+        parameters=pool.model.parameters,
         system=words.system,
         budget=Budget(config.limits),
-        report=asked.report,
+        report=call.report,
         workspace=words.given,
         rules=config.rules,
-        more=[*recall.tools(parts.store, keys), *parts.tools],
+        more=[*recall.tools(pool.store, keys), *pool.tools],
         hooks=config.hooks,
-        threads=parts.threads,
-        tasks=StoreKey(parts.store, keys.tasks),
+        threads=pool.threads,
+        tasks=StoreKey(pool.store, keys.tasks),
         head=words.page,
         instructions=words.instructions,
         plans=config.plans,
@@ -271,73 +274,76 @@ def _spec(parts: SessionPool, one: Session, words: SystemText, asked: SessionCal
     )
 
 
-async def _compacted(parts: SessionPool, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> bool:
-    talk = await _prepared(parts, one, asked)
-    done = await Compacter(parts.config, one)(talk.loop(), True)
-    one.state = one.state.replace(used=log.added(one.state.used, talk.budget.used), fence=place.number)
-    await asyncio.shield(asyncio.to_thread(one.save))
+async def _compacted(pool: SessionPool, session: Session, call: SessionCall, place: GatePlace, stop: Stop) -> bool:
+    conversation = await _prepared(pool, session, call)
+    done = await Compacter(pool.config, session)(conversation.loop(), True)
+    used = log.added(session.state.used, conversation.budget.used)
+    session.state = session.state.replace(used=used, fence=place.number)
+    await asyncio.shield(asyncio.to_thread(session.save))
     return done
 
 
-async def _in_sandbox(parts: SessionPool, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:
+async def _in_sandbox(
+    pool: SessionPool, session: Session, call: SessionCall, place: GatePlace, stop: Stop
+) -> CallRecord:
     """The call, which has its sandbox for itself."""
-    assert parts.sandboxes, "else there is none"
-    async with parts.sandboxes.held(one.keys, parts.watch, lambda text: asked.report({"type": "lacks", "text": text})):
-        return await _recorded(parts, one, asked, place, stop)
+    assert pool.sandboxes, "else there is none"
+    async with pool.sandboxes.held(session.keys, pool.watch, lambda text: call.report({"type": "lacks", "text": text})):
+        return await _recorded(pool, session, call, place, stop)
 
 
-async def _recorded(parts: SessionPool, one: Session, asked: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:
+async def _recorded(pool: SessionPool, session: Session, call: SessionCall, place: GatePlace, stop: Stop) -> CallRecord:
     """The call with its message, its loop and its result, durable."""
-    talk = await _prepared(parts, one, asked)
-    begun, number, first = time.monotonic(), one.state.calls + 1, one.talk.turn + 1
-    when, message = log.now(), asked.message[:MESSAGE_CHARS]
-    row = {"call": number, "at": when, "agent": parts.agent, "place": place.number}
-    one.writer.add({**row, "message": message})
-    one.talk.say(_with_faults(talk, asked.message), asked.images)
-    one.noted(message, when, log.KILLED, place)
-    await asyncio.shield(asyncio.to_thread(one.save))  # from now on, who had the place before cannot save
+    conversation = await _prepared(pool, session, call)
+    begun, number, first = time.monotonic(), session.state.calls + 1, session.history.turn + 1
+    when, message = log.now(), call.message[:MESSAGE_CHARS]
+    row = {"call": number, "at": when, "agent": pool.agent, "place": place.number}
+    session.writer.add({**row, "message": message})
+    session.history.say(_with_faults(conversation, call.message), call.images)
+    session.note_call(message, when, log.KILLED, place)
+    await asyncio.shield(asyncio.to_thread(session.save))  # from now on, who had the place before cannot save
     if (words := place.stop_words()) is not None:  # the watch may not have looked yet
         stop.tell(words)
-    end, cancelled = await _looped(one, _loop(parts, one, talk, asked.check), stop)
-    used = talk.budget.used
+    end, cancelled = await _looped(session, _loop(pool, session, conversation, call.check), stop)
+    used = conversation.budget.used
     result = CallRecord(
         call=number,
-        agent=parts.agent,
+        agent=pool.agent,
         begun=when,
         message=message,
         outcome=end.outcome,
         reason=end.reason,
         reply=end.reply,
-        turns=[first, one.talk.turn] if one.talk.turn >= first else [],
+        turns=[first, session.history.turn] if session.history.turn >= first else [],
         seconds=round(time.monotonic() - begun, 3),
         usage={name: value for name, value in used.asdict().items() if value},
     )
-    one.ended(result, used, place)
-    await asyncio.shield(asyncio.to_thread(one.save))
+    session.ended(result, used, place)
+    await asyncio.shield(asyncio.to_thread(session.save))
     if cancelled is not None:
         raise cancelled
     return result
 
 
-def _loop(parts: SessionPool, one: Session, talk: Conversation, check: Callable[[str], str] | None) -> Loop:
+def _loop(pool: SessionPool, session: Session, conversation: Conversation, check: Callable[[str], str] | None) -> Loop:
     """The loop of a call: its pieces of answers are kept and reported as they come."""
 
     def piece(text: str) -> None:
         if text:
-            one.talk.partial.append(text)
-            talk.report({"type": "text", "text": text})
+            session.history.partial.append(text)
+            conversation.report({"type": "text", "text": text})
 
-    return talk.loop(prepare=Compacter(parts.config, one), piece=piece, check=check)
+    return conversation.loop(prepare=Compacter(pool.config, session), piece=piece, check=check)
 
 
-def _with_faults(talk: Conversation, message: str) -> str:
+def _with_faults(conversation: Conversation, message: str) -> str:
     """The message, and behind it what is not available, where the model does not know that yet."""
-    note = talk.note()
-    known = not note or any(note in row.get("text", "") for row in talk.history.messages)
+    note = conversation.note()
+    known = not note or any(note in row.get("text", "") for row in conversation.history.messages)
     return message if known else f"{message}\n\n{note}"
 
 
-async def _looped(one: Session, loop: Loop, stop: Stop) -> tuple[End, asyncio.CancelledError | None]:
+async def _looped(session: Session, loop: Loop, stop: Stop) -> tuple[End, asyncio.CancelledError | None]:
     """The loop to its end, and the conversation so that the next call can follow."""
     cancelled = None
     try:
@@ -346,15 +352,15 @@ async def _looped(one: Session, loop: Loop, stop: Stop) -> tuple[End, asyncio.Ca
         stop.work = asyncio.ensure_future(loop.run())
         end = await stop.work
     except asyncio.CancelledError as fault:
-        partial = "".join([loop.unfinished, *one.talk.partial]).strip()
+        partial = "".join([loop.unfinished, *session.history.partial]).strip()
         if stop.words is not None:
             end, note = stop.end(partial)
-            one.talk.close(loop.model, _conversation.STOPPED, note)
+            session.history.close(loop.model, _conversation.STOPPED, note)
         else:
-            one.talk.close(loop.model, _conversation.STOPPED, _conversation.CANCELLED)
+            session.history.close(loop.model, _conversation.STOPPED, _conversation.CANCELLED)
             end, cancelled = End(outcome=log.CANCELLED, reply=partial), fault
     else:
-        one.talk.partial.clear()
+        session.history.partial.clear()
     finally:
-        await asyncio.shield(one.rest())
+        await asyncio.shield(session.stop_tools())
     return end, cancelled

@@ -51,17 +51,17 @@ class Compact(Record):
     keep_tokens: int = 8_000
 
 
-def weight(talk: SessionHistory) -> int:
+def weight(history: SessionHistory) -> int:
     """Tokens of the next request: as the vendor counted the last one, and an estimate of what came since."""
-    return talk.tokens + sum(map(tokens, talk.messages[talk.counted :]))
+    return history.tokens + sum(map(tokens, history.messages[history.counted :]))
 
 
-def due(talk: SessionHistory, rule: Compact, failed_at: int) -> bool:
+def due(history: SessionHistory, rule: Compact, failed_at: int) -> bool:
     """Whether it is time; `failed_at`: its weight when the last summary failed, 0 for none."""
-    heavy = weight(talk)
+    heavy = weight(history)
     if not rule.tokens or heavy < failed_at + AGAIN * rule.tokens * bool(failed_at):
         return False
-    return heavy >= rule.tokens or len(talk.messages) >= rule.messages
+    return heavy >= rule.tokens or len(history.messages) >= rule.messages
 
 
 def cut(messages: Sequence[Message], keep_tokens: int) -> int:
@@ -109,17 +109,16 @@ async def summed_up(
     messages: Sequence[Message], model: Model, writer: LogWriter, parameters: dict[str, Any], *, curate: bool
 ) -> Summary:
     """A summary of the messages by the model, and with `curate` the facts in them; `writer` records the request."""
-    aside = DurableHistory(writer)
-    aside.given(
-        SYSTEM + CURATE * curate, [], {name: value for name, value in parameters.items() if name != "stable_chars"}
-    )
-    aside.begin(TASK.format(text=text_of(messages)))
+    history = DurableHistory(writer)
+    own = {name: value for name, value in parameters.items() if name != "stable_chars"}
+    history.set_heads(SYSTEM + CURATE * curate, [], own)
+    history.begin(TASK.format(text=text_of(messages)))
     try:
-        answer = counted(aside.request(), await model.ask(aside.request(), aside.sent, lambda _: None))
+        answer = counted(history.request(), await model.ask(history.request(), history.sent, lambda _: None))
     except ModelFault as fault:
         return Summary(fault=fault.reason)
-    aside.answered(answer, 0.0)
-    await aside.durable()
+    history.answered(answer, 0.0)
+    await history.durable()
     text, facts = parted(answer.text) if curate else (answer.text.strip(), [])
     if answer.calls or not text or answer.finish == REFUSED:
         return Summary(fault="the model gave no summary", usage=answer.usage)

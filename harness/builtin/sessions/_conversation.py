@@ -49,7 +49,7 @@ class SessionHistory(DurableHistory):
         self.writer.heads = set(read.heads)
         self.messages, self.context = read.turns.messages(), list(read.turns.context)
         self.begun, self.turn = dict(read.turns.begun), read.answered
-        self._named = dict.fromkeys(HEADS, "")  # until `given` names them
+        self._named = dict.fromkeys(HEADS, "")  # until `set_heads` names them
         newest = next(reversed(read.turns.turns.values()), None)
         if newest is not None and newest.answer is not None:
             self._weighed(newest.answer["usage"], len(newest.context) + 1)
@@ -85,7 +85,7 @@ class SessionHistory(DurableHistory):
         if note:
             self.say(note)
 
-    def anew(self, part: int, counts: turns.Row, messages: list[Message]) -> int:
+    def start_part(self, part: int, counts: turns.Row, messages: list[Message]) -> int:
         """Go on in a new part of the log with these messages; returns the byte where it begins."""
         rows = [turns.put(message) for message in messages]
         heads = self.head_rows()

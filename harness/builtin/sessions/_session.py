@@ -29,7 +29,7 @@ class Session:
     def __init__(self, store: Store, keys: SessionKeys, state: AgentState, version: str, read: LogPart | None) -> None:
         self.store, self.keys, self.state, self.version = store, keys, state, version
         self.writer = LogWriter(store, keys.log, read.end if read else 0, read.rows if read else 0)
-        self.talk = SessionHistory(self.writer)
+        self.history = SessionHistory(self.writer)
         self.conversation: Conversation | None = None
         self.parts, self.failed_at = (read.parts if read else 0), 0
         self.left: list[CallRecord] = []
@@ -37,8 +37,8 @@ class Session:
             self._take(read)
 
     def _take(self, read: LogPart) -> None:
-        self.talk.resume(read)
-        self.talk.state.update(read.turns.state or self.state.kept)
+        self.history.resume(read)
+        self.history.state.update(read.turns.state or self.state.kept)
         newer = [one for number, one in sorted(read.calls.items()) if number > self.state.calls]
         self.left = [one for one in newer if not one.ended]
         if self.left and read.asked:
@@ -60,10 +60,10 @@ class Session:
     def opened(self, model: Model, system: str, tools: list[dict[str, Any]], parameters: dict[str, Any]) -> None:
         """Set what requests have besides messages; then close what a killed call left open."""
         if not self.parts:
-            self.talk.system, self.talk.tools, self.talk.parameters = system, tools, parameters
-            self._anew([])
-        self.talk.given(system, tools, parameters)
-        self.talk.close(model, _conversation.KILLED)
+            self.history.system, self.history.tools, self.history.parameters = system, tools, parameters
+            self._start_part([])
+        self.history.set_heads(system, tools, parameters)
+        self.history.close(model, _conversation.KILLED)
         self.end_left()
 
     def end_left(self) -> None:
@@ -71,10 +71,10 @@ class Session:
         self.writer.add(*(log.result_row(one) for one in self.left))
         self.left = []
 
-    def _anew(self, messages: list[Any]) -> None:
+    def _start_part(self, messages: list[Any]) -> None:
         self.parts += 1
-        counts = {"calls": self.state.calls, "turns": self.talk.turn}
-        self.state = self.state.replace(part=self.talk.anew(self.parts, counts, messages))
+        counts = {"calls": self.state.calls, "turns": self.history.turn}
+        self.state = self.state.replace(part=self.history.start_part(self.parts, counts, messages))
 
     async def sum_up(
         self, rule: Compact, model: Model, writer: LogWriter, *, too_long: bool, curate: bool
@@ -82,30 +82,30 @@ class Session:
         """Replace the older part by a summary; None if there is too little of it. If that fails, nothing changes. `too_long`:
         the model refused the request as too long, so less must stay than the rule says; `curate`: the summary also has
         facts."""
-        weight = _compaction.weight(self.talk)
-        room = _compaction.share(self.talk.messages) if too_long else rule.keep_tokens
-        at = _compaction.cut(self.talk.messages, min(room, rule.keep_tokens))
+        weight = _compaction.weight(self.history)
+        room = _compaction.share(self.history.messages) if too_long else rule.keep_tokens
+        at = _compaction.cut(self.history.messages, min(room, rule.keep_tokens))
         if not at:
             return None
-        known = (self.talk.messages[:at], model, writer, self.talk.parameters)
+        known = (self.history.messages[:at], model, writer, self.history.parameters)
         made = await _compaction.summed_up(*known, curate=curate)
         self.failed_at = 0 if made.text else weight
         if made.text:
-            self.summarise(made.text, self.talk.messages[at:])
+            self.summarise(made.text, self.history.messages[at:])
         return made
 
     def summarise(self, text: str, kept: list[Message]) -> None:
         """Replace all messages except the kept ones by a summary."""
         self.state = self.state.replace(compactions=self.state.compactions + 1, summary=text)
-        self._anew([_compaction.message(text), *kept])
+        self._start_part([_compaction.message(text), *kept])
 
     def append(self, message: Message) -> None:
         """Add a message of a program between two calls."""
         if not self.parts:
-            self._anew([])
-        self.talk.add(message)
+            self._start_part([])
+        self.history.add(message)
 
-    def aside(self) -> LogWriter:
+    def summary_log(self) -> LogWriter:
         """Where the next summary keeps its request; what an earlier try left there stays."""
         key = self.keys.compaction(self.parts)
         rows = logs.read(self.store, key)
@@ -118,17 +118,17 @@ class Session:
         row = log.result_row(result)
         self.writer.add(row)
         used_now = log.added(self.state.used, used)
-        self.state = self.state.replace(calls=result.call, turns=self.talk.turn, used=used_now)
-        self.noted(result.message, row["at"], result.outcome, place)
+        self.state = self.state.replace(calls=result.call, turns=self.history.turn, used=used_now)
+        self.note_call(result.message, row["at"], result.outcome, place)
 
-    def noted(self, message: str, at: str, outcome: str, place: GatePlace) -> None:
+    def note_call(self, message: str, at: str, outcome: str, place: GatePlace) -> None:
         """Set what a list of sessions shows of the newest call, and whose place the next save belongs to."""
         self.state = self.state.replace(newest=states.newest(message, at, outcome), fence=place.number)
 
     def save(self) -> None:
         """Make the log durable, then the state that names its last row. Raises what LogWriter.write does."""
         self.writer.write()
-        self.state = self.state.replace(rows=self.writer.rows, kept=dict(self.talk.state))
+        self.state = self.state.replace(rows=self.writer.rows, kept=dict(self.history.state))
         self.version = self.store.put(self.keys.state, self.state.dumped(), self.version)
 
     async def close(self) -> None:
@@ -137,7 +137,7 @@ class Session:
         if gone is not None:
             await gone.close()
 
-    async def rest(self) -> None:
+    async def stop_tools(self) -> None:
         """End the work of a call: nothing that it started continues. Servers stay for the next call."""
         if self.conversation is not None:
             self.conversation.session.close()

@@ -125,7 +125,7 @@ class HarnessAgent:
             if not message.strip():
                 raise UsageFault("The message is empty.")
             wanted = _output_format(options)
-            asked = SessionCall(
+            call = SessionCall(
                 message=wanted.asked(message) if wanted else message,
                 report=lambda row: report(event) if (event := event_of(row)) else None,
                 ask=self.ask,
@@ -133,7 +133,7 @@ class HarnessAgent:
                 images=images.loaded(options.get("images", ())),
                 check=wanted.fault if wanted else None,
             )
-            reply = _reply(keys, await _calls.carried_out(self._here(), keys, asked), wanted)
+            reply = _reply(keys, await _calls.carried_out(self._here(), keys, call), wanted)
             if hooks.after_call:
                 hooks.after_call(reply)
         return reply
@@ -170,8 +170,8 @@ class HarnessAgent:
 
     async def compact(self, **options: Unpack[CallOptions]) -> bool:
         """Replace the older part of a session by a summary now; False if there was too little of it, or the summary failed."""
-        asked = SessionCall(message="", report=lambda row: None, limits=options.get("limits"))
-        return await _calls.compacted(self._here(), self._keys(options, (*IDS, "limits")), asked)
+        call = SessionCall(message="", report=lambda row: None, limits=options.get("limits"))
+        return await _calls.compacted(self._here(), self._keys(options, (*IDS, "limits")), call)
 
     async def prepare(self, **options: Unpack[CallOptions]) -> None:
         """Load a session and start its servers, so that the next call finds them ready."""
@@ -194,8 +194,8 @@ class HarnessAgent:
 
     async def close(self) -> None:
         """Close the connections of this event loop. Sessions need no closing."""
-        if parts := self._pools.pop(asyncio.get_running_loop(), None):
-            await parts.close()
+        if pool := self._pools.pop(asyncio.get_running_loop(), None):
+            await pool.close()
 
     def close_sync(self) -> None:
         """The same after `call_sync`, whose threads end."""

@@ -45,8 +45,8 @@ def changed(store: Store, keys: SessionKeys, verb: str, texts: Sequence[str]) ->
         return _changed(_session.load(store, keys, ""), place, verb, texts)
 
 
-def _changed(one: _session.Session, place: GatePlace, verb: str, texts: Sequence[str]) -> dict[str, list[str]]:
-    found = _of(one.talk.state)
+def _changed(session: _session.Session, place: GatePlace, verb: str, texts: Sequence[str]) -> dict[str, list[str]]:
+    found = _of(session.history.state)
     for text in texts:
         if verb == DROP and not any(text in found[kind] for kind in KINDS):
             raise UsageFault(f"The session has no rule '{text}'.")
@@ -54,8 +54,8 @@ def _changed(one: _session.Session, place: GatePlace, verb: str, texts: Sequence
             found[kind] = [rule for rule in found[kind] if rule != text]
         if verb != DROP:
             found[verb].append(text)
-    one.talk.state[permissions.KEY] = {kind: rows for kind, rows in found.items() if rows}
-    one.begin(place)
-    one.writer.add({"state": one.talk.state, "by": "person"})
-    one.save()
+    session.history.state[permissions.KEY] = {kind: rows for kind, rows in found.items() if rows}
+    session.begin(place)
+    session.writer.add({"state": session.history.state, "by": "person"})
+    session.save()
     return found

@@ -58,14 +58,14 @@ class Sessions:
         """Add a message without asking the model; a new session begins with it. `role`: `user` or `assistant`."""
         if role not in ROLES or not text.strip():
             raise UsageFault(f"A message has a text, and is of one of {', '.join(ROLES)}.")
-        self._change(session_keys(user_id, session_id), lambda one: one.append(ROLES[role](text)))
+        self._change(session_keys(user_id, session_id), lambda session: session.append(ROLES[role](text)))
 
     def set_summary(self, text: str, session_id: str = SESSION, user_id: str = USER) -> None:
         """Replace all messages so far by this summary; the log keeps them."""
         if not text.strip():
             raise UsageFault("The summary is empty.")
         self.state(session_id, user_id)
-        self._change(session_keys(user_id, session_id), lambda one: one.summarise(text, []))
+        self._change(session_keys(user_id, session_id), lambda session: session.summarise(text, []))
 
     def fork(self, new: str, session_id: str = SESSION, user_id: str = USER) -> None:
         """Copy a session; both can continue. Raises UsageFault if a session with the new id exists."""
@@ -98,13 +98,13 @@ class Sessions:
 
     def _change(self, keys: SessionKeys, change: Callable[[Session], None]) -> None:
         with gate.held(self.store, keys.gate) as place:
-            one = _session.load(self.store, keys, "" if self.store.get(keys.state) else self.agent)
-            one.begin(place)
-            change(one)
-            one.state = one.state.replace(fence=place.number)
-            if not one.state.newest:
-                one.noted("", log.now(), "ok", place)
-            one.save()
+            session = _session.load(self.store, keys, "" if self.store.get(keys.state) else self.agent)
+            session.begin(place)
+            change(session)
+            session.state = session.state.replace(fence=place.number)
+            if not session.state.newest:
+                session.note_call("", log.now(), "ok", place)
+            session.save()
 
     def _copy(self, keys: SessionKeys, to: SessionKeys) -> None:
         """Copy all keys, the state last: without it a copy is not a session, and a second attempt begins again."""

@@ -38,7 +38,7 @@ class Model:
 def test_every_call_has_a_result_and_what_was_said_stays(tmp_path: Path) -> None:
     """Of a call that had begun nobody knows the end; of one that had not it is known."""
     talk = SessionHistory(LogWriter(DiskStore(str(tmp_path)), ("u", "s", "log"), 0, 0))
-    talk.anew(1, {"calls": 0, "turns": 0}, [{"role": "user", "text": "do it"}])
+    talk.start_part(1, {"calls": 0, "turns": 0}, [{"role": "user", "text": "do it"}])
     talk._keep(ANSWER, "digest")
     talk.begins(Model().calls(ANSWER)[0])
     talk.partial += ["I was ", "saying"]

@@ -52,7 +52,7 @@ def test_what_tools_keep_is_in_the_state_and_goes_on(tmp_path: Path) -> None:
         said(tmp_path, server, "plan it")
         assert state_of(tmp_path).kept["todo"] == todos
         said(tmp_path, server, "go on")
-    assert _session.load(store(tmp_path), OF, "helper").talk.state["todo"] == todos
+    assert _session.load(store(tmp_path), OF, "helper").history.state["todo"] == todos
 
 
 def test_a_session_that_another_process_went_on_with_is_read_anew(tmp_path: Path) -> None:
