@@ -19,7 +19,7 @@ def find(layout: Layout, spec: str, planned: Sequence[Feature] = ()) -> list[str
     if len(spec) > SPEC_CHARS:
         whole = f"SPEC.md has {len(spec)} characters, and a prompt shows at most {SPEC_CHARS}"
         found.append(f"{whole}: the first of them, or the sections that its feature names")
-    modules = [] if "submodule" in contract.setup(layout) else _submodules(layout)
+    modules = [] if "submodule" in contract.load(layout).setup else _submodules(layout)
     if modules:
         remedy = "if they are needed, the contract's setup has to run: git submodule update --init"
         found.append(f"the trees of runs have no submodules ({few(modules)}); {remedy}")

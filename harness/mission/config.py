@@ -281,10 +281,7 @@ TABLES |= {"proof": ProofTable}
 def load(layout: Layout) -> Config:
     """The configuration of the mission; defaults if there is no file. BrokenFile names file, line and remedy."""
     path, text = layout.path(names.CONFIG), State(layout).text(names.CONFIG)
-    if text is None:
-        return Config()
-    value = documents.cached(layout.cache, "config", text, lambda text: parse(text, path).asdict(), Config.fields)
-    return Config(**value)
+    return Config() if text is None else parse(text, path)
 
 
 def require(layout: Layout) -> Config:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 from harness.base import schema
 from harness.base.errors import BrokenFile
@@ -68,81 +67,20 @@ class Contract(Record):
         return [known[claim_id] for claim_id in claim_ids if claim_id in known]
 
 
-_last: dict[str, tuple[str, dict[str, Any]]] = {}  # {path of a contract: (its text, its values)}
-FIELDS = ("rows", *Contract.fields, *Claim.fields, *Check.fields, *Service.fields)
-
-
 def load(layout: Layout) -> Contract:
     """The contract of the mission, empty before the first plan; raises BrokenFile if it is malformed."""
-    value = _value(layout)
-    if not value:
-        return Contract()
-    services = [schema.trusted(Service, row) for row in value["services"]]
-    return Contract(setup=value["setup"], services=services, claims=[_unpacked(row) for row in value["claims"]])
-
-
-def load_some(layout: Layout, claim_ids: list[str]) -> list[Claim]:
-    """Only the claims with these ids that exist, in the order asked; cheap for a large contract."""
-    value = _value(layout)
-    known = {row[0]: row for row in value["claims"]} if value and claim_ids else {}
-    return [_unpacked(known[claim_id]) for claim_id in claim_ids if claim_id in known]
-
-
-def setup(layout: Layout) -> str:
-    """Only the setup, "" if there is none; cheap for a large contract."""
-    value = _value(layout)
-    return str(value["setup"]) if value else ""
+    text = State(layout).text(names.CONTRACT)
+    return Contract() if text is None else parse(text, layout.path(names.CONTRACT))
 
 
 def require(layout: Layout, found: list[Feature]) -> None:
     """Raise BrokenFile if the contract lacks a claim of a feature: without a check, the feature would pass."""
-    value = _value(layout) if found else None
-    known = {row[0] for row in value["claims"]} if value else set()
+    known = {claim.id for claim in load(layout).claims} if found else set()
     for feature in found:
         missing = [claim for claim in feature.claims if claim not in known]
         if missing or not feature.claims:
             fault = f"it lacks {', '.join(missing) or 'every claim'} of {feature.id}"
             raise BrokenFile(layout.path(names.CONTRACT), fault, remedy=f"Restore the claim. {restoring()}")
-
-
-def _packed(contract: Contract) -> dict[str, Any]:
-    """The contract as plain values for the cache, a claim as a short list: JSON with the names of fields loads much slower."""
-    claims = [[one.id, one.text, [_packed_check(check) for check in one.checks], one.manual] for one in contract.claims]
-    return {"setup": contract.setup, "services": schema.plain(contract.services), "claims": claims}
-
-
-def _packed_check(check: Check) -> str | list[Any]:
-    plain = check.seconds is None and not check.guard
-    return check.run if plain else [check.run, check.seconds, check.guard]
-
-
-def _unpacked(row: list[Any]) -> Claim:
-    """The inverse of `_packed` for one claim."""
-    claim_id, text, checks, manual = row
-    return Claim(id=claim_id, text=text, checks=[_unpacked_check(check) for check in checks], manual=manual)
-
-
-def _unpacked_check(value: str | list[Any]) -> Check:
-    if isinstance(value, str):
-        return Check(run=value)
-    run, seconds, guard = value
-    return Check(run=run, seconds=seconds, guard=guard)
-
-
-def _value(layout: Layout) -> dict[str, Any] | None:
-    """The contract as `_packed` values, which callers must not change; a process parses the same text once."""
-    path, text = layout.path(names.CONTRACT), State(layout).text(names.CONTRACT)
-    if text is None:
-        return None
-    if path not in _last or _last[path][0] != text:
-        read = documents.cached(layout.cache, "contract", text, lambda text: _packed(parse(text, path)), FIELDS)
-        _last[path] = text, dict(read)
-    return _last[path][1]
-
-
-def remember(layout: Layout, text: str, contract: Contract) -> None:
-    """Put a contract that was just written as `text` into the cache."""
-    documents.keep(layout.cache, "contract", text, _packed(contract), FIELDS)
 
 
 def parse(text: str, path: str) -> Contract:

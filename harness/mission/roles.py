@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from harness.base import schema
@@ -124,11 +123,11 @@ def _meta(layout: Layout, name: str) -> tuple[dict[str, Any], str]:
 
 
 def _found(layout: Layout, name: str) -> Iterator[tuple[dict[str, Any], str]]:
-    for folder, kind in zip(folders(layout), ("own-role", "role"), strict=True):
+    for folder in folders(layout):
         path = os.path.join(folder, name + ".md")
         text = files.read_text(path) if schema.is_name(name) else None
         if text is not None:
-            yield documents.cached(layout.cache, f"{kind}-{name}", text, partial(_parse, path, name), Role.fields), path
+            yield _parse(text, path, name), path
 
 
 def agents_of(settings: Config, role: Role) -> list[str]:
@@ -147,7 +146,7 @@ def _common() -> str:
     return text
 
 
-def _parse(path: str, name: str, text: str) -> dict[str, Any]:
+def _parse(text: str, path: str, name: str) -> dict[str, Any]:
     meta, body = documents.front_matter(text, path)
     found = schema.faults(meta, "the front matter", FrontMatter)
     if not found:

@@ -12,7 +12,7 @@ from harness.base.errors import BrokenFile, VersionConflict
 from harness.decision import escalations, rules, views
 from harness.git import dotgit, refs
 from harness.memory import pages
-from harness.mission import contract, features, issues, runs, tasks, usage
+from harness.mission import features, issues, runs, tasks, usage
 from harness.mission.config import Config
 from harness.mission.open_run import OpenRun, Outcome, StartedRun
 from harness.mission.runs import RunResult, Totals
@@ -64,9 +64,6 @@ def close(run: StartedRun, outcome: Outcome, settings: Config, seconds: float) -
     outcome.changes.put(names.of_run(run.id, names.RESULT), line)
     outcome.changes.append(names.RUN_LOG, line)
     _commit(run, outcome)
-    text = outcome.changes.contents.get(names.CONTRACT)
-    if text is not None:  # cached, so that the next start need not parse it
-        contract.remember(run.layout, text.decode(), outcome.contract)
     _snapshot(run.layout, run.id, head, result.at)
     return result
 

@@ -282,7 +282,7 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
     mission.asked_spec_text(layout)
     for name in (names.SPEC, names.SUMMARY, names.STEER):
         State(layout).text(name)
-    return contract.load_some(layout, feature.claims if feature else [])
+    return contract.load(layout).of(feature.claims) if feature else []
 
 
 def _feature(want: RunRequest, role: Role, queue: list[Feature], live: list[Terms]) -> Feature | None:

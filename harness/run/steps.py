@@ -13,7 +13,7 @@ from harness.base.errors import GuardianKilled, Interruption, RequestRefused, Ru
 from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
 from harness.decision import checkpoints, gaps, rules, views
-from harness.mission import config, contract, order_log, replies, roles, runs
+from harness.mission import config, order_log, replies, roles, runs
 from harness.mission.open_run import OpenRun, Outcome, add_notes
 from harness.mission.runs import RunResult
 from harness.process import supervise
@@ -202,7 +202,7 @@ def _settle_and_close(run: OpenRun, steps: RoleSteps) -> RunResult:
 
 def _set_up(run: OpenRun) -> bool:
     """Run the contract's setup in the tree of a role that commits, once per commit; a red one is shown to its agent."""
-    if run.changes_tree and contract.setup(run.layout):
+    if run.changes_tree and run.outcome.contract.setup:
         run.outcome.checks.setup_fault = check_runs.setup_once(run.layout, run.outcome.contract, run.place())
         workplace.leave_untracked(run)
     return True

@@ -1,6 +1,6 @@
-"""Strict parsing of front matter and Markdown, fences that their content cannot close, and a cache of parsed files.
+"""Strict parsing of front matter and Markdown, fences that their content cannot close, and values that can be made again.
 
-The parsers take 40 to 100 ms to import, so they are imported only on a cache miss.
+The parsers take 20 to 40 ms to import, so only what parses imports them.
 """
 
 from __future__ import annotations
@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
 from typing import Any
 
-from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.base.record import Record
 from harness.state import files
@@ -45,7 +43,7 @@ def front_matter(text: str, path: str) -> tuple[dict[str, Any], str]:
 
 
 def _yaml(head: str, path: str) -> Any:
-    import yaml  # 20 ms, and few commands read front matter
+    import yaml  # 20 ms, and `note` and `hold` read no front matter
     from frontmatter.default_handlers import YAMLHandler  # as above
 
     try:
@@ -153,38 +151,24 @@ def fenced_blocks(text: str, info: str) -> list[str]:
     return found
 
 
-def cached(folder: str, name: str, text: str, parse: Callable[[str], Any], fields: tuple[str, ...] = ()) -> Any:
-    """`parse(text)`, a JSON value, cached in a disposable file keyed by the digest of the text. A cache that is
-    unreadable, unwritable, or from a version of the harness with other `fields` counts as absent."""
-    value = recall(folder, name, text, fields)
-    if value is None:
-        value = parse(text)
-        keep(folder, name, text, value, fields)
-    return value
-
-
 def recall(folder: str, name: str, text: str, fields: tuple[str, ...] = ()) -> Any:
-    """The cached value of exactly this text with these fields, else None; a torn cache counts as absent."""
+    """What `keep` left of exactly this text with these fields, else None; a torn file counts as absent."""
     try:
         row = json.loads(files.read(os.path.join(folder, name + ".json")) or b"{}")
-        return row["value"] if row["fields"] == [*fields] and row["of"] == _digest(text) else None
+        return row["value"] if row["fields"] == [*fields] and row["of"] == text else None
     except (OSError, ValueError, KeyError, TypeError, BrokenFile):
         return None
 
 
 def keep(folder: str, name: str, text: str, value: Any, fields: tuple[str, ...] = ()) -> None:
-    """Cache a parsed value under its text; not durable, and silent if the folder is not writable."""
+    """Keep a value that can be made again from what `text` names; not durable, and silent if the folder is not writable."""
     if not os.path.isdir(os.path.dirname(folder)):
         return
-    row = files.dump_json({"fields": fields, "of": _digest(text), "value": value})
+    row = files.dump_json({"fields": fields, "of": text, "value": value})
     try:
         files.replace_quickly(os.path.join(folder, name + ".json"), row)
     except OSError:
         return
-
-
-def _digest(text: str) -> str:
-    return encoding.digest(text.encode("utf-8", "surrogatepass"))
 
 
 def line_of_key(text: str, table: str, key: str = "", row: int = 0) -> int | None:

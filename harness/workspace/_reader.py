@@ -9,7 +9,7 @@ from typing import Any
 from harness.base import encoding
 from harness.base.errors import BrokenFile
 from harness.git import contents
-from harness.state import documents, files
+from harness.state import files
 from harness.state.layout import Layout
 from harness.workspace import acceptance, places
 from harness.workspace.acceptance import AcceptanceRow, AcceptedFiles, WaitingChange
@@ -187,28 +187,15 @@ class WorkspaceReader:
 
 
 def parse_all(
-    cache: str,
-    what: str,
-    parse: Callable[[str, str, str], dict[str, Any]],
-    texts: Sequence[WorkspaceText],
-    fields: Sequence[str],
+    parse: Callable[[str, str, str], dict[str, Any]], texts: Sequence[WorkspaceText]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """({path: result of `parse`}, a line for each invalid text, which is skipped); cached as long as texts and `fields`
-    are unchanged."""
-
-    def made(_: str) -> tuple[dict[str, dict[str, Any]], list[str]]:
-        found, faults = {}, []
-        for one in texts:
-            try:
-                found[one.path] = parse(one.text, one.path, one.name)
-            except BrokenFile as broken:
-                faults.append(broken.brief)
-        return found, faults
-
-    if not texts:
-        return {}, []
-    known = "\0".join(f"{one.path}\0{one.name}\0{one.text}" for one in texts)
-    found, faults = documents.cached(cache, what, known, made, ("faults", *fields))
+    """({path: result of `parse`}, a line for each invalid text, which is skipped)."""
+    found, faults = {}, []
+    for one in texts:
+        try:
+            found[one.path] = parse(one.text, one.path, one.name)
+        except BrokenFile as broken:
+            faults.append(broken.brief)
     return found, faults
 
 

@@ -18,7 +18,6 @@ MAX_CHARS = {"name": 64, "description": 1024, "compatibility": 500}
 OPTIONAL_KEYS = {"license": str, "compatibility": str, "allowed-tools": (str, list), "metadata": dict}
 OFF = "To have no skills, write into config.toml: [workspace] skills = false"
 BOM = "\ufeff"
-PARSED = ("name", "description", "body")
 
 
 class Skill(Record):

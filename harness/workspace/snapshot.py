@@ -259,11 +259,12 @@ def _ended(text: str) -> str:
 def _skills(layout: Layout, reader: WorkspaceReader) -> list[Skill]:
     """The skills sorted by name; those of a higher layer replace lower ones."""
     texts = reader.skills()
-    parsed, faults = parse_all(layout.cache, "skills", skills.parse, texts, skills.PARSED)
+    parsed, faults = parse_all(skills.parse, texts)
     reader.faults += faults
     found = {
         one.name: Skill(
-            **{key: parsed[one.path][key] for key in skills.PARSED[:2]},
+            name=one.name,
+            description=parsed[one.path]["description"],
             layer=one.layer,
             path=one.path,
             folder=one.folder,
@@ -278,7 +279,7 @@ def _skills(layout: Layout, reader: WorkspaceReader) -> list[Skill]:
 
 def _subagents(layout: Layout, reader: WorkspaceReader) -> list[Subagent]:
     texts = reader.subagents()
-    parsed, faults = parse_all(layout.cache, "subagents", subagents.parse, texts, Subagent.fields)
+    parsed, faults = parse_all(subagents.parse, texts)
     reader.faults += faults
     made = {
         one.name: Subagent(**parsed[one.path], layer=one.layer, path=one.path) for one in texts if one.path in parsed

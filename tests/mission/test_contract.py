@@ -11,7 +11,7 @@ from harness.base import schema
 from harness.base.errors import BrokenFile, UsageFault
 from harness.mission import contract
 from harness.mission.contract import Check, Claim, Contract, Service
-from harness.state import files, names
+from harness.state import names
 from harness.state.layout import Layout
 from tests.helpers import mission, nasty, put
 
@@ -97,7 +97,7 @@ def test_random_contracts_come_back() -> None:
 
 
 def test_a_contract_survives_as_plain_json() -> None:
-    """The cache stores it this way."""
+    """A lane of another machine gets it this way."""
     made = Contract(setup="x", services=[Service(name="web", run="y", ready="z")], claims=claims("w"))
     assert schema.trusted(contract.Contract, schema.plain(made)) == made
 
@@ -158,26 +158,14 @@ def test_what_is_no_contract_is_named_with_its_line(text: str, line: int, fault:
 def test_no_contract_is_an_empty_one(layout: Layout) -> None:
     """Before the first plan."""
     assert contract.load(layout) == Contract()
-    assert contract.load_some(layout, ["A"]) == []
-    assert contract.setup(layout) == ""
 
 
 def test_a_contract_is_read_again_when_it_changed(layout: Layout) -> None:
-    """This holds whatever the cache still has."""
+    """At once, in the same process."""
     for name in ("A", "B"):
         made = Contract(claims=[Claim(id=name, text="it holds", manual=True)])
         put(layout.path(names.CONTRACT), contract.render(made))
-        for _ in range(2):
-            assert contract.load(layout) == made
-
-
-def test_a_contract_that_was_just_written_need_not_be_parsed(layout: Layout) -> None:
-    """The cache holds it as it was written."""
-    made = Contract(claims=claims("x"))
-    contract.remember(layout, contract.render(made), made)
-    put(layout.path(names.CONTRACT), contract.render(made))
-    assert files.names(layout.cache) == ["contract.json"]
-    assert contract.load(layout) == made
+        assert contract.load(layout) == made
 
 
 def test_claims_are_found_by_id(layout: Layout) -> None:
@@ -186,7 +174,6 @@ def test_claims_are_found_by_id(layout: Layout) -> None:
     put(layout.path(names.CONTRACT), contract.render(made))
     assert made.claim("c_3").text == "an end"
     assert [claim.id for claim in made.of(["c_3", "none", "VAL-A-001"])] == ["c_3", "VAL-A-001"]
-    assert contract.load_some(layout, ["c_3", "none", "VAL-A-001"]) == made.of(["c_3", "VAL-A-001"])
-    assert contract.setup(layout) == "make"
+    assert contract.load(layout) == made
     with pytest.raises(UsageFault, match=r"no claim 'none'\. The claims are: VAL-A-001, VAL-B\.2, c_3"):
         made.claim("none")

@@ -65,9 +65,8 @@ def test_everything_that_front_matter_may_say_is_read(layout: Layout) -> None:
 
 
 def test_the_missions_own_role_wins(layout: Layout) -> None:
-    """It wins over a cached role of ours; when it is removed, ours is back."""
-    for _ in range(2):
-        assert roles.load(layout, "docs").words == "words\n"
+    """It wins over a role of ours that was read before; when it is removed, ours is back."""
+    assert roles.load(layout, "docs").words == "words\n"
     role(layout.path(names.ROLES), "docs", words="my words\n")
     found = roles.load(layout, "docs")
     assert (found.words, found.path) == ("my words\n", f"{layout.path(names.ROLES)}/docs.md")
@@ -76,7 +75,7 @@ def test_the_missions_own_role_wins(layout: Layout) -> None:
 
 
 def test_a_changed_role_is_read_again(layout: Layout) -> None:
-    """This holds whatever the cache still has."""
+    """At once, in the same process."""
     for words in ("one", "two", "one"):
         role(layout.path(names.ROLES), "docs", words=words)
         assert roles.load(layout, "docs").words == words

@@ -166,42 +166,37 @@ def cache(tmp_path: Path) -> str:
     return str(tmp_path / "cache")
 
 
-def count(seen: list[str], text: str) -> list[str]:
-    """A parser that notes each call."""
-    seen.append(text)
-    return [text]
+def test_a_kept_value_is_there_until_its_text_changes(cache: str) -> None:
+    """Also for a text of bytes that are not UTF-8."""
+    text = "a\udcff"
+    documents.keep(cache, "x", text, [1])
+    assert [documents.recall(cache, "x", one) for one in (text, text, "b")] == [[1], [1], None]
 
 
-def test_what_was_parsed_once_is_not_parsed_again(cache: str) -> None:
-    """Until the text changes."""
-    seen: list[str] = []
-    for text in ("a", "a", "b", "b", "a"):
-        assert documents.cached(cache, "x", text, lambda text: count(seen, text)) == [text]
-    assert seen == ["a", "b", "a"]
-
-
-def test_what_another_version_parsed_is_parsed_again(cache: str) -> None:
-    """Its fields differ: the text is the source of truth, the cache only saves time."""
-    assert documents.cached(cache, "x", "a", lambda text: {"new": text}, ("new",)) == {"new": "a"}
-    assert documents.cached(cache, "x", "a", lambda text: {"old": text}, ("old",)) == {"old": "a"}
+def test_a_value_of_another_version_is_absent(cache: str) -> None:
+    """Its fields differ: the value only saves time, and is made again."""
+    documents.keep(cache, "x", "a", {"new": 1}, ("new",))
+    assert (documents.recall(cache, "x", "a", ("old",)), documents.recall(cache, "x", "a")) == (None, None)
+    assert documents.recall(cache, "x", "a", ("new",)) == {"new": 1}
 
 
 @pytest.mark.parametrize("torn", [b"", b"{", b"[]", b"5", b'{"text":"a"}', b"\xff", None])
-def test_a_cache_that_cannot_be_read_is_none(cache: str, torn: bytes | None) -> None:
+def test_a_value_that_cannot_be_read_is_absent(cache: str, torn: bytes | None) -> None:
     """Also if something else has its name (None: a folder)."""
     if torn is None:
         os.makedirs(cache + "/x.json")
     else:
         put(cache + "/x.json", torn)
-    assert documents.cached(cache, "x", "a", list) == ["a"]
+    assert documents.recall(cache, "x", "a") is None
 
 
-def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+def test_a_value_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     """No folder is created without a mission."""
-    assert documents.cached(str(tmp_path / "none" / "cache"), "x", "a", list) == ["a"]
+    documents.keep(str(tmp_path / "none" / "cache"), "x", "a", [1])
     assert os.listdir(tmp_path) == []
     files.replace(str(tmp_path / "file"), b"")
-    assert documents.cached(str(tmp_path / "file"), "x", "a", list) == ["a"]
+    documents.keep(str(tmp_path / "file"), "x", "a", [1])
+    assert documents.recall(str(tmp_path / "file"), "x", "a") is None
 
 
 FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")

@@ -17,7 +17,6 @@ from harness.decision import rules, views
 from harness.git.checkouts import clones
 from harness.mission import config, contract, features, lease, mission, roles, runs
 from harness.mission.config import Config
-from harness.mission.contract import Claim
 from harness.mission.lease import Lease, Terms
 from harness.mission.open_run import OpenRun, Outcome
 from harness.process import supervise, temporary, tree
@@ -203,7 +202,7 @@ def _open(one: _SampleJob) -> tuple[OpenRun, AgentChoice]:
     staged, past, layout = one.staged, one.past, one.order.layout
     role, queue = roles.load(layout, past.context.role), features.load(staged)
     feature = next((known for known in queue if known.id == past.context.feature), None)
-    claims: list[Claim] = contract.load_some(staged, feature.claims if feature else [])
+    claims = contract.load(staged).of(feature.claims) if feature else []
     files.make_folder(staged.run(past.context.run).folder)
     sealed = one.stage.confinement is not None and one.stage.mounted
     terms = Terms(run=past.context.run, role=role.name, pid=os.getpid(), since=clock.stamp(clock.now()), sealed=sealed)
@@ -262,7 +261,7 @@ def _context(one: _SampleJob, tier: str) -> runs.RunContext:
 def _set_up(run: OpenRun) -> list[str]:
     """Run the contract's setup if the role commits; files untracked after it are not the agent's work."""
     outcome = run.outcome
-    if run.changes_tree and contract.setup(run.layout):
+    if run.changes_tree and outcome.contract.setup:
         outcome.checks.setup_fault = check_runs.setup_fault(outcome.contract, run.place())
     workplace.leave_untracked(run)
     return [f"the setup is red: {outcome.checks.setup_fault}"] if outcome.checks.setup_fault else []
