@@ -256,7 +256,7 @@ class Place:
         home_layer.make(str(self.layer), person, git=str(self.project / ".git"))
         if self.tier == CONTROL:
             made = [str(self.home)] if self.home != Path.home() else []
-            return Confinement(glass=Glass(writable=[str(self.folder), *made]), tier=confine.available()[0])
+            return Confinement(glass=Glass(writable=[str(self.folder), *made]), tier=confine.available())
         writable = [str(path) for path in (self.tree, self.temporary, self.layer)]
         readable = [str(self.project), sys.prefix, sys.base_prefix, *map(person.at, person.seen)]
         hidden = [str(self.home), *map(person.at, person.hidden)]
@@ -304,7 +304,7 @@ def listing(home: Path) -> dict[str, tuple[int, int]]:
 
 def needs_glass(tier: str = BUBBLEWRAP) -> None:
     """Skip the test where this machine has no such tier; fail it in CI where bubblewrap can be installed."""
-    best, _ = confine.available()
+    best = confine.available()
     if tier == best or (tier == LANDLOCK and landlock.abi()) or (tier == CONTROL and best != NONE):
         return
     if tier == BUBBLEWRAP and os.environ.get("CI") and _can_install():

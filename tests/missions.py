@@ -23,14 +23,14 @@ from typing import Any
 import pytest
 
 from harness.__main__ import main
-from harness.mission import config, contract, features, mission, runs
+from harness.mission import contract, features, mission, runs
 from harness.mission.contract import Check, Claim, Contract
 from harness.mission.features import Feature
 from harness.process.variables import passing
 from harness.run import starting
 from harness.state import names
 from harness.state.layout import Layout
-from harness.workplace import confine, environment, workplace
+from harness.workplace import environment, workplace
 from harness.workspace import grants
 from tests import forked
 
@@ -163,7 +163,6 @@ class House:
             Feature(id="F-002", title="Part two", claims=["VAL-2", "VAL-LOOK"], priority=2),
         )
         self.config('agent = "scripted"')
-        confine.tier(self.layout, config.load(self.layout))  # tried once: its answer is cached with the mission
 
     def lay(self, *found: Feature) -> None:
         """Write these features, as a person might between runs."""

@@ -100,7 +100,7 @@ def faults(house: House, known: list[str]) -> list[str]:
     return half + twice + [f"lost: {name}" for name in set(known) - set(there)]
 
 
-@pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")
+@pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap cannot be used here")
 def test_kill_loses_no_acknowledged_note_and_leaves_no_process(house: House) -> None:
     """At any moment, any of run, listener and guardian, alone or together; then the next start, or a person's repair."""
     dice = random.Random(11)

@@ -16,7 +16,7 @@ DEMO = [sys.executable, str(CHECKOUT / "examples/demo_machines.py")]
 def test_a_mission_on_three_workers_is_done_although_one_is_killed() -> None:
     """Every row of the table holds, within two minutes; one row is a run that is lost, and one that is done again."""
     pytest.importorskip("distributed", reason="Dask is not installed: make setup")
-    if confine.available()[0] != confine.BUBBLEWRAP:
+    if confine.available() != confine.BUBBLEWRAP:
         pytest.skip("bubblewrap is not installed, or may not be used here")
     done = subprocess.run(DEMO, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

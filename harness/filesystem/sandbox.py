@@ -32,7 +32,7 @@ def sandbox(
     """A sandbox that sees `folder` as /workspace. `network`: as in config.toml, True: the host's; "loopback" and False: a
     loopback of its own. Limits, 0 for none: `cpu_seconds` of each process, `memory_bytes` and `processes` of all, see above.
     Raises Unavailable without bubblewrap."""
-    if confine.available()[0] != confine.BUBBLEWRAP:
+    if confine.available() != confine.BUBBLEWRAP:
         raise Unavailable(
             "A sandbox needs bubblewrap (`bwrap` on PATH) and user namespaces, or root: see docs/confinement.md."
         )

@@ -41,7 +41,6 @@ FRESH = ("/dev/", "/proc/")  # new inside, not from the host
 HIDDEN = "its confinement hides it"
 TMPFS, EMPTY, LINK, READ, WRITE = "--tmpfs", f"--ro-bind {os.devnull}", "--symlink", "--ro-bind", "--bind"
 ORDER = (TMPFS, EMPTY, LINK, READ, WRITE)  # for one path, the last one wins
-NAMESPACES = ("/proc/self/ns/user", "/proc/self/ns/pid")
 
 
 class Glass(Record):
@@ -271,38 +270,23 @@ def _bubblewrap() -> str:
         raise Unavailable("bubblewrap cannot be started: bwrap is not on PATH.") from fault
 
 
-def available(remembered: str = "") -> tuple[str, str]:
-    """(the best tier of this machine, a string to remember): BUBBLEWRAP, LANDLOCK or NONE, found by a trial of about 6
-    ms. A caller that passes the remembered string next time avoids the trial while boot, user, namespaces and
-    bubblewrap stay the same. Only bubblewrap is remembered: a transient fault must not lower the tier until the next boot.
-    """
+def available() -> str:
+    """The best tier of this machine: BUBBLEWRAP, LANDLOCK or NONE, found by a trial of about 6 ms."""
     try:
-        program = _bubblewrap()
-        key = _key(program)
-        if key == remembered:
-            return BUBBLEWRAP, key
         if _works() or _works():  # again: it fails where another process ends a mount meanwhile
-            return BUBBLEWRAP, key
+            return BUBBLEWRAP
     except Unavailable:
         pass
-
-    return (LANDLOCK if landlock.abi() else NONE), ""
-
-
-def _key(program: str) -> str:
-    """Everything that the trial's result depends on, in one line."""
-    with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as file:
-        boot = file.read().decode().strip()
-    namespaces = [str(os.stat(path).st_ino) for path in NAMESPACES]
-    return " ".join([boot, str(os.geteuid()), *namespaces, str(os.stat(program).st_mtime_ns), program])
+    return LANDLOCK if landlock.abi() else NONE
 
 
 def _works() -> bool:
     """Whether a confined program starts. It is the first process of its namespace, so that no process is left to
     reap."""
     trial = Confinement(glass=Glass(), tier=BUBBLEWRAP)
-    env, held = {"PATH": os.environ.get("PATH", os.defpath)}, trial.held()
+    env = {"PATH": os.environ.get("PATH", os.defpath)}
     program, *words = trial.words(["true"], cwd="/", env=env)
+    held = trial.held()
     try:
         return spawn.capture([program, "--as-pid-1", *words], cwd="", env=env, keep=held)[0] == 0
     finally:

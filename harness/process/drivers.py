@@ -48,7 +48,7 @@ def confined(config: Config, large: str, trees: Collection[str], unconfined: boo
     """
     if not any(is_driver(key) for key, _ in config):
         return config
-    tier, own = confine.available()[0], not any(str(key).startswith(LFS_PROGRAMS) for key, _ in config)
+    tier, own = confine.available(), not any(str(key).startswith(LFS_PROGRAMS) for key, _ in config)
     made: Config = []
     for key, value in config:
         lfs = own and _is_git_lfs(value or "", trees)

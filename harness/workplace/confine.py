@@ -21,12 +21,11 @@ from harness.mission.config import Config
 from harness.process import confine, drivers, landlock, network, spawn, variables
 from harness.process.confine import Confinement, Glass
 from harness.process.supervise import TAG
-from harness.state import documents, files, names
+from harness.state import files, names
 from harness.state.layout import Layout, home, identity_folder, state_home
 from harness.workplace import _home_list, home_layer
 from harness.workplace._home_list import Person
 
-CACHE = "confine"
 NETWORKS = {True: "host", False: "none"}
 MISSING = (
     'confine = "required" in {config}, and neither bubblewrap nor Landlock works here. Install bubblewrap (the package '
@@ -46,7 +45,7 @@ def tier(layout: Layout, settings: Config) -> str:
     """The mission's tier of confinement on this machine, or `none`; raises Unavailable if a missing tier is required."""
     if settings.confine == "off":
         return confine.NONE
-    found = _available(layout)
+    found = confine.available()
     if found == confine.NONE and settings.confine == "required":
         raise Unavailable(MISSING.format(config=layout.shown(names.CONFIG)))
     if settings.confine == "required" and (line := open_network(layout, settings, found)):
@@ -61,15 +60,6 @@ def open_network(layout: Layout, settings: Config, how: str) -> str:
     tier = 'confine = "off"' if settings.confine == "off" else f"tier: {how}"
     value = encoding.dump_json(settings.network).decode().strip()
     return OPEN.format(value=value, config=layout.shown(names.CONFIG), tier=tier)
-
-
-def _available(layout: Layout) -> str:
-    """The best tier of this machine."""
-    remembered = documents.recall(layout.cache, CACHE, "")
-    found, key = confine.available(remembered if isinstance(remembered, str) else "")
-    if key and key != remembered:
-        documents.keep(layout.cache, CACHE, "", key)
-    return str(found)
 
 
 def of_conversation(
@@ -170,7 +160,7 @@ def _person(shown: Iterable[str] = ()) -> Person:
 def of_stranger(folder: str = "") -> Confinement | None:
     """The confinement of a check outside a mission: it writes its folders and reads the git of `folder`; trees of
     missions are hidden. None without mounts."""
-    if confine.available()[0] != confine.BUBBLEWRAP:
+    if confine.available() != confine.BUBBLEWRAP:
         return None
     return Confinement(glass=_reading(*([_common(folder)] if folder else [])), tier=confine.BUBBLEWRAP)
 

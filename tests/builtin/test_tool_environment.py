@@ -38,7 +38,7 @@ def test_each_line_is_what_a_command_finds(tmp_path: Path) -> None:
     assert found["Shell"] == shell_says(talk, "basename $BASH")
 
 
-@pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap does not work here")
+@pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap does not work here")
 def test_what_is_confined_and_cut_off_is_named(tmp_path: Path) -> None:
     """As a command finds it; of a subagent of its parent, too, which has the same place."""
     bench = Bench(tmp_path)

@@ -14,7 +14,7 @@ from tests.confinement.test_attempts import furnish
 from tests.missions import House
 from tests.other_user import BECOME, OtherUser, give
 
-needs_bubblewrap = pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")
+needs_bubblewrap = pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap cannot be used here")
 needs_landlock = pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")
 
 

@@ -36,7 +36,7 @@ def behind(*prefix: str) -> RemoteConnection:
 @functools.cache
 def boxed(folder: str) -> RemoteConnection:
     """A sandbox in which this folder is /workspace, for all tests of this process."""
-    if confine.available()[0] != confine.BUBBLEWRAP:
+    if confine.available() != confine.BUBBLEWRAP:
         pytest.skip(reason=NO_BUBBLEWRAP)
     made = sandbox(folder, network="loopback").connection
     atexit.register(made.close)

@@ -19,7 +19,7 @@ from harness.process import confine
 from tests.filesystem.contract import ShellContract, content, written
 from tests.filesystem.places import NO_BUBBLEWRAP, in_sandbox
 
-pytestmark = pytest.mark.skipif(confine.available()[0] != confine.BUBBLEWRAP, reason=NO_BUBBLEWRAP)
+pytestmark = pytest.mark.skipif(confine.available() != confine.BUBBLEWRAP, reason=NO_BUBBLEWRAP)
 
 
 class TestSandbox(ShellContract):

@@ -67,7 +67,7 @@ def test_a_machine_without_a_shell_is_no_fault_of_the_model(tmp_path: Path) -> N
         LocalShell(str(tmp_path), environment={"PATH": str(tmp_path)}).execute("true")
 
 
-@pytest.mark.skipif(confine.available()[0] != confine.BUBBLEWRAP, reason="needs bubblewrap")
+@pytest.mark.skipif(confine.available() != confine.BUBBLEWRAP, reason="needs bubblewrap")
 def test_a_confined_command_writes_in_the_root_and_nowhere_else(tmp_path: Path) -> None:
     """Where the glass lets it; the path by which it sees the root means the root."""
     (tmp_path / "root").mkdir()

@@ -23,7 +23,7 @@ from tests.other_user import BECOME, OtherUser
 
 HARNESS = str(Path(confine.__file__).parents[2])
 ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/nonexistent"}
-HERE = confine.available()[0]
+HERE = confine.available()
 MISSING = {
     BUBBLEWRAP: pytest.mark.skipif(HERE != BUBBLEWRAP, reason="bubblewrap cannot be used here"),
     LANDLOCK: pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock"),
@@ -420,29 +420,6 @@ def test_a_link_to_what_is_readable_is_there(given: Given) -> None:
     assert given.run(f"cat {home}/tools/tool; ls {home}", BUBBLEWRAP, glass=glass) == (0, "tooltools\n")
 
 
-@needs_bubblewrap
-def test_the_tier_is_remembered_while_nothing_changes(tmp_path: Path) -> None:
-    """What a caller keeps spares the trial, and another boot, user or bubblewrap asks for a new one."""
-    script = """import sys
-from harness.process import confine
-print(*confine.available(*sys.argv[1:]), sep="|")"""
-
-    def asked(*remembered: str) -> list[str]:
-        words = [sys.executable, "-c", script, *remembered]
-        env = {"PATH": f"{tmp_path}:{ENV['PATH']}"}
-        return subprocess.run(words, cwd=HARNESS, env=env, capture_output=True, text=True, check=True).stdout.split("|")
-
-    tried = tmp_path / "tried"
-    fake = tmp_path / "bwrap"
-    fake.write_text(f"#!/bin/sh\necho x >> {tried}\n")
-    fake.chmod(0o755)
-    tier, remembered = asked()
-    assert (tier, asked(remembered.strip()), tried.read_text()) == (BUBBLEWRAP, [tier, remembered], "x\n")
-    os.utime(fake, (1, 1))
-    assert asked(remembered.strip())[1] != remembered
-    assert tried.read_text() == "x\nx\n"
-
-
 def test_the_best_tier_is_the_one_that_works(tmp_path: Path) -> None:
     """Without bubblewrap on the PATH it is Landlock or none."""
     found = subprocess.run(
@@ -453,7 +430,7 @@ def test_the_best_tier_is_the_one_that_works(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert found.stdout == f"{(LANDLOCK if landlock.abi() else NONE, '')}\n"
+    assert found.stdout == f"{LANDLOCK if landlock.abi() else NONE}\n"
 
 
 def test_only_what_changes_something_is_mounted(tmp_path: Path) -> None:

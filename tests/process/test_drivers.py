@@ -116,7 +116,7 @@ class Person:
 @pytest.fixture
 def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
     """With bubblewrap."""
-    if confine.available()[0] != BUBBLEWRAP:
+    if confine.available() != BUBBLEWRAP:
         pytest.skip("bubblewrap cannot be used here")
     return Person(tmp_path, monkeypatch)
 
@@ -142,7 +142,7 @@ def test_a_module_that_an_agent_leaves_beside_a_filter_is_confined(
     if tier == LANDLOCK:
         monkeypatch.setenv("PATH", "")  # put back at the end
         _without_bubblewrap(tmp_path / "bin", os.environ)
-    if confine.available()[0] != tier:
+    if confine.available() != tier:
         pytest.skip(f"{tier} cannot be used here")
     person = Person(tmp_path, monkeypatch)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "global"))
@@ -263,7 +263,7 @@ def test_a_bubblewrap_in_the_project_is_not_used(person: Person, monkeypatch: py
     (person.repo.folder / "bin/bwrap").chmod(0o755)
     monkeypatch.chdir(person.project)
     monkeypatch.setenv("PATH", os.pathsep.join(["bin", f"{person.project}/bin", os.environ["PATH"]]))
-    assert confine.available()[0] == BUBBLEWRAP
+    assert confine.available() == BUBBLEWRAP
     person.filter(clean="tr a-z A-Z")
     person.use()
     person.unharmed()

@@ -18,7 +18,7 @@ ENV = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONPATH": str(Path(_seccom
 TIERS = [
     pytest.param(
         BUBBLEWRAP,
-        marks=pytest.mark.skipif(confine.available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here"),
+        marks=pytest.mark.skipif(confine.available() != BUBBLEWRAP, reason="bubblewrap cannot be used here"),
     ),
     pytest.param(LANDLOCK, marks=pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")),
 ]

@@ -20,7 +20,7 @@ from harness.state import names, objects
 from tests.missions import CHECKOUT, House
 
 SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n```'}
-MOUNTS = confine.available()[0] == BUBBLEWRAP
+MOUNTS = confine.available() == BUBBLEWRAP
 
 
 def staged(house: House, run_id: str, folder: Path) -> _staging.Stage:

@@ -30,7 +30,7 @@ from tests.missions import CHECKOUT, PROGRAM, Done, House, copied, surroundings,
 from tests.planned import claim, lay
 from tests.workspace.workspaces import person
 
-pytestmark = pytest.mark.skipif(confine.available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")
+pytestmark = pytest.mark.skipif(confine.available() != BUBBLEWRAP, reason="bubblewrap cannot be used here")
 WITHOUT_LANDLOCK = """import ctypes, os, struct, sys
 rules = ((0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x50000 | 38), (0x06, 0, 0, 0x7fff0000))
 code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))

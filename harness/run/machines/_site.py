@@ -48,7 +48,7 @@ def lacks(version: str, agents: dict[str, Settings], wanted: str, where: dict[st
     found = []
     if version != harness.__version__:
         found.append(f"the harness {version} of home: it has {harness.__version__}")
-    if wanted == "off" or tiers.available()[0] != tiers.BUBBLEWRAP:
+    if wanted == "off" or tiers.available() != tiers.BUBBLEWRAP:
         found.append('bubblewrap, which mounts the tree at its path (confine = "off" works only at home)')
     found += [f"a place for {path}" for path in _mounted(where) if not _can_be_mounted(path)]
     found += _lacks_folder(where)

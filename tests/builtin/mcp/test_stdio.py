@@ -62,7 +62,7 @@ def test_nothing_of_it_outlives_a_kill_of_the_process_that_uses_it(tmp_path: Pat
     until(lambda: not lives(pid))
 
 
-@pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap does not work here")
+@pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap does not work here")
 def test_it_is_confined_as_commands_are(tmp_path: Path) -> None:
     """It writes where the run may, and nowhere else."""
     tree, other = tmp_path / "tree", tmp_path / "other"

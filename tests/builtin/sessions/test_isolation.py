@@ -63,7 +63,7 @@ def of_database(folder: Path) -> Place:
 
 def of_sandbox(folder: Path, prefix: str = "") -> Place:
     """A sandbox for each user."""
-    if not prefix and confine.available()[0] != confine.BUBBLEWRAP:
+    if not prefix and confine.available() != confine.BUBBLEWRAP:
         pytest.skip(reason=NO_BUBBLEWRAP)
     store = MemoryStore() if prefix else DiskStore(str(folder / ".harness/sessions"))
     made = Sandboxes(prefix, store, SystemTextSource(Layout(str(folder)), "helper", store), (), {})

@@ -233,7 +233,7 @@ print("started", *started)
 def test_no_place_elsewhere_writes_to_the_disk_of_the_host(tmp_path: Path, place: str) -> None:
     """All tools, with paths that lead out: our process opens, makes and renames nothing but the store, the folder of the sandbox,
     and what it has parsed; in a store it starts a search at most, and in a sandbox no program changes anything else."""
-    if place == "sandbox" and confine.available()[0] != confine.BUBBLEWRAP:
+    if place == "sandbox" and confine.available() != confine.BUBBLEWRAP:
         pytest.skip(reason=NO_BUBBLEWRAP)
     (tmp_path / "work/knowledge").mkdir(parents=True)
     for path in ("work/knowledge/KNOWLEDGE.md", "work/AGENTS.md", "kept"):

@@ -29,7 +29,7 @@ from tests.missions import CHECKOUT
 
 pytestmark = [
     pytest.mark.on_disk,
-    pytest.mark.skipif(confine.available()[0] != confine.BUBBLEWRAP, reason=NO_BUBBLEWRAP),
+    pytest.mark.skipif(confine.available() != confine.BUBBLEWRAP, reason=NO_BUBBLEWRAP),
 ]
 
 

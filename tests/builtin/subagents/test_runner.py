@@ -205,7 +205,7 @@ def test_an_isolated_one_works_in_its_own_folder(tmp_path: Path) -> None:
     assert sorted(path.name for path in made.tree.iterdir()) == ["mine.txt", "sub"]
 
 
-@pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap does not work here")
+@pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap does not work here")
 def test_commands_of_an_isolated_one_are_kept_to_its_folder(tmp_path: Path) -> None:
     """Where the run is confined: they read the folder of who started it, and write their own."""
     tried = calls(("execute", {"command": f"cat {tmp_path}/tree/a; touch {tmp_path}/tree/b; touch own && ls"}))
@@ -226,7 +226,7 @@ def test_commands_of_an_isolated_one_are_kept_to_its_folder(tmp_path: Path) -> N
     assert not (made.tree / "b").exists()
 
 
-@pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap does not work here")
+@pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap does not work here")
 def test_a_link_of_a_confined_agent_leads_no_isolated_one_elsewhere(tmp_path: Path) -> None:
     """Neither its commands nor its files, which no mount confines."""
     away, room = tmp_path / "away", tmp_path / "room"

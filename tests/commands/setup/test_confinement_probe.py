@@ -16,7 +16,7 @@ from harness.state import names
 from harness.workplace import confine
 from tests.missions import Done, House
 
-needs_bubblewrap = pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")
+needs_bubblewrap = pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap cannot be used here")
 needs_landlock = pytest.mark.skipif(not landlock.abi(), reason="this kernel has no Landlock")
 KEYRING = "use a keyring of the kernel (Operation not permitted)"
 READ = "read keys, or the tree of another mission"

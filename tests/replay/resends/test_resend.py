@@ -17,7 +17,7 @@ from harness.process.confine import BUBBLEWRAP
 from tests.crash import TORTURE
 from tests.missions import CHECKOUT, House, differences, listing, tagged, until
 
-MOUNTS = confine.available()[0] == BUBBLEWRAP
+MOUNTS = confine.available() == BUBBLEWRAP
 needs_mounts = pytest.mark.skipif(not MOUNTS, reason="bubblewrap does not work here")
 GOOD = {"run": "echo one > 1.txt"}
 SAYS = {"say": '```json harness\n{"status": "implemented", "summary": "done"}\n```'}
