@@ -185,20 +185,16 @@ def keep(found: list[Receipt], path: str) -> None:
 
 
 def setup_once(layout: Layout, contract: Contract, place: CheckEnvironment) -> str:
-    """`setup_fault`, unless the setup was already green at this commit."""
+    """`setup_fault`, unless the setup was already green at this commit: it may take minutes, so that is kept."""
     if place.machine:
         return str(place.machine.call("setup", contract=contract))
-    done = documents.recall(layout.cache, "setup", _setup_key(contract, place))
-    fault = "" if done else setup_fault(contract, place)
-    if not fault:
-        remember_setup(layout, contract, place)
+    key = _setup_key(contract, place)
+    if documents.recall(layout.cache, "setup", key):
+        return ""
+    fault = setup_fault(contract, place)
+    if contract.setup and not fault:
+        documents.keep(layout.cache, "setup", key, True)
     return fault
-
-
-def remember_setup(layout: Layout, contract: Contract, place: CheckEnvironment) -> None:
-    """Record that the setup was green at this commit. Repeated in settle, which first clears a run's cache entries."""
-    if contract.setup and not place.machine:
-        documents.keep(layout.cache, "setup", _setup_key(contract, place), True)
 
 
 def _setup_key(contract: Contract, place: CheckEnvironment) -> str:

@@ -157,7 +157,6 @@ def settle(run: OpenRun) -> None:
     elif outcome.feature is None or outcome.contract.of(outcome.feature.claims) != run.claims:
         outcome.reason = f"{run.context.feature} or its claims changed while it was judged, so nothing is decided"
     else:
-        check_runs.remember_setup(run.layout, outcome.contract, run.place())
         _join_aimed(run, outcome.feature, found)
         _judge_feature(run, outcome.feature)
     outcome.save()
