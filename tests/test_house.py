@@ -139,7 +139,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         "what belongs to the machine that starts the mission",
     ),
     **dict.fromkeys(("unattended._crontab", "unattended.start"), "locks, and who holds them"),
-    **dict.fromkeys(("unattended._logins", "unattended._machine"), "files of other programs"),
+    "agents.logins": "files of other programs",
     **dict.fromkeys(("workspace._reader", "workspace.snapshot"), "skills and subagents outside the project"),
     "commands.setup.removal": "what a mission left outside its folder",
     "replay.upkeep.export": "copies for another machine",

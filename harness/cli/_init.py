@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from harness.base import console, errors
-from harness.cli import _schedule, _tables, _values, quick
+from harness.cli import _tables, _values, quick
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands.setup import agent_choice, config_check, confinement_probe, price
@@ -112,17 +112,15 @@ def _ask(question: str, answers: dict[str, str], default: str) -> str:
 
 
 @click.command()
-@click.argument("part", required=False, type=click.Choice(["agents", "confine", "machines", "unattended"]))
+@click.argument("part", required=False, type=click.Choice(["agents", "confine", "machines"]))
 @click.option("--fix", is_flag=True, help="Settle dead runs, like the next run.")
 @click.option("--try", "trial", is_flag=True, help="With agents: one small real call of each configured agent.")
 @as_json
 def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
     """Find faults of the mission; or (agents) of the agents on this machine; or (confine) what a run's programs can do to the
-    machine; or (machines) of the machines of lanes; or (unattended) what would stop the mission tonight."""
+    machine; or (machines) of the machines of lanes."""
     if trial and part != "agents":
         raise errors.UsageFault(f"Use: {command('doctor agents --try')}")
-    if part == "unattended":
-        return _schedule.tonight(as_json)
     fixed = doctors.fix(here()) if fix and not part else []
     looks = {"agents": doctors.try_agents if trial else doctors.agents_here, "confine": confinement_probe.attempt}
     found = {**looks, "machines": doctors.machines}.get(part or "", doctors.examine)(here())

@@ -1,16 +1,15 @@
-"""`schedule`: the machine starts the mission at set times; and the output of `doctor unattended`."""
+"""`schedule`: cron starts the mission at set times."""
 
 from __future__ import annotations
 
 import click
 
-from harness.base import console, errors
-from harness.cli import _tables, _values, help
+from harness.base import console
+from harness.cli import _values, help
 from harness.cli.help import as_json
 from harness.cli.quick import MAX_LANES, here, project_of
 from harness.state.layout import Layout, command
-from harness.unattended import readiness as preflight
-from harness.unattended import recipes, report, schedules
+from harness.unattended import report, schedules
 from harness.unattended import start as starting
 from harness.unattended.schedule_log import ScheduleLog, shown
 
@@ -19,7 +18,7 @@ LAST_LINES = 40
 
 @click.group(cls=help.CommandGroups)
 def schedule() -> None:
-    """Let the machine start the mission at set times: add, list, remove, run-now, log."""
+    """Let cron start the mission at set times: add, list, remove, run-now, log."""
 
 
 at_folder = click.option(
@@ -37,18 +36,12 @@ def _where(folder: str | None) -> Layout:
 @at_folder
 @click.option("--for", "goes_on", default="", metavar="TIME", help="Time limit of a start, such as 25m.")
 @click.option("--lanes", type=click.IntRange(1, MAX_LANES), help="Number of concurrent features.")
-@click.option(
-    "--print", "place", type=click.Choice(["systemd", "launchd", "cron"]), help="Print what to install instead."
-)
-def add(
-    every: str, cron: tuple[str, ...], folder: str | None, goes_on: str, lanes: int | None, place: str | None
-) -> None:
+def add(every: str, cron: tuple[str, ...], folder: str | None, goes_on: str, lanes: int | None) -> None:
     """Add the mission to your crontab, or replace its entry (without times: with the same times). Other lines are not
     touched."""
     where = _where(folder)
-    made = schedules.add(where, every, [*cron], goes_on, lanes or 0, place or schedules.CRON, install=place is None)
-    lines = recipes.recipe(made, schedules.start_words(where)) if place else report.added(where, made)
-    console.print_line("\n".join(lines))
+    made = schedules.add(where, every, [*cron], goes_on, lanes or 0)
+    console.print_line("\n".join(report.added(where, made)))
 
 
 @schedule.command(name="list")
@@ -63,13 +56,13 @@ def list_(as_json: bool) -> None:
 @at_folder
 def remove(schedule_id: str, folder: str | None) -> None:
     """Remove this mission's schedule, or the one with this ID, from your crontab. Its log stays."""
-    console.print_line("\n".join(report.removed(_where(folder), schedule_id)))
+    console.print_line(report.removed(_where(folder), schedule_id))
 
 
 @schedule.command(name="run-now")
 @at_folder
 def run_now(folder: str | None) -> int:
-    """Start the mission now like the machine, in the same environment, and show the log."""
+    """Start the mission now like cron, in the same environment, and show the log."""
     return schedules.run_now(_where(folder))
 
 
@@ -91,10 +84,3 @@ def log(count: int, as_json: bool) -> None:
 def start(schedule_id: str, now: bool) -> int:
     """One scheduled start, called by the crontab."""
     return starting.start(here(), schedule_id, by_hand=now)
-
-
-def tonight(as_json: bool) -> int:
-    """Show what would stop the mission tonight; returns NEEDS_PERSON if anything would."""
-    found = preflight.examine(here())
-    code = _values.findings(found, []) if as_json else _tables.findings(found, [])
-    return errors.NEEDS_PERSON if code == errors.NEGATIVE else code

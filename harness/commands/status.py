@@ -243,11 +243,6 @@ def deliver_ending(layout: Layout, word: str) -> list[str]:
     return hooks.at_ending(layout, word)
 
 
-def deliver_not_started(layout: Layout, reasons: list[str]) -> list[str]:
-    """Give a person's programs why a scheduled start was not made; a line per failed hook."""
-    return hooks.not_started(layout, reasons)
-
-
 def ending(layout: Layout, word: str) -> list[str]:
     """At most ten lines: proven and unproven claims, commits, cost, the branch to merge, the next command."""
     now, made = overview.gather(layout), mission.load(layout)

@@ -1,1 +1,1 @@
-"""Scheduled starts of a mission by the machine: schedules, one bounded log of the results, and a readiness check."""
+"""Scheduled starts of a mission by cron: its lines in the crontab, and one bounded log of the results."""

@@ -21,6 +21,8 @@ PROGRAM = "crontab"
 NONE = ("no crontab", "can't open")  # messages of Debian, BSD, cronie and busybox for an absent crontab
 MAX_CHARACTERS = 998
 SECONDS = 30.0
+DAEMONS = ("cron", "crond", "fcron", "cronie", "bcron-sched", "dcron", "busybox-crond")
+OTHERS = "docs/unattended.md has a timer for systemd, and an agent for launchd."
 NAME = "your crontab"
 
 
@@ -53,17 +55,27 @@ def available() -> bool:
     )
 
 
+def is_idle() -> bool:
+    """Whether no cron daemon runs here; False if unknown. (On macOS launchd starts it once a crontab exists.)"""
+    if not os.path.isdir("/proc/self"):
+        return False
+    return not any(_name(pid) in DAEMONS for pid in os.listdir("/proc") if pid.isdigit())
+
+
+def _name(pid: str) -> str:
+    try:
+        return files.read_from(f"/proc/{pid}/comm", 0, 64).strip().decode("utf-8", "replace")
+    except ProcessLookupError:  # it ended meanwhile
+        return ""
+
+
 def read() -> str:
     """The user's crontab, "" if it is absent. Raises Unavailable without the program, or with its error."""
     code, out, err = _call("-l")
     said = os.fsdecode(err).strip()
     if code and not any(words in said.lower() for words in NONE):
-        raise Unavailable(f"`crontab -l` ended with {code}: {said or 'without output'}. {_others()}")
+        raise Unavailable(f"`crontab -l` ended with {code}: {said or 'without output'}. {OTHERS}")
     return "" if code else os.fsdecode(out)
-
-
-def _others() -> str:
-    return f"Alternatives: {layout.command('schedule add --every 30m --print')} systemd, or launchd"
 
 
 def _write(text: str) -> None:
@@ -74,7 +86,7 @@ def _write(text: str) -> None:
 
 def _call(word: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
     if not available():
-        raise Unavailable(f"There is no `crontab` on the PATH (Debian: apt install cron). {_others()}")
+        raise Unavailable(f"There is no `crontab` on the PATH (Debian: apt install cron). {OTHERS}")
     env = {**os.environ, "LC_ALL": "C"}
     return spawn.capture([PROGRAM, word], cwd="/", env=env, stdin=stdin, wall_seconds=SECONDS)
 

@@ -1,18 +1,11 @@
-"""The log of a schedule and its memory between starts, in `.harness/schedule/`: bounded, each line with its time.
-
-The log is at most two files of MAX_BYTES. `state.json` has the minute up to which starts are accounted for, start and end of the
-newest one, and the last message, so that no message is repeated.
-"""
+"""The log of a schedule, in `.harness/schedule/`: at most two files of MAX_BYTES, each line with its time."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
-from harness.base import clock, console, encoding, schema
-from harness.base.errors import BrokenFile
+from harness.base import clock, console
 from harness.base.record import Record
 from harness.state import files, names
 from harness.state.layout import Layout
@@ -20,21 +13,6 @@ from harness.state.layout import Layout
 MAX_BYTES = 512 * 1024
 MAX_LINE_CHARS = 2000
 STAMP = len("2026-04-24T10:05:12Z")
-
-
-class StartMemory(Record):
-    """`seen`: starts are accounted for up to then; `began`, `ended`, `pid`: of the newest start; `told`: the last message, ""
-    after the mission continued; `failed`, `failed_at`: the fingerprint of a refused login, and its time; `fault`: the error of
-    the newest start if it could not start a run, else "". Unix seconds."""
-
-    seen: int = 0
-    began: int = 0
-    ended: int = 0
-    pid: int = 0
-    told: str = ""
-    failed: str = ""
-    failed_at: int = 0
-    fault: str = ""
 
 
 class LogRow(Record):
@@ -48,79 +26,27 @@ class ScheduleLog:
     """The log of one mission; `echo` also prints each line."""
 
     def __init__(self, where: Layout, *, echo: bool = False) -> None:
-        self.path, self.older = (
-            os.path.join(where.path(names.SCHEDULE), "log"),
-            os.path.join(where.path(names.SCHEDULE), "log.1"),
-        )
-        self.state, self.echo = os.path.join(where.path(names.SCHEDULE), "state.json"), echo
+        folder = where.path(names.SCHEDULE)
+        self.path, self.older, self.echo = os.path.join(folder, "log"), os.path.join(folder, "log.1"), echo
         self.lock = files.Lock(os.path.join(where.path(names.LOCKS), "schedule-log"))
-        self._held: list[LogRow] | None = None
 
-    def write(self, *lines: str) -> None:
-        """Add lines with the present time."""
+    def write(self, line: str, *, once: bool = False) -> None:
+        """Add a line with the present time; `once`: unless the last line ends with it."""
+        text = console.sanitise(line.replace("\n", " "))
+        text = text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]} …"
+        if self.echo:
+            console.print_line(text)
         self.lock.take(wait=True)
         with self.lock:
-            self._write(lines)
+            last = self.lines()[-1:] if once else []
+            if not last or not last[0].text.endswith(text):
+                self._add(f"{clock.stamp(clock.now())} {text}\n".encode())
 
-    def hold(self) -> None:
-        """Hold lines back until `release` writes them with their times, or `drop` discards them."""
-        self._held = []
-
-    def release(self) -> None:
-        """Write the lines held back."""
-        held, self._held = self._held or [], None
-        self.lock.take(wait=True)
-        with self.lock:
-            for line in held:
-                self._write([line.text], line.at)
-
-    def drop(self) -> None:
-        """Discard the lines held back."""
-        self._held = None
-
-    @property
-    def holds(self) -> bool:
-        """Whether lines are held back."""
-        return self._held is not None
-
-    def _write(self, lines: Iterable[str], at: int = 0) -> None:
-        stamp = clock.stamp(at or clock.now())
-        if self._held is not None:
-            self._held += [LogRow(at=clock.now(), text=line) for line in lines]
-            return
-        plain = (line.replace("\n", " ") for line in lines)
-        cut = [line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]} …" for line in plain]
-        data = "".join(f"{stamp} {console.sanitise(line)}\n" for line in cut).encode()
-        if not data:
-            return
+    def _add(self, data: bytes) -> None:
         files.make_folder(os.path.dirname(self.path))
         if files.length(self.path) + len(data) > MAX_BYTES:
             files.move(self.path, self.older)
         files.add_line(self.path, data)
-        for line in cut if self.echo else ():
-            console.print_line(line)
-
-    @contextmanager
-    def remembered(self) -> Iterator[StartMemory]:
-        """The memory, to be changed in place; it is written at the end. One process at a time."""
-        self.lock.take(wait=True)
-        with self.lock:
-            found = self._load()
-            before = found.asdict()
-            yield found
-            if found.asdict() != before:
-                files.replace(self.state, encoding.dump_json(found.asdict()))
-
-    def say(self, found: StartMemory, *lines: str) -> None:
-        """Like `write`, for the holder of the memory: writes the lines before the memory."""
-        self._write(lines)
-
-    def _load(self) -> StartMemory:
-        try:
-            value = files.read_json(self.state)
-            return StartMemory() if value is None or schema.faults(value, "it", StartMemory) else StartMemory(**value)
-        except BrokenFile:  # only informs people; a loss repeats messages at most
-            return StartMemory()
 
     def lines(self) -> list[LogRow]:
         """All lines, oldest first."""

@@ -1,8 +1,9 @@
-"""The schedule of a mission: its times, duration and environment; stored in `.harness/schedule/`."""
+"""The schedule of a mission, in `.harness/schedule/` and in the crontab: its times, duration and environment."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -17,13 +18,13 @@ from harness.process.variables import holds_login
 from harness.state import files, layout, names
 from harness.state.layout import Layout, command
 from harness.unattended import _crontab
-from harness.unattended import _times as cron_times
 from harness.unattended._crontab import CrontabEntry
 from harness.workplace import run_detection
 
-CRON = "cron"
-PLACES = (CRON, "systemd", "launchd")
 DEFAULT_SHARE = "25m"  # the default duration with --cron
+UNITS = {"m": (60, "*/{} * * * *", "* * * * *"), "h": (24, "0 */{} * * *", "0 * * * *"), "d": (1, "", "0 0 * * *")}
+MINUTES = {"m": 1, "h": 60, "d": 24 * 60}
+FIELDS = re.compile(r"[\w*,/-]+( [\w*,/-]+){4}", re.ASCII)  # their values are judged by the crontab program
 UTF8 = "C.UTF-8"
 KEPT = (  # variables that a start needs and cron lacks; without keys
     *("PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "TMPDIR"),
@@ -31,25 +32,17 @@ KEPT = (  # variables that a start needs and cron lacks; without keys
     *("NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"),
 )
 AS_CRON = {"SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
-REMEDY = "Run it again: {}"
 
 
 class Schedule(Record):
-    """The settings of a start. `times`: five fields each; `goes_on`: its duration; `lanes`: 0 for that in config.toml; `place`:
-    the scheduler, one of PLACES; `environment`: the person's saved variables; `added`: when."""
+    """The settings of a start. `times`: five fields each; `goes_on`: its duration; `lanes`: 0 for that in config.toml;
+    `environment`: the person's saved variables."""
 
     id: str
     times: list[str]
     goes_on: str
-    place: str
     environment: dict[str, str]
-    added: str
     lanes: int = 0
-
-    @property
-    def known_times(self) -> list[cron_times.Times]:
-        """The parsed times."""
-        return [cron_times.parse(text) for text in self.times]
 
 
 def path_of(where: Layout) -> str:
@@ -62,16 +55,10 @@ def load(where: Layout) -> Schedule | None:
     value = files.read_json(path_of(where))
     if value is None:
         return None
-    found = schema.faults(value, "the schedule", Schedule)
-    remedy = REMEDY.format(command("schedule add"))
-    if found:
+    if found := schema.faults(value, "the schedule", Schedule):
+        remedy = f"Run it again: {command('schedule add')}"
         raise BrokenFile(path_of(where), "; ".join(str(one) for one in found), remedy=remedy)
-    made = schema.record(Schedule, value, "a schedule has")
-    try:
-        made.known_times  # noqa: B018 - it raises for times that a person corrupted
-    except UsageFault as fault:
-        raise BrokenFile(path_of(where), str(fault).rstrip("."), remedy=remedy) from None
-    return made
+    return schema.record(Schedule, value, "a schedule has")
 
 
 def require(where: Layout, schedule_id: str = "") -> Schedule:
@@ -97,11 +84,9 @@ def id_of(where: Layout) -> str:
     return f"{plain[:40].strip('-') or 'mission'}-{encoding.digest(os.fsencode(where.folders.project))[:6]}"
 
 
-def add(
-    where: Layout, every: str, cron: list[str], goes_on: str, lanes: int, place: str, *, install: bool = True
-) -> Schedule:
-    """Store the schedule, and `install` it: add it to the crontab, or replace an earlier one. Without times, keeps its times,
-    duration and lanes."""
+def add(where: Layout, every: str, cron: list[str], goes_on: str, lanes: int) -> Schedule:
+    """Store the schedule, and add it to the crontab, or replace an earlier one. Without times, keeps its times, duration and
+    lanes."""
     run_detection.refuse(where, "schedule add")
     mission.check_format(where)
     old = None
@@ -113,18 +98,14 @@ def add(
     made = Schedule(
         id=id_of(where),
         times=again.times if again else _times(every, cron),
-        goes_on=_duration(goes_on or (again.goes_on if again else cron_times.share(every) if every else DEFAULT_SHARE)),
-        place=place,
+        goes_on=_duration(goes_on or (again.goes_on if again else _share(every) if every else DEFAULT_SHARE)),
         environment=captured(os.environ),
-        added=clock.stamp(clock.now()),
         lanes=lanes or (again.lanes if again else 0),
     )
     ours = [
         CrontabEntry(times=one, folder=where.folders.project, id=made.id, command=start_words(where))
         for one in made.times
     ]
-    if old and old.replace(environment=made.environment, added=made.added) == made:
-        made = made.replace(added=old.added)
 
     def with_ours(found: list[CrontabEntry]) -> list[CrontabEntry]:
         files.replace(path_of(where), encoding.dump_json(made.asdict()))  # first: a start may need it immediately
@@ -132,12 +113,34 @@ def add(
         return [*(one for one in found if one.id not in {made.id, *moved}), *ours]
 
     with _put_back(path_of(where)):
-        _crontab.change(with_ours) if install else with_ours([])
+        _crontab.change(with_ours)
     return made
 
 
 def _times(every: str, cron: list[str]) -> list[str]:
-    return list(dict.fromkeys([cron_times.every(every)] if every else map(cron_times.normal, cron)))
+    """The five fields of each time."""
+    times = [_every(every)] if every else [" ".join(text.split()) for text in cron]
+    bad = next((text for text in times if not FIELDS.fullmatch(text)), None)
+    if bad is not None:
+        example = "'*/30 22-23,0-6 * * 1-5'"
+        raise UsageFault(f"'{bad}' is not minute, hour, day, month and weekday, such as {example}.")
+    return list(dict.fromkeys(times))
+
+
+def _every(text: str) -> str:
+    """The five fields of `30m`, `2h` or `1d`; raises UsageFault if the times would not be evenly spaced."""
+    number, unit = text[:-1], text[-1:]
+    most, fields, single = UNITS.get(unit, (0, "", ""))
+    count = int(number) if number.isascii() and number.isdigit() and len(number) < 4 else 0
+    if not count or not most or most % count or (count == most and unit != "d"):
+        known = "1, 2, 3, 4, 5, 6, 10, 12, 15, 20 or 30 minutes (30m), 1, 2, 3, 4, 6, 8 or 12 hours (2h), or 1d"
+        raise UsageFault(f"'{text}' does not divide an hour or a day. --every takes {known}; --cron takes any times.")
+    return fields.format(count) if count > 1 else single
+
+
+def _share(text: str) -> str:
+    """The default time limit of a start of `--every`: five sixths of the interval, so that it does not meet the next."""
+    return f"{max(1, int(text[:-1]) * MINUTES[text[-1]] * 5 // 6)}m"
 
 
 def _duration(text: str) -> str:
@@ -184,8 +187,8 @@ def remove(where: Layout, schedule_id: str) -> tuple[str, bool]:
 def run_now(where: Layout) -> int:
     """Execute the crontab's command with cron's shell and environment; returns its exit code."""
     run_detection.refuse(where, "schedule run-now")
-    found = require(where)
-    above = _crontab.variables(_crontab.read()) if found.place == CRON and _crontab.available() else {}
+    require(where)
+    above = _crontab.variables(_crontab.read()) if _crontab.available() else {}
     line = shlex.join([*start_words(where), "--now"])
     env = {name: value for name, value in {**AS_CRON, **above}.items() if name != "MAILTO"}
     env |= {name: os.environ[name] for name in ("HOME", "LOGNAME") if name in os.environ}
@@ -217,13 +220,6 @@ def captured(base: Mapping[str, str]) -> dict[str, str]:
 
 def _is_utf8(name: str) -> bool:
     return name.upper().replace("-", "").endswith("UTF8")
-
-
-def as_started(found: Schedule, base: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a start: cron's, with the variables set `above` the block, and the saved ones."""
-    own = {name: base[name] for name in ("HOME", "LOGNAME", "USER") if name in base}
-    ours = {name: value for name, value in base.items() if name.startswith("HARNESS_")}
-    return {**own, **AS_CRON, **above, **ours, **found.environment}
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def test_without_the_program_and_where_it_refuses(crontab: Crontab, monkeypatch:
     with pytest.raises(Unavailable, match="not allowed"):
         tab.read()
     monkeypatch.setenv("PATH", str(crontab.file.parent))
-    with pytest.raises(Unavailable, match="--print systemd, or launchd"):
+    with pytest.raises(Unavailable, match="a timer for systemd"):
         tab.read()
 
 

@@ -15,7 +15,8 @@ from tests.missions import House
 def test_every_line_has_its_time_and_no_line_breaks_the_log(house: House) -> None:
     """Control characters are written out, a long line is cut."""
     log, before = ScheduleLog(house.layout), clock.now()
-    log.write("one", "two\x1b[2J\nthree", "x" * 5000)
+    for text in ("one", "two\x1b[2J\nthree", "x" * 5000):
+        log.write(text)
     found = log.lines()
     assert [line.text for line in found[:2]] == ["one", "two\\x1b[2J three"] and len(found) == 3
     assert all(before <= line.at <= clock.now() for line in found) and len(found[2].text) < 2010
@@ -34,13 +35,9 @@ def test_it_never_holds_more_than_two_files(house: House, monkeypatch: pytest.Mo
     assert numbers == [*range(numbers[0], 500)] and len(numbers) > 50
 
 
-def test_a_memory_that_is_broken_counts_as_none(house: House) -> None:
-    """It is information: at worst something is said twice."""
+def test_what_changes_nothing_is_written_once(house: House) -> None:
+    """Also if the line before has it at its end."""
     log = ScheduleLog(house.layout)
-    with log.remembered() as seen:
-        seen.told = "DONE"
-    path = house.state / "schedule" / "state.json"
-    for text in ("{", "[]", '{"seen": "x"}', '{"more": 1}'):
-        path.write_text(text)
-        with log.remembered() as seen:
-            assert seen.told == "" and seen.seen == 0
+    for text in ("DONE", "DONE", "end: exit 0; PAUSED", "PAUSED", "DONE"):
+        log.write(text, once=True)
+    assert [line.text for line in log.lines()] == ["DONE", "end: exit 0; PAUSED", "DONE"]

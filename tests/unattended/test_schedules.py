@@ -44,14 +44,6 @@ def test_no_name_that_is_kept_is_that_of_a_key() -> None:
     assert "https_proxy" not in schedules.captured({"https_proxy": "http://me:hunter2@proxy"})
 
 
-def test_a_start_has_crons_environment_then_what_a_person_set_there_then_what_was_kept() -> None:
-    """Nothing else of this process, but our own variables."""
-    made = schedules.Schedule(id="a", times=[], goes_on="1m", place="cron", environment={"PATH": "/kept"}, added="")
-    base = {"HOME": "/h", "LOGNAME": "me", "EDITOR": "vi", "HARNESS_HOME": "/x", "PATH": "/now"}
-    found = schedules.as_started(made, base, {"A": "1", "PATH": "/above"})
-    assert found == {"HOME": "/h", "LOGNAME": "me", "SHELL": "/bin/sh", "A": "1", "HARNESS_HOME": "/x", "PATH": "/kept"}
-
-
 def test_said_again_it_is_the_same_and_another_time_replaces_it(crontab: Crontab) -> None:
     """One line in the crontab, one settings file."""
     house = crontab.house
@@ -66,7 +58,7 @@ def test_said_again_it_is_the_same_and_another_time_replaces_it(crontab: Crontab
 
 
 def test_said_again_without_times_it_has_those_of_before(crontab: Crontab) -> None:
-    """As `doctor` and `list` say where its lines are gone, or where PATH has changed."""
+    """As `list` says where its lines are gone, or after PATH has changed."""
     house = crontab.house
     assert house.harness("schedule", "add", "--cron", "0 2 * * *", "--for", "3h", "--lanes", "3").code == 0
     before = crontab.text
@@ -84,6 +76,11 @@ def test_said_again_without_times_it_has_those_of_before(crontab: Crontab) -> No
     [
         [],
         ["--every", "30m", "--cron", "* * * * *"],
+        *(
+            ["--every", text]
+            for text in ("m", "7m", "60m", "24h", "2d", "-5m", "1.5h", "30", "30s", "\u0663m", "9999m")
+        ),
+        *(["--cron", text] for text in ("", "* * * *", "* * * * * *", "@daily", "0 0 * * %", "0 0 * * $(x)")),
         ["--every", "30m", "--for", "x"],
         ["--every", "30m", "--for", "0m"],
         ["--every", "30m", "--for", "\u00b2m"],
@@ -119,8 +116,7 @@ def test_settings_that_are_broken_are_named_and_add_makes_them_again(crontab: Cr
     house = crontab.house
     house.harness("schedule", "add", "--every", "30m")
     path = house.state / "schedule" / "schedule.json"
-    whole = '{"id":"a","times":["x"],"goes_on":"1m","place":"cron","environment":{},"added":""}'
-    for text in ("[]", '{"id": "a"}', whole, "{"):
+    for text in ("[]", '{"id": "a"}', "{"):
         path.write_text(text)
         with pytest.raises(BrokenFile, match=r"schedule\.json"):
             schedules.load(house.layout)
@@ -161,3 +157,24 @@ def test_a_crontab_never_has_a_start_without_settings(crontab: Crontab) -> None:
     refused.touch()
     assert house.harness("schedule", "add", "--every", "10m").code == 69
     assert (house.state / "schedule" / "schedule.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "times", "goes_on"),
+    [
+        (["--every", "1m"], "* * * * *", "1m"),
+        (["--every", "10m"], "*/10 * * * *", "8m"),
+        (["--every", "1h"], "0 * * * *", "50m"),
+        (["--every", "6h"], "0 */6 * * *", "300m"),
+        (["--every", "1d"], "0 0 * * *", "1200m"),
+        (["--cron", " */5  22-23,0-6 * * mon-fri "], "*/5 22-23,0-6 * * mon-fri", "25m"),
+    ],
+)
+def test_a_start_goes_on_for_less_than_the_time_to_the_next(
+    crontab: Crontab, words: list[str], times: str, goes_on: str
+) -> None:
+    """So that it does not meet the next one."""
+    assert crontab.house.harness("schedule", "add", *words).code == 0
+    found = json.loads((crontab.house.state / "schedule" / "schedule.json").read_text())
+    assert (found["times"], found["goes_on"]) == ([times], goes_on)
+    assert f"\n{times} " in crontab.text

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from harness.agents import registry
+from harness.agents import logins, registry
 from harness.base import encoding, errors
 from harness.base.errors import BrokenFile, HarnessError, Unavailable
 from harness.commands import provenance
@@ -160,13 +160,8 @@ def _unused(layout: Layout) -> Iterator[Finding]:
 
 def _agents(layout: Layout) -> Iterator[Finding]:
     settings, path = config.load(layout), layout.shown(names.CONFIG)
-    yield from agents_of(layout, registry.choose(settings.agent, layout.folders.project, path))
-
-
-def agents_of(layout: Layout, names: list[str]) -> Iterator[Finding]:
-    """Whether each of these agents can start."""
-    settings = config.load(layout)
-    for name in names:
+    chosen = registry.choose(settings.agent, layout.folders.project, path)
+    for name in chosen:
         if name not in config_check.agents_here(settings):
             continue  # `_names` reports it with its line
         try:
@@ -175,6 +170,7 @@ def agents_of(layout: Layout, names: list[str]) -> Iterator[Finding]:
         except Unavailable as fault:
             own = registry.embedded([name])  # it may lack a playbook only for this role
             yield _ok("agents", name) if own else _bad(f"agent {name}: {fault}")
+    yield from (Finding(state="warn", what=line) for line in logins.ending(chosen, settings))
 
 
 def _state(layout: Layout) -> Iterator[Finding]:

@@ -78,17 +78,6 @@ def of_decision(layout: Layout, line: str, now: int) -> list[NoticeEvent]:
     return []
 
 
-def of_preflight(layout: Layout, reasons: list[str]) -> list[NoticeEvent]:
-    """The event of a scheduled start that was not made for these reasons: `auth` if an agent cannot answer."""
-    about = [one for one in reasons if one.startswith(("agent: ", "login: "))]
-    newest = next((one.run for one in runs.finished(layout)), "")
-    facts = {"totals": runs.totals(layout).asdict()}
-    text = f"not started: {'; '.join(about)}"
-    return (
-        [NoticeEvent(id=f"not-started-{_short(newest + text)}", name="auth", text=text, facts=facts)] if about else []
-    )
-
-
 def _asked(ask: rules.PendingCheckpoint, answers: int) -> str:
     """An id that is constant while a checkpoint waits, and differs when it is asked again after an answer."""
     return _short(ask.cause + ask.text) + (f"-{answers}" if answers else "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -69,22 +69,13 @@ def after_run(layout: Layout, settings: Config) -> list[str]:
 
 def at_ending(layout: Layout, line: str) -> list[str]:
     """Deliver remaining events of runs, and the decision with which run.sh ends; returns one line per failed hook."""
-    return _at_end(layout, lambda: _events.of_decision(layout, line, clock.now()))
-
-
-def not_started(layout: Layout, reasons: list[str]) -> list[str]:
-    """Deliver that a scheduled start was not made because of its agent; returns one line per failed hook."""
-    return _at_end(layout, lambda: _events.of_preflight(layout, reasons))
-
-
-def _at_end(layout: Layout, last: Callable[[], list[NoticeEvent]]) -> list[str]:
     settings = config.load(layout)
     if not every(settings) or run_detection.run_id(layout):
         return []
     lock = State(layout).lock("notice")
     lock.take(wait=True)
     with lock:
-        return _give_out(layout, settings, last(), back=0)
+        return _give_out(layout, settings, _events.of_decision(layout, line, clock.now()), back=0)
 
 
 def ask(layout: Layout, settings: Config, facts: dict[str, Any]) -> None:
