@@ -1,13 +1,12 @@
 """Hooks: the programs and URLs of `[[on]]` in config.toml receive events as JSON.
-notices.jsonl gets a line before and after each call. A call interrupted by a kill is repeated with the same id and
-`again`: delivery is at least once. A failed hook is reported but blocks nothing; only one with `before` can refuse.
+notices.jsonl gets a line after the calls for a run or a decision. Calls interrupted by a kill are repeated with the same ids:
+delivery is at least once. A failed hook is reported but blocks nothing; only one with `before` can refuse.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -18,7 +17,6 @@ from harness.mission.runs import RunResult
 from harness.process import supervise, temporary
 from harness.run.notice import _events, _notices
 from harness.run.notice._events import NoticeEvent
-from harness.run.notice._notices import BEGUN, DONE, FAILED, SEEN, NoticeRow
 from harness.state import files
 from harness.state.layout import Layout, command
 from harness.state.state import State
@@ -29,6 +27,7 @@ REASON_CHARS = 200
 FURTHEST_BACK = 50  # finished runs whose missed events are still delivered
 LABEL_CHARS = 60
 GRACE_SECONDS = 1.0
+OF_RUN = "run-"  # the beginning of the events of notices.jsonl that belong to a run
 NO_RUN = "-"
 ENDPOINT, OTLP_SECONDS = "OTEL_EXPORTER_OTLP_ENDPOINT", 5
 
@@ -85,73 +84,61 @@ def ask(layout: Layout, settings: Config, facts: dict[str, Any]) -> None:
         id=f"before-{facts['run']}", name="run", text=f"{facts['role']} is to start", facts={"run": facts}
     )
     for hook in settings.on:
-        if hook.get("before"):
-            ok, said = _call(layout, hook, _payload(layout, event, again=False))
-            if not ok:
-                raise errors.LockBusy(f"The hook '{_label(hook)}' refused the run: {said or 'it gave no reason'}")
+        if hook.get("before") and (said := _call(layout, hook, _payload(layout, event))):
+            raise errors.LockBusy(f"The hook '{_label(hook)}' refused the run: {said}")
 
 
 def failing(layout: Layout) -> list[str]:
     """The hooks of config.toml that failed when they were last called, a line each."""
-    wanted = {_key(hook) for hook in every(config.load(layout))}
-    found = _notices.known(layout).failed if wanted else {}
-    return [_failed(NoticeRow(**row)) for key, row in found.items() if key in wanted]
+    wanted = {_key(hook): hook for hook in every(config.load(layout))}
+    newest: dict[str, tuple[str, str]] = {}
+    for row in _notices.rows(layout) if wanted else []:
+        newest |= {key: (row.event, said) for key, said in row.calls.items()}
+    return [_failed(wanted[key], *call) for key, call in newest.items() if key in wanted and call[1]]
 
 
-def _failed(row: NoticeRow) -> str:
-    return f"the hook '{row.label}' failed for {row.event}: {row.said}"
+def _failed(hook: dict[str, Any], event: str, said: str) -> str:
+    return f"the hook '{_label(hook)}' failed for {event}: {said}"
 
 
 def _give_out(layout: Layout, settings: Config, last: list[NoticeEvent], *, back: int) -> list[str]:
     """Call each hook for each event that it has not received; the caller holds the lock. If none was ever called, only
     the newest `back` runs count: a hook gets no events from before it existed."""
-    known = _notices.known(layout, keep=True)
-    seen = known.seen
+    rows = _notices.rows(layout)
+    seen = next((row.event.removeprefix(OF_RUN) for row in reversed(rows) if row.event.startswith(OF_RUN)), "")
     if not seen:
         seen = next((one.run for one in islice(runs.finished(layout), back, None)), NO_RUN)
-        _notices.write(layout, NoticeRow(at="", event=seen, state=SEEN))
-    found, newest = _of_runs(layout, seen)
+        _notices.write(layout, OF_RUN + seen, {})
     failed: list[str] = []
-    for event in [*found, *last]:
-        for hook in every(settings):
-            if hook["event"] != event.name or hook.get("before"):
-                continue
-            before = known.state(event.id, _key(hook))
-            if before in ("", BEGUN):
-                failed += _deliver(layout, event, hook, again=before == BEGUN)
-    if newest and newest != seen:
-        _notices.write(layout, NoticeRow(at="", event=newest, state=SEEN))
+    for name, events in [*_of_runs(layout, seen), *((one.id, [one]) for one in last)]:
+        told = {key for row in rows if row.event == name for key in row.calls}
+        due = [(hook, one) for one in events for hook in every(settings) if hook["event"] == one.name]
+        due = [(hook, one) for hook, one in due if not hook.get("before") and _key(hook) not in told]
+        calls = {_key(hook): _call(layout, hook, _payload(layout, one)) for hook, one in due}
+        failed += [_failed(hook, name, calls[_key(hook)]) for hook, _ in due if calls[_key(hook)]]
+        if calls or name.startswith(OF_RUN):
+            _notices.write(layout, name, calls)
     return failed
 
 
-def _of_runs(layout: Layout, seen: str) -> tuple[list[NoticeEvent], str]:
-    """(events of the runs that finished after the run `seen`, oldest first; the newest run)."""
+def _of_runs(layout: Layout, seen: str) -> list[tuple[str, list[NoticeEvent]]]:
+    """(`run-<id>`, the events of that run) of the runs that finished after the run `seen`, oldest first."""
     found: list[RunResult] = []
     for one in islice(runs.finished(layout), FURTHEST_BACK):
         found.append(one)
         if one.run == seen:
             break
-    fresh = [one for one in found if one.run != seen]
     before = dict(zip([one.run for one in found], found[1:], strict=False))
-    made = [event for one in reversed(fresh) for event in _events.of_run(one, before.get(one.run))]
-    return made, found[0].run if found else ""
+    return [(OF_RUN + one.run, _events.of_run(one, before.get(one.run))) for one in reversed(found) if one.run != seen]
 
 
-def _deliver(layout: Layout, event: NoticeEvent, hook: dict[str, Any], *, again: bool) -> Iterable[str]:
-    row = _notices.write(layout, NoticeRow(at="", event=event.id, state=BEGUN, key=_key(hook), label=_label(hook)))
-    ok, said = _call(layout, hook, _payload(layout, event, again=again))
-    ended = _notices.write(layout, row.replace(state=DONE if ok else FAILED, said="" if ok else said))
-    return [] if ok else [_failed(ended)]
-
-
-def _payload(layout: Layout, event: NoticeEvent, *, again: bool) -> bytes:
+def _payload(layout: Layout, event: NoticeEvent) -> bytes:
     """The JSON of an event, on one line."""
     made = mission.load(layout)
     value = {
         "id": f"{made.id}/{event.id}",
         "event": event.name,
         "at": clock.stamp(clock.now()),
-        "again": again,
         "mission": made.id,
         "project": layout.folders.project,
         "branch": made.branch,
@@ -162,8 +149,8 @@ def _payload(layout: Layout, event: NoticeEvent, *, again: bool) -> bytes:
     return encoding.dump_json(value)
 
 
-def _call(layout: Layout, hook: dict[str, Any], payload: bytes) -> tuple[bool, str]:
-    """Run a hook with its process tree to the end: (whether it succeeded, its first output line or the reason)."""
+def _call(layout: Layout, hook: dict[str, Any], payload: bytes) -> str:
+    """Run a hook with its process tree to the end: "", or its first output line or the reason why it failed."""
     argv, body = hook.get("run") or [], payload
     if not argv:
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), hook.get("post", "_post.py"))
@@ -182,13 +169,13 @@ def _call(layout: Layout, hook: dict[str, Any], payload: bytes) -> tuple[bool, s
             grace_seconds=GRACE_SECONDS,
         )
     except errors.Unavailable as fault:
-        return False, str(fault)
+        return str(fault)
     finally:
         temporary.remove(folder)
     if ended.cause != "exit":
-        return False, f"it took longer than {seconds} s"
+        return f"it took longer than {seconds} s"
     how = f"exit {ended.exit}" if ended.exit is not None else f"signal {ended.signal}"
-    return ended.exit == 0, output.first or how
+    return "" if ended.exit == 0 else output.first or how
 
 
 def _key(hook: dict[str, Any]) -> str:

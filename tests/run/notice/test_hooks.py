@@ -36,12 +36,7 @@ def test_a_run_is_reported_to_a_program_of_the_persons_own(house: House) -> None
     on(house, "run", "cat >>../told; env >../env; pwd >../where")
     house.role("worker", "F-001", MY_API_TOKEN="mine")
     (event,) = told(house)
-    assert (event["event"], event["again"], event["run"]["feature"], event["run"]["outcome"]) == (
-        "run",
-        False,
-        "F-001",
-        "ok",
-    )
+    assert (event["event"], event["run"]["feature"], event["run"]["outcome"]) == ("run", "F-001", "ok")
     env = (house.folder / "env").read_text()
     assert "MY_API_TOKEN=mine" in env
     assert not [line for line in env.split("\n") if line.startswith(("HARNESS_", "PROCESS_TAG", "FEATURE_ID"))]
@@ -79,7 +74,7 @@ def test_a_hook_that_is_not_there_is_shown(house: House) -> None:
 
 
 def test_what_a_kill_cut_off_is_called_again_with_the_same_id(house: House) -> None:
-    """kill -9 of the run while its hook works: the next run's end calls it again, and says so; then never more."""
+    """kill -9 of the run while its hook works: the next run's end calls it again; then never more."""
     on(house, "run", "cat >>../told; test -e ../go || { touch ../begun; sleep 60; }")
     role = house.begin_role("worker", "F-001")
     until((house.folder / "begun").exists)
@@ -89,9 +84,8 @@ def test_what_a_kill_cut_off_is_called_again_with_the_same_id(house: House) -> N
     first = house.ran()[0]["run"]
     house.role("validator", "F-001")
     house.role("validator", "F-001")
-    found = [(event["id"].rpartition("/")[2], event["again"]) for event in told(house)]
-    others = [(f"run-{line['run']}", False) for line in house.ran()[1:]]
-    assert found == [(f"run-{first}", False), (f"run-{first}", True), *others]
+    found = [event["id"].rpartition("/")[2] for event in told(house)]
+    assert found == [f"run-{first}", f"run-{first}", *(f"run-{line['run']}" for line in house.ran()[1:])]
 
 
 def test_a_run_that_died_is_reported_by_the_next(house: House) -> None:
