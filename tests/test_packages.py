@@ -15,6 +15,7 @@ RUN = ("agent", "otel", "redis", "postgres", "s3", "dask")  # extras
 NAMES = {  # a package -> the modules that it and what it brings have; click has its own name
     "python-frontmatter": {"frontmatter", "yaml"},
     "markdown-it-py": {"markdown_it"},
+    "jinja2": {"jinja2", "markupsafe"},
     "pydantic-ai-slim": {"pydantic", "pydantic_ai", "pydantic_core", "httpx2", "mcp", "mcp_types", "anyio"},
     "opentelemetry-sdk": {"opentelemetry"},
     "opentelemetry-exporter-otlp-proto-http": {"opentelemetry"},

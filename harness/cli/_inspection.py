@@ -17,7 +17,7 @@ from harness.commands import status as statuses
 from harness.commands import why as explaining
 from harness.mission import run_lookup
 from harness.replay import spending
-from harness.report import live, page_file, screen
+from harness.report import live, screen
 from harness.report.glance import Watcher
 from harness.state.layout import Layout
 from harness.workplace import changes
@@ -133,6 +133,8 @@ def watch(once: bool) -> None:
 @click.option("--open", "opens", is_flag=True, help="Open it in a browser.")
 def report(mission_id: str, target: str, opens: bool) -> int:
     """Write the whole mission as one HTML page that needs no network. MISSION is one archived by `init --new`."""
+    from harness.report import page_file  # jinja2: 90 ms of processor time, which this command alone needs
+
     made = page_file.write(here(), mission_id, target)
     console.print_line(f"{here().folders.relative(made.path)}: {made.runs} runs, {-(-made.size // 1024)} KiB")
     if opens:

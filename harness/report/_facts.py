@@ -77,6 +77,11 @@ class ClaimRow(Record):
     status: ClaimStatus | None = None
     signs: list[str] = []
 
+    @property
+    def proven(self) -> bool:
+        """Whether the claim is proven."""
+        return self.status is not None and self.status.word == index.PROVEN
+
 
 class PersonQuestion(Record):
     """A question to a person: an escalation or a checkpoint, with its text; `at` is empty while it is open."""
