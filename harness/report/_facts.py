@@ -96,7 +96,6 @@ class Facts(Record):
     `diffs`: what each feature changed, or why that cannot be shown."""
 
     id: str
-    project: str
     branch: str = ""
     created: str = ""
     made: int = 0
@@ -176,7 +175,6 @@ class _Gathering(FactsReader):
         queue = now.features if now else self.listed(lambda: features.load(layout))
         found = Facts(
             id=made.id if made else os.path.basename(layout.state if layout.archived else layout.folders.project),
-            project=os.path.basename(layout.folders.project),
             branch=made.branch if made else "",
             created=made.created if made else "",
             made=int(time.time()),
