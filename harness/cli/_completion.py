@@ -8,14 +8,7 @@ from functools import partial
 from itertools import islice
 
 import click
-from click.shell_completion import (
-    BashComplete,
-    CompletionItem,
-    FishComplete,
-    ShellComplete,
-    add_completion_class,
-    split_arg_string,
-)
+from click.shell_completion import CompletionItem, get_completion_class, split_arg_string
 
 from harness.base import console
 from harness.base.errors import HarnessError
@@ -26,23 +19,7 @@ from harness.mission import contract, issues, lease, mission, roles, run_lookup,
 from harness.state.layout import Layout
 
 NEWEST = 20  # runs
-
-
-class _Once(ShellComplete):
-    """Offers each candidate once."""
-
-    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """The candidates from click without duplicates."""
-        found = super().get_completions(args, incomplete)
-        return list({item.value: item for item in reversed(found)}.values())[::-1]
-
-
-class _Bash(_Once, BashComplete):
-    pass
-
-
-class _Fish(_Once, FishComplete):
-    pass
+PROGRAM = "harness"  # the command that a shell completes
 
 
 def prepare(cli: click.Group) -> None:
@@ -59,8 +36,6 @@ def prepare(cli: click.Group) -> None:
         if argument.name in SOURCES:
             listing = partial(_complete, where, SOURCES[argument.name])
             argument.shell_complete = listing  # type: ignore[method-assign]  # by name, in every command
-    for kind in (_Bash, _Fish):
-        add_completion_class(kind)
 
 
 def _arguments(command: click.Command, context: click.Context) -> Iterator[click.Argument]:
@@ -125,58 +100,14 @@ SOURCES = {  # by argument name
     "what": (_features, roles.known, _runs),
 }
 
-# Each asks the typed program, so that every copy of run.sh completes itself.
-BASH = """_harness_complete() {
-  local line IFS=$'\\n'
-  COMPREPLY=()
-  for line in $(COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD VARIABLE=bash_complete \\
-      "${1/#\\~/$HOME}" 2>/dev/null </dev/null); do
-    case $line in
-      dir,*) compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -d -- "$2")) ;;
-      file,*) compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -f -- "$2")) ;;
-      *) COMPREPLY+=("${line#*,}") ;;
-    esac
-  done
-}
-complete -F _harness_complete harness run.sh"""
-ZSH = """#compdef harness run.sh
-_harness_complete() {
-  local line
-  local -a found
-  for line in ${(f)"$(COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT - 1)) VARIABLE=bash_complete \\
-      ${words[1]/#\\~/$HOME} 2>/dev/null </dev/null)"}; do
-    case $line in
-      dir,*) _files -/ ;;
-      file,*) _files ;;
-      *) found+=("${line#*,}") ;;
-    esac
-  done
-  (( $#found )) && compadd -V harness -a found
-}
-compdef _harness_complete harness run.sh"""
-FISH = """function _harness_complete
-    set -l program (string replace -r '^~' $HOME -- (commandline -opc)[1])
-    for line in (env COMP_WORDS=(commandline -cp | string collect) COMP_CWORD=(commandline -t | string collect) \\
-            VARIABLE=fish_complete $program 2>/dev/null </dev/null)
-        set -l parts (string split -m 1 , -- $line)
-        switch $parts[1]
-            case dir
-                __fish_complete_directories (commandline -t)
-            case file
-                __fish_complete_path (commandline -t)
-            case '*'
-                echo $parts[2]
-        end
-    end
-end
-for name in harness run.sh
-    complete --no-files --command $name --arguments '(_harness_complete)'
-end"""
-SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(list(SCRIPTS)))
-def completion(shell: str) -> None:
-    """Print the completion script of a shell, for commands, roles and ids."""
-    console.print_line(SCRIPTS[shell].replace("VARIABLE", COMPLETING))
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script of a shell, for commands, roles and ids of `harness`."""
+    found = get_completion_class(shell)
+    assert found is not None, "click knows these shells"
+    console.print_line(found(context.find_root().command, {}, PROGRAM, COMPLETING).source())
