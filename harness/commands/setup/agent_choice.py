@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from shutil import which
 from typing import Any
 
 from harness.agents import builtin, registry, spenders
 from harness.base.errors import Unavailable, UsageFault
-from harness.commands.setup import _config_text
 from harness.decision import ceiling as most
 from harness.decision import views
 from harness.mission import config, roles
@@ -22,6 +21,7 @@ from harness.state import journal, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
+TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "config.toml")
 Ask = Callable[[str, dict[str, str], str], str]
 
 AGENT, TRUST = "Which agent works here?", "How far may it go?"
@@ -36,7 +36,7 @@ TRUSTS = {
     "full": "anything that you may do",
 }
 STEPS = (
-    ("doctor agents --try", "one small real call: can it answer, write a file, run a command and take a note?"),
+    ("doctor agents --try", "one small real call: can it answer, write a file and run a command?"),
     ("{plans}", "only the plan"),
     ("status", "read it; .harness/validation-contract.md has the checks"),
     ("", "until DONE, or until you are needed"),
@@ -46,7 +46,8 @@ STEPS = (
 def choose(layout: Layout, agent: str, trust: str, ask: Ask | None, *, steps: bool = True) -> list[str]:
     """Write `agent` (one, or several with commas) and `trust` into config.toml, which is created with all settings commented out;
     `ask(question, {answer: meaning}, default)` provides the missing ones, and a cap ({}: any text). Returns lines about the
-    changes and, unless `steps` is off, the next steps. Raises UsageFault for an unknown agent or trust.
+    changes and, unless `steps` is off, the next steps. Raises UsageFault for an unknown agent or trust, and for one that differs
+    from config.toml's.
     """
     settings = config.load(layout)
     wanted = _wanted(settings, agent, trust)
@@ -60,7 +61,11 @@ def choose(layout: Layout, agent: str, trust: str, ask: Ask | None, *, steps: bo
     loop = _loop(ask) if ask and registry.LOOP in wanted and not settings.agents.get(registry.LOOP) else {}
     if ask and costly and not trust and not settings.trust:
         trust = ask(TRUST, {word: _meant(word, costly) for word in TRUSTS}, next(iter(TRUSTS)))
-    values = {"agent": wanted[0] if len(wanted) == 1 else wanted, "trust": trust, "limits.max_cost_usd": cap}
+    values: dict[str, str | list[str] | float | None] = {
+        "agent": "" if wanted == settings.agent else _one_or_list(wanted),
+        "trust": "" if trust == settings.trust else trust,
+        "limits.max_cost_usd": cap,
+    }
     values |= {f"agents.{registry.LOOP}.{key}": value for key, value in loop.items()}
     lines = _write(layout, values)
     if costly and not trust and not settings.trust:
@@ -90,7 +95,7 @@ def require(layout: Layout, agent: str, trust: str) -> None:
 
 
 def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
-    """The agents in `agent`, all of which are known."""
+    """The agents in `agent`, all of which are known; config.toml sets no other, and no other trust."""
     if trust and trust not in TRUSTS:
         raise UsageFault(f"'{trust}' is not a trust level. Use one of: {', '.join(TRUSTS)}")
     known = (*registry.KNOWN_CLIS, *registry.EMBEDDED, *settings.agents)
@@ -99,7 +104,16 @@ def _wanted(settings: Config, agent: str, trust: str) -> list[str]:
         if name not in known:
             here = f"Known here: {', '.join(known)}; any program by [agents.{name}]."
             raise UsageFault(f"There is no agent '{name}'. {here}")
+    for key, given in (("agent", wanted), ("trust", trust)):
+        if given and getattr(settings, key) not in (given, type(given)()):
+            row = f"{key} = {json.dumps(_one_or_list(given))}"
+            raise UsageFault(f"config.toml already sets another {key}. To change it, write there: {row}")
     return wanted
+
+
+def _one_or_list(value: str | list[str]) -> str | list[str]:
+    """The value of a key for one agent or several."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def ceiling(layout: Layout) -> str:
@@ -158,42 +172,38 @@ def _meant(trust: str, names: list[str]) -> str:
 
 
 def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) -> list[str]:
-    """Set these keys in config.toml in place of the old ones, and leave the rest unchanged; creates the file if it is absent."""
+    """Set these unset keys in config.toml; creates the file if it is absent."""
     given = {key: value for key, value in values.items() if value}
-    before = State(layout).text(names.CONFIG)
+    before, path = State(layout).text(names.CONFIG), layout.path(names.CONFIG)
     if before is not None and not given:
         return []
-    text = (
-        _config_text.commented(roles.due(layout)["commits"]) if before is None else "\n".join(_without(before, given))
-    )
+    text = _template(roles.due(layout)["commits"]) if before is None else before
     for key, value in reversed(given.items()):
-        text = _config_text.put(text, key, value)
-    text = text.rstrip("\n") + "\n"
-    config.parse(text, layout.path(names.CONFIG))
+        text = put(text, key, value)
+    config.parse(text, path)
     changes = journal.Journal(layout)
-    changes.replace(layout.path(names.CONFIG), text.encode())
+    changes.replace(path, text.encode())
     changes.commit()
     rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
     rows += ["every setting, commented out"] if before is None else []
     return [f"{layout.shown(names.CONFIG)}: {', '.join(rows)}"]
 
 
-def _without(text: str, keys: Iterable[str]) -> list[str]:
-    """The lines of a TOML text without these top-level keys and their values."""
-    lines, kept = text.split("\n"), []
-    while lines and not lines[0].lstrip().startswith("["):  # the first table ends the top level
-        size, names = _first_value(lines)
-        kept += lines[:size] if names.isdisjoint(keys) else []
-        lines = lines[size:]
-    return kept + lines
+def _template(role: str) -> str:
+    """The first config.toml, with a table for this role."""
+    with open(TEMPLATE, encoding="utf-8") as file:
+        return file.read().replace("{role}", role)
 
 
-def _first_value(lines: list[str]) -> tuple[int, set[str]]:
-    """The number of lines of the first item (a setting, a comment or an empty line), and its key."""
-    for size in range(1, len(lines) + 1):
-        with suppress(tomllib.TOMLDecodeError):
-            return size, set(tomllib.loads("\n".join(lines[:size])))
-    return 1, set()  # not TOML: parsing the whole file shows where
+def put(text: str, key: str, value: str | float | list[str] | None) -> str:
+    """A TOML text with this unset key (such as `limits.max_runs`) at the start of its table."""
+    table, _, name = key.rpartition(".")
+    row = f"{name} = {json.dumps(value)}"
+    if not table:
+        return f"{row}\n{text}"
+    if head := re.search(rf"^\[{re.escape(table)}\].*$", text, re.M):
+        return f"{text[: head.end()]}\n{row}{text[head.end() :]}"
+    return f"{text.rstrip()}\n\n[{table}]\n{row}\n".lstrip()
 
 
 def _next(layout: Layout, named: list[str], found: list[str]) -> list[str]:

@@ -7,14 +7,18 @@ import pty
 import re
 import subprocess
 import sys
+import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from harness.agents import registry
 from harness.base.errors import BrokenFile, UsageFault
+from harness.base.record import Record
 from harness.commands.setup import agent_choice
 from harness.mission import config
+from harness.mission.config import Config
 from harness.state import names
 from tests.missions import PROGRAM, House, differences, listing
 
@@ -136,32 +140,35 @@ def test_no_cap_is_an_answer_and_an_embedded_agent_needs_none(unbegun: House) ->
 
 
 def test_a_person_s_configuration_stays_as_it_was_written(house: House) -> None:
-    """Only the given keys change; comments and tables stay."""
+    """Only the missing keys are added; comments and tables stay."""
     path = Path(house.layout.path(names.CONFIG))
-    path.write_text('# mine\nagent = "mine"\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n')
+    path.write_text('# mine\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n')
     agent_choice.choose(house.layout, "codex", "workspace", None)
     assert path.read_text() == (
         'agent = "codex"\ntrust = "workspace"\n# mine\ncheck_seconds = 9\n\n[agents.mine]\ncommand = ["true"]  # mine too\n'
     )
 
 
-LISTS = {
-    "over several lines": 'agent = [\n  "codex",\n  "claude",\n]\n',
-    "with comments between": 'agent = [  # in turn\n  # [first] = "codex"\n  "codex",\n\n  "claude", # ] then\n]  # end\n',
-    "with a quoted key": '"agent" = [\n"codex"\n]\n',
-    "on one line": 'agent = ["codex", "claude"]\n',
-}
+SET = 'agent = [  # in turn\n  "codex",\n]\ntrust = "full"\n'
 
 
-@pytest.mark.parametrize("written", LISTS.values(), ids=LISTS)
-def test_a_list_of_agents_is_replaced_whole_however_it_was_written(house: House, written: str) -> None:
-    """Not only its first line; the text before and after it stays."""
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--agent", "claude"), 'agent = "claude"'),
+        (("--agent", "codex,claude"), 'agent = ["codex", "claude"]'),
+        (("--trust", "workspace"), 'trust = "workspace"'),
+    ],
+)
+def test_what_the_configuration_sets_is_changed_there(house: House, words: tuple[str, ...], line: str) -> None:
+    """64, with the line to write; the same value again is no fault."""
+    program(house, "codex")
     path = Path(house.layout.path(names.CONFIG))
-    rest = '# after\n\ncheck_seconds = 9\n\n[roles.worker]\nagent = [\n  "codex",\n]\n'
-    path.write_text(f'# before\ntrust = """\nfull"""\n{written}{rest}')
-    agent_choice.choose(house.layout, "gemini", "workspace", None)
-    assert path.read_text() == f'agent = "gemini"\ntrust = "workspace"\n# before\n{rest}'
-    assert config.load(house.layout).agent == ["gemini"]
+    path.write_text(SET)
+    done = house.program("init", *words, PATH=path_of(house))
+    assert (done.code, f"To change it, write there: {line}\n" in done.err) == (64, True), done
+    same = house.program("init", "--agent", "codex", "--trust", "full", PATH=path_of(house))
+    assert (same.code, path.read_text()) == (0, SET), same
 
 
 def test_an_unknown_trust_is_refused_before_anything_is_written(house: House) -> None:
@@ -263,3 +270,83 @@ def test_the_path_of_an_agent_counts_as_its_program(house: House) -> None:
     assert house.program("init", "--agent", "codex", "--trust", "full", PATH="/usr/bin:/bin").code == 0
     path.unlink()
     assert house.program("init", "--agent", "codex", "--trust", "full", PATH="/usr/bin:/bin").code == 69
+
+
+TEXT = Path(agent_choice.TEMPLATE).read_text().replace("{role}", "worker")
+SETTING = re.compile(r"^#(?! )", re.M)
+
+
+def test_the_first_configuration_changes_nothing() -> None:
+    """As if there were no file."""
+    assert config.parse(TEXT, "c") == Config()
+
+
+def test_with_every_line_uncommented_it_sets_every_key_to_its_default() -> None:
+    """Or to an example, if there is no default: no key is missing or invalid."""
+    whole = tomllib.loads(SETTING.sub("", TEXT))
+    config.parse(SETTING.sub("", TEXT), "c")
+    tables: dict[str, type[Record]] = {
+        "limits": config.LimitsTable,
+        "env": config.EnvTable,
+        "home": config.HomeTable,
+        "checks": config.ChecksTable,
+        "proof": config.ProofTable,
+        "workspace": config.WorkspaceTable,
+        "team": config.TeamTable,
+        "machines": config.MachinesTable,
+    }
+    named: dict[str, type[Record]] = {
+        "roles": config.RoleTable,
+        "agents": config.AgentTable,
+        "prices": config.PriceTable,
+    }
+    shapes: list[tuple[dict[str, object], type[Record]]] = [
+        (whole, config.TopTable),
+        *((whole[name], shape) for name, shape in tables.items()),
+        (whole["machines"]["build2"], config.MachineTable),
+    ]
+    shapes += [(next(iter(whole[name].values())), shape) for name, shape in named.items()]
+    assert f"known are {', '.join(registry.KNOWN_CLIS)}\n" in TEXT
+    for values, shape in shapes:
+        assert [key for key in shape.fields if key not in values] == []
+        for key in shape.fields:
+            default = getattr(shape, key, None)
+            assert default in (None, "", [], {}, 0) or values[key] == default, key
+
+
+def test_each_setting_of_it_says_what_it_does() -> None:
+    """In a separate line, which fits a screen."""
+    lines = TEXT.split("\n")
+    for before, line in pairwise(lines):
+        assert len(line) <= 130
+        if SETTING.match(line) and " = " in line:
+            assert re.match(r"# \S", before), line
+
+
+def test_every_single_setting_may_be_uncommented_alone() -> None:
+    """Those of a table that is commented out with their table."""
+    lines = TEXT.split("\n")
+    for number, line in enumerate(lines):
+        if not SETTING.match(line) or " = " not in line or "[prices" in TEXT[: TEXT.index(line)]:
+            continue
+        head = max((at for at in range(number) if lines[at].lstrip("#").startswith("[")), default=number)
+        text = "\n".join(row[1:] if at in (number, head) and row[:1] == "#" else row for at, row in enumerate(lines))
+        assert config.parse(text, "c") is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (TEXT, None),
+        ("", "[limits]\nmax_cost_usd = 5.0\n"),
+        ("check_seconds = 9\n", "check_seconds = 9\n\n[limits]\nmax_cost_usd = 5.0\n"),
+        ("[limits] # mine\nmax_runs = 3\n", "[limits] # mine\nmax_cost_usd = 5.0\nmax_runs = 3\n"),
+        ("[roles.worker]\nminutes = 9", "[roles.worker]\nminutes = 9\n\n[limits]\nmax_cost_usd = 5.0\n"),
+    ],
+)
+def test_a_setting_goes_into_its_table(before: str, after: str | None) -> None:
+    """At its start; it is created if needed."""
+    text = agent_choice.put(before, "limits.max_cost_usd", 5.0)
+    assert config.parse(text, "c") == config.parse(before, "c").replace(max_cost_usd=5.0)
+    assert after is None or text == after
+    assert len(re.findall(r"^max_cost_usd = ", text, re.M)) == 1
