@@ -93,7 +93,7 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         ),
         "a file that a person names",
     ),
-    **dict.fromkeys(("commands.setup.agent_probe", "commands.setup.confinement_probe"), "missions made to try things"),
+    **dict.fromkeys(("commands.setup.agent_probe", "commands.setup.confinement_probe"), "folders made to try things"),
     **dict.fromkeys(
         (
             *(

@@ -24,11 +24,12 @@ from harness.commands.setup import agent_probe
 from harness.commands.setup.agent_probe import Finding
 from harness.git import dotgit, repository
 from harness.git.checkouts import worktrees
-from harness.mission import config, mission, runs
-from harness.mission.contract import Claim
+from harness.mission import config, contract, features, mission, runs
+from harness.mission.contract import Claim, Contract
 from harness.mission.features import Feature
 from harness.process import supervise, temporary, tree
 from harness.process.confine import BUBBLEWRAP, Confinement
+from harness.run import starting
 from harness.run.requests import verbs
 from harness.state import files, names, raw
 from harness.state.layout import Layout, identity_file
@@ -84,7 +85,12 @@ def begin(project: str) -> Layout:
     """A mission with something to do for each of a person's commands."""
     claim = Claim(id=forbidden.MANUAL, text="It looks right", manual=True)
     blocked = [Feature(id=name, title="Try", claims=[claim.id], status="blocked") for name in forbidden.BLOCKED]
-    there = agent_probe.begin(project, "", [claim], blocked)
+    there = agent_probe.begin(project)
+    files.replace(there.folders.asked_spec, b"# Try\n")
+    starting.start(there)
+    files.replace(there.path(names.SPEC), b"# Try\n")
+    files.replace(there.path(names.CONTRACT), contract.render(Contract(claims=[claim])).encode())
+    files.replace(there.path(names.FEATURES), features.render(blocked))
     verbs.issue(there, {"title": "Try", "severity": "minor"}, "person")
     raw.append(there, "person", "", [("CONTEXT", "a note before the trial")])
     line = f"- [2026-04-24] {forbidden.KNOWN} (missions: try · 1x)\n"

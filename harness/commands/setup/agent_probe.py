@@ -1,5 +1,5 @@
 """Probes the agents of this machine: installed or not, version, logged in or not; and one small real call, which shows
-whether an agent can do a worker's job before it costs money."""
+whether an agent can work before a mission costs money."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.agents import builtin, registry
+from harness.agents.base import Agent, AgentEvent, AgentFailure, AgentSuccess, ExecutionContext
 from harness.agents.clis import ABOUT, CLIS
 from harness.agents.program import how_to_pass
+from harness.base import redaction
 from harness.base.errors import HarnessError, Unavailable
 from harness.base.record import Record
 from harness.git import repository
-from harness.mission import config, contract, features, mission, roles, runs
+from harness.mission import config, roles
 from harness.mission.config import Config
-from harness.mission.contract import Check, Claim, Contract
-from harness.mission.features import Feature
+from harness.mission.usage import Usage
 from harness.process import supervise, temporary, tree
-from harness.run import starting
-from harness.state import files, layout, names
+from harness.run import thinking
+from harness.state import files
 from harness.state.layout import Layout
-from harness.workplace import environment, workplace
+from harness.workplace import confine, environment, home_layer
 
 VERSION_SECONDS = 30.0
 VERSION_BYTES = 4096
 LAST_LINES = 4
+TRIED = "try"  # in the names of its folders and processes
 TRY_SECONDS = 600.0
-NO_ANSWER = ("limit", "auth", "config")
-NOTED = "harness try"
 NO_TRUST = "config.toml sets no trust yet, so it is not started"
 TASK = """Do exactly this, and nothing else:
 1. Write the file try.txt with the one line: written
 2. Run this command: uname -s > uname.txt
-3. Run this command: '{harness}' note --tag CONTEXT "{noted}"
-4. Reply that it is implemented."""
+3. Reply with the one word: done
+"""
 
 
 class Finding(Record):
@@ -155,76 +155,43 @@ def _other(name: str, where: Layout, settings: Config) -> Finding:
 
 
 def attempt(where: Layout, name: str) -> Iterator[Finding]:
-    """Run a worker with this agent in a temporary mission with this mission's settings; a line for each ability."""
+    """One small call of this agent in a temporary folder, as in a run of this mission; a line for each ability."""
     settings = config.load(where)
     if registry.embedded([name]):
         yield Finding(state="note", what=f"{name}: embedded, so there is nothing to try")
         return
+    tag = temporary.of_process(TRIED)
     try:
-        registry.make(name, registry.settings_of(where, settings, name, roles.due(where)["commits"]))
+        own = registry.settings_of(where, settings, name, roles.due(where)["commits"])
+        agent = registry.make(name, own.replace(table=_located(own.table, where)))
     except registry.TrustMissing:
         raise
     except Unavailable as fault:  # the next one of a list may be installed
         yield Finding(state="bad", what=f"{name}: {fault}")
         return
-    tag = f"try-{os.getpid()}"
-    folder = temporary.create("try", tag)
+    folder = temporary.create(TRIED, tag)
     try:
-        there = _mission(os.path.join(folder, "try"), name, where, settings)
-        yield from _judged(there, name, _carried_out(there, tag))
+        there = begin(f"{folder}/{TRIED}")
+        yield from _judged(name, there, *_called(agent, there, settings, tag))
     finally:
         tree.sweep(tag)
-        _remove(os.path.join(folder, "try"))
         temporary.remove(folder)
 
 
-def _remove(project: str) -> None:
-    """Remove the trees of the trial's mission, which are outside its folder."""
-    there = Layout(project)
-    if mission.exists(there):
-        temporary.remove(os.path.dirname(workplace.folder_of(mission.load(there).id)))
-
-
-def _mission(project: str, name: str, where: Layout, settings: Config) -> Layout:
-    """A mission with one feature for this agent, with its settings here."""
-    claim = Claim(id="VAL-TRY", text="The file says so", checks=[Check(run="grep -qx written try.txt")])
-    # The program is named by its path, because a login shell may change PATH.
-    task = TASK.format(harness=Layout(project).path(names.SHIM), noted=NOTED)
-    feature = Feature(id="F-001", title="Try", description=task, claims=["VAL-TRY"])
-    return begin(project, _config(name, where, settings), [claim], [feature])
-
-
-def begin(project: str, settings: str, claims: list[Claim], queue: list[Feature]) -> Layout:
-    """A new mission in a new repository, with this config.toml, contract and queue as after an accepted plan."""
+def begin(project: str) -> Layout:
+    """An empty project in a new repository, with a folder for state, to try something there."""
     files.make_folder(project)
     repository.init(project)
     there = Layout(project)
-    files.replace(there.folders.asked_spec, b"# Try\n\nA file says that it was written.\n")
-    starting.start(there)
-    for path, data in (
-        (there.path(names.SPEC), files.read(there.folders.asked_spec) or b""),
-        (there.path(names.CONTRACT), contract.render(Contract(claims=claims)).encode()),
-        (there.path(names.FEATURES), features.render(queue)),
-        (there.path(names.CONFIG), settings.encode()),
-    ):
-        files.replace(path, data)
+    files.make_folder(there.state)
     return there
 
 
-def _config(name: str, where: Layout, settings: Config) -> str:
-    """config.toml for the trial: only this agent, with its table; relative paths become absolute."""
-    table = dict(settings.agents.get(name, {}))
-    if "command" in table:
-        table["command"] = [_absolute(word, where) for word in table["command"]]
-    if "path" in table:
-        table["path"] = _absolute(table["path"], where)
-    role = roles.due(where)["commits"]
-    model = settings.roles.get(role, {}).get("model")
-    kept = {key: getattr(settings, key) for key in ("mcp", "confine", "network")}
-    values = {"agent": name, **kept, "agents": {name: table}, "env": {"pass": settings.passed}}
-    values |= {"trust": settings.trust} if settings.trust else {}
-    values |= {"roles": {role: {"model": model}}} if model else {}
-    return "".join(f"{key} = {_toml(value)}\n" for key, value in values.items())
+def _located(table: dict[str, Any], where: Layout) -> dict[str, Any]:
+    """The table of an agent with absolute paths in its command."""
+    if "command" not in table:
+        return table
+    return {**table, "command": [_absolute(word, where) for word in table["command"]]}
 
 
 def _absolute(word: str, where: Layout) -> str:
@@ -232,58 +199,61 @@ def _absolute(word: str, where: Layout) -> str:
     return path if "/" in word and os.path.exists(path) else word
 
 
-def _toml(value: Any) -> str:
-    """A value as TOML on one line: like JSON, except objects."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value)
+def _called(agent: Agent, there: Layout, settings: Config, tag: str) -> tuple[AgentSuccess | AgentFailure, Usage, str]:
+    """Let the agent do the task in this folder: its end, its usage, and its other output."""
+    end: AgentSuccess | AgentFailure = AgentFailure(outcome="agent_error", reason="the agent ended without output")
+    usage, output = Usage(), ""
+    context = _context(agent, there, settings, tag)
+    files.replace(context.prompt_path, TASK.encode())
+    for event in agent.think(TASK, context):
+        if not isinstance(event, AgentEvent):
+            end = event
+        elif event.kind == "usage":
+            usage = Usage(**json.loads(event.text))
+        elif event.kind in thinking.PRINTED:
+            output = (output + event.text)[-thinking.TAIL_CHARS :]
+    return end, end.usage or usage, redaction.received(output).strip()
 
 
-def _carried_out(there: Layout, tag: str) -> str:
-    """Run the role's script like run.sh; returns its output."""
-    ours = ("FEATURE_ID", "TRIGGER", "REASON")
-    env = {key: value for key, value in os.environ.items() if not key.startswith("HARNESS_") and key not in ours}
-    env |= {"HARNESS_HOME": layout.home(), "PYTHONPATH": layout.home(), "HARNESS_PROJECT": there.folders.project}
-    env |= {"HARNESS_IDENTITY": there.state + "/identity", supervise.TAG: tag}
-    output: list[bytes] = []
-    supervise.run(
-        [sys.executable, "-P", "-m", "harness.run", roles.load(there, roles.due(there)["commits"]).script, "F-001"],
-        cwd=there.folders.project,
-        env=env,
-        wall_seconds=TRY_SECONDS,
-        sink=lambda _, chunk: output.append(chunk),
+def _context(agent: Agent, there: Layout, settings: Config, tag: str) -> ExecutionContext:
+    """The execution context as in a run with these settings."""
+    folder, trust, places = there.folders.project, settings.trust, (agent.writable, agent.readable)
+    room = temporary.below(os.path.dirname(folder), "own")
+    env, own = environment.of_agent(os.environ, tag, there, tag, settings.passed, agent.needs), [folder, room]
+    glass = confine.of_mission(there, settings, folder, confine.tier(there, settings))
+    if glass is not None and trust != "full":
+        own.append(confine.home_of_agent(folder, folder, "", [*places[0], *places[1]]))
+        env = home_layer.variables(env, own[-1], os.path.expanduser("~"))
+    return ExecutionContext(
+        directory=folder,
+        prompt_path=there.run(tag).prompt,
+        seconds=TRY_SECONDS,
+        environment={**env, "TMPDIR": room},
+        keep=[],
+        startup_seconds=thinking.STARTUP_SECONDS,
+        confinement=glass and confine.of_agent(there, glass, own, trust, *places),
+        withheld=environment.withheld(os.environ, settings.passed, agent.needs),
     )
-    return b"".join(output).decode("utf-8", "replace")
 
 
-def _judged(there: Layout, name: str, output: str) -> Iterator[Finding]:
-    """The results of the run, a line each, and its usage."""
-    newest = next(runs.finished(there), None)
-    if newest is None:
-        yield Finding(state="bad", what=f"{name}: {output.strip()}")
+def _judged(name: str, there: Layout, end: AgentSuccess | AgentFailure, usage: Usage, output: str) -> Iterator[Finding]:
+    """The results of the call, a line each, and its usage."""
+    failed = isinstance(end, AgentFailure)
+    reason = redaction.received(end.reason).replace("\n", "\n      ") if isinstance(end, AgentFailure) else ""
+    yield _line(not failed, name, "answers", reason)
+    if isinstance(end, AgentFailure) and end.outcome in thinking.RETRYABLE:  # its abilities stay unknown
         return
-    good = newest.outcome in runs.GOOD
-    yield _line(good, name, "answers", (newest.reason or newest.outcome).replace("\n", "\n      "))
-    if newest.outcome in NO_ANSWER:  # its abilities stay unknown
-        return
-    tree = newest.commit or newest.head
-    written, ran = (
-        (repository.show(there.folders.project, tree, path) or b"").strip() for path in ("try.txt", "uname.txt")
-    )
+    written, ran = ((files.read(f"{there.folders.project}/{path}") or b"").strip() for path in ("try.txt", "uname.txt"))
     yield _line(written == b"written", name, "writes a file", "try.txt does not have the requested content")
-    allowed = ran == os.uname().sysname.encode()
-    yield _line(allowed, name, "runs a command", "it may not, or did not: see trust in config.toml")
-    yield _line(NOTED in (files.read_text(there.path(names.RAW)) or ""), name, "calls harness note", "there is no note")
-    errors = (files.read(there.run(newest.run).stderr) or b"").decode("utf-8", "replace").strip()
-    if errors and not (good and written == b"written" and ran):
-        yield Finding(state="note", what=f"{name}: last output: {' / '.join(errors.split(chr(10))[-LAST_LINES:])}")
-    usage = newest.usage or {}
-    cost = usage.get("cost_usd")
-    counted = [f"{count:,} {key}" for key in ("input", "cache_read", "output") if (count := usage.get(key)) is not None]
-    spent = f"{', '.join(counted) or 'no tokens reported'}; {'cost unknown' if cost is None else f'{cost:.4f} USD'}"
-    yield Finding(state="note", what=f"{name}: {newest.seconds:.0f} s, {spent}")
+    yield _line(
+        ran == os.uname().sysname.encode(), name, "runs a command", "it may not, or did not: see trust in config.toml"
+    )
+    if output and (failed or written != b"written" or not ran):
+        yield Finding(state="note", what=f"{name}: last output: {' / '.join(output.split(chr(10))[-LAST_LINES:])}")
+    counts = {key: getattr(usage, key) for key in ("input", "cache_read", "output")}
+    counted = [f"{count:,} {key}" for key, count in counts.items() if count is not None]
+    cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
+    yield Finding(state="note", what=f"{name}: {', '.join(counted) or 'no tokens reported'}; {cost}")
 
 
 def _line(good: bool, name: str, what: str, otherwise: str) -> Finding:

@@ -1,6 +1,6 @@
 """Probes of the confinement of runs on this machine: each is a command confined like an agent's.
 
-They run against a temporary mission; for a person's keys they only test whether the keys are readable.
+They run in a temporary folder; for a person's keys they only test whether the keys are readable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.base.record import Record
 from harness.commands.setup import agent_probe
 from harness.commands.setup.agent_probe import Finding
 from harness.git import dotgit
-from harness.mission import config, mission
+from harness.mission import config
 from harness.mission.config import Config
 from harness.process import supervise, temporary, tree
 from harness.process.confine import BUBBLEWRAP, LANDLOCK, NONE, Confinement
@@ -61,36 +61,31 @@ def attempt(where: Layout) -> Iterator[Finding]:
     confined."""
     run_detection.refuse(where, "doctor confine")
     settings = config.load(where)
-    tag = f"try-{os.getpid()}"
-    folder = temporary.create("try", tag)
-    trees: list[str] = []
+    tag = temporary.of_process(agent_probe.TRIED)
+    folder, another = temporary.create(agent_probe.TRIED, tag), workplace.folder_of(tag)
     try:
-        yield from _tried(os.path.join(folder, "try"), settings, trees)
+        yield from _tried(os.path.join(folder, agent_probe.TRIED), settings, another)
     finally:
         tree.sweep(tag)
-        for path in (folder, *trees):
+        for path in (folder, os.path.dirname(another)):
             temporary.remove(path)
 
 
-def _tried(project: str, settings: Config, trees: list[str]) -> Iterator[Finding]:
-    there = agent_probe.begin(project, "", [], [])
+def _tried(project: str, settings: Config, another: str) -> Iterator[Finding]:
+    there, folder = agent_probe.begin(project), project + "-tree"
     how = confine.tier(there, settings)
     if how == NONE:
         raise Unavailable(NOTHING.format(why=_why_none(settings)))
-    made, trust = mission.load(there), settings.trust or TRUST
+    trust = settings.trust or TRUST
     yield Finding(state="note", what=f"on this machine: {how}; an agent with trust = {json.dumps(trust)}")
-    another = workplace.folder_of(f"{made.id}-another")
-    trees += [os.path.dirname(workplace.folder_of(made.id)), os.path.dirname(another)]
-    files.replace(another + "/secret", b"of another mission\n")
-    workplace.adopt(there)
-    tip = workplace.bring(there, made, workplace.TREES + "1")
-    workplace.prepare(there, tip, ())
-    glass = confine.of_mission(there, settings, tip.folder, how)
+    for path in (another + "/secret", there.path(names.FEATURES), folder + "/file"):
+        files.replace(path, b"")
+    glass = confine.of_mission(there, settings, folder, how)
     assert glass is not None, "there is a tier"
-    glass = confine.of_agent(there, glass, [tip.folder], trust, ())
-    for probe in probes(there, tip.folder, another, settings.shown):
-        yield judged(probe, how, *carry_out(probe, glass, tip.folder))
-    yield _network(glass, how, settings, tip.folder)
+    glass = confine.of_agent(there, glass, [folder], trust, ())
+    for probe in probes(there, folder, another, settings.shown):
+        yield judged(probe, how, *carry_out(probe, glass, folder))
+    yield _network(glass, how, settings, folder)
     yield _environment(settings)
     yield Finding(state="note", what=PTRACE)
 

@@ -8,21 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from harness.mission import mission
+from harness.process.confine import BUBBLEWRAP, available
 from harness.state import names
 from harness.workplace import environment
-from tests.missions import House, tagged
+from tests.missions import House
 
 ABLE = r"""#!/bin/bash
 # An agent that reads its prompt and does what it says.
 [ "$1" = --version ] && { echo "codex-cli 0.170.1"; exit 0; }
 prompt=$(cat)
-note=$(grep -o "^3\. Run this command: .*" <<<"$prompt" | sed 's/^[^:]*: //')
 echo written > try.txt
 uname -s > uname.txt
-eval "$note"
 echo '{"type":"thread.started","thread_id":"t"}'
-echo '{"type":"item.completed","item":{"type":"agent_message","text":"```json harness\n{\"status\":\"implemented\"}\n```"}}'
+echo '{"type":"item.completed","item":{"type":"agent_message","text":"done"}}'
 echo '{"type":"turn.completed","usage":{"input_tokens":1200,"cached_input_tokens":200,"output_tokens":34}}'
 """
 UNABLE = r"""#!/bin/bash
@@ -118,32 +116,35 @@ def test_an_agent_from_which_no_key_is_withheld_has_no_note(house: House) -> Non
 
 
 def test_the_trial_passes_the_keys_that_a_run_passes(house: House) -> None:
-    """The settings of this mission hold in the temporary one."""
+    """The settings of this mission hold in the temporary folder."""
     path = install(house, "codex", ABLE.replace("prompt=", '[ "${MY_TOKEN-}" = x ] || exit 1\nprompt=', 1))
     house.config('agent = "codex"', 'trust = "workspace"', "[env]", 'pass = ["MY_TOKEN"]')
     assert house.program("doctor", "agents", "--try", PATH=path, MY_TOKEN="x").code == 0
 
 
 def test_a_small_real_call_shows_that_an_agent_can_work(house: House) -> None:
-    """It answers, writes, runs a command and notes; its usage is shown; the mission itself is untouched."""
+    """It answers, writes and runs a command; its usage is shown; the mission itself is untouched."""
     path = install(house, "codex", ABLE)
     house.config('agent = "codex"', 'trust = "workspace"')
     before = (house.head(), house.git("status", "--porcelain"), house.ran())
     done = house.program("doctor", "agents", "--try", PATH=path)
     assert done.code == 0, done
     told = [line.split(None, 1) for line in done.out.split("\n") if line]
-    assert [row[0] for row in told] == ["ok", "ok", "ok", "ok", "note"]
-    assert [row[1] for row in told[:4]] == [
-        "codex: answers",
-        "codex: writes a file",
-        "codex: runs a command",
-        "codex: calls harness note",
-    ]
-    assert told[4][1].endswith("1,000 input, 200 cache_read, 34 output; cost unknown")
+    assert [row[0] for row in told] == ["ok", "ok", "ok", "note"]
+    assert [row[1] for row in told[:3]] == ["codex: answers", "codex: writes a file", "codex: runs a command"]
+    assert told[3][1].endswith("1,000 input, 200 cache_read, 34 output; cost unknown")
     assert (house.head(), house.git("status", "--porcelain"), house.ran()) == before
     assert list((house.folder / "temporary").iterdir()) == []
-    assert [path.name for path in (house.folder / "state" / "harness").glob("try-*")] == []
-    assert tagged(mission.load(house.layout).id) == []
+
+
+@pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")
+def test_the_trial_is_confined_like_a_run(house: House) -> None:
+    """The agent writes its folder alone; nothing of it is left."""
+    spec = house.project / "SPEC.md"
+    path = install(house, "codex", ABLE.replace("prompt=", f'echo bad >> "{spec}"\nprompt=', 1))
+    house.config('agent = "codex"', 'trust = "workspace"')
+    assert house.program("doctor", "agents", "--try", PATH=path).code == 0
+    assert "bad" not in spec.read_text()
 
 
 def test_an_agent_that_cannot_work_is_told_with_the_reason(house: House) -> None:
