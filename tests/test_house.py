@@ -83,7 +83,6 @@ ON_DISK = {  # who calls `files` besides the store: for what is not the mission'
         (
             "cli._run_view",
             "cli._tables",
-            "cli._values",
             "commands.setup.config_check",
             "commands.agent_requests",
             "commands.verify",

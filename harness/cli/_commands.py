@@ -13,6 +13,7 @@ from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands import agent_requests
 from harness.commands import verify as verifying
+from harness.mission import issues, mission
 from harness.mission.issues import SEVERITIES
 from harness.run.machines.machine import serve
 from harness.state.layout import command
@@ -79,7 +80,10 @@ def issue_report(title: str, **fields: str) -> None:
 @as_json
 def issue_list(as_json: bool) -> None:
     """List the issues, one per line."""
-    _values.echo(_values.issue_list(here())) if as_json else _tables.issue_list(here())
+    mission.check_format(here())
+    found = issues.load(here())
+    lines = [f"{one.id}  {one.state:<7}  {one.severity:<8}  {' '.join(one.title.split())}" for one in found]
+    _values.show(found, lines or ["There are no issues."], as_json=as_json)
 
 
 @issue.command(name="close")
@@ -103,12 +107,9 @@ def reply(file: str) -> None:
 @as_json
 def check(name: str | None, as_json: bool) -> int:
     """Run checks like the validator: those of a feature, of a claim, or all. The result proves nothing."""
-    found = _values.shown(agent_requests.check(here(), name or ""), _tables.receipt, as_json)
-    if as_json:
-        return _values.checks(found, "" if found else agent_requests.unchecked(here(), name or ""))
-    if not found:
-        console.print_line(agent_requests.unchecked(here(), name or ""))
-    return errors.DONE if found and all(receipt.green for receipt in found) else errors.NEGATIVE
+    found = _tables.receipts_of(agent_requests.check(here(), name or ""), as_json)
+    why = "" if found else agent_requests.unchecked(here(), name or "")
+    return _tables.checked(found, as_json, line=why, why=why)
 
 
 @click.command()
@@ -120,9 +121,6 @@ def verify(contract_path: str, folder: str, commit: str, as_json: bool) -> int:
     """Run all checks of a contract on any clone: a receipt that you can reproduce without trusting us."""
     where = os.path.abspath(folder)
     fired = verifying.verify(verifying.find_contract(contract_path, where), where, commit)
-    found = _values.shown(fired, _tables.receipt, as_json)
-    if as_json:
-        return _values.checks(found, "the contract has no check")
-    red = [receipt for receipt in found if not receipt.green]
-    console.print_line(f"{len(found) - len(red)} of {len(found)} checks are green")
-    return errors.NEGATIVE if red or not found else errors.DONE
+    found = _tables.receipts_of(fired, as_json)
+    line = f"{sum(receipt.green for receipt in found)} of {len(found)} checks are green"
+    return _tables.checked(found, as_json, line=line, why="the contract has no check")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from harness.base import console, errors
-from harness.cli import _tables, _values, quick
+from harness.cli import _tables, quick
 from harness.cli.help import as_json
 from harness.cli.quick import here
 from harness.commands.setup import agent_choice, config_check, confinement_probe, price
@@ -124,4 +124,4 @@ def doctor(part: str | None, fix: bool, trial: bool, as_json: bool) -> int:
     fixed = doctors.fix(here()) if fix and not part else []
     looks = {"agents": doctors.try_agents if trial else doctors.agents_here, "confine": confinement_probe.attempt}
     found = {**looks, "machines": doctors.machines}.get(part or "", doctors.examine)(here())
-    return _values.findings(found, fixed) if as_json else _tables.findings(found, fixed)
+    return _tables.findings(found, fixed, as_json)

@@ -58,8 +58,7 @@ def runs() -> None:
 @as_json
 def runs_list(most: int, mission_id: str, as_json: bool) -> None:
     """List finished runs, one per line; of MISSION, if it is archived."""
-    where = run_lookup.named(here(), mission_id)
-    _values.echo(_values.run_list(where, most)) if as_json else _tables.run_list(where, most)
+    _tables.run_list(run_lookup.named(here(), mission_id), most, as_json)
 
 
 @runs.command(name="show")
@@ -71,9 +70,7 @@ def runs_show(of: str, prompt: bool, as_json: bool) -> None:
     if prompt:
         _run_view.prompt(here(), of, as_json)
         return
-
-    where, run = run_lookup.within(here(), of)
-    _values.echo(_values.run(where, run)) if as_json else _tables.run(where, run)
+    _tables.run(*run_lookup.within(here(), of), as_json)
 
 
 @click.command()
@@ -112,7 +109,8 @@ def show_diff(layout: Layout, of: str = "", stat: bool = False) -> None:
 @as_json
 def usage(as_json: bool) -> None:
     """Show costs and tokens: by role, feature, day and model, and the total."""
-    _values.echo(spending.spending(here())) if as_json else _tables.usage(spending.spending(here()))
+    value = spending.spending(here())
+    _values.echo(value) if as_json else _tables.usage(value)
 
 
 @click.command()

@@ -40,7 +40,7 @@ def memory() -> None:
 @as_json
 def memory_show(layer: str, as_json: bool) -> None:
     """Show the layers of memory: raw, summary, memory, identity, or all."""
-    _values.echo(_values.memory(here(), layer)) if as_json else _tables.memory(here(), layer)
+    _tables.memory(here(), layer, as_json)
 
 
 @memory.command(name="diff")

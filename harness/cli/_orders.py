@@ -45,7 +45,7 @@ def feature_list(as_json: bool) -> None:
 @as_json
 def feature_show(feature_id: str, as_json: bool) -> None:
     """Show a feature: description, claims with checks, history."""
-    _values.echo(_values.feature(here(), feature_id)) if as_json else _tables.feature(here(), feature_id)
+    _tables.feature(here(), feature_id, as_json)
 
 
 @feature.command(name="set")
@@ -146,8 +146,9 @@ def escalation(context: click.Context) -> None:
 def escalation_show(as_json: bool) -> None:
     """Show the open escalation: what is red, and a command for each solution."""
     mission.check_format(here())
-    found = escalations.shown(here(), clock.now()).asdict()
-    _values.echo(found) if as_json else _tables.escalation(found)
+    found = escalations.shown(here(), clock.now())
+    text = found.text.rstrip("\n") if found.kind else f"Nothing is escalated. See: {command('next')}"
+    _values.show(found, [text], as_json=as_json)
 
 
 @escalation.command(name="answer")

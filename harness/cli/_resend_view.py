@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.text import Text
-
 from harness.base import console, errors
 from harness.cli import _tables, _values
 from harness.mission import runs
@@ -77,10 +75,7 @@ def _begun(about: ReplayRecord) -> str:
 
 def _print_sides(value: SideComparison, detail: SampleDetail, number: int) -> None:
     titles = (f"time {number}" if number else "", "then", "now")
-    table = _tables.table_of(*titles, fold=titles)
-    for cells in side_by_side.rows(value):
-        table.add_row(*(Text(console.sanitise(cell)) for cell in cells))
-    _tables.print_table(table)
+    _tables.print_table(titles, side_by_side.rows(value), fold=titles)
     reason = detail.sample.reason if detail.sample.outcome not in runs.GOOD else ""
     for line in filter(None, [reason, detail.sample.fault, *detail.sample.notes]):
         console.print_line(f"note  {console.sanitise(line)}")
@@ -95,16 +90,15 @@ def _print_sides(value: SideComparison, detail: SampleDetail, number: int) -> No
 def _print_spread(value: Spread) -> None:
     outcomes = ", ".join(f"{count}x {name}" for name, count in sorted(value.outcomes.items()))
     console.print_line(f"outcomes       {outcomes}")
-    table = _tables.table_of("", "least", "median", "most", right=("least", "median", "most"))
+    titles = ("", "least", "median", "most")
     shown = {
         "checks passed": value.passed,
         "tokens": value.tokens,
         "cost USD": value.cost_usd,
         "seconds": value.seconds,
     }
-    for name, three in shown.items():
-        table.add_row(name, *(f"{one:.6g}" for one in three) if three else ("?", "?", "?"))
-    _tables.print_table(table)
+    rows = [(name, *([f"{one:.6g}" for one in three] if three else "???")) for name, three in shown.items()]
+    _tables.print_table(titles, rows, right=titles[1:])
 
 
 def _value(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from rich.text import Text
-
 from harness.base import console, errors
 from harness.cli import _tables, _values
 from harness.cli.help import unknown
@@ -28,7 +26,7 @@ def named(layout: Layout, name: str) -> tuple[Layout, str]:
     """The mission and the id of the run `name`, or of the newest run of that feature; raises UsageFault with similar ids."""
     where, run = run_lookup.within(layout, name)
     try:
-        return run_lookup.find(layout, f"{name[: len(name) - len(run)]}{_values.run_named(where, run)}")
+        return run_lookup.find(layout, f"{name[: len(name) - len(run)]}{_tables.run_named(where, run)}")
     except errors.UsageFault as fault:
         if str(fault).startswith("There is no run"):
             near = unknown(name, State(layout).list(names.RUNS))
@@ -111,10 +109,7 @@ def explained(where: Layout, run_id: str, as_json: bool) -> int:
     about = " ".join(filter(None, (value.role, value.feature)))
     console.print_line(f"{value.run}: {about}, {value.at}, {value.bytes} bytes, about {value.tokens} tokens")
     titles = ("bytes", "tokens", "section", "source", "digest", "unchanged since")
-    table = _tables.table_of(*titles, right=titles[:2], fold=("section",))
-    for row in explain.rows(value):
-        table.add_row(*(Text(console.sanitise(cell)) for cell in row))
-    _tables.print_table(table)
+    _tables.print_table(titles, explain.rows(value), right=titles[:2], fold=("section",))
     console.print_line(_cacheable(value))
     return errors.DONE
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.text import Text
-
 from harness.base import console, errors
 from harness.builtin import turn_replay
 from harness.builtin.turn_replay import RebuiltRequest, RecordedTurn
@@ -43,11 +41,8 @@ def _print(known: RecordedTurn, made: RebuiltRequest | None) -> None:
     console.print_line(
         f"{f'{known.run} {known.task}'.strip()}: turn {known.turn} of {known.turns}, {known.at}, {model}, {known.bytes} bytes"
     )
-    table = _tables.table_of("bytes", "part", "", "digest", "begins", right=("bytes",), fold=("bytes",))
-    for one in known.sections:
-        cells = (str(one.bytes), one.what, "new" if one.new else "", one.digest[:10], console.sanitise(one.first))
-        table.add_row(*map(Text, cells))
-    _tables.print_table(table)
+    rows = [(str(one.bytes), one.what, "new" * one.new, one.digest[:10], one.first) for one in known.sections]
+    _tables.print_table(("bytes", "part", "", "digest", "begins"), rows, right=("bytes",), fold=("bytes",))
     whole = sum(one.bytes for one in known.sections)
     console.print_line(
         f"{known.cacheable} of these {whole} bytes are equal to the previous request, so a prompt cache can serve them"
