@@ -12,6 +12,11 @@ MAX_BRACES = 1000
 VISIBLE = r"(?!\.)"  # a wildcard at the start of a name does not match a dot
 BELOW = f"(?:{VISIBLE}[^/]+/)*"  # any folders except hidden ones
 
+BRACKET = r"\[[!^]?+\]?+(?:\\.|[^\\\]])*\]"
+SIGN = re.compile(rf"\\.|{BRACKET}|\*+|.", re.DOTALL)  # an escaped character, a bracket, stars, or one character
+UNFINISHED = {"[": "a [ is not closed", "\\": "it ends with a backslash"}
+RANGE = re.compile(r"(?:\\(?=.))?(.)(?:-(?:\\(?=.))?(.))?", re.DOTALL)
+
 
 class BadPattern(ValueError):
     """An invalid pattern; the message gives the reason."""
@@ -60,99 +65,45 @@ def _glob(pattern: str, hidden: bool, folders: bool) -> str:
 
 def braces(pattern: str) -> list[str]:
     """The patterns that a pattern with `{a,b}` expands to. Raises BadPattern."""
-    begin = _open(pattern)
-    if begin < 0:
+    signs = SIGN.findall(pattern)
+    if "{" not in signs:
         return [pattern]
-    parts, depth, last = list[str](), 0, begin + 1
-    for at in _signs(pattern, begin):
-        if pattern[at] == "{":
-            depth += 1
-        elif pattern[at] == "," and depth == 1:
-            parts.append(pattern[last:at])
-            last = at + 1
-        elif pattern[at] == "}":
-            depth -= 1
-            if not depth:
-                heads = [pattern[:begin] + part for part in [*parts, pattern[last:at]]]
-                found = [one for head in heads for one in braces(head + pattern[at + 1 :])]
-                if len(found) > MAX_BRACES:
-                    raise BadPattern(f"it expands to more than {MAX_BRACES} patterns")
-                return found
+    begin, depth, parts = signs.index("{"), 0, [""]
+    for at, sign in enumerate(signs[begin:], start=begin):
+        depth += (sign == "{") - (sign == "}")
+        if not depth:
+            head, tail = "".join(signs[:begin]), "".join(signs[at + 1 :])
+            found = [one for part in parts for one in braces(head + part + tail)]
+            if len(found) > MAX_BRACES:
+                raise BadPattern(f"it expands to more than {MAX_BRACES} patterns")
+            return found
+        if sign == "," and depth == 1:
+            parts.append("")
+        elif at > begin:
+            parts[-1] += sign
     raise BadPattern("a { is not closed")
-
-
-def _open(pattern: str) -> int:
-    return next((at for at in _signs(pattern, 0) if pattern[at] == "{"), -1)
-
-
-def _signs(pattern: str, begin: int) -> list[int]:
-    """The positions of braces and commas that are neither escaped nor in brackets."""
-    found, at = [], begin
-    while at < len(pattern):
-        if pattern[at] == "\\":
-            at += 1
-        elif pattern[at] == "[" and (end := _closing(pattern, at)) > 0:
-            at = end
-        elif pattern[at] in "{,}":
-            found.append(at)
-        at += 1
-    return found
-
-
-def _closing(pattern: str, begin: int) -> int:
-    """The position of the closing bracket; -1 if it is missing."""
-    at = begin + 1
-    if pattern[at : at + 1] in ("!", "^"):
-        at += 1
-    if pattern[at : at + 1] == "]":
-        at += 1
-    while at < len(pattern) and pattern[at] != "]":
-        at += 2 if pattern[at] == "\\" else 1
-    return at if at < len(pattern) else -1
 
 
 def one_name(name: str) -> str:
     """The regular expression of one path component. Raises BadPattern."""
-    found, at = list[str](), 0
-    while at < len(name):
-        sign = name[at]
-        if sign == "*":
-            if found[-1:] != ["[^/]*"]:
-                found.append("[^/]*")
-        elif sign == "?":
-            found.append("[^/]")
-        elif sign == "[":
-            end = _closing(name, at)
-            if end < 0:
-                raise BadPattern("a [ is not closed")
-            found.append(_class(name[at + 1 : end]))
-            at = end
-        elif sign == "\\":
-            at += 1
-            if at == len(name):
-                raise BadPattern("it ends with a backslash")
-            found.append(re.escape(name[at]))
-        else:
-            found.append(re.escape(sign))
-        at += 1
-    return "".join(found)
+    return "".join(map(_one_sign, SIGN.findall(name)))
+
+
+def _one_sign(sign: str) -> str:
+    if sign in UNFINISHED:
+        raise BadPattern(UNFINISHED[sign])
+    if sign[0] == "*":
+        return "[^/]*"
+    if sign == "?":
+        return "[^/]"
+    return _class(sign[1:-1]) if sign[0] == "[" else re.escape(sign[-1])
 
 
 def _class(inside: str) -> str:
     """The regular expression of a bracket's content: characters and ranges."""
-    negated = inside[:1] in ("!", "^")
-    signs, at = list[tuple[str, str]](), int(negated)
-    while at < len(inside):
-        at += inside[at] == "\\" and at + 1 < len(inside)
-        low, at = inside[at], at + 1
-        high = low
-        if inside[at : at + 1] == "-" and at + 1 < len(inside):
-            at += 1
-            at += inside[at] == "\\" and at + 1 < len(inside)
-            high, at = inside[at], at + 1
-        if low <= high:
-            signs.append((low, high))
-        else:
+    negated, body = inside[:1] in ("!", "^"), ""
+    for low, high in RANGE.findall(inside[negated:]):
+        if high and low > high:
             raise BadPattern(f"the range {low}-{high} is reversed")
-    body = "".join(re.escape(low) + (f"-{re.escape(high)}" if high != low else "") for low, high in signs)
+        body += re.escape(low) + (f"-{re.escape(high)}" if high else "")
     return f"[^/{body}]" if negated else f"(?!/)[{body}]"

@@ -57,7 +57,9 @@ def test_a_glob_matches_these_and_not_those(pattern: str, yes: str, no: str) -> 
     assert [path for path in no.split() if wanted.match(path)] == []
 
 
-@pytest.mark.parametrize("pattern", ["", "/", "a{b", "[a", "[b-a]", "a\\", "{" + "{a,b}" * 10 + "}{a,b}{a,b}", "\0"])
+@pytest.mark.parametrize(
+    "pattern", ["", "/", "a{b", "[a", "[]", "[!]", "[b-a]", "a\\", "{" + "{a,b}" * 10 + "}{a,b}{a,b}", "\0"]
+)
 def test_what_is_no_glob_is_said_to_be_none(pattern: str) -> None:
     """Also one that stands for very many."""
     with pytest.raises(BadPattern):
