@@ -43,16 +43,17 @@ def fits(line: bytes, wanted: re.Pattern[str]) -> bool:
 
 
 def search(path: str, wanted: re.Pattern[str], out: TextIO) -> None:
-    """Write a record for each matching line of a file, and one if the file turns out to be binary."""
-    offset = 0
+    """Write a record for each matching line of a file, and one at the end, which says whether the file is binary."""
+    offset, binary = 0, None
     with open(path, "rb") as file:
         for number, line in enumerate(file, start=1):
             if b"\0" in line:
-                return _write(out, "end", path, binary_offset=offset + line.index(b"\0"))
+                binary = offset + line.index(b"\0")
+                break
             if fits(line, wanted):
                 _write(out, "match", path, lines=_bytes(line), line_number=number, absolute_offset=offset)
             offset += len(line)
-    return None
+    _write(out, "end", path, binary_offset=binary)
 
 
 def _write(out: TextIO, kind: str, path: str, **data: object) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.base.errors import Unavailable
 from harness.filesystem import _python_grep
@@ -28,6 +28,14 @@ PACKAGE = "ripgrep"
 FLAGS = ("--no-config", "--json", "--encoding=none", "--no-mmap", "--threads=1")
 COMPLAINT = re.compile(r"^rg: (?:\./)?(.*): (.*) \(os error (\d+)\)$", re.MULTILINE)
 ENOENT = "2"  # the number of the error ENOENT
+
+
+class FoundLine(NamedTuple):
+    """A matching line: its number, the offset of its first byte, and its text without newline."""
+
+    line: int
+    offset: int
+    text: bytes
 
 
 def program() -> str:
@@ -134,23 +142,24 @@ class Stream:
                 end.close()
 
 
-def records(stream: Stream, binary: set[str]) -> Iterator[tuple[str, int, int, bytes]]:
-    """(path, line, offset of the line, its text without newline) of each matching line. Adds files with a NUL to
-    `binary`, possibly after some of their lines."""
-    rest = b""
+def records(stream: Stream, *, most: int, longest: int) -> Iterator[tuple[str, list[FoundLine]]]:
+    """(path, the first `most` matching lines) of each file with matches and without a NUL. Lines are cut at `longest` bytes."""
+    rest, lines = b"", dict[str, list[FoundLine]]()
     for chunk in stream.chunks():
         *rows, rest = (rest + chunk).split(b"\n")
         for record in map(json.loads, rows):
-            data = record["data"]
-            if record["type"] == "match":
+            kind, data = record["type"], record["data"]
+            if kind not in ("match", "end"):
+                continue
+            path = os.fsdecode(_bytes(data["path"])).removeprefix("./")
+            known = lines.setdefault(path, [])
+            if kind == "match" and len(known) < most:
                 text = _bytes(data["lines"]).removesuffix(b"\n")
-                yield _path(data), data["line_number"], data["absolute_offset"], text
-            elif record["type"] == "end" and data["binary_offset"] is not None:
-                binary.add(_path(data))
-
-
-def _path(data: dict[str, dict[str, str]]) -> str:
-    return os.fsdecode(_bytes(data["path"])).removeprefix("./")
+                known.append(FoundLine(data["line_number"], data["absolute_offset"], text[:longest]))
+            elif kind == "end":
+                del lines[path]
+                if known and data["binary_offset"] is None:
+                    yield path, known
 
 
 def _bytes(value: dict[str, str]) -> bytes:

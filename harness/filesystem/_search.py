@@ -12,17 +12,16 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from harness.base import patterns
 from harness.base.record import Record
 from harness.filesystem import _lines, _ripgrep
 from harness.filesystem._faults import VerbRefusal
 from harness.filesystem._root import Root
-from harness.filesystem._walk import Walk, entry, order
+from harness.filesystem._walk import entry, order, walk
 from harness.filesystem.protocol import Listing, Match, Matches
 
-Hit = tuple[str, int, int, bytes]  # path, line, offset, text
+Hit = tuple[str, int, bytes]  # path, line, text
 COUNTED = 20_000  # lines; a search with more stops here
 
 
@@ -41,20 +40,19 @@ class GrepRequest(Record):
 def glob(beneath: Root, names: Sequence[str], mount: str, pattern: str, most: int) -> Listing:
     """The files and folders below a folder whose relative path matches, newest first, then by path."""
     wanted = compiled_glob(pattern, folders=True)
-    walk = Walk(beneath, names, hidden=patterns.names_hidden(pattern))
-    start, folders = len(walk.levels[0].path), patterns.names_folders(pattern)
+    hidden, folders = patterns.names_hidden(pattern), patterns.names_folders(pattern)
     found = list[tuple[float, str, os.stat_result]]()
-    for folder, entries in walk.files():
-        if folders and len(folder) > start and wanted.match(folder, start):
-            at = os.fstat(walk.levels[-1].fd)
-            found.append((-at.st_mtime, folder[:-1], at))
-        for one in entries:
-            if wanted.match(folder + one.name, start):
+    for path, start, fd, files in walk(beneath, names, {}, hidden=hidden):
+        if folders and len(path) > start and wanted.match(path, start):
+            at = os.fstat(fd)
+            found.append((-at.st_mtime, path[:-1], at))
+        for one in files:
+            if wanted.match(path + one.name, start):
                 try:
                     at = one.stat(follow_symlinks=False)
                 except OSError:  # removed meanwhile
                     continue
-                found.append((-at.st_mtime, folder + one.name, at))
+                found.append((-at.st_mtime, path + one.name, at))
     found.sort(key=lambda row: (row[0], order(row[1])))
     prefix = f"{mount}/" if mount else ""
     return Listing(entries=[entry(prefix + path, at) for _, path, at in found[:most]], more=max(0, len(found) - most))
@@ -87,9 +85,7 @@ def grep(beneath: Root, names: Sequence[str], mount: str, asked: GrepRequest, rg
     found, counted = _found(beneath, paths, asked, rg, skipped)
     most, prefix = max(0, asked.most), f"{mount}/" if mount else ""
     return Matches(
-        matches=[
-            Match(path=prefix + path, line=line, text=text) for path, line, text in _proven(beneath, found[:most])
-        ],
+        matches=[Match(path=prefix + path, line=line, text=text) for path, line, text in found[:most]],
         files=len({one[0] for one in found}),
         more=max(0, len(found) - most) if counted else -1,
         skipped={prefix + path: reason for path, reason in sorted(skipped.items())},
@@ -98,12 +94,15 @@ def grep(beneath: Root, names: Sequence[str], mount: str, asked: GrepRequest, rg
 
 def _below(beneath: Root, names: Sequence[str], asked: GrepRequest) -> tuple[list[str], dict[str, str]]:
     """(the files to search below a folder, in order; unreadable folders with the reason)."""
-    wanted = compiled_glob(asked.glob, hidden=asked.hidden) if asked.glob else None
-    walk = Walk(beneath, names, hidden=asked.hidden or bool(asked.glob and patterns.names_hidden(asked.glob)))
-    start = len(walk.levels[0].path)
-    paths = [folder + one.name for folder, entries in walk.files() for one in entries]
-    kept = [path for path in paths if wanted is None or wanted.match(path, start)]
-    return sorted(kept, key=order), walk.skipped
+    wanted, skipped = compiled_glob(asked.glob, hidden=asked.hidden) if asked.glob else None, dict[str, str]()
+    hidden = asked.hidden or bool(asked.glob and patterns.names_hidden(asked.glob))
+    paths = [
+        folder + one.name
+        for folder, start, _, files in walk(beneath, names, skipped, hidden=hidden)
+        for one in files
+        if wanted is None or wanted.match(folder + one.name, start)
+    ]
+    return sorted(paths, key=order), skipped
 
 
 def _found(
@@ -111,61 +110,30 @@ def _found(
 ) -> tuple[list[Hit], bool]:
     """(matching lines of these files, in order; whether they are complete). Adds unsearchable files to `skipped`."""
     argv = _ripgrep.argv(rg, asked.pattern, literal=asked.literal, ignore_case=asked.ignore_case)
-    found, binary, until = list[Hit](), set[str](), time.monotonic() + _ripgrep.SECONDS
+    found, until = list[Hit](), time.monotonic() + _ripgrep.SECONDS
     for batch in _ripgrep.batches(paths):
         with _ripgrep.Stream([*argv, *batch], cwd=beneath.folder, until=until) as stream:
-            for path, line, offset, text in _ripgrep.records(stream, binary):
-                if path in binary:
-                    continue
-                found.append((path, line, offset, text[: max(1, asked.longest)]))
+            for path, lines in _ripgrep.records(stream, most=COUNTED + 1, longest=max(1, asked.longest)):
+                is_shown = len(found) < asked.most
+                found += _proven(beneath, path, lines) if is_shown else ((path, one.line, one.text) for one in lines)
                 if len(found) > COUNTED:
-                    if not _is_binary(beneath, path):
-                        return _text(found, binary), False
-                    binary.add(path)
-                    found = _text(found, binary)
+                    return found, False
             stream.check(asked.pattern)
             skipped |= stream.complaints()
-    return _text(found, binary), True
+    return found, True
 
 
-def _text(found: list[Hit], binary: set[str]) -> list[Hit]:
-    """The hits in text files."""
-    return [one for one in found if one[0] not in binary]
-
-
-def _proven(beneath: Root, hits: list[Hit]) -> Iterator[tuple[str, int, bytes]]:
-    """The hits that a file beneath the root has at that offset: the path may have led ripgrep elsewhere."""
-    for path, those in groupby(hits, key=lambda one: one[0]):
-        fd = _opened(beneath, path)
-        if fd < 0:
-            continue
-        try:
-            for _, line, offset, text in those:
-                if os.pread(fd, len(text), offset) == text:
-                    yield path, line, text
-        finally:
-            os.close(fd)
-
-
-def _opened(beneath: Root, path: str) -> int:
-    """A descriptor of a regular file; -1 if it is gone."""
+def _proven(beneath: Root, path: str, lines: list[_ripgrep.FoundLine]) -> Iterator[Hit]:
+    """The lines that a file beneath the root has at their offsets: the path may have led ripgrep elsewhere."""
     try:
         fd = beneath.opened(path.split("/"))
-    except OSError:
-        return -1
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return fd
-    os.close(fd)
-    return -1
-
-
-def _is_binary(beneath: Root, path: str) -> bool:
-    """Whether a file contains a NUL."""
-    fd = _opened(beneath, path)
-    if fd < 0:
-        return False
+    except OSError:  # removed meanwhile
+        return
     try:
-        return _has_nul(fd)
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            yield from (
+                (path, one.line, one.text) for one in lines if os.pread(fd, len(one.text), one.offset) == one.text
+            )
     finally:
         os.close(fd)
 

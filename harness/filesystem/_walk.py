@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from harness.filesystem._root import LISTED, READ, Root
 from harness.filesystem.protocol import FileEntry
@@ -78,75 +79,63 @@ def above(beneath: Root, names: Sequence[str]) -> list[IgnoreRules]:
     return chain
 
 
-class Level:
-    """A folder of a walk: its path with a slash, an open descriptor, the rules that apply, and the folders still to visit."""
+class WalkedFolder(NamedTuple):
+    """A folder of a walk. `path`: with a slash, from the root; `start`: the length of the path of the first folder; `fd`: an open
+    descriptor, and `files`: its files, both valid until the walk continues."""
 
-    def __init__(self, path: str, fd: int, chain: list[IgnoreRules]) -> None:
-        self.path, self.fd, self.chain = path, fd, chain
-        self.folders = list[str]()
+    path: str
+    start: int
+    fd: int
+    files: list[os.DirEntry[str]]
 
 
-class Walk:
-    """One walk of the folder at `names` below a root. `hidden`: include names that begin with a dot; `skipped`:
-    unreadable folders with the reason. Paths are relative to the root."""
-
-    def __init__(self, beneath: Root, names: Sequence[str], *, hidden: bool = False) -> None:
-        self.hidden = hidden
-        self.skipped = dict[str, str]()
-        top, names = beneath.listed(names)
+def walk(
+    beneath: Root, names: Sequence[str], skipped: dict[str, str], *, hidden: bool = False
+) -> Iterator[WalkedFolder]:
+    """The folder at `names` below a root, and all folders below it that are not skipped. `hidden`: include names that begin with
+    a dot. Adds unreadable folders to `skipped`, with the reason."""
+    fd, names = beneath.listed(names)
+    try:
         path, chain = "".join(f"{name}/" for name in names), above(beneath, names)
         if names and ignores(chain, path[:-1], True):  # a folder named by the caller is walked even if ignored
             chain = []
-        self.levels = [Level(path, top, chain)]
+        yield from _walked(fd, path, len(path), chain, skipped, hidden)
+    finally:
+        os.close(fd)
 
-    def files(self) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
-        """(path of a folder with a slash, its files) for every folder; the entries are valid until the walk continues."""
-        try:
-            yield self.levels[0].path, self._listed(self.levels[0])
-            while self.levels:
-                here = self.levels[-1]
-                if not here.folders:
-                    os.close(self.levels.pop().fd)
-                elif below := self._entered(here, here.folders.pop()):
-                    self.levels.append(below)
-                    yield below.path, self._listed(below)
-        finally:
-            for level in self.levels:
-                os.close(level.fd)
-            self.levels = []
 
-    def _entered(self, above: Level, name: str) -> Level | None:
-        """The subfolder; None if it is gone, no longer a folder, unreadable, or too deep."""
-        path = above.path + name
-        if len(self.levels) > DEEPEST:
-            self.skipped[path] = "too deep"
-            return None
+def _walked(
+    fd: int, path: str, start: int, chain: list[IgnoreRules], skipped: dict[str, str], hidden: bool
+) -> Iterator[WalkedFolder]:
+    with os.scandir(fd) as entries:
+        listed = list(entries)
+    if any(one.name == IGNORE for one in listed) and (rules := rules_in(fd, len(path))):
+        chain = [*chain, rules]
+    folders, regular = list[str](), list[os.DirEntry[str]]()
+    for one in listed:
+        is_folder = one.is_dir(follow_symlinks=False)
+        if skips(chain, path + one.name, is_folder, hidden=hidden):
+            continue
+        if is_folder:
+            folders.append(one.name)
+        elif one.is_file(follow_symlinks=False):
+            regular.append(one)
+    yield WalkedFolder(path, start, fd, regular)
+    for name in folders:
         try:
-            return Level(path + "/", os.open(name, LISTED, dir_fd=above.fd), above.chain)
+            below = os.open(name, LISTED, dir_fd=fd)
         except FileNotFoundError:
-            return None
+            continue
         except OSError as fault:
-            self.skipped[path] = why(fault)
-            return None
-
-    def _listed(self, level: Level) -> list[os.DirEntry[str]]:
-        """The files of a folder that are not skipped; its subfolders are queued."""
-        found = list[os.DirEntry[str]]()
-        with os.scandir(level.fd) as entries:
-            listed = list(entries)
-        if any(one.name == IGNORE for one in listed) and (rules := rules_in(level.fd, len(level.path))):
-            level.chain = [*level.chain, rules]
-        path, chain = level.path, level.chain
-        for entry in listed:
-            name = entry.name
-            is_folder = entry.is_dir(follow_symlinks=False)
-            if skips(chain, path + name, is_folder, hidden=self.hidden):
-                continue
-            if is_folder:
-                level.folders.append(name)
-            elif entry.is_file(follow_symlinks=False):
-                found.append(entry)
-        return found
+            skipped[path + name] = why(fault)
+            continue
+        try:
+            if path.count("/") < DEEPEST:
+                yield from _walked(below, f"{path}{name}/", start, chain, skipped, hidden)
+            else:
+                skipped[path + name] = "too deep"
+        finally:
+            os.close(below)
 
 
 def why(fault: OSError) -> str:

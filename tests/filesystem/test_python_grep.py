@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -29,13 +30,11 @@ def test_it_writes_the_records_that_ripgrep_writes(tmp_path: Path) -> None:
     """Path, line, offset, text, bytes as they are; and that a file is binary."""
     for name, data in {"b\udcff": b"no\nhit 1\nhit\xff", "x": b"hit\r\n", "bin": b"hit\nno\0"}.items():
         (tmp_path / name).write_bytes(data)
-    done, binary = asked(tmp_path, "hit", "./b\udcff", "./x", "./bin"), set[str]()
+    done = asked(tmp_path, "hit", "./b\udcff", "./x", "./bin")
     assert (done.returncode, done.stderr) == (0, b"")
-    found = list(_ripgrep.records(Answer(done.stdout), binary))
-    assert found == [
-        ("b\udcff", 2, 3, b"hit 1"), ("b\udcff", 3, 9, b"hit\xff"), ("x", 1, 0, b"hit\r"), ("bin", 1, 0, b"hit"),
-    ]  # fmt: skip
-    assert binary == {"bin"}
+    found = list(_ripgrep.records(Answer(done.stdout), most=9, longest=9))
+    assert found == [("b\udcff", [(2, 3, b"hit 1"), (3, 9, b"hit\xff")]), ("x", [(1, 0, b"hit\r")])]
+    assert [json.loads(row)["data"].get("binary_offset") for row in done.stdout.splitlines()] == [None] * 6 + [6]
 
 
 def test_a_pattern_that_is_none_is_its_own_status(tmp_path: Path) -> None:
@@ -53,4 +52,4 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_searched(tmp_pat
     (tmp_path / "b").write_text("hit\n")
     done = asked(tmp_path, "hit", "./a", "./b")
     assert b"rg: ./a: Is a directory (os error 21)" in done.stderr
-    assert done.stdout.count(b"\n") == 1
+    assert done.stdout.count(b"\n") == 2

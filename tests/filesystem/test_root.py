@@ -160,7 +160,12 @@ def test_what_ripgrep_says_is_proven(root: Path) -> None:
         {"path": {"text": f"./{path}"}, "lines": {"text": text}, "line_number": 1, "absolute_offset": 0}
         for path, text in said
     ]
-    records = "\n".join(json.dumps({"type": "match", "data": row}) for row in rows)
+    ends = [{"path": row["path"], "binary_offset": None} for row in rows]
+    records = "\n".join(
+        json.dumps({"type": kind, "data": data})
+        for row, end in zip(rows, ends, strict=True)
+        for kind, data in (("match", row), ("end", end))
+    )
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{records}\nEND\n")
     program.chmod(0o755)
     files = Local(str(root))

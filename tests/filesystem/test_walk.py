@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.filesystem._root import Root
-from harness.filesystem._walk import Walk, order
+from harness.filesystem._walk import DEEPEST, order, walk
 from tests import crash
 
 PATHS = [
@@ -43,8 +43,8 @@ RULES = st.lists(st.sampled_from(LINES), max_size=4)
 
 def resolve_dots(root: Path, path: str = ".", *, hidden: bool = False) -> list[str]:
     """The files of a walk."""
-    walk = Walk(Root(str(root)), [name for name in path.split("/") if name != "."], hidden=hidden)
-    return sorted((folder + one.name for folder, entries in walk.files() for one in entries), key=order)
+    walked = walk(Root(str(root)), [name for name in path.split("/") if name != "."], {}, hidden=hidden)
+    return sorted((found.path + one.name for found in walked for one in found.files), key=order)
 
 
 def shown(output: str) -> list[str]:
@@ -135,10 +135,21 @@ def test_a_walk_that_is_given_up_leaves_nothing_open(tmp_path: Path) -> None:
     (tmp_path / "a/b/c").mkdir(parents=True)
     gc.collect()  # what other tests left
     before = len(os.listdir("/dev/fd"))
-    walk = Walk(Root(str(tmp_path)), [])
-    for count, _ in enumerate(walk.files()):
+    walked = walk(Root(str(tmp_path)), [], {})
+    for count, _ in enumerate(walked):
         if count:
             break
-    del walk, _
+    del walked, _
     gc.collect()
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_tree_that_is_too_deep_is_named_and_not_walked_on(tmp_path: Path) -> None:
+    """So a circular mount ends."""
+    deep = "d/" * DEEPEST
+    (tmp_path / deep / "d").mkdir(parents=True)
+    (tmp_path / deep / "a").write_text("")
+    (tmp_path / deep / "d/b").write_text("")
+    skipped = dict[str, str]()
+    found = [one.name for folder in walk(Root(str(tmp_path)), [], skipped) for one in folder.files]
+    assert (found, skipped) == (["a"], {f"{deep}d": "too deep"})
