@@ -32,7 +32,7 @@ def argv(settings: Settings, context: ExecutionContext) -> list[str]:
 
 
 def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
-    """The meaning of one event."""
+    """Translate one row of stream-json; `result` is the verdict."""
     kind, info = row.get("type"), mapping(row.get("rate_limit_info"))
     if kind == "system" and row.get("subtype") == "init":
         answer.knows(model=row.get("model"), session=row.get("session_id"))

@@ -40,7 +40,7 @@ def argv(settings: Settings, context: ExecutionContext) -> list[str]:
 
 
 def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
-    """The meaning of one event."""
+    """Translate one row; `turn.completed` and `turn.failed` are the verdict."""
     kind, item = row.get("type"), mapping(row.get("item"))
     if kind == "thread.started":
         answer.knows(session=row.get("thread_id"))

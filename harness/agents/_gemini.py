@@ -25,7 +25,7 @@ def argv(settings: Settings, context: ExecutionContext) -> list[str]:
 
 
 def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
-    """The meaning of one event."""
+    """Translate one row; pieces of a message count as one."""
     kind = row.get("type")
     if kind == "message":
         answer.adds(str(row.get("content", "")) if row.get("role") == "assistant" else "")

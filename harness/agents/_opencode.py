@@ -37,7 +37,7 @@ def environment(settings: Settings, context: ExecutionContext) -> dict[str, str]
 
 
 def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
-    """The meaning of one event."""
+    """Translate one row; the verdict follows the program's exit."""
     kind, part = row.get("type"), mapping(row.get("part"))
     answer.knows(session=row.get("sessionID"))
     if kind == "text":

@@ -121,7 +121,7 @@ def _glass(known: Confinement | None) -> dict[str, Any] | None:
 
 
 def read(row: dict[str, Any], answer: AnswerState) -> Iterator[AgentEvent | AgentSuccess | AgentFailure]:
-    """The meaning of one event."""
+    """Translate one row of the child; `end` is the verdict."""
     kind = row.get("type")
     if kind == "begin":
         answer.knows(model=row.get("model"))

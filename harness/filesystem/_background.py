@@ -45,7 +45,6 @@ class Background:
             os.close(asked)
 
     def page(self, offset: int = 0, most: int = 30_000) -> OutputPage:
-        """Output from byte `offset` on."""
         begin, data, size = self.spool.read(offset, most)
         return OutputPage(data=data, offset=begin, next=begin + len(data), size=size)
 
@@ -57,7 +56,6 @@ class Background:
             return None if self.pid else self.ended
 
     def cancel(self) -> CommandResult:
-        """End the command and wait until its process tree is gone."""
         with self.one:
             self._order()
         while (ended := self.status()) is None:

@@ -326,7 +326,6 @@ class RemoteJob:
         self.shell, self.id = shell, id
 
     def page(self, offset: int = 0, most: int = 30_000) -> OutputPage:
-        """Output from byte `offset` on."""
         found = self.shell.connection.call(self.shell.root, "page", self.id, offset, most)
         return found if isinstance(found, OutputPage) else OutputPage(data=b"", offset=0, next=0, size=0)
 
@@ -335,7 +334,6 @@ class RemoteJob:
         return self._result("status")
 
     def cancel(self) -> CommandResult:
-        """End the command and wait until its process tree is gone."""
         return self._result("cancel") or CommandResult(output=b"", exit=LOST, cause="cancelled")
 
     def _result(self, verb: str) -> CommandResult | None:

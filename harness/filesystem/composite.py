@@ -195,20 +195,17 @@ class Composite:
 
     @verb
     def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES) -> FileContent:
-        """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
         place = self._file(path)
         return place.unwrap(path, place.files.read(place.path, offset, limit, most=most))
 
     @verb
     def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult:
-        """Replace or create a file with its folders."""
         place = self._file(path, errno.EEXIST if create else errno.EISDIR)
         done = place.unwrap(path, place.files.write(place.path, data, create=create, expect=expect))
         return done.replace(path=path)
 
     @verb
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult:
-        """Replace bytes in a file, all changes or none."""
         place = self._file(path)
         return place.unwrap(path, place.files.edit(place.path, changes, expect)).replace(path=path)
 
@@ -271,12 +268,10 @@ class Composite:
 
     @verb
     def stat(self, path: str) -> FileEntry:
-        """The entry of one path."""
         return self._entry(self._at(path)[0])
 
     @verb
     def mkdir(self, path: str) -> WriteResult:
-        """Create a folder with its parents; a folder that exists is no fault."""
         names, place = self._changeable(path)
         if names in self.single:
             raise os_error(errno.EEXIST)
@@ -329,7 +324,6 @@ class Composite:
 
     @verb
     def resolve(self, path: str, *, follow: bool = True) -> str:
-        """The path from the root in its one form; `follow`: with its links resolved."""
         names = _union.resolve_dots(self._rooted(path), lambda above: (self._resolved(above) if follow else above)[:-1])
         return join_names(self._resolved(names) if follow else names)
 

@@ -70,7 +70,6 @@ class KeyValueFiles:
 
     @verb
     def ls(self, path: str = ".", most: int = 1000) -> Listing:
-        """The entries of one folder."""
         names = self._folder(path)
         found = sorted(self.values.tree(names).get(names, {}).items())
         entries = [each for name, one in found[:most] if (each := one or self._entry((*names, name)))]
@@ -78,7 +77,6 @@ class KeyValueFiles:
 
     @verb
     def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES) -> FileContent:
-        """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
         names = self._names(path)
         return self._read(names, lambda known: self.values.lines(names, known, max(0, offset), max(0, limit), most))
 
@@ -93,7 +91,6 @@ class KeyValueFiles:
 
     @verb
     def write(self, path: str, data: bytes, *, create: bool = False, expect: str = "") -> WriteResult:
-        """Replace or create a file with its folders."""
         if create and expect:
             raise VerbRefusal("invalid", path, f"{path}: `create` and `expect` exclude each other.")
 
@@ -108,7 +105,6 @@ class KeyValueFiles:
 
     @verb
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult:
-        """Replace bytes in a file, all changes or none."""
         count, names = 0, self._changeable(path)
 
         def new(known: StoredFile | None) -> bytes:
@@ -192,7 +188,6 @@ class KeyValueFiles:
 
     @verb
     def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing:
-        """Files and folders below a folder whose path matches, newest first."""
         wanted, names = _search.compiled_glob(pattern, folders=True), self._folder(path)
         start = len("/".join(names)) + bool(names)
         found = self._walk(names, hidden=patterns.names_hidden(pattern))
@@ -204,7 +199,6 @@ class KeyValueFiles:
 
     @verb
     def stat(self, path: str) -> FileEntry:
-        """The entry of one path."""
         names = self._names(path)
         if found := self._entry(names):
             return found
@@ -212,7 +206,6 @@ class KeyValueFiles:
 
     @verb
     def mkdir(self, path: str) -> WriteResult:
-        """Create a folder with its parents; a folder that exists is no fault."""
         if not self._is_folder(self._names(path)):
             names = self._changeable(path, make=True)
             if self.values.get(names):
@@ -232,7 +225,6 @@ class KeyValueFiles:
 
     @verb
     def move(self, path: str, target: str) -> WriteResult | FileFault:
-        """Rename, with the folders of the target; `exists` where the target is there."""
         names = self._changeable(path)
         keys = self._below(names, path)
         into = catch_faults(target, lambda: self._target(names, target))

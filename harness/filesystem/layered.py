@@ -166,7 +166,6 @@ class Layered:
 
     @verb
     def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES) -> FileContent:
-        """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
         names = self._names(path)
         if names[:1] != (DELETED,):
             above = self.upper.read(join_names(names), offset, limit, most=most)
@@ -230,7 +229,6 @@ class Layered:
 
     @verb
     def glob(self, pattern: str, path: str = ".", most: int = 1000) -> Listing:
-        """Files and folders below a folder whose path matches, newest first."""
         above, below, shows = self._searched(path, lambda layer, place: layer.glob(pattern, place, ALL), Listing())
         found = [one for one in below.entries if shows(one.path)]
         return _union.newest_first([*(one for one in above.entries if one.path != DELETED), *found], most)
@@ -257,14 +255,12 @@ class Layered:
 
     @verb
     def stat(self, path: str) -> FileEntry:
-        """The entry of one path."""
         found = self._there(self._names(path)).entry
         assert found, "something is there"
         return found
 
     @verb
     def mkdir(self, path: str) -> WriteResult:
-        """Create a folder with its parents; a folder that exists is no fault."""
         if not self._at(self._names(path)).is_folder:
             found = self._changeable(path, make=True)
             if found.entry:
@@ -320,7 +316,6 @@ class Layered:
 
     @verb
     def resolve(self, path: str, *, follow: bool = True) -> str:
-        """The path from the root in its one form; `follow`: with its links resolved."""
 
         def resolved(names: Names) -> Names:
             return split_names(self._resolved(self._at(names))) if follow else names

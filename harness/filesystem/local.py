@@ -72,7 +72,6 @@ class Local:
 
     @verb
     def ls(self, path: str = ".", most: int = 1000) -> Listing:
-        """The entries of one folder."""
         beneath, names, mount = self.located(path)
         fd, names = beneath.listed(names)
         try:
@@ -96,7 +95,6 @@ class Local:
 
     @verb
     def read(self, path: str, offset: int = 0, limit: int = 0, *, most: int = MAX_READ_BYTES) -> FileContent:
-        """Lines of a file from the 0-based line `offset` on; `limit` 0 is all of them."""
         fd = self._opened(path)
         try:
             return _lines.part(fd, max(0, offset), max(0, limit), most)
@@ -144,7 +142,6 @@ class Local:
 
     @verb
     def edit(self, path: str, changes: Sequence[Replacement], expect: str = "") -> WriteResult | FileFault:
-        """Replace bytes in a file, all changes or none."""
         with self._changeable(path) as place:
             for _ in range(TRIES):
                 with LockedFile(place.folder, place.name) as held:
@@ -193,7 +190,6 @@ class Local:
 
     @verb
     def mkdir(self, path: str) -> WriteResult:
-        """Create a folder with its parents; a folder that exists is no fault."""
         found = self.stat(path)
         if isinstance(found, FileFault) or found.kind != "folder":
             with self._changeable(path, make=True) as place:
@@ -202,14 +198,12 @@ class Local:
 
     @verb
     def delete(self, path: str) -> WriteResult:
-        """Delete a file, or a folder with its content; links are deleted, never followed."""
         with self._changeable(path, follow=False) as place:
             self._check_below(place, path)
             return WriteResult(path=path, count=_replace.remove(place.folder, place.name))
 
     @verb
     def move(self, path: str, target: str) -> WriteResult | FileFault:
-        """Rename, with the folders of the target; `exists` where the target is there."""
         with self._changeable(path, follow=False) as place:
             found = place.stat()
             self._check_below(place, path)
@@ -224,7 +218,6 @@ class Local:
 
     @verb
     def resolve(self, path: str, *, follow: bool = True) -> str:
-        """The path from the root in its one form; `follow`: with its links resolved."""
         beneath, names, mount = self.located(path)
         whole = beneath.real(names) if follow else names
         plain = posixpath.normpath("/".join([mount, *whole] if mount else whole) or ".")

@@ -54,11 +54,9 @@ class EngineStore:
         self.engine, self.address = engine, address
 
     def get(self, key: Key) -> Value | None:
-        """See Store."""
         return self.get_many([key])[0]
 
     def get_many(self, keys: Sequence[Key]) -> list[Value | None]:
-        """See log.Bulk."""
         names = [store.encoded(key) for key in keys]
         return self._retry(keys[0], lambda: self.engine.read(names)) if keys else []
 
@@ -98,13 +96,11 @@ class EngineStore:
         raise StoreUnavailable(self.describe(key), "a reply was lost, and many writes followed")
 
     def list(self, prefix: Key, after: Key = (), limit: int = 0) -> list[Key]:
-        """See Store."""
         begins = store.encoded(prefix) + "/" if prefix else ""
         behind = store.encoded(after) if after else ""
         return [store.decoded(one) for one in self._retry(prefix, lambda: self.engine.names(begins, behind, limit))]
 
     def describe(self, key: Key) -> str:
-        """See Store."""
         return f"{self.address}/{store.encoded(key)}" if key else self.address
 
     def _retry(self, key: Key, action: Callable[[], T]) -> T:

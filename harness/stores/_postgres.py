@@ -64,7 +64,6 @@ class PostgresEngine(SqlEngine):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Execute]:
-        """See SqlEngine."""
         with self._connection() as connection:
 
             def execute(statement: str, *values: str | int | None) -> list[Row]:

@@ -41,21 +41,18 @@ class RedisEngine:
         self._change = client.register_script(CHANGE)
 
     def read(self, names: Sequence[str]) -> list[Value | None]:
-        """See Engine."""
         with _translate_faults():
             found = cast(list[bytes | None], self.client.mget([self._key(one) for one in names]))
         parts = [one and unpack_entry(one, f"{self.address}/{name}") for name, one in zip(names, found, strict=True)]
         return [Value(one[1], one[0]) if one else None for one in parts]
 
     def change(self, name: str, data: bytes | None, expect: str, token: str) -> str:
-        """See Engine."""
         values: list[str | bytes] = [name, token, expect]
         values += [] if data is None else [data]
         with _translate_faults():
             return cast(bytes, self._change(keys=[self._key(name), self._key()], args=values)).decode()
 
     def names(self, begins: str, after: str, limit: int) -> list[str]:
-        """See Engine."""
         low = f"({after}" if after >= begins else f"[{begins}"
         bounds = low if after or begins else "-", f"({prefix_end(begins)}"
         with _translate_faults():

@@ -49,7 +49,6 @@ class S3Engine:
         self.bucket, self.address, self.is_probed = bucket, address, False
 
     def read(self, names: Sequence[str]) -> list[Value | None]:
-        """See Engine."""
         if len(names) == 1:
             return [self._read(names[0])]
         with ThreadPoolExecutor(CONCURRENT_REQUESTS) as together:
@@ -109,7 +108,6 @@ class S3Engine:
             self.is_probed = True
 
     def names(self, begins: str, after: str, limit: int) -> list[str]:
-        """See Engine."""
         found = list[str]()
 
         def listed() -> None:

@@ -42,19 +42,16 @@ class SqlEngine:
         raise NotImplementedError
 
     def read(self, names: Sequence[str]) -> list[Value | None]:
-        """See Engine."""
         known = [self.prefix + one for one in names]
         rows = self.execute(READ.replace("EACH", self.each), json.dumps(known))
         found = {name: Value(data, version) for name, data, version in rows}
         return [found.get(one) for one in known]
 
     def change(self, name: str, data: bytes | None, expect: str, token: str) -> str:
-        """See Engine."""
         statement = DELETE if data is None else {ABSENT: NOTHING, ANY: REPLACE}.get(expect, UPDATE)
         return "".join(row[0] for row in self.execute(statement, self.prefix + name, token, data or b"", expect))
 
     def names(self, begins: str, after: str, limit: int) -> list[str]:
-        """See Engine."""
         low = self.prefix + begins
         rows = self.execute(NAMES, low, self.prefix + after, prefix_end(low), str(limit or ALL))
         return [row[0].removeprefix(self.prefix) for row in rows]

@@ -39,7 +39,6 @@ class SqliteEngine(SqlEngine):
         self.path = path
 
     def execute(self, statement: str, *values: str | bytes) -> list[Sequence[Any]]:
-        """See SqlEngine."""
         if statement.startswith(INSERT) and not os.path.exists(self.path):
             self._make()
         elif not (os.path.exists(self.path) and (os.path.getsize(self.path) or statement.startswith(INSERT))):

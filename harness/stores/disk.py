@@ -46,7 +46,6 @@ class DiskStore:
         return self.path(key) if key else self.root
 
     def get(self, key: Key) -> Value | None:
-        """See Store."""
         try:
             descriptor = files.open_regular(self.path(key), os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
@@ -57,7 +56,6 @@ class DiskStore:
             return Value(file.read(), version)
 
     def put(self, key: Key, data: bytes, expect: str) -> str:
-        """See Store."""
         with self._locked(key, make=True) as path:
             known = _check(path, expect)
             # the clock of file systems is coarse, and inodes are used again: each write gets a later time than the one before
@@ -65,7 +63,6 @@ class DiskStore:
             return _version(files.replace(path, data, self.mode, beside=f"{os.path.dirname(path)}/", stamp=stamp))
 
     def delete(self, key: Key, expect: str) -> None:
-        """See Store."""
         with self._locked(key, make=False) as path:
             if _check(path, expect):
                 files.remove(path)
@@ -129,7 +126,6 @@ class DiskStore:
     # ---- values that grow, see log.Appending
 
     def append(self, key: Key, data: bytes, at: int) -> int:
-        """See log.Appending."""
         with self._locked(key, make=True) as path:
             descriptor = files.open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, self.mode)
             with open(descriptor, "rb+", buffering=0):
@@ -145,11 +141,9 @@ class DiskStore:
         return at + len(data)
 
     def tail(self, key: Key, start: int) -> bytes:
-        """See log.Appending."""
         return b"".join(files.blocks(self.path(key), start, BLOCK_BYTES))
 
     def size(self, key: Key) -> int:
-        """See log.Appending."""
         return files.length(self.path(key))
 
 

@@ -22,11 +22,9 @@ class MemoryStore:
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Value | None:
-        """See Store."""
         return self._values.get(store.encoded(key))
 
     def put(self, key: Key, data: bytes, expect: str) -> str:
-        """See Store."""
         name = store.encoded(key)
         with self._lock:
             self._check(key, name, expect)
@@ -37,7 +35,6 @@ class MemoryStore:
         return version
 
     def delete(self, key: Key, expect: str) -> None:
-        """See Store."""
         name = store.encoded(key)
         with self._lock:
             self._check(key, name, expect)
@@ -50,7 +47,6 @@ class MemoryStore:
             raise VersionConflict(self.describe(key))
 
     def list(self, prefix: Key, after: Key = (), limit: int = 0) -> list[Key]:
-        """See Store."""
         begins = store.encoded(prefix) + "/" if prefix else ""
         with self._lock:
             at = bisect.bisect_right(self._order, store.encoded(after)) if after else 0
@@ -60,5 +56,4 @@ class MemoryStore:
         return [store.decoded(name) for name in names]
 
     def describe(self, key: Key) -> str:
-        """See Store."""
         return f"{self.name}:{store.encoded(key) if key else ''}"

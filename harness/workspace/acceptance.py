@@ -84,7 +84,6 @@ class OverlaidFiles(AcceptedFiles):
         self.files |= {path: AcceptedFile(path=path, mode="100644", size=len(data)) for path, data in over.items()}
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """See AcceptedFiles."""
         wanted = list(paths)
         found = self.below.read(path for path in wanted if path not in self.over)
         return found | {path: self.over[path] for path in wanted if path in self.over}

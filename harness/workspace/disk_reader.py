@@ -29,7 +29,6 @@ class _OnDisk(AcceptedFiles):
         }
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """See AcceptedFiles."""
         wanted = [path for path in paths if path in self.files]
         return {path: self._data(path) for path in wanted}
 

@@ -170,7 +170,7 @@ def test_a_call_of_a_tool_passes_few_modules(tmp_path: Path) -> None:
             passed.append(name)
         elif passed and passed[-1] != "end" and event == "call" and name.startswith("harness."):
             passed.append(name)
-            if (name, function) == (read_files.__name__, "read_file"):
+            if (name, function) == (read_files.__name__, "_read_file"):
                 passed.append("end")
 
     bench = Bench(tmp_path)

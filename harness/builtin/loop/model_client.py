@@ -151,12 +151,10 @@ class ModelClient:
         return found[0], going.body
 
     async def close(self) -> None:
-        """Close its connections, unless another one has them."""
         if not self.shares:
             await self._client.aclose()
 
     def calls(self, message: Message) -> list[Call]:
-        """See exchange.Model."""
         return [_call(part) for part in _response(message).parts if isinstance(part, ToolCallPart)]
 
     def cost(self, used: Usage) -> float | None:

@@ -40,7 +40,6 @@ class SimulatedModel:
         return made
 
     async def ask(self, request: Request, sent: Going, alive: Alive) -> Answer:
-        """See exchange.Model."""
         data = encoding.dump_json(request.asdict())
         going = sent(Sent(path=NAME, digest=encoding.digest(data), bytes=len(data), by=NAME))
         if going is not None:
@@ -73,7 +72,6 @@ class SimulatedModel:
         )
 
     def calls(self, message: Message) -> list[Call]:
-        """See exchange.Model."""
         return [
             Call(id=one["tool_call_id"], name=one["tool_name"], arguments=one["args"])
             for one in message["parts"]

@@ -175,13 +175,11 @@ class StoredTurnWriter(TurnWriter):
         self.end = 0
 
     def begin(self, rows: Iterable[Row]) -> None:
-        """See TurnWriter."""
         rows = list(rows)
         self.end = logs.replace(self.store, self.key, _lines(rows))
         self._put(rows)
 
     def add(self, *rows: Row) -> None:
-        """See TurnWriter."""
         self.end = logs.append(self.store, self.key, _lines(rows), self.end)
         self._put(rows)
 

@@ -148,7 +148,6 @@ class Compacter:
         self.rule, self.curate, self.session = config.compact, config.curate, session
 
     async def __call__(self, loop: Loop, too_long: bool) -> bool:
-        """See loop.Prepare."""
         rule, session = self.rule, self.session
         if not too_long and not _compaction.due(session.history, rule, session.failed_at):
             return False

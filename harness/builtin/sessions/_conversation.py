@@ -23,12 +23,10 @@ class DurableHistory(MessageHistory):
     writer: LogWriter
 
     def sent(self, what: Sent) -> Awaitable[None]:
-        """See MessageHistory."""
         super().sent(what)
         return self.writer.durable()
 
     async def durable(self) -> None:
-        """See MessageHistory."""
         await self.writer.durable()
 
 
@@ -59,18 +57,15 @@ class SessionHistory(DurableHistory):
         self.tokens, self.counted = sum(usage.get(name) or 0 for name in names), messages
 
     def request(self) -> Any:
-        """See MessageHistory."""
         self.partial.clear()
         return super().request()
 
     def answered(self, answer: Any, seconds: float) -> None:
-        """See MessageHistory."""
         super().answered(answer, seconds)
         self.partial.clear()
         self._weighed(answer.usage.asdict(), len(self.messages))
 
     def begins(self, call: Call) -> None:
-        """See MessageHistory."""
         super().begins(call)
         self.begun[call.id] = call.name
 

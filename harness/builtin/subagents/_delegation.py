@@ -45,7 +45,6 @@ class Delegation:
         return bool(self.there) and self.depth < DEEPEST
 
     def spawn(self, agent: str, task: str, *, background: bool, seconds: float) -> ToolResult:
-        """See Subagents."""
         if agent not in self.there:
             raise UsageFault(f"There is no subagent '{agent[:60]}'. There are: {', '.join(self.there) or 'none'}.")
         if not task.strip():
@@ -57,7 +56,6 @@ class Delegation:
         return self._followed(job, background, seconds)
 
     def send(self, name: str, message: str, *, background: bool, seconds: float) -> ToolResult:
-        """See Subagents."""
         job = self._job(name)
         if job is None:
             return failed(GONE.format(id=name))
@@ -90,12 +88,10 @@ class Delegation:
         return failed(f"{task.id} ended without an answer ({task.status}): {task.reason or 'no reason is known'}.")
 
     def agents(self) -> str:
-        """See Subagents."""
         rows = [f"{one.id}: {one.description} (works {_where(one)})" for one in self.there.values()]
         return "\n".join(rows) or "There is no subagent."
 
     def tasks(self) -> str:
-        """See Subagents."""
         for job in self._own().values():
             self._note(job)
         rows = self.bench.state.get(KEY, {})
@@ -103,7 +99,6 @@ class Delegation:
         return "\n".join(f"{name}: {_status(row['status'], name in own)}" for name, row in rows.items()) or "None yet."
 
     def output(self, name: str, *, seconds: float) -> ToolResult:
-        """See Subagents."""
         job = self._job(name)
         if job is None:
             return failed(GONE.format(id=name))
@@ -112,7 +107,6 @@ class Delegation:
         return self._ended(job)
 
     def cancel(self, name: str) -> ToolResult:
-        """See Subagents."""
         job = self._job(name)
         if job is None:
             return failed(GONE.format(id=name))
@@ -124,7 +118,6 @@ class Delegation:
         return ToolResult(text=f"{name} was ended.")
 
     def reminder(self) -> str:
-        """See Subagents."""
         left = [name for name, job in self._own().items() if job.runs and name not in self._said]
         self._said += left
         return LEFT.format(ids=", ".join(left)) if left else ""

@@ -54,12 +54,10 @@ class SubagentRunner:
         self.pool = SubagentPool(top.spec.tasks, self, asyncio.get_running_loop())
 
     async def close(self) -> None:
-        """See conversation.Supervisor."""
         await self.pool.close()
         self.threads.shutdown(wait=False)
 
     def enlist(self, one: Conversation) -> None:
-        """See conversation.Supervisor."""
         depth = self.pool.jobs[one.spec.task].task.depth if one.spec.task else 0
         given = one.spec.workspace
         team = Delegation(self.pool, one.session, given.subagents if given else [], parent=one.spec.task, depth=depth)
@@ -67,7 +65,6 @@ class SubagentRunner:
             one.session.team = team
 
     async def work(self, job: Job, message: str) -> End:
-        """See _pool.TaskRunner."""
         one = self.conversations.get(job.task.id)
         if one is None:
             one = self.conversations[job.task.id] = await Conversation.open(self._spec(job))
@@ -160,17 +157,14 @@ class SubagentRunner:
         return report
 
     def stop(self, job: Job) -> None:
-        """See _pool.TaskRunner."""
         if (one := self.conversations.get(job.task.id)) is not None:
             one.session.stopping = True
 
     async def leave(self, job: Job) -> None:
-        """See _pool.TaskRunner."""
         if (one := self.conversations.pop(job.task.id, None)) is not None:
             await one.close()
 
     def log_of(self, job: Job) -> str:
-        """See _pool.TaskRunner."""
         data = logs.read(*self.pool.at.below(job.task.id, names.TURNS)).data
         return encoding.digest(data) if data else ""
 

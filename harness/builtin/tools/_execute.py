@@ -18,8 +18,7 @@ FIRST_LOOK_SECONDS = 0.3  # a command that fails at once is told at once
 KEY = "jobs"
 
 
-def execute(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _execute(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     handle, command = arguments.get("handle", ""), arguments.get("command", "")
     if bool(handle) == bool(command.strip()):
         return failed("Give either a command, or the handle of one in the background.")
@@ -127,7 +126,7 @@ TOOL = Tool(
         },
     },
     effects=RUNS,
-    run=execute,
+    run=_execute,
     needs=SHELL,
     preview=lambda bench, arguments: bench.reach,
 )

@@ -33,8 +33,7 @@ def served(bench: ToolSession) -> dict[str, Tool]:
     return {tool.name: tool for tool in bench.more if tool.server and permissions.offers(bench, tool)}
 
 
-def find_tools(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _find_tools(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     there, wanted = served(bench), dict.fromkeys(arguments.get("load", []))
     if not wanted:
         return ToolResult(text=_listed(bench, there, arguments.get("query", "")))
@@ -63,6 +62,6 @@ TOOL = Tool(
         "properties": {"query": {"type": "string"}, "load": {"type": "array", "items": {"type": "string"}}},
     },
     effects=READS,
-    run=find_tools,
+    run=_find_tools,
     needs=SERVERS,
 )

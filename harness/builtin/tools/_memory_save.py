@@ -11,8 +11,8 @@ from harness.memory import user_memory
 from harness.state import raw
 
 
-def memory_save(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out. Outside a run the text is curated at once."""
+def _memory_save(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    """In a run, a note of it; outside, a line of the memory, which is curated at once."""
     if bench.layout is not None and bench.run_id:
         return _mission_tools.note(bench, arguments)
     text = raw.checked("-", arguments["text"], in_run=False)
@@ -27,7 +27,7 @@ TOOL = Tool(
     description="Keep one line for later conversations: a fact, a decision, a wish of the user.",
     parameters={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
     effects=WRITES,
-    run=memory_save,
+    run=_memory_save,
     needs=NOTES,
     about="text",
 )

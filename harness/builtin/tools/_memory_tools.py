@@ -22,8 +22,7 @@ IDENTITY = "identity/"
 OF_MISSION = (names.MEMORY, names.SUMMARY, names.RAW, names.ARCHIVE)
 
 
-def memory_search(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _memory_search(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     words, most = arguments["query"].split(), arguments.get("limit", DEFAULT_HITS)
     found = search.ranked(lambda: _remembered(bench), query.query(words, False), most + 1)
     if not found:
@@ -33,8 +32,7 @@ def memory_search(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(rows) + more)
 
 
-def memory_get(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _memory_get(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     name, first = arguments["file"], max(1, arguments.get("offset", 1))
     known = _known(bench)
     alone = [one for one in known if os.path.basename(one) == name]
@@ -119,7 +117,7 @@ SEARCH_TOOL = Tool(
         "required": ["query"],
     },
     effects=READS,
-    run=memory_search,
+    run=_memory_search,
     needs=MEMORY,
 )
 GET_TOOL = Tool(
@@ -135,6 +133,6 @@ GET_TOOL = Tool(
         "required": ["file"],
     },
     effects=READS,
-    run=memory_get,
+    run=_memory_get,
     needs=MEMORY,
 )

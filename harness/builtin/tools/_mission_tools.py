@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.builtin.tools.tool import RUN, RUNS, WRITES, Tool, ToolResult, ToolSession
+from harness.builtin.tools.tool import RUN, RUNS, WRITES, Tool, ToolFunction, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.commands import agent_requests
 from harness.mission import issues
@@ -17,23 +17,20 @@ LONGEST_OUTPUT = 4000  # characters of a check's output that are shown: its end
 
 
 def note(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+    """Append a note of this run to raw.md."""
     agent_requests.note(_mission(bench), bench.run_id, arguments.get("tag", "-"), arguments["text"])
     return ToolResult(text="Noted.")
 
 
-def reply(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _reply(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text=agent_requests.reply(_mission(bench), arguments["text"], bench.run_id))
 
 
-def issue(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _issue(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text=agent_requests.issue(_mission(bench), {"severity": "minor", **arguments}, bench.run_id))
 
 
-def check(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _check(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     layout, name = _mission(bench), arguments.get("name", "")
     receipts = list(agent_requests.check(layout, name, bench.run_id))
     if not receipts:
@@ -58,21 +55,24 @@ def _mission(bench: ToolSession) -> Layout:
     return bench.layout
 
 
-def _tool(name: str, description: str, properties: dict[str, Any], required: list[str], effects: str = WRITES) -> Tool:
+def _tool(
+    run: ToolFunction, description: str, properties: dict[str, Any], required: list[str], effects: str = WRITES
+) -> Tool:
     schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
-    return Tool(name=name, description=description, parameters=schema, effects=effects, run=globals()[name], needs=RUN)
+    name = run.__name__.lstrip("_")
+    return Tool(name=name, description=description, parameters=schema, effects=effects, run=run, needs=RUN)
 
 
 TEXT = {"type": "string"}
 TOOLS = [
     _tool(
-        "note",
+        note,
         f"Keep one line (at most {raw.MAX_NOTE_CHARS} characters) for later runs: what was learned, with the command.",
         {"text": TEXT, "tag": {"type": "string", "enum": list(raw.TAGS)}},
         ["text"],
     ),
     _tool(
-        "issue",
+        _issue,
         "Report a fault that you see and do not mend in this run.",
         {
             "title": TEXT,
@@ -82,14 +82,14 @@ TOOLS = [
         ["title"],
     ),
     _tool(
-        "check",
+        _check,
         "Run the contract's checks as they will be judged: those of a feature or a claim, or all. Nothing counts yet.",
         {"name": {"type": "string", "description": "id of a feature or claim; default: all"}},
         [],
         RUNS,
     ),
     _tool(
-        "reply",
+        _reply,
         "Check the reply of this run and keep it; a later one replaces it. On a fault: correct it and call again.",
         {"text": {"type": "string", "description": "the JSON of the reply"}},
         ["text"],

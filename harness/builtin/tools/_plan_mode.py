@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.base.encoding import digest
 from harness.builtin.tools import _read_digests, _write_files, permissions
-from harness.builtin.tools.tool import ALWAYS, READS, YES, Question, Tool, ToolResult, ToolSession
+from harness.builtin.tools.tool import ALWAYS, READS, YES, Question, Tool, ToolFunction, ToolResult, ToolSession
 from harness.builtin.tools.tool_results import failed
 from harness.filesystem import transfer
 from harness.filesystem.protocol import FileFault
@@ -21,8 +21,7 @@ OUTSIDE = "This is not plan mode. plan_enter begins it."
 KEPT = "A person was asked, and did not accept the plan. Plan mode goes on: change the plan, or ask what is missing."
 
 
-def plan_enter(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _plan_enter(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     if permissions.planning(bench):
         return failed("This is plan mode already. plan_write keeps a plan, plan_exit ends it.")
     _state(bench)["active"] = True
@@ -31,8 +30,7 @@ def plan_enter(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     )
 
 
-def plan_write(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _plan_write(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     text = arguments["content"].strip()
     if not permissions.planning(bench):
         return failed(OUTSIDE)
@@ -44,8 +42,8 @@ def plan_write(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="The plan is kept. plan_exit ends plan mode.")
 
 
-def plan_exit(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out; where a person is there, the person decides."""
+def _plan_exit(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    """Where a person is there, the person decides."""
     if not permissions.planning(bench):
         return failed(OUTSIDE)
     plan = _state(bench).get("text", "")
@@ -90,15 +88,13 @@ def _state(bench: ToolSession) -> dict[str, Any]:
     return found
 
 
-def _tool(name: str, description: str, properties: dict[str, Any]) -> Tool:
+def _tool(run: ToolFunction, description: str, properties: dict[str, Any]) -> Tool:
     schema = {"type": "object", "properties": properties, **({"required": [*properties]} if properties else {})}
-    return Tool(name=name, description=description, parameters=schema, effects=READS, run=globals()[name])
+    return Tool(name=run.__name__[1:], description=description, parameters=schema, effects=READS, run=run)
 
 
 TOOLS = [
-    _tool(
-        "plan_enter", "Begin plan mode: only tools that read, until plan_exit. For work that needs a plan first.", {}
-    ),
-    _tool("plan_write", "In plan mode: keep the plan; each call gives the whole.", {"content": {"type": "string"}}),
-    _tool("plan_exit", "End plan mode, with the plan that was kept.", {}),
+    _tool(_plan_enter, "Begin plan mode: only tools that read, until plan_exit. For work that needs a plan first.", {}),
+    _tool(_plan_write, "In plan mode: keep the plan; each call gives the whole.", {"content": {"type": "string"}}),
+    _tool(_plan_exit, "End plan mode, with the plan that was kept.", {}),
 ]

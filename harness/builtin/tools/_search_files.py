@@ -17,8 +17,7 @@ MOST_CONTEXT = 10
 MOST_SKIPPED = 5
 
 
-def list_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _list_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     path = arguments.get("path", ".")
     found = bench.files.ls(path, MOST_LISTED)
     if isinstance(found, FileFault):
@@ -29,8 +28,7 @@ def list_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(map(tool_results.row, found.entries)) + more)
 
 
-def glob_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _glob_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     pattern, path = arguments["pattern"], arguments.get("path", ".")
     found = bench.files.glob(pattern, path, MOST_GLOBBED)
     if isinstance(found, FileFault):
@@ -43,8 +41,7 @@ def glob_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(map(tool_results.row, found.entries)) + more)
 
 
-def grep_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _grep_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     mode = arguments.get("mode", "content")
     most = arguments.get("limit", MOST_MATCHES) if mode == "content" else MOST_COUNTED
     found = bench.files.grep(
@@ -148,7 +145,7 @@ LIST_TOOL = Tool(
     description=f"The entries of one folder, up to {MOST_LISTED}; the names of folders end in /.",
     parameters={"type": "object", "properties": {"path": {"type": "string", "description": "default: the root"}}},
     effects=READS,
-    run=list_files,
+    run=_list_files,
 )
 GLOB_TOOL = Tool(
     name="glob_files",
@@ -163,7 +160,7 @@ GLOB_TOOL = Tool(
         "required": ["pattern"],
     },
     effects=READS,
-    run=glob_files,
+    run=_glob_files,
 )
 GREP_TOOL = Tool(
     name="grep_files",
@@ -193,5 +190,5 @@ GREP_TOOL = Tool(
         "required": ["pattern"],
     },
     effects=READS,
-    run=grep_files,
+    run=_grep_files,
 )

@@ -8,8 +8,7 @@ from harness.builtin.tools.tool import READS, SKILLS, Tool, ToolResult, ToolSess
 from harness.workspace import snapshot
 
 
-def load_skill(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _load_skill(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     assert bench.given is not None and bench.home is not None, "it is offered where there are skills only"
     name, file = arguments["name"], arguments.get("file", "")
     if file:
@@ -26,7 +25,7 @@ TOOL = Tool(
         "required": ["name"],
     },
     effects=READS,
-    run=load_skill,
+    run=_load_skill,
     needs=SKILLS,
     about="name",
 )

@@ -4,39 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.builtin.tools.tool import READS, RUNS, TEAM, Subagents, Tool, ToolResult, ToolSession
+from harness.builtin.tools.tool import READS, RUNS, TEAM, Subagents, Tool, ToolFunction, ToolResult, ToolSession
 
 DEFAULT_SECONDS, MOST_SECONDS = 600.0, 3600.0  # that a call waits for a subagent; then it goes on in the background
 OUTPUT_SECONDS = 30.0
 
 
-def agent_spawn(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _agent_spawn(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return _team(bench).spawn(arguments["agent"], arguments["task"], **_how(arguments))
 
 
-def agent_send(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _agent_send(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return _team(bench).send(arguments["id"], arguments["message"], **_how(arguments))
 
 
-def agent_list(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _agent_list(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text=_team(bench).agents())
 
 
-def task_output(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _task_output(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return _team(bench).output(arguments["id"], seconds=arguments.get("timeout", OUTPUT_SECONDS))
 
 
-def task_list(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _task_list(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text=_team(bench).tasks())
 
 
-def task_cancel(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _task_cancel(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return _team(bench).cancel(arguments["id"])
 
 
@@ -53,10 +47,12 @@ TEXT = {"type": "string"}
 WAITS = {"background": {"type": "boolean"}, "timeout": {"type": "number", "minimum": 0, "maximum": MOST_SECONDS}}
 
 
-def _tool(name: str, description: str, properties: dict[str, Any], required: list[str], effects: str = READS) -> Tool:
+def _tool(
+    run: ToolFunction, description: str, properties: dict[str, Any], required: list[str], effects: str = READS
+) -> Tool:
     schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
     about = "agent" if "agent" in properties else "id" if "id" in properties else ""
-    run = globals()[name]
+    name = run.__name__[1:]
     return Tool(
         name=name, description=description, parameters=schema, effects=effects, run=run, needs=TEAM, about=about
     )
@@ -64,7 +60,7 @@ def _tool(name: str, description: str, properties: dict[str, Any], required: lis
 
 TOOLS = [
     _tool(
-        "agent_spawn",
+        _agent_spawn,
         "Give a task to a subagent (agent_list shows which there are), with all that it must know, and get its answer. After"
         f" `timeout` seconds (default {DEFAULT_SECONDS:g}) it goes on in the background, or at once with background=true: then"
         " task_output has its answer. None outlives you.",
@@ -73,19 +69,19 @@ TOOLS = [
         RUNS,
     ),
     _tool(
-        "agent_send",
+        _agent_send,
         "Say more to a subagent that you started; it goes on with its conversation.",
         {"id": TEXT, "message": TEXT, **WAITS},
         ["id", "message"],
         RUNS,
     ),
-    _tool("agent_list", "Which subagents there are.", {}, []),
+    _tool(_agent_list, "Which subagents there are.", {}, []),
     _tool(
-        "task_output",
+        _task_output,
         f"The answer of a subagent, or how it stands; waits up to `timeout` seconds (default {OUTPUT_SECONDS:g}) for its end.",
         {"id": TEXT, "timeout": WAITS["timeout"]},
         ["id"],
     ),
-    _tool("task_list", "Which subagents you started, and how they stand.", {}, []),
-    _tool("task_cancel", "End a subagent.", {"id": TEXT}, ["id"]),
+    _tool(_task_list, "Which subagents you started, and how they stand.", {}, []),
+    _tool(_task_cancel, "End a subagent.", {"id": TEXT}, ["id"]),
 ]

@@ -12,8 +12,7 @@ MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 MOST, LONGEST = 100, 500
 
 
-def todo_write(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _todo_write(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     todos = [{"content": one["content"].strip(), "status": one["status"]} for one in arguments["todos"]]
     wrong = _fault(todos)
     if wrong:
@@ -64,5 +63,5 @@ TOOL = Tool(
         "required": ["todos"],
     },
     effects=READS,
-    run=todo_write,
+    run=_todo_write,
 )

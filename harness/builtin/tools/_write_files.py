@@ -20,8 +20,7 @@ class _Unfit(ValueError):
     """An edit that cannot be applied, in words."""
 
 
-def write_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _write_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     path, data = arguments["path"], _bytes(arguments["content"])
     before = _before(bench, path) if transfer.exists(bench.files, path) else None
     if isinstance(before, ToolResult):
@@ -34,8 +33,7 @@ def write_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text=f"{'Replaced' if before else 'Created'} {path} ({lines}, {tool_results.size(len(data))}).")
 
 
-def edit_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _edit_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     path, edits = arguments["path"], _edits(arguments)
     if isinstance(edits, ToolResult):
         return edits
@@ -182,7 +180,7 @@ WRITE_TOOL = Tool(
         "required": ["path", "content"],
     },
     effects=WRITES,
-    run=write_file,
+    run=_write_file,
     preview=preview,
 )
 EDIT_TOOL = Tool(
@@ -205,6 +203,6 @@ EDIT_TOOL = Tool(
         "required": ["path"],
     },
     effects=WRITES,
-    run=edit_file,
+    run=_edit_file,
     preview=preview,
 )

@@ -45,8 +45,7 @@ class Page(Record):
     notes: list[str] = []
 
 
-def read_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    """Carry a call out."""
+def _read_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     path, first = arguments["path"], max(1, arguments.get("offset", 1))
     column = arguments.get("column", 0)
     limit = 1 if column else arguments.get("limit", MOST_LINES)
@@ -220,5 +219,5 @@ TOOL = Tool(
         "required": ["path"],
     },
     effects=READS,
-    run=read_file,
+    run=_read_file,
 )

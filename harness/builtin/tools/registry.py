@@ -78,7 +78,7 @@ def described(bench: ToolSession) -> list[dict[str, Any]]:
 
 
 def call(bench: ToolSession, name: str, given: Any) -> ToolResult:
-    """Carry a call out. `given`: the arguments, an object or its JSON. A fault that the model can correct is a failed
+    """Call a tool by its name. `given`: the arguments, an object or its JSON. A fault that the model can correct is a failed
     result."""
     found = _carried_out(bench, name, given)
     return found.replace(text=_bounded(bench, _plain(found.text)))

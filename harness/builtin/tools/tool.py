@@ -32,6 +32,9 @@ class ToolResult(Record):
     images: list[tuple[str, bytes]] = []
 
 
+ToolFunction = Callable[["ToolSession", dict[str, Any]], ToolResult]
+
+
 class Tool(Record):
     """A tool as models know it. `parameters`: a JSON schema (object); `effects`: READS, WRITES or RUNS; `run`: carries a call
     out, with arguments that the schema allows; it returns failures, and raises only for bugs. `needs`: one of those above; a
@@ -43,7 +46,7 @@ class Tool(Record):
     description: str
     parameters: dict[str, Any]
     effects: str
-    run: Callable[[ToolSession, dict[str, Any]], ToolResult]
+    run: ToolFunction
     needs: str = FILES
     about: str = ""
     foreign: bool = False

@@ -67,14 +67,12 @@ class CommandPipe:
         self.channel = _pump.Channel(reading, writing)
 
     def send(self, frame: dict[str, Any]) -> None:
-        """Send a value with bytes in it; raises MachineGone."""
         try:
             self.channel.send(frame)
         except OSError:
             raise self._gone() from None
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """The next value; {} if none comes within these seconds. Raises MachineGone once the machine is gone."""
         try:
             row = self.channel.receive(seconds)
         except (ValueError, RecursionError) as fault:
