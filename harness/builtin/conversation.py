@@ -181,17 +181,17 @@ class Conversation:
             files.make_folder(known.results)
         results = RESULTS if known.shows_results else ""
         made = ToolSession(known.filesystem or files_of(known), layout=known.layout, run_id=known.run, results=results)
-        made.state, made.given, made.ask, made.memory = self.history.state, spec.workspace, spec.ask, known.memory
-        made.home, made.around = known.home or known.layout, spec.hooks.around_tool
-        made.reach = reach(known)
+        made.state, made.workspace, made.ask, made.memory = self.history.state, spec.workspace, spec.ask, known.memory
+        made.home, made.around_hook = known.home or known.layout, spec.hooks.around_tool
+        made.reach_text = reach(known)
         made.plans = spec.plans
         made.in_project = bool(known.run or (made.home and known.root == made.home.folders.project))
         if parent is None:
-            made.more = [*spec.more, *(self._servers.tools if self._servers else ())]
+            made.extra_tools = [*spec.more, *(self._servers.tools if self._servers else ())]
             made.rules = _rules(spec)
             return made
         above, self.about_servers = parent.session, parent.about_servers
-        made.more, made.ask = above.more, above.ask
+        made.extra_tools, made.ask = above.extra_tools, above.ask
         made.in_project = above.in_project and known.root == parent.environment.root
         made.rules = permissions.rules_of(above).narrowed(spec.only)
         made.reads_only = lambda: permissions.planning(above) or above.reads_only()

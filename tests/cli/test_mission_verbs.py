@@ -24,7 +24,7 @@ VERBS = ["note", "issue", "steer", "checkpoint_grant", "checkpoint_deny", "featu
 def call(house: House, name: str, /, **given: object) -> ToolResult:
     """A call of a verb."""
     bench = ToolSession(Local(str(house.project)), layout=house.layout)
-    bench.more = _mission_verbs.tools(house.layout)
+    bench.extra_tools = _mission_verbs.tools(house.layout)
     return registry.call(bench, name, given)
 
 

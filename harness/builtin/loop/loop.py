@@ -117,7 +117,7 @@ class Loop:
         self.used, self.unfinished = Usage(), ""
         self.check, self.checks = check or (lambda _: ""), 0
         self.before = history.turn
-        known = (*registry.TOOLS.values(), *session.more)  # those that are not loaded yet, too
+        known = (*registry.TOOLS.values(), *session.extra_tools)  # those that are not loaded yet, too
         self.effects = {tool.name for tool in known if tool.effects != READS}
 
     async def run(self) -> End:
@@ -262,4 +262,4 @@ class Loop:
     def _reminder(self) -> str:
         """The work that still runs when the model gives its last answer, in words for the model; "" if there is none, or if the
         model knows."""
-        return self.session.team.reminder() if self.session.team else ""
+        return self.session.subagents.reminder() if self.session.subagents else ""

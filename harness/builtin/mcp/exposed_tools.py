@@ -128,9 +128,9 @@ def _tool(name: str, server: Server, found: Theirs) -> Tool | None:
 
 
 def _runner(name: str, server: Server, tool: str) -> Callable[[ToolSession, dict[str, Any]], ToolResult]:
-    def run(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    def run(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         try:
-            return _result(server.call(tool, arguments, lambda: bench.stopping))
+            return _result(server.call(tool, arguments, lambda: session.stopping))
         except McpCallFailed as fault:
             words = (SENT if fault.sent else REFUSED).format(name=name, why=str(fault).rstrip("."))
             return failed(words + GONE * fault.gone)
@@ -141,12 +141,12 @@ def _runner(name: str, server: Server, tool: str) -> Callable[[ToolSession, dict
 def _resource_tool(servers: dict[str, Server]) -> Tool:
     """The tool for the resources of these servers, by name."""
 
-    def run(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    def run(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         name, uri = arguments["server"], arguments.get("uri", "")
         try:
             if not uri:
-                return ToolResult(text=_rows(servers[name].answer(Connection.resources, lambda: bench.stopping)))
-            found = servers[name].answer(lambda link: link.read(uri), lambda: bench.stopping)
+                return ToolResult(text=_rows(servers[name].answer(Connection.resources, lambda: session.stopping)))
+            found = servers[name].answer(lambda link: link.read(uri), lambda: session.stopping)
         except McpCallFailed as fault:
             return failed(NOT_READ.format(name=name, why=str(fault).rstrip(".")))
         return _result(

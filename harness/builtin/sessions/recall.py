@@ -82,13 +82,13 @@ def search(store: Store, user: str, words: str, most: int) -> list[RecalledMessa
 def tools(store: Store, keys: SessionKeys) -> list[Tool]:
     """The tools for a session; they see only the sessions of its user."""
 
-    def found(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    def found(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         most = arguments.get("limit", DEFAULT_HITS)
         hits = search(store, keys.user, arguments["query"], most)
         rows = [f"{hit.session}: {_cut(hit.text)}" for hit in hits]
         return ToolResult(text="\n".join(rows) or f"Nothing was said of: {arguments['query']}")
 
-    def listed(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    def listed(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         entries, most = states.of_user(store, keys.user), arguments.get("limit", DEFAULT_LISTED)
         rows = [
             f"{one.session}  {one.calls} calls, the last {one.newest['ended']}: {one.newest['words']}"
@@ -97,7 +97,7 @@ def tools(store: Store, keys: SessionKeys) -> list[Tool]:
         more = left_out(max(0, len(entries) - most), "sessions", "Give a larger limit.")
         return ToolResult(text=("\n".join(rows) or "This is the first session.") + more)
 
-    def shown(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    def shown(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         return history(store, keys, arguments)
 
     return [_tool(name, run) for name, run in zip(SCHEMAS, (found, listed, shown), strict=True)]

@@ -29,13 +29,13 @@ GONE = "{id} ended when the conversation was interrupted, and cannot go on. Star
 
 
 class Delegation:
-    """`bench`: what the tools of the conversation share; `agents`: which it may start; `parent` and
+    """`session`: what the tools of the conversation share; `agents`: which it may start; `parent` and
     `depth`: its own task, "" and 0 for a run."""
 
     def __init__(
-        self, pool: SubagentPool, bench: ToolSession, agents: list[Subagent], *, parent: str = "", depth: int = 0
+        self, pool: SubagentPool, session: ToolSession, agents: list[Subagent], *, parent: str = "", depth: int = 0
     ) -> None:
-        self.pool, self.bench, self.parent, self.depth = pool, bench, parent, depth
+        self.pool, self.session, self.parent, self.depth = pool, session, parent, depth
         self.there = {one.id: one for one in agents}
         self._said: list[str] = []
 
@@ -49,9 +49,9 @@ class Delegation:
             raise UsageFault(f"There is no subagent '{agent[:60]}'. There are: {', '.join(self.there) or 'none'}.")
         if not task.strip():
             raise UsageFault("The task is empty. Say what the subagent shall do, with all that it must know.")
-        known = list(self.bench.state.get(KEY, {}))
+        known = list(self.session.state.get(KEY, {}))
         declared = self.there[agent]
-        job = self.pool.begin(declared, task, self.bench, parent=self.parent, depth=self.depth + 1, known=known)
+        job = self.pool.begin(declared, task, parent=self.parent, depth=self.depth + 1, known=known)
         job.task.background = background
         return self._followed(job, background, seconds)
 
@@ -94,7 +94,7 @@ class Delegation:
     def tasks(self) -> str:
         for job in self._own().values():
             self._note(job)
-        rows = self.bench.state.get(KEY, {})
+        rows = self.session.state.get(KEY, {})
         own = self._own()
         return "\n".join(f"{name}: {_status(row['status'], name in own)}" for name, row in rows.items()) or "None yet."
 
@@ -124,7 +124,7 @@ class Delegation:
 
     def _stops(self) -> bool:
         """Whether its conversation is being interrupted."""
-        return self.bench.stopping
+        return self.session.stopping
 
     def _own(self) -> dict[str, Job]:
         return {name: job for name, job in self.pool.jobs.items() if job.task.parent == self.parent}
@@ -134,13 +134,13 @@ class Delegation:
         own = self._own()
         if name in own:
             return own[name]
-        if name in self.bench.state.get(KEY, {}):
+        if name in self.session.state.get(KEY, {}):
             return None
-        there = ", ".join(self.bench.state.get(KEY, {})) or "none"
+        there = ", ".join(self.session.state.get(KEY, {})) or "none"
         raise UsageFault(f"There is no task '{name[:60]}'. There are: {there}.")
 
     def _note(self, job: Job) -> None:
-        self.bench.state.setdefault(KEY, {})[job.task.id] = {"agent": job.task.agent, "status": job.task.status}
+        self.session.state.setdefault(KEY, {})[job.task.id] = {"agent": job.task.agent, "status": job.task.status}
 
 
 def _where(agent: Subagent) -> str:

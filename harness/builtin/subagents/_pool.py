@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from harness.base import clock
 from harness.base.errors import UsageFault
-from harness.builtin.tools.tool import ToolSession
 from harness.mission import tasks as record
 from harness.mission.tasks import CANCELLED, ENDED, RUNNING, Task
 from harness.mission.usage import Usage
@@ -41,11 +40,10 @@ class TaskAnswer(Protocol):
 
 
 class Job:
-    """One subagent: its declaration, its record, and the conversation that its worker keeps. `bench`: the tools of the
-    conversation that started it."""
+    """One subagent: its declaration, its record, and the conversation that its worker keeps."""
 
-    def __init__(self, agent: Subagent, task: Task, bench: ToolSession) -> None:
-        self.agent, self.task, self.bench = agent, task, bench
+    def __init__(self, agent: Subagent, task: Task) -> None:
+        self.agent, self.task = agent, task
         self.used = Usage()
         self.waiting: list[str] = []
         self.doing: asyncio.Future[Any] | None = None
@@ -87,9 +85,7 @@ class SubagentPool:
         self.jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
 
-    def begin(
-        self, agent: Subagent, text: str, bench: ToolSession, *, parent: str, depth: int, known: list[str]
-    ) -> Job:
+    def begin(self, agent: Subagent, text: str, *, parent: str, depth: int, known: list[str]) -> Job:
         """Start one; raises UsageFault where there are too many. `known`: ids that are taken."""
         with self._lock:
             busy = [name for name, job in self.jobs.items() if job.runs]
@@ -112,7 +108,7 @@ class SubagentPool:
                 asked=[text],
                 at=clock.stamp(clock.now()),
             )
-            job = self.jobs[task.id] = Job(agent, task, bench)
+            job = self.jobs[task.id] = Job(agent, task)
         self._keep(task)
         self._start(job, text)
         return job

@@ -60,9 +60,11 @@ class SubagentRunner:
     def enlist(self, one: Conversation) -> None:
         depth = self.pool.jobs[one.spec.task].task.depth if one.spec.task else 0
         given = one.spec.workspace
-        team = Delegation(self.pool, one.session, given.subagents if given else [], parent=one.spec.task, depth=depth)
-        if team.offered:
-            one.session.team = team
+        delegation = Delegation(
+            self.pool, one.session, given.subagents if given else [], parent=one.spec.task, depth=depth
+        )
+        if delegation.offered:
+            one.session.subagents = delegation
 
     async def work(self, job: Job, message: str) -> End:
         one = self.conversations.get(job.task.id)

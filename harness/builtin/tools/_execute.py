@@ -18,25 +18,25 @@ FIRST_LOOK_SECONDS = 0.3  # a command that fails at once is told at once
 KEY = "jobs"
 
 
-def _execute(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _execute(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     handle, command = arguments.get("handle", ""), arguments.get("command", "")
     if bool(handle) == bool(command.strip()):
         return failed("Give either a command, or the handle of one in the background.")
     if handle:
-        return _follow(bench, handle, arguments)
+        return _follow(session, handle, arguments)
     seconds = float(arguments.get("timeout", BACKGROUND_SECONDS if arguments.get("background") else DEFAULT_SECONDS))
     if arguments.get("background"):
-        return _begin(bench, command, arguments.get("working_directory", "."), seconds)
+        return _begin(session, command, arguments.get("working_directory", "."), seconds)
     if seconds > MOST_SECONDS:
         return failed(f"A timeout is at most {MOST_SECONDS:g} seconds in the foreground. Use background=true.")
-    return _foreground(bench, command, arguments.get("working_directory", "."), seconds)
+    return _foreground(session, command, arguments.get("working_directory", "."), seconds)
 
 
-def _foreground(bench: ToolSession, command: str, folder: str, seconds: float) -> ToolResult:
-    shell = _shell(bench)
-    found = shell.execute(command, seconds=seconds, folder=folder, most=MOST_BYTES, stop=lambda: bench.stopping)
+def _foreground(session: ToolSession, command: str, folder: str, seconds: float) -> ToolResult:
+    shell = _shell(session)
+    found = shell.execute(command, seconds=seconds, folder=folder, most=MOST_BYTES, stop=lambda: session.stopping)
     if isinstance(found, FileFault):
-        return tool_results.fault(bench, found)
+        return tool_results.fault(session, found)
     output = found.output.decode("utf-8", "replace").rstrip("\n") or "(no output)"
     if found.cause == "timeout":
         said = (
@@ -48,37 +48,37 @@ def _foreground(bench: ToolSession, command: str, folder: str, seconds: float) -
     return ToolResult(text=f"{_jobs.ended(found)}\n{output}", failed=found.cause != "exit")
 
 
-def _begin(bench: ToolSession, command: str, folder: str, seconds: float) -> ToolResult:
-    running = [name for name, job in list(bench.live.items()) if isinstance(job, Running) and not job.ended]
+def _begin(session: ToolSession, command: str, folder: str, seconds: float) -> ToolResult:
+    running = [name for name, job in list(session.live.items()) if isinstance(job, Running) and not job.ended]
     if len(running) >= MOST_JOBS:
         return failed(
             f"{MOST_JOBS} commands run in the background: {', '.join(running)}. End one with stop=true first."
         )
-    begun = _shell(bench).start(command, seconds=seconds, folder=folder)
+    begun = _shell(session).start(command, seconds=seconds, folder=folder)
     if isinstance(begun, FileFault):
-        return tool_results.fault(bench, begun)
-    handle = _handle(bench, command)
-    bench.live[handle] = job = Running(begun)
+        return tool_results.fault(session, begun)
+    handle = _handle(session, command)
+    session.live[handle] = job = Running(begun)
     job.wait(FIRST_LOOK_SECONDS)
     how = f"Its output: execute with handle={handle}; stop=true ends it. It is ended after {seconds:g} s at the latest."
     return ToolResult(text=f"{handle}: {job.status()}. {how}")
 
 
-def _handle(bench: ToolSession, command: str) -> str:
+def _handle(session: ToolSession, command: str) -> str:
     """A new handle, also where another call takes one at the same moment."""
-    known, row = bench.state.setdefault(KEY, {}), {"command": command, "read": 0}
+    known, row = session.state.setdefault(KEY, {}), {"command": command, "read": 0}
     number = len(known) + 1
     while known.setdefault(f"job-{number}", row) is not row:
         number += 1
     return f"job-{number}"
 
 
-def _follow(bench: ToolSession, handle: str, arguments: dict[str, Any]) -> ToolResult:
+def _follow(session: ToolSession, handle: str, arguments: dict[str, Any]) -> ToolResult:
     """The next page of a command's output."""
-    known = bench.state.get(KEY, {})
+    known = session.state.get(KEY, {})
     if handle not in known:
         return failed(f"There is no handle {handle}. There are: {', '.join(known) or 'none'}.")
-    job = bench.live.get(handle)
+    job = session.live.get(handle)
     if not isinstance(job, Running):
         return failed(
             f"{handle} ended when the conversation was interrupted, and its output is gone. Start it again if it is still"
@@ -87,7 +87,7 @@ def _follow(bench: ToolSession, handle: str, arguments: dict[str, Any]) -> ToolR
     if arguments.get("stop"):
         job.close()
     start = arguments.get("offset", known[handle]["read"])
-    job.wait(float(arguments.get("timeout", 1.0)), lambda: bench.stopping)
+    job.wait(float(arguments.get("timeout", 1.0)), lambda: session.stopping)
     page = job.page(start)
     known[handle]["read"] = page.end
     more = f"\n[Go on with offset={page.end}.]" if page.more else ""
@@ -95,9 +95,9 @@ def _follow(bench: ToolSession, handle: str, arguments: dict[str, Any]) -> ToolR
     return ToolResult(text=f"{handle}: {job.status()}\n{lost}{page.text or '(no new output)'}{more}")
 
 
-def _shell(bench: ToolSession) -> Shell:
-    assert isinstance(bench.files, Shell), "execute is offered where commands can be run only"
-    return bench.files
+def _shell(session: ToolSession) -> Shell:
+    assert isinstance(session.files, Shell), "execute is offered where commands can be run only"
+    return session.files
 
 
 TOOL = Tool(
@@ -128,5 +128,5 @@ TOOL = Tool(
     effects=RUNS,
     run=_execute,
     needs=SHELL,
-    preview=lambda bench, arguments: bench.reach,
+    preview=lambda session, arguments: session.reach_text,
 )

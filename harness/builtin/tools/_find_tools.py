@@ -19,32 +19,32 @@ UNKNOWN = "There is no tool {names}, so nothing was loaded. Find tools with a qu
 NO_MATCH = "None of {number} tools matches. Try other words, or no query."
 
 
-def offered(bench: ToolSession, tools: list[Tool]) -> list[Tool]:
+def offered(session: ToolSession, tools: list[Tool]) -> list[Tool]:
     """The tools of a request: of more than MOST_OFFERED of servers those that are loaded, and find_tools."""
     there = {tool.name: tool for tool in tools if tool.server}
     if len(there) <= MOST_OFFERED:
         return [tool for tool in tools if tool is not TOOL]
-    loaded = [there[name] for name in bench.state.get(KEY, []) if name in there]
+    loaded = [there[name] for name in session.state.get(KEY, []) if name in there]
     return [*(tool for tool in tools if not tool.server), *loaded]
 
 
-def served(bench: ToolSession) -> dict[str, Tool]:
+def served(session: ToolSession) -> dict[str, Tool]:
     """{name: tool} of the servers, as far as the rules permit."""
-    return {tool.name: tool for tool in bench.more if tool.server and permissions.offers(bench, tool)}
+    return {tool.name: tool for tool in session.extra_tools if tool.server and permissions.offers(session, tool)}
 
 
-def _find_tools(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    there, wanted = served(bench), dict.fromkeys(arguments.get("load", []))
+def _find_tools(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    there, wanted = served(session), dict.fromkeys(arguments.get("load", []))
     if not wanted:
-        return ToolResult(text=_listed(bench, there, arguments.get("query", "")))
+        return ToolResult(text=_listed(session, there, arguments.get("query", "")))
     if unknown := [name for name in wanted if name not in there]:
         return failed(UNKNOWN.format(names=", ".join(unknown)[:LONGEST_LINE]))
-    kept = [name for name in bench.state.get(KEY, []) if name in there and name not in wanted]
-    bench.state[KEY] = [*kept, *wanted][-MOST_OFFERED:]
-    return ToolResult(text=f"Loaded now, to be called like any tool: {', '.join(bench.state[KEY])}.")
+    kept = [name for name in session.state.get(KEY, []) if name in there and name not in wanted]
+    session.state[KEY] = [*kept, *wanted][-MOST_OFFERED:]
+    return ToolResult(text=f"Loaded now, to be called like any tool: {', '.join(session.state[KEY])}.")
 
 
-def _listed(bench: ToolSession, there: dict[str, Tool], query: str) -> str:
+def _listed(session: ToolSession, there: dict[str, Tool], query: str) -> str:
     """A line for each that matches, best first; without a query the first ones."""
     lines = [(f"{one.name} {one.description}", one) for one in there.values()]
     found = ranking.best(lambda: lines, query, len(lines)) if query.strip() else list(there.values())

@@ -11,13 +11,13 @@ from harness.memory import user_memory
 from harness.state import raw
 
 
-def _memory_save(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _memory_save(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """In a run, a note of it; outside, a line of the memory, which is curated at once."""
-    if bench.layout is not None and bench.run_id:
-        return _mission_tools.note(bench, arguments)
+    if session.layout is not None and session.run_id:
+        return _mission_tools.note(session, arguments)
     text = raw.checked("-", arguments["text"], in_run=False)
-    assert bench.memory is not None, "else the tool is not offered"
-    if why := user_memory.remember(bench.memory, [text])[0]:
+    assert session.memory is not None, "else the tool is not offered"
+    if why := user_memory.remember(session.memory, [text])[0]:
         return failed(f"It is not kept: it has, or looks like, {why}. Say the fact in plain words, without it.")
     return ToolResult(text="Kept.")
 

@@ -22,9 +22,9 @@ IDENTITY = "identity/"
 OF_MISSION = (names.MEMORY, names.SUMMARY, names.RAW, names.ARCHIVE)
 
 
-def _memory_search(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _memory_search(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     words, most = arguments["query"].split(), arguments.get("limit", DEFAULT_HITS)
-    found = search.ranked(lambda: _remembered(bench), query.query(words, False), most + 1)
+    found = search.ranked(lambda: _remembered(session), query.query(words, False), most + 1)
     if not found:
         return ToolResult(text=f"Nothing is remembered of: {arguments['query']}")
     rows = [f"{_shown_name(hit.file)}:{hit.line}: {_cut(hit.text)}" for hit in found[:most]]
@@ -32,9 +32,9 @@ def _memory_search(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(rows) + more)
 
 
-def _memory_get(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _memory_get(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     name, first = arguments["file"], max(1, arguments.get("offset", 1))
-    known = _known(bench)
+    known = _known(session)
     alone = [one for one in known if os.path.basename(one) == name]
     name = alone[0] if len(alone) == 1 else name
     if name not in known:
@@ -50,27 +50,27 @@ def _memory_get(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(rows) + on)
 
 
-def _remembered(bench: ToolSession) -> Iterator[Hit]:
+def _remembered(session: ToolSession) -> Iterator[Hit]:
     """Every line of memory, the user's last."""
-    if bench.layout is not None:
-        yield from search.remembered(bench.layout, search.REMEMBERED, search.Filter())
-    for name, lines in _of_user(bench).items():
+    if session.layout is not None:
+        yield from search.remembered(session.layout, search.REMEMBERED, search.Filter())
+    for name, lines in _of_user(session).items():
         for number, line in enumerate(lines, start=1):
             yield Hit(place="memory", file=name, line=number, text=line)
 
 
-def _of_user(bench: ToolSession) -> dict[str, list[str]]:
+def _of_user(session: ToolSession) -> dict[str, list[str]]:
     """{name: lines} of what was kept of the user."""
-    found = user_memory.texts(bench.memory) if bench.memory else {}
+    found = user_memory.texts(session.memory) if session.memory else {}
     return {name: text.removesuffix("\n").split("\n") for name, text in found.items()}
 
 
-def _known(bench: ToolSession) -> dict[str, Iterable[str]]:
+def _known(session: ToolSession) -> dict[str, Iterable[str]]:
     """{name: lines} of the files of memory that there are."""
-    own: dict[str, Iterable[str]] = {**_of_user(bench)}
-    if bench.layout is None:
+    own: dict[str, Iterable[str]] = {**_of_user(session)}
+    if session.layout is None:
         return own
-    state, folder = State(bench.layout), identity_folder()
+    state, folder = State(session.layout), identity_folder()
     paths = {name: state.path(name) for name in OF_MISSION if state.exists(name)}
     pages = [name for name in files.names(folder) if name.endswith(".md") and name != "README.md"]
     paths |= {IDENTITY + name: os.path.join(folder, name) for name in pages}

@@ -16,23 +16,23 @@ from harness.state.layout import Layout
 LONGEST_OUTPUT = 4000  # characters of a check's output that are shown: its end
 
 
-def note(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def note(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     """Append a note of this run to raw.md."""
-    agent_requests.note(_mission(bench), bench.run_id, arguments.get("tag", "-"), arguments["text"])
+    agent_requests.note(_mission(session), session.run_id, arguments.get("tag", "-"), arguments["text"])
     return ToolResult(text="Noted.")
 
 
-def _reply(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=agent_requests.reply(_mission(bench), arguments["text"], bench.run_id))
+def _reply(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    return ToolResult(text=agent_requests.reply(_mission(session), arguments["text"], session.run_id))
 
 
-def _issue(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=agent_requests.issue(_mission(bench), {"severity": "minor", **arguments}, bench.run_id))
+def _issue(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    return ToolResult(text=agent_requests.issue(_mission(session), {"severity": "minor", **arguments}, session.run_id))
 
 
-def _check(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    layout, name = _mission(bench), arguments.get("name", "")
-    receipts = list(agent_requests.check(layout, name, bench.run_id))
+def _check(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    layout, name = _mission(session), arguments.get("name", "")
+    receipts = list(agent_requests.check(layout, name, session.run_id))
     if not receipts:
         return failed(agent_requests.unchecked(layout, name))
     red = sum(not receipt.green for receipt in receipts)
@@ -50,9 +50,9 @@ def _shown(receipt: Receipt) -> str:
     return f"{head}\n{cut or '(no output)'}"
 
 
-def _mission(bench: ToolSession) -> Layout:
-    assert bench.layout is not None, "a tool that needs a run is offered in a run only"
-    return bench.layout
+def _mission(session: ToolSession) -> Layout:
+    assert session.layout is not None, "a tool that needs a run is offered in a run only"
+    return session.layout
 
 
 def _tool(

@@ -22,29 +22,29 @@ def key(path: str) -> str:
     return posixpath.normpath("/" + path).lstrip("/") or "."
 
 
-def remember(bench: ToolSession, path: str, digest: str) -> None:
+def remember(session: ToolSession, path: str, digest: str) -> None:
     """The model has seen this file, or wrote it. `digest`: of its whole content, or VERSION and the file's; "" where the file is
     too large to know."""
-    seen = bench.state.setdefault(KEY, {})
+    seen = session.state.setdefault(KEY, {})
     seen.pop(key(path), None)
     seen[key(path)] = digest
     while len(seen) > MOST:
         del seen[next(iter(seen))]
 
 
-def refusal(bench: ToolSession, path: str, digest: str) -> str:
+def refusal(session: ToolSession, path: str, digest: str) -> str:
     """Why a file with this content must not be changed now: it changed since the model saw it, or the model never did; "" where
     it may. Content that was seen under any name was seen: a file that was moved, or has two names, need not be read again."""
-    seen = bench.state.get(KEY, {})
+    seen = session.state.get(KEY, {})
     known = seen.get(key(path))
     if digest in seen.values() or known == "":
         return ""
-    if str(known).startswith(VERSION) and known == VERSION + _version(bench, path):
+    if str(known).startswith(VERSION) and known == VERSION + _version(session, path):
         return ""
     return (CHANGED if key(path) in seen else UNREAD).format(path=path)
 
 
-def _version(bench: ToolSession, path: str) -> str:
+def _version(session: ToolSession, path: str) -> str:
     """The version of the file now: where it is still that which was seen, so was the content that was read meanwhile."""
-    found = bench.files.read(path, 0, 1)
+    found = session.files.read(path, 0, 1)
     return "" if isinstance(found, FileFault) else found.version

@@ -17,22 +17,22 @@ MOST_CONTEXT = 10
 MOST_SKIPPED = 5
 
 
-def _list_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _list_files(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     path = arguments.get("path", ".")
-    found = bench.files.ls(path, MOST_LISTED)
+    found = session.files.ls(path, MOST_LISTED)
     if isinstance(found, FileFault):
-        return tool_results.fault(bench, found)
+        return tool_results.fault(session, found)
     if not found.entries:
         return ToolResult(text=f"({path} is an empty folder.)")
     more = tool_results.left_out(found.more, "entries", "glob_files finds files by name.")
     return ToolResult(text="\n".join(map(tool_results.row, found.entries)) + more)
 
 
-def _glob_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _glob_files(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     pattern, path = arguments["pattern"], arguments.get("path", ".")
-    found = bench.files.glob(pattern, path, MOST_GLOBBED)
+    found = session.files.glob(pattern, path, MOST_GLOBBED)
     if isinstance(found, FileFault):
-        return tool_results.fault(bench, found)
+        return tool_results.fault(session, found)
     if not found.entries:
         return ToolResult(
             text=f"No file below {path} matches {pattern}. (Files that .gitignore names are not looked at.)"
@@ -41,10 +41,10 @@ def _glob_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(map(tool_results.row, found.entries)) + more)
 
 
-def _grep_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _grep_files(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     mode = arguments.get("mode", "content")
     most = arguments.get("limit", MOST_MATCHES) if mode == "content" else MOST_COUNTED
-    found = bench.files.grep(
+    found = session.files.grep(
         arguments["pattern"],
         arguments.get("path", "."),
         glob=arguments.get("glob", ""),
@@ -54,14 +54,14 @@ def _grep_files(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         longest=LONGEST_MATCH,
     )
     if isinstance(found, FileFault):
-        return tool_results.fault(bench, found)
+        return tool_results.fault(session, found)
     skipped = _skipped(found)
     if not found.matches:
         where = f"{arguments.get('path', '.')}{' in ' + arguments['glob'] if 'glob' in arguments else ''}"
         return ToolResult(text=f"No line below {where} matches {arguments['pattern']}.{skipped}")
     if mode != "content":
         return ToolResult(text=_by_file(found, mode == "count") + skipped)
-    rows = _with_context(bench, found, arguments.get("context", 0))
+    rows = _with_context(session, found, arguments.get("context", 0))
     more = tool_results.left_out(found.more, "matching lines", "Narrow pattern, path or glob, or use mode=files.")
     return ToolResult(text="\n".join(rows) + more + skipped)
 
@@ -93,13 +93,13 @@ def _skipped(found: Matches) -> str:
     return f"\n\n[{counted(len(found.skipped), 'file')} not searched: {named}.]"
 
 
-def _with_context(bench: ToolSession, found: Matches, around: int) -> list[str]:
+def _with_context(session: ToolSession, found: Matches, around: int) -> list[str]:
     """`path:line:text` of each match, as grep prints it; with context `path-line-text`, and `--` between parts."""
     if not around:
         return [_row(match.path, match.line, match.text, ":") for match in found.matches]
     rows = list[str]()
     for path, parts in groupby(_parts(found.matches, around), key=lambda part: part[0].path):
-        for shown in _of_file(bench, path, list(parts), around):
+        for shown in _of_file(session, path, list(parts), around):
             rows += (["--"] if rows else []) + shown
     return rows
 
@@ -116,10 +116,10 @@ def _parts(matches: list[Match], around: int) -> list[list[Match]]:
     return parts
 
 
-def _of_file(bench: ToolSession, path: str, parts: list[list[Match]], around: int) -> list[list[str]]:
+def _of_file(session: ToolSession, path: str, parts: list[list[Match]], around: int) -> list[list[str]]:
     """The rows of each part of a file, which is read once, from the first of them to the last."""
     first, last = max(1, parts[0][0].line - around), parts[-1][-1].line + around
-    found = bench.files.read(path, first - 1, last - first + 1)
+    found = session.files.read(path, first - 1, last - first + 1)
     lines = [] if isinstance(found, FileFault) else read_files.lines_of(found.data)  # a Fault: it went meanwhile
     return [_part(path, part, lines, first, around) for part in parts]
 

@@ -8,12 +8,12 @@ from harness.builtin.tools.tool import READS, SKILLS, Tool, ToolResult, ToolSess
 from harness.workspace import snapshot
 
 
-def _load_skill(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    assert bench.given is not None and bench.home is not None, "it is offered where there are skills only"
+def _load_skill(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    assert session.workspace is not None and session.home is not None, "it is offered where there are skills only"
     name, file = arguments["name"], arguments.get("file", "")
     if file:
-        return ToolResult(text=snapshot.resource(bench.home, bench.given, name, file))
-    return ToolResult(text=snapshot.body(bench.home, bench.given, name))
+        return ToolResult(text=snapshot.resource(session.home, session.workspace, name, file))
+    return ToolResult(text=snapshot.body(session.home, session.workspace, name))
 
 
 TOOL = Tool(

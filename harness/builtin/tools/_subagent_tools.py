@@ -4,43 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.builtin.tools.tool import READS, RUNS, TEAM, Subagents, Tool, ToolFunction, ToolResult, ToolSession
+from harness.builtin.tools.tool import READS, RUNS, SUBAGENTS, Subagents, Tool, ToolFunction, ToolResult, ToolSession
 
 DEFAULT_SECONDS, MOST_SECONDS = 600.0, 3600.0  # that a call waits for a subagent; then it goes on in the background
 OUTPUT_SECONDS = 30.0
 
 
-def _agent_spawn(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    return _team(bench).spawn(arguments["agent"], arguments["task"], **_how(arguments))
+def _agent_spawn(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    return _subagents(session).spawn(arguments["agent"], arguments["task"], **_how(arguments))
 
 
-def _agent_send(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    return _team(bench).send(arguments["id"], arguments["message"], **_how(arguments))
+def _agent_send(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    return _subagents(session).send(arguments["id"], arguments["message"], **_how(arguments))
 
 
-def _agent_list(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=_team(bench).agents())
+def _agent_list(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    return ToolResult(text=_subagents(session).agents())
 
 
-def _task_output(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    return _team(bench).output(arguments["id"], seconds=arguments.get("timeout", OUTPUT_SECONDS))
+def _task_output(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    return _subagents(session).output(arguments["id"], seconds=arguments.get("timeout", OUTPUT_SECONDS))
 
 
-def _task_list(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=_team(bench).tasks())
+def _task_list(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    return ToolResult(text=_subagents(session).tasks())
 
 
-def _task_cancel(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
-    return _team(bench).cancel(arguments["id"])
+def _task_cancel(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    return _subagents(session).cancel(arguments["id"])
 
 
 def _how(arguments: dict[str, Any]) -> dict[str, Any]:
     return {"background": arguments.get("background", False), "seconds": arguments.get("timeout", DEFAULT_SECONDS)}
 
 
-def _team(bench: ToolSession) -> Subagents:
-    assert bench.team is not None, "it is offered where there are subagents only"
-    return bench.team
+def _subagents(session: ToolSession) -> Subagents:
+    assert session.subagents is not None, "it is offered where there are subagents only"
+    return session.subagents
 
 
 TEXT = {"type": "string"}
@@ -54,7 +54,7 @@ def _tool(
     about = "agent" if "agent" in properties else "id" if "id" in properties else ""
     name = run.__name__[1:]
     return Tool(
-        name=name, description=description, parameters=schema, effects=effects, run=run, needs=TEAM, about=about
+        name=name, description=description, parameters=schema, effects=effects, run=run, needs=SUBAGENTS, about=about
     )
 
 

@@ -12,18 +12,18 @@ MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 MOST, LONGEST = 100, 500
 
 
-def _todo_write(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _todo_write(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     todos = [{"content": one["content"].strip(), "status": one["status"]} for one in arguments["todos"]]
     wrong = _fault(todos)
     if wrong:
         return failed(f"{wrong} The list was not changed.")
-    bench.state[KEY] = todos
-    return ToolResult(text=shown(bench) or "The todo list is empty.")
+    session.state[KEY] = todos
+    return ToolResult(text=shown(session) or "The todo list is empty.")
 
 
-def shown(bench: ToolSession) -> str:
+def shown(session: ToolSession) -> str:
     """The list as the model sees it, "" for none; for a prompt, too."""
-    return "\n".join(f"{MARKS[one['status']]} {one['content']}" for one in bench.state.get(KEY, []))
+    return "\n".join(f"{MARKS[one['status']]} {one['content']}" for one in session.state.get(KEY, []))
 
 
 def _fault(todos: list[dict[str, str]]) -> str:

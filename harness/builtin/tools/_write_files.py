@@ -20,40 +20,40 @@ class _Unfit(ValueError):
     """An edit that cannot be applied, in words."""
 
 
-def _write_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _write_file(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     path, data = arguments["path"], _bytes(arguments["content"])
-    before = _before(bench, path) if transfer.exists(bench.files, path) else None
+    before = _before(session, path) if transfer.exists(session.files, path) else None
     if isinstance(before, ToolResult):
         return before
-    made = bench.files.write(path, data, create=before is None, expect=before.digest if before else "")
+    made = session.files.write(path, data, create=before is None, expect=before.digest if before else "")
     if isinstance(made, FileFault):
-        return _refused(bench, made, path)
-    _read_digests.remember(bench, path, made.digest or digest(data))
+        return _refused(session, made, path)
+    _read_digests.remember(session, path, made.digest or digest(data))
     lines = counted(len(read_files.lines_of(data)), "line") if data else "empty"
     return ToolResult(text=f"{'Replaced' if before else 'Created'} {path} ({lines}, {tool_results.size(len(data))}).")
 
 
-def _edit_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _edit_file(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     path, edits = arguments["path"], _edits(arguments)
     if isinstance(edits, ToolResult):
         return edits
-    before = _before(bench, path)
+    before = _before(session, path)
     if isinstance(before, ToolResult):
         return before
     try:
         changes, after, at = _applied(path, before.data, edits)
     except _Unfit as unfit:
         return failed(str(unfit))
-    made = bench.files.edit(path, changes, expect=before.digest)
+    made = session.files.edit(path, changes, expect=before.digest)
     if isinstance(made, FileFault):
-        return _refused(bench, made, path)
-    _read_digests.remember(bench, path, made.digest or digest(after))
+        return _refused(session, made, path)
+    _read_digests.remember(session, path, made.digest or digest(after))
     return ToolResult(text=f"Edited {path}: {counted(made.count, 'replacement')}.\n{_shown(after, at)}")
 
 
-def preview(bench: ToolSession, arguments: dict[str, Any]) -> str:
+def preview(session: ToolSession, arguments: dict[str, Any]) -> str:
     """The diff that a call would make; "" where it would fail."""
-    path, found = arguments["path"], transfer.read_whole(bench.files, arguments["path"])
+    path, found = arguments["path"], transfer.read_whole(session.files, arguments["path"])
     before = None if isinstance(found, FileFault) else found.data
     if "content" in arguments:
         return text_diff.diff(path, before, _bytes(arguments["content"]))
@@ -64,12 +64,12 @@ def preview(bench: ToolSession, arguments: dict[str, Any]) -> str:
         return ""
 
 
-def _before(bench: ToolSession, path: str) -> FileContent | ToolResult:
+def _before(session: ToolSession, path: str) -> FileContent | ToolResult:
     """The content of a file that may be changed now, as the model saw it last; else why not."""
-    found = transfer.read_whole(bench.files, path)
+    found = transfer.read_whole(session.files, path)
     if isinstance(found, FileFault):
-        return tool_results.fault(bench, found)
-    why = _read_digests.refusal(bench, path, found.digest)
+        return tool_results.fault(session, found)
+    why = _read_digests.refusal(session, path, found.digest)
     return failed(why) if why else found
 
 
@@ -77,12 +77,12 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _refused(bench: ToolSession, found: FileFault, path: str) -> ToolResult:
+def _refused(session: ToolSession, found: FileFault, path: str) -> ToolResult:
     if found.kind == "changed":
         return failed(_read_digests.CHANGED.format(path=path))
     if found.kind == "exists":
         return failed(_read_digests.UNREAD.format(path=path))
-    return tool_results.fault(bench, found)
+    return tool_results.fault(session, found)
 
 
 def _edits(arguments: dict[str, Any]) -> list[dict[str, Any]] | ToolResult:

@@ -43,9 +43,9 @@ def _tool(function: Callable[..., Any]) -> Tool:
         name = getattr(function, "__name__", repr(function))
         raise UsageFault(f"The function {name} cannot be a tool: {fault}. Annotate its parameters.") from fault
 
-    def run(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+    def run(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
         try:
-            found = guarded(known.name, lambda: _value(bench, checked, arguments))
+            found = guarded(known.name, lambda: _value(session, checked, arguments))
         except pydantic.ValidationError as fault:
             return failed(f"{fault}. Call {known.name} again with other arguments.")
         text = found if isinstance(found, str) else to_json(found, fallback=str).decode()
@@ -56,15 +56,15 @@ def _tool(function: Callable[..., Any]) -> Tool:
     return Tool(name=known.name, description=words, parameters=schema, effects=RUNS, run=run, foreign=True)
 
 
-def _value(bench: ToolSession, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+def _value(session: ToolSession, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """The result of the function; a coroutine runs on the event loop of the program, until it returns or the call must end."""
     made = function(**arguments)
     if not inspect.isawaitable(made):
         return made
-    assert bench.loop is not None, "a conversation of a program has a loop"
-    work = asyncio.run_coroutine_threadsafe(_awaited(made), bench.loop)
+    assert session.loop is not None, "a conversation of a program has a loop"
+    work = asyncio.run_coroutine_threadsafe(_awaited(made), session.loop)
     while not futures.wait([work], POLL_SECONDS).done:
-        if bench.stopping:
+        if session.stopping:
             work.cancel()
             raise InterruptedError("the conversation was interrupted")
     return work.result()

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.base import encoding
 from harness.builtin.tools import _command_parts
-from harness.builtin.tools.tool import ALWAYS, READS, TEAM, YES, Question, Tool, ToolSession
+from harness.builtin.tools.tool import ALWAYS, READS, SUBAGENTS, YES, Question, Tool, ToolSession
 from harness.workspace import rules
 from harness.workspace.rules import DENY, PATH, TEXT, ToolRules
 
@@ -30,69 +30,69 @@ PLANNING = (
 ABOVE = "{tool} may change something, and whoever started you is in plan mode: only reading is possible."
 
 
-def rules_of(bench: ToolSession) -> ToolRules:
+def rules_of(session: ToolSession) -> ToolRules:
     """The rules of a conversation: those that it was given, and those of its state."""
-    more, given = bench.state.get(KEY, {}), bench.rules
+    more, given = session.state.get(KEY, {}), session.rules
     if not more:
         return given
     deny, ask = [*given.deny, *more.get("deny", [])], [*given.ask, *more.get("ask", [])]
     return given.replace(deny=deny, ask=ask, granted=[*given.granted, *more.get("allow", [])])
 
 
-def offers(bench: ToolSession, tool: Tool) -> bool:
+def offers(session: ToolSession, tool: Tool) -> bool:
     """Whether any call of the tool could be permitted."""
-    return _rules_for(bench, tool).offers(tool.name)
+    return _rules_for(session, tool).offers(tool.name)
 
 
-def _rules_for(bench: ToolSession, tool: Tool) -> ToolRules:
-    return rules_of(bench).replace(allow=[]) if tool.name == FINDS else rules_of(bench)
+def _rules_for(session: ToolSession, tool: Tool) -> ToolRules:
+    return rules_of(session).replace(allow=[]) if tool.name == FINDS else rules_of(session)
 
 
-def planning(bench: ToolSession) -> bool:
+def planning(session: ToolSession) -> bool:
     """Whether this conversation is in plan mode."""
-    return bool(bench.state.get(PLAN, {}).get("active"))
+    return bool(session.state.get(PLAN, {}).get("active"))
 
 
-def refusal(bench: ToolSession, tool: Tool, arguments: dict[str, Any]) -> str:
+def refusal(session: ToolSession, tool: Tool, arguments: dict[str, Any]) -> str:
     """Why a call is not carried out, in words for the model; "" for one that is. A person may be asked."""
-    if tool.effects != READS and tool.needs != TEAM and (planning(bench) or bench.reads_only()):
-        return (PLANNING if planning(bench) else ABOVE).format(tool=tool.name)
-    known = _rules_for(bench, tool)
+    if tool.effects != READS and tool.needs != SUBAGENTS and (planning(session) or session.reads_only()):
+        return (PLANNING if planning(session) else ABOVE).format(tool=tool.name)
+    known = _rules_for(session, tool)
     if not known.restricts:
         return ""
-    about, kind = subjects(bench, tool, arguments)
+    about, kind = subjects(session, tool, arguments)
     like = LIKE if tool.foreign and tool.effects != READS else ""
     verdict, rule = known.verdict(tool.name, about, kind, like)
     if verdict == rules.ALLOW:
         return ""
-    if verdict == DENY or bench.ask is None:
+    if verdict == DENY or session.ask is None:
         return (DENIED if verdict == DENY else NOBODY).format(tool=tool.name, rule=rule)
-    preview = tool.preview(bench, arguments)
-    answer = bench.ask(Question(tool=tool.name, about=about[0], arguments=arguments, rule=rule, preview=preview))
+    preview = tool.preview(session, arguments)
+    answer = session.ask(Question(tool=tool.name, about=about[0], arguments=arguments, rule=rule, preview=preview))
     if answer == ALWAYS:
-        granted = bench.state.setdefault(KEY, {}).setdefault("allow", [])
+        granted = session.state.setdefault(KEY, {}).setdefault("allow", [])
         granted += [rules.exact(tool.name, text, kind) for text in about]
     return "" if answer in (YES, ALWAYS) else REFUSED.format(tool=tool.name, rule=rule)
 
 
-def subjects(bench: ToolSession, tool: Tool, arguments: dict[str, Any]) -> tuple[Sequence[str], str]:
+def subjects(session: ToolSession, tool: Tool, arguments: dict[str, Any]) -> tuple[Sequence[str], str]:
     """(the texts that patterns of rules are about, how patterns are read), the first as a person sees it."""
     if tool.about == PATH:
-        return _paths(bench, str(arguments.get(PATH, "."))), PATH
+        return _paths(session, str(arguments.get(PATH, "."))), PATH
     if tool.about == "command":
-        return _command_parts.parts(_command(bench, arguments)), TEXT
+        return _command_parts.parts(_command(session, arguments)), TEXT
     if tool.about:
         return [str(arguments.get(tool.about, ""))], TEXT
     return [encoding.compact(arguments)], TEXT
 
 
-def _command(bench: ToolSession, arguments: dict[str, Any]) -> str:
+def _command(session: ToolSession, arguments: dict[str, Any]) -> str:
     """The command of a call; of one that follows a command in the background, that."""
-    known = bench.state.get("jobs", {}).get(arguments.get("handle", ""), {})
+    known = session.state.get("jobs", {}).get(arguments.get("handle", ""), {})
     return str(arguments.get("command") or known.get("command", ""))
 
 
-def _paths(bench: ToolSession, path: str) -> list[str]:
+def _paths(session: ToolSession, path: str) -> list[str]:
     """A path from the root as written, and also its real path if links lead elsewhere."""
-    found = [bench.files.resolve(path, follow=follow) for follow in (False, True)]
+    found = [session.files.resolve(path, follow=follow) for follow in (False, True)]
     return list(dict.fromkeys(one for one in found if isinstance(one, str))) or [path]

@@ -45,23 +45,23 @@ class Page(Record):
     notes: list[str] = []
 
 
-def _read_file(bench: ToolSession, arguments: dict[str, Any]) -> ToolResult:
+def _read_file(session: ToolSession, arguments: dict[str, Any]) -> ToolResult:
     path, first = arguments["path"], max(1, arguments.get("offset", 1))
     column = arguments.get("column", 0)
     limit = 1 if column else arguments.get("limit", MOST_LINES)
-    found = bench.files.read(path, first - 1, limit)
+    found = session.files.read(path, first - 1, limit)
     if isinstance(found, FileFault):
-        return tool_results.fault(bench, found)
-    described = _described(bench, path, found)
+        return tool_results.fault(session, found)
+    described = _described(session, path, found)
     if described:
         return described
     if not found.size:
-        _read_digests.remember(bench, path, digest(b""))
+        _read_digests.remember(session, path, digest(b""))
         return ToolResult(text=f"({path} is an empty file: 0 bytes.)")
     if not found.data:
         there = counted(found.total_lines, "line") if found.total_lines >= 0 else "fewer lines"
         return failed(f"{path} has {there}; there is no line {first}. Give a smaller offset.")
-    _remember(bench, path, found)
+    _remember(session, path, found)
     page = _piece(found, first, column) if column else _page(found, first)
     return ToolResult(text="\n".join(page.rows + ([""] if page.notes else []) + [f"[{note}]" for note in page.notes]))
 
@@ -87,38 +87,38 @@ def media_type(data: bytes) -> str:
     return "" if found == "image/webp" and data[8:12] != b"WEBP" else found
 
 
-def _described(bench: ToolSession, path: str, found: FileContent) -> ToolResult | None:
+def _described(session: ToolSession, path: str, found: FileContent) -> ToolResult | None:
     """The answer for an image, or another binary file; None for text."""
     begin = found.data if found.first == 1 else b""
     kind = media_type(begin)
     if not kind and is_text(found.data):
         return None
     if kind and found.size <= LARGEST_IMAGE:
-        image = transfer.read_whole(bench.files, path)
+        image = transfer.read_whole(session.files, path)
         if isinstance(image, FileFault):
-            return tool_results.fault(bench, image)
-        _read_digests.remember(bench, path, image.digest)
+            return tool_results.fault(session, image)
+        _read_digests.remember(session, path, image.digest)
         return ToolResult(text=f"{path}: {kind}, {tool_results.size(image.size)}.", images=[(kind, image.data)])
     what = next((words for start, words in BINARIES.items() if begin.startswith(start)), "binary")
     if kind:
         what = f"{kind}, larger than the {tool_results.size(LARGEST_IMAGE)} that can be shown"
-    _remember(bench, path, found)
-    how = " Look into it with execute." if isinstance(bench.files, Shell) else ""
+    _remember(session, path, found)
+    how = " Look into it with execute." if isinstance(session.files, Shell) else ""
     return ToolResult(text=f"{path} is no text that can be shown: {what}, {tool_results.size(found.size)}.{how}")
 
 
-def _remember(bench: ToolSession, path: str, found: FileContent) -> None:
+def _remember(session: ToolSession, path: str, found: FileContent) -> None:
     """Keep the digest of what the model saw. Where only a part was read, the whole counts if that part is in it unchanged; then
     its lines are known, too. A part of a large file must not cost a read of the whole: its version is kept, where it has one."""
     known = found.digest
     if not known and found.version and found.size > LARGE:
         known = _read_digests.VERSION + found.version
     if not known and found.size <= LARGEST_KNOWN:
-        whole = transfer.read_whole(bench.files, path)
+        whole = transfer.read_whole(session.files, path)
         if isinstance(whole, FileFault) or found.data not in whole.data:
             return  # it is being written: the next change asks for another read
         known, found.total_lines = whole.digest, whole.total_lines
-    _read_digests.remember(bench, path, known)
+    _read_digests.remember(session, path, known)
 
 
 def lines_of(data: bytes) -> list[bytes]:

@@ -25,7 +25,18 @@ from harness.builtin.tools import (
     permissions,
     read_files,
 )
-from harness.builtin.tools.tool import FILES, MEMORY, NOTES, RUN, SHELL, SKILLS, TEAM, Tool, ToolResult, ToolSession
+from harness.builtin.tools.tool import (
+    FILES,
+    MEMORY,
+    NOTES,
+    RUN,
+    SHELL,
+    SKILLS,
+    SUBAGENTS,
+    Tool,
+    ToolResult,
+    ToolSession,
+)
 from harness.builtin.tools.tool_results import failed
 from harness.filesystem.protocol import FileFault, Shell
 
@@ -53,42 +64,42 @@ TOOLS: dict[str, Tool] = {
 LONGEST_RESULT = 80_000  # characters; a longer one goes to a file
 HEAD, TAIL = 4000, 4000  # characters of it that are shown
 HAS: dict[str, Callable[[ToolSession], bool]] = {
-    FILES: lambda bench: True,
-    SHELL: lambda bench: isinstance(bench.files, Shell),
-    MEMORY: lambda bench: bool(bench.memory or bench.layout is not None),
-    RUN: lambda bench: bench.layout is not None and bench.run_id != "",
-    SKILLS: lambda bench: bench.given is not None and bool(bench.given.skills),
-    NOTES: lambda bench: bool(bench.memory or (bench.layout is not None and bench.run_id)),
-    TEAM: lambda bench: bench.team is not None,
-    _find_tools.SERVERS: lambda bench: any(tool.server for tool in bench.more),
+    FILES: lambda session: True,
+    SHELL: lambda session: isinstance(session.files, Shell),
+    MEMORY: lambda session: bool(session.memory or session.layout is not None),
+    RUN: lambda session: session.layout is not None and session.run_id != "",
+    SKILLS: lambda session: session.workspace is not None and bool(session.workspace.skills),
+    NOTES: lambda session: bool(session.memory or (session.layout is not None and session.run_id)),
+    SUBAGENTS: lambda session: session.subagents is not None,
+    _find_tools.SERVERS: lambda session: any(tool.server for tool in session.extra_tools),
 }
 
 
-def offered(bench: ToolSession) -> list[Tool]:
+def offered(session: ToolSession) -> list[Tool]:
     """The tools for this session that its rules let through, always in the same order; last those from outside."""
-    able = [tool for tool in (*TOOLS.values(), *bench.more) if HAS[tool.needs](bench)]
+    able = [tool for tool in (*TOOLS.values(), *session.extra_tools) if HAS[tool.needs](session)]
     first = {tool.name: tool for tool in reversed(able)}  # of two with one name
-    found = [tool for tool in able if first[tool.name] is tool and permissions.offers(bench, tool)]
-    return _find_tools.offered(bench, found) if bench.more else found
+    found = [tool for tool in able if first[tool.name] is tool and permissions.offers(session, tool)]
+    return _find_tools.offered(session, found) if session.extra_tools else found
 
 
-def described(bench: ToolSession) -> list[dict[str, Any]]:
+def described(session: ToolSession) -> list[dict[str, Any]]:
     """The same as requests have them."""
-    return [{name: getattr(one, name) for name in ("name", "description", "parameters")} for one in offered(bench)]
+    return [{name: getattr(one, name) for name in ("name", "description", "parameters")} for one in offered(session)]
 
 
-def call(bench: ToolSession, name: str, given: Any) -> ToolResult:
+def call(session: ToolSession, name: str, given: Any) -> ToolResult:
     """Call a tool by its name. `given`: the arguments, an object or its JSON. A fault that the model can correct is a failed
     result."""
-    found = _carried_out(bench, name, given)
-    return found.replace(text=_bounded(bench, _plain(found.text)))
+    found = _carried_out(session, name, given)
+    return found.replace(text=_bounded(session, _plain(found.text)))
 
 
-def _carried_out(bench: ToolSession, name: str, given: Any) -> ToolResult:
-    there = {tool.name: tool for tool in offered(bench)}
-    if name not in there and name in TOOLS and not permissions.offers(bench, TOOLS[name]):
+def _carried_out(session: ToolSession, name: str, given: Any) -> ToolResult:
+    there = {tool.name: tool for tool in offered(session)}
+    if name not in there and name in TOOLS and not permissions.offers(session, TOOLS[name]):
         return failed(permissions.DENIED.format(tool=name, rule="of tools.json"))
-    if name not in there and name in _find_tools.served(bench):
+    if name not in there and name in _find_tools.served(session):
         return failed(_find_tools.NOT_LOADED.format(name=name))
     if name not in there:
         near = _arguments.nearest(name, there)
@@ -97,10 +108,10 @@ def _carried_out(bench: ToolSession, name: str, given: Any) -> ToolResult:
     try:
         tool = there[name]
         taken = _arguments.whole(given) if tool.foreign else _arguments.fitted(tool.parameters, given)
-        refused = permissions.refusal(bench, tool, taken)
+        refused = permissions.refusal(session, tool, taken)
         if refused:
             return failed(refused)
-        return _nested.added(bench, name, taken, bench.around(name, taken, lambda: tool.run(bench, taken)))
+        return _nested.added(session, name, taken, session.around_hook(name, taken, lambda: tool.run(session, taken)))
     except _arguments.Unfit as unfit:
         return failed(f"{unfit} Call {name} again.")
     except HarnessError as fault:
@@ -114,21 +125,21 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
-def _bounded(bench: ToolSession, text: str) -> str:
+def _bounded(session: ToolSession, text: str) -> str:
     """The text, or its head and tail with the file that has all of it."""
     if len(text) <= LONGEST_RESULT:
         return text
-    where = _kept(bench, text.encode())
+    where = _kept(session, text.encode())
     on = f"All of it is in {where}; read on with read_file." if where else "The rest could not be kept."
     return (
         f"{text[:HEAD]}\n\n[… {len(text) - HEAD - TAIL:,} of {len(text):,} characters left out. {on}]\n\n{text[-TAIL:]}"
     )
 
 
-def _kept(bench: ToolSession, data: bytes) -> str:
+def _kept(session: ToolSession, data: bytes) -> str:
     """The path of the file with a result, named by its digest; "" where it cannot be kept."""
-    if not bench.results:
+    if not session.results:
         return ""
-    path = posixpath.join(bench.results, f"{digest(data)[:16]}.txt")
-    made = bench.files.write(path, data, create=True)
+    path = posixpath.join(session.results, f"{digest(data)[:16]}.txt")
+    made = session.files.write(path, data, create=True)
     return "" if isinstance(made, FileFault) and made.kind != "exists" else path

@@ -17,10 +17,9 @@ READS, WRITES, RUNS = "reads", "writes", "runs"
 """What a call may leave behind: nothing; changes of files or of the mission; whatever a command does."""
 
 FILES, SHELL, MEMORY, RUN = "files", "shell", "memory", "run"
-SKILLS, NOTES, TEAM = "skills", "notes", "subagents"
-"""What a tool needs of its session: files; files where commands run; a mission, or the memory
-of a user; a run that is under way; skills; a run,
-or a file of memory; subagents."""
+SKILLS, NOTES, SUBAGENTS = "skills", "notes", "subagents"
+"""What a tool needs of its session: files; files where commands run; a mission, or the memory of a user; a run that is under
+way; skills; a run, or a file of memory; subagents."""
 
 
 class ToolResult(Record):
@@ -51,7 +50,7 @@ class Tool(Record):
     about: str = ""
     foreign: bool = False
     server: str = ""
-    preview: Callable[[ToolSession, dict[str, Any]], str] = lambda bench, arguments: ""
+    preview: Callable[[ToolSession, dict[str, Any]], str] = lambda session, arguments: ""
 
 
 class Question(Record):
@@ -75,31 +74,34 @@ class ToolSession:
     results that are too long are kept; `state`: what tools keep between calls (todo, …) as JSON, saved with the conversation;
     `live`: what they keep that ends with this process (commands in the background). `close` ends those.
 
-    `given`: its skills, read from the project at `home`; `rules`: what may be called; `ask`: asks a person, in the thread of
-    the call, None where nobody is there; `more`: tools from outside the registry; `memory`: the text that memory_save adds to
-    outside a run, None for none; `team`: who starts subagents; `reads_only`: whether a conversation above this one is in plan
-    mode; `plans`: the folder for the file of a plan, "" for none; `loop`: the event loop of the program, for its async tools;
-    `around`: what carries a call out, given its name and arguments, with the hooks of the program; `reach`: what commands may
-    touch, in words; `stopping`: a command in the foreground, and a wait for one in the background, shall end; `in_project`:
-    whether `files` are those of the workspace's project, and its nested AGENTS.md are about them."""
+    `workspace`: its skills, read from the project at `home`; `rules`: what may be called; `ask`: asks a person, in the thread
+    of the call, None where nobody is there; `extra_tools`: tools from outside the registry; `memory`: the text that
+    memory_save adds to outside a run, None for none; `subagents`: who starts subagents; `reads_only`: whether a conversation
+    above this one is in plan mode; `plans`: the folder for the file of a plan, "" for none; `loop`: the event loop of the
+    program, for its async tools; `around_hook`: what carries a call out, given its name and arguments, with the hooks of the
+    program; `reach_text`: what commands may touch, in words; `stopping`: a command in the foreground, and a wait for one in
+    the background, shall end; `in_project`: whether `files` are those of the workspace's project, and its nested AGENTS.md
+    are about them."""
 
     def __init__(self, files: Filesystem, *, layout: Layout | None = None, run_id: str = "", results: str = "") -> None:
         self.files, self.layout, self.run_id, self.results = files, layout, run_id, results
         self.state: dict[str, Any] = {}
         self.live: dict[str, Live] = {}
-        self.given: WorkspaceSnapshot | None = None
+        self.workspace: WorkspaceSnapshot | None = None
         self.home: Layout | None = layout
         self.rules = ToolRules()
         self.ask: Callable[[Question], str] | None = None
-        self.more: list[Tool] = []
+        self.extra_tools: list[Tool] = []
         self.memory: StoreKey | None = None
-        self.team: Subagents | None = None
+        self.subagents: Subagents | None = None
         self.reads_only: Callable[[], bool] = lambda: False
         self.plans = ""
         self.stopping = self.in_project = False
-        self.reach = ""
+        self.reach_text = ""
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.around: Callable[[str, dict[str, Any], Callable[[], ToolResult]], ToolResult] = lambda _, __, run: run()
+        self.around_hook: Callable[[str, dict[str, Any], Callable[[], ToolResult]], ToolResult] = lambda _, __, run: (
+            run()
+        )
 
     def close(self) -> None:
         """End what still runs in the background; the session can be used on."""

@@ -21,19 +21,19 @@ def failed(text: str) -> ToolResult:
     return ToolResult(text=text, failed=True)
 
 
-def fault(bench: ToolSession, found: FileFault) -> ToolResult:
+def fault(session: ToolSession, found: FileFault) -> ToolResult:
     """A fault of the filesystem, with the nearest path that there is, or the tool that helps."""
     text = found.text if found.text.endswith((".", "?", "!")) else found.text + "."
     if found.kind == "missing":
-        near = _near(bench, found.path)
+        near = _near(session, found.path)
         return failed(f"{text} {f'Did you mean {near}?' if near else 'glob_files finds files by name.'}")
     return failed(f"{text} {REMEDIES.get(found.kind, '')}".strip())
 
 
-def _near(bench: ToolSession, path: str) -> str:
+def _near(session: ToolSession, path: str) -> str:
     """A path beside this one whose name is most like it."""
     folder, name = posixpath.split(path.rstrip("/"))
-    listed = bench.files.ls(folder or ".")
+    listed = session.files.ls(folder or ".")
     if not isinstance(listed, Listing):
         return ""
     names = {posixpath.basename(entry.path): entry.path for entry in listed.entries}

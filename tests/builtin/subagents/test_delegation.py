@@ -31,12 +31,12 @@ def test_a_conversation_sees_its_own_tasks_alone(tmp_path: Path) -> None:
     """Not those of one below it."""
     with crewed(tmp_path) as squad:
         squad.spawn("scout", "x", background=False, seconds=9)
-        below = Delegation(squad.pool, squad.bench, [SCOUT], parent="scout-1", depth=1)
-        below.bench = type(squad.bench)(squad.bench.files)
+        below = Delegation(squad.pool, squad.session, [SCOUT], parent="scout-1", depth=1)
+        below.session = type(squad.session)(squad.session.files)
         assert "scout-2 answered" in below.spawn("scout", "y", background=False, seconds=9).text
         assert squad.tasks() == "scout-1: ok"
         assert below.tasks() == "scout-2: ok"
-        assert not Delegation(squad.pool, squad.bench, [SCOUT], depth=DEEPEST).offered
+        assert not Delegation(squad.pool, squad.session, [SCOUT], depth=DEEPEST).offered
 
 
 def test_after_an_interruption_the_tasks_of_before_are_over(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_after_an_interruption_the_tasks_of_before_are_over(tmp_path: Path) -> N
         squad.spawn("scout", "x", background=False, seconds=9)
         state = {"tasks": {"scout-1": {"agent": "scout", "status": "running"}}}
     with crewed(tmp_path / "two") as later:
-        later.bench.state.update(state)
+        later.session.state.update(state)
         assert later.tasks() == "scout-1: ended when the conversation was interrupted"
         for made in (later.output("scout-1", seconds=0), later.cancel("scout-1")):
             assert made.failed and "ended when the conversation was interrupted" in made.text
@@ -57,10 +57,10 @@ def test_an_interruption_ends_what_is_waited_for(tmp_path: Path) -> None:
     """At once, and recorded so; what is in the background is not waited for, and goes on."""
     with crewed(tmp_path, Answering(seconds=60)) as squad:
         squad.spawn("scout", "x", background=True, seconds=0)
-        threading.Timer(0.2, lambda: setattr(squad.bench, "stopping", True)).start()
+        threading.Timer(0.2, lambda: setattr(squad.session, "stopping", True)).start()
         said = squad.spawn("scout", "y", background=False, seconds=30)
         assert said.failed and "interrupted" in said.text
-        squad.bench.stopping = False
+        squad.session.stopping = False
         assert squad.tasks().startswith("scout-1: running")
     assert {one.id: one.status for one in tasks.of_run(str(tmp_path / "tasks"))} == {
         "scout-1": "ended",

@@ -25,7 +25,7 @@ def names(bench: Bench) -> list[str]:
 @pytest.fixture
 def many(bench: Bench) -> Bench:
     """A session with too many tools."""
-    bench.own.more = [
+    bench.own.extra_tools = [
         *(served(f"x_{number}") for number in range(MOST_OFFERED)),
         served("maps_route", "Finds a way by car."),
     ]
@@ -36,7 +36,7 @@ def test_as_many_as_a_request_takes_are_offered_as_they_are(many: Bench) -> None
     """Those count that the rules permit."""
     assert names(many) == ["find_tools"]
     many.own.rules = ToolRules(deny=["x_0"])
-    assert names(many) == [tool.name for tool in many.own.more[1:]]
+    assert names(many) == [tool.name for tool in many.own.extra_tools[1:]]
     assert "There is no tool 'find_tools'" in many.refused("find_tools", query="car")
 
 
@@ -69,5 +69,5 @@ def test_rules_hold_for_what_it_finds(many: Bench) -> None:
     assert "needs the permission of a person" in many.refused("maps_route")
     many.own.rules = ToolRules(deny=["maps_*", "find_tools"])
     assert "maps_route" not in many.refused("find_tools", query="way by car")
-    many.own.more.append(served("x_more"))
+    many.own.extra_tools.append(served("x_more"))
     assert names(many) == [] and "not permitted" in many.refused("find_tools")

@@ -98,7 +98,7 @@ def test_tools_from_outside_are_ruled_by_their_arguments(bench: Bench) -> None:
         name="maps_find", description="Finds.", parameters={"type": "object", "properties": {}}, effects=RUNS,
         run=lambda _, given: ToolResult(text=f"found {given['city']}"), foreign=True,
     )  # fmt: skip
-    bench.own.more = [own, own.replace(name="read_file")]
+    bench.own.extra_tools = [own, own.replace(name="read_file")]
     bench.own.rules = ToolRules(deny=["maps_find(*Berlin*)"])
     assert bench.said("maps_find", city="Paris") == "found Paris"
     assert "not permitted" in bench.refused("maps_find", city="Berlin")

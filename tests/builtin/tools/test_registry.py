@@ -14,7 +14,7 @@ from harness.base import tokens
 from harness.base.encoding import digest
 from harness.base.errors import LockBusy
 from harness.builtin.tools import registry
-from harness.builtin.tools.tool import TEAM, ToolResult
+from harness.builtin.tools.tool import SUBAGENTS, ToolResult
 from harness.state.layout import Layout
 from harness.workspace.rules import ToolRules
 from tests.builtin.tools.benches import Bench
@@ -57,7 +57,7 @@ def test_all_descriptions_together_cost_little() -> None:
         named = [{name: getattr(tool, name) for name in ("name", "description", "parameters")} for tool in wanted]
         return tokens.estimated("\n".join(map(json.dumps, named)))
 
-    assert cost(TEAM) <= 2500
+    assert cost(SUBAGENTS) <= 2500
     assert cost("") <= 3000
 
 

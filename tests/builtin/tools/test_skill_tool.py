@@ -16,7 +16,7 @@ def test_a_skill_and_its_files_are_read(bench: Bench) -> None:
     (folder / "more.md").write_text("Beside it.\n")
     made = Skill(name="deploy", description="d", layer="home", path="SKILL.md", folder=str(folder), files=["more.md"],
                  text=skill("deploy", "Push it."))  # fmt: skip
-    bench.own.given = WorkspaceSnapshot(
+    bench.own.workspace = WorkspaceSnapshot(
         user="", commit="", sections=[], memory=None, told=False, left_out=[], skills=[made], subagents=[], tools=None,
         waiting=[],
     )  # fmt: skip

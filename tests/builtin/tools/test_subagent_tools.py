@@ -53,7 +53,7 @@ class Team:
 
 def test_calls_reach_the_team_with_their_defaults(bench: Bench) -> None:
     """A call that waits does so for a while; what is wrong is a failed result."""
-    bench.own.team = team = Team()
+    bench.own.subagents = team = Team()
     bench.said("agent_spawn", agent="scout", task="x")
     bench.said("agent_send", id="scout-1", message="y", background=True, timeout=5)
     bench.said("task_output", id="scout-1")
@@ -67,6 +67,6 @@ def test_calls_reach_the_team_with_their_defaults(bench: Bench) -> None:
 
 def test_a_subagent_can_be_denied_by_name(bench: Bench) -> None:
     """As any call, by what it is about."""
-    bench.own.team, bench.own.rules = Team(), ToolRules(deny=["agent_spawn(scout)"])
+    bench.own.subagents, bench.own.rules = Team(), ToolRules(deny=["agent_spawn(scout)"])
     assert "not permitted" in bench.refused("agent_spawn", agent="scout", task="x")
     bench.said("agent_spawn", agent="other", task="x")
