@@ -8,8 +8,7 @@ import httpx2
 
 from harness.base import encoding
 from harness.base.errors import HarnessError
-from harness.builtin.loop.exchange import CONFIG, ModelFault, Sent
-from harness.builtin.loop.exchange import Going as Told
+from harness.builtin.loop.exchange import CONFIG, ModelFault, RequestSent, Sent
 
 NOT_THERE = (404, 405)  # where a web page is that of another server
 
@@ -21,7 +20,7 @@ class OutgoingRequest:
     fault: Exception | None = None
     answer: httpx2.Response | None = None
 
-    def __init__(self, sent: Told, *, only_kept: bool = False) -> None:
+    def __init__(self, sent: RequestSent, *, only_kept: bool = False) -> None:
         self.sent, self.only_kept, self.body = sent, only_kept, b""
 
     async def ended(self) -> None:

@@ -12,7 +12,7 @@ from harness.base.record import Record
 from harness.mission.usage import Usage
 
 Message = dict[str, Any]
-Going = Callable[["Sent"], Awaitable[None] | None]
+RequestSent = Callable[["Sent"], Awaitable[None] | None]
 Alive = Callable[[str], None]
 
 LIMIT, AUTH, CONFIG, BROKEN = "limit", "auth", "config", "agent_error"
@@ -89,7 +89,7 @@ class Model(Protocol):
     async def close(self) -> None:
         """Close its connections, unless another one has them."""
 
-    async def ask(self, request: Request, sent: Going, alive: Alive) -> Answer:
+    async def ask(self, request: Request, sent: RequestSent, alive: Alive) -> Answer:
         """Send a request once. `sent` is called with what goes out, before it does, and what it returns is waited for; `alive`
         with the text of each piece of the answer, "" for one that has none. Raises ModelFault."""
 

@@ -51,16 +51,16 @@ from harness.builtin.loop.exchange import (
     Message,
     ModelFault,
     Request,
+    RequestSent,
     Sent,
     said,
 )
-from harness.builtin.loop.exchange import Going as Told
 from harness.mission import usage
 from harness.mission.usage import Usage
 
 if TYPE_CHECKING:  # of the extra: only their types are meant
     from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent
-    from pydantic_ai.models import Model as Theirs
+    from pydantic_ai.models import Model as VendorModel
     from pydantic_ai.settings import ModelSettings
 
 LIBRARY = "pydantic-ai-slim"
@@ -71,7 +71,8 @@ UNLIMITED = httpx2.Limits(max_connections=None)  # no conversation waits for the
 BROKEN_OFF = "the answer broke off before its end ({})"
 NO_JSON = "INVALID_JSON"  # the library's own key for arguments that are none
 NO_KEY = "none"  # sent where an address of one's own needs no key
-REFUSALS = ("refusal", "block_reason_message", "block_reason", "finish_reason")  # where vendors say why, best first
+# the keys under which vendors give the reason of a refusal, the most detailed one first
+REFUSALS = ("refusal", "block_reason_message", "block_reason", "finish_reason")
 MARKED = "anthropic:"  # models whose requests mark what is cached
 TOO_LARGE = 413  # the status of a request with more bytes than its vendor takes
 MALFORMED = (ValueError, LookupError, AttributeError, TypeError)  # what a broken answer makes of the library
@@ -117,7 +118,7 @@ class ModelClient:
         made.parameters, made.shares = parameters, True
         return made
 
-    async def ask(self, request: Request, sent: Told, alive: Alive) -> Answer:
+    async def ask(self, request: Request, sent: RequestSent, alive: Alive) -> Answer:
         """Send it once; see exchange.Model."""
         return await self._asked(request, OutgoingRequest(sent), alive)
 
@@ -222,7 +223,7 @@ def _piece(event: ModelResponseStreamEvent) -> str:
     return part.content_delta if isinstance(part, TextPartDelta) else ""
 
 
-def _model(parameters: dict[str, Any], key: str, client: httpx2.AsyncClient, named: str) -> Theirs:
+def _model(parameters: dict[str, Any], key: str, client: httpx2.AsyncClient, named: str) -> VendorModel:
     """The library's model; `named`: the variables of its key. Vendors' clients are imported only for their models."""
     vendor, _, name = parameters["model"].partition(":")
     url = parameters.get("base_url") or None

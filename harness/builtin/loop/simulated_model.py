@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.base import encoding
 from harness.base.record import Record
-from harness.builtin.loop.exchange import CONFIG, Alive, Answer, Call, Going, Message, ModelFault, Request, Sent
+from harness.builtin.loop.exchange import CONFIG, Alive, Answer, Call, Message, ModelFault, Request, RequestSent, Sent
 from harness.mission.usage import Usage
 
 NAME = "simulated:model"
@@ -39,7 +39,7 @@ class SimulatedModel:
         made.answers, made.requests, made.parameters = self.answers, self.requests, parameters
         return made
 
-    async def ask(self, request: Request, sent: Going, alive: Alive) -> Answer:
+    async def ask(self, request: Request, sent: RequestSent, alive: Alive) -> Answer:
         data = encoding.dump_json(request.asdict())
         going = sent(Sent(path=NAME, digest=encoding.digest(data), bytes=len(data), by=NAME))
         if going is not None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mcp_types import CallToolResult, EmbeddedResource
-from mcp_types import Tool as Theirs
+from mcp_types import Tool as ServedTool
 
 from harness.base import console, encoding
 from harness.builtin.mcp import server_pool
@@ -109,7 +109,7 @@ def name_of(server: str, tool: str) -> str:
     return whole if len(whole) <= LONGEST_NAME else f"{whole[: LONGEST_NAME - 9]}_{encoding.digest(whole.encode())[:8]}"
 
 
-def _tool(name: str, server: Server, found: Theirs) -> Tool | None:
+def _tool(name: str, server: Server, found: ServedTool) -> Tool | None:
     """A tool of ours; None where its schema is too large."""
     schema = {"properties": {}, **found.input_schema, "type": "object"}
     if len(encoding.compact(schema)) > LARGEST_SCHEMA:

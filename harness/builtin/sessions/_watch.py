@@ -12,17 +12,17 @@ from harness.stores.gate import GatePlace
 POLL_SECONDS = 0.2
 SOONEST, LATEST, SLOWER = 0.002, 0.05, 1.3  # seconds between two looks at a gate, and how they grow
 
-Told = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 class Watch:
     """Polls each call a few times a second. A call is interrupted once, with the words of the person."""
 
     def __init__(self) -> None:
-        self.calls: dict[GatePlace, Told] = {}
+        self.calls: dict[GatePlace, Notify] = {}
         self.work: asyncio.Task[None] | None = None
 
-    def add(self, place: GatePlace, tell: Told) -> None:
+    def add(self, place: GatePlace, tell: Notify) -> None:
         """Look after this call, too."""
         self.calls[place] = tell
         if self.work is None or self.work.done():
