@@ -31,7 +31,7 @@ class TurnRun:
         self.layout, self.code, self.run = home, errors.DONE, ""
 
     def workspace(self, folder: str) -> str:
-        """The tree of the mission in a thread's folder; a dead run there is settled. Raises LockBusy while a run lives there."""
+        """The tree of the mission in a thread's folder; a dead run there is settled. Raises LockBusy while a run is open."""
         self.layout = Layout(f"{folder}/{MISSION}")
         starting.found_apart(self.layout, os.path.basename(folder))
         made = starting.start(self.layout)

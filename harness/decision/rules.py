@@ -181,7 +181,7 @@ def decide(view: View, now: int) -> Decision:
 
 
 def _free(view: View) -> Decision:
-    """The first due decision that no live run holds. While a run lives, the mission does not end but waits for it."""
+    """The first due decision that no live run holds. While a run is open, the mission waits for it and does not end."""
     for due in _due(view):
         if due.word != "NEXT":
             break
@@ -273,7 +273,7 @@ def _due(view: View) -> Iterator[Decision]:
         if feature.status == "validating":
             yield Decision(word="NEXT", what=judges, feature=feature.id)
     begun = [one.id for one in view.features if one.status == "in_progress"]
-    # While the run of a feature lives, a start for it is refused as busy.
+    # While the run of a feature is open, a start for it is refused as busy.
     under_way = [Decision(word="NEXT", what=commits, feature=name) for name in begun]
     if is_stalled(view):
         yield from under_way

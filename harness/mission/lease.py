@@ -1,4 +1,4 @@
-"""The lease of a run: its claims while it lives, and its reservations of the caps.
+"""The lease of a run: its claims while it is open, and its reservations of the caps.
 
 A claim (a feature, the plan, the curation, the sweep, a tree) has one live holder. The lease is a lock on its own file
 and on the run's folder, which no honest agent removes; the run's guardians inherit both, so it ends with the last
@@ -111,7 +111,7 @@ def require_free(live: Iterable[Terms], claim: str) -> None:
 
 
 def is_alone(layout: Layout, run_id: str = "") -> bool:
-    """Whether no other run lives."""
+    """Whether no other run is open."""
     return all(name == run_id or runs.is_dead(layout, name) for name in runs.open_runs(layout))
 
 

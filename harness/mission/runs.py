@@ -234,7 +234,7 @@ def open_runs(layout: Layout) -> list[str]:
 
 
 def is_dead(layout: Layout, run_id: str) -> bool:
-    """Whether the lease of this run is free: none of its processes lives."""
+    """Whether the lease of this run is free: none of its processes is left."""
     paths = layout.run(run_id)
     return files.is_free(paths.lock) and folder_lock.is_free(paths.folder)
 

@@ -29,7 +29,7 @@ COPIED = (names.CONFIG, "roles", "hooks")
 
 
 def archive(layout: Layout, *, abandon: bool) -> list[str]:
-    """Archive the mission of this folder; returns messages. Raises LockBusy while a run lives, and UsageFault if the
+    """Archive the mission of this folder; returns messages. Raises LockBusy while a run is open, and UsageFault if the
     mission is not done, unless `abandon`."""
     with mission_lock.without_loops(layout), mission_lock.take(layout) as lock:
         workplace.use(layout)

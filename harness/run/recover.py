@@ -96,7 +96,7 @@ def restore_objects(layout: Layout) -> list[str]:
 
 
 def _remove_abandoned(layout: Layout, dead: list[str], pids: set[str]) -> None:
-    """Remove the temporary files of dead writers, also in folders of dead runs. While another run lives, only those
+    """Remove the temporary files of dead writers, also in folders of dead runs. While another run is open, only those
     that name one of `pids`, the processes of dead runs."""
     alone = lease.is_alone(layout)
     if not (alone or dead):

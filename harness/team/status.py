@@ -185,11 +185,8 @@ def _lock(tx: Transaction, thread_id: str) -> None:
 
 def _check_access(tx: Transaction, thread_id: str, who: str) -> None:
     """Raises RequestRefused unless `who` is the thread's user or agent, or may write in its space."""
-    row, (kind, find_holder) = directory.thread(tx, thread_id), directory.find_holder(tx, who)
-    if (
-        find_holder["id"] != row[f"{kind}_id"]
-        and directory.granted_mode(tx, row["space_id"], kind, find_holder["id"]) != "write"
-    ):
+    row, (kind, holder) = directory.thread(tx, thread_id), directory.find_holder(tx, who)
+    if holder["id"] != row[f"{kind}_id"] and directory.granted_mode(tx, row["space_id"], kind, holder["id"]) != "write":
         raise RequestRefused(f"{who} may not change the thread '{row['name']}'. See: harness team grant.")
 
 

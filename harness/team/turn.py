@@ -43,8 +43,12 @@ class TurnTask(Record, frozen=True):
 
 
 Answer = Callable[[TurnTask], str]
-Place = Callable[[str], str]  # from the folder of a thread to its workspace
-OWN = "{}/workspace".format
+WorkspacePath = Callable[[str], str]  # from the folder of a thread to its workspace
+
+
+def own_workspace(folder: str) -> str:
+    """The workspace of a thread that has no other place for it: in its folder."""
+    return f"{folder}/workspace"
 
 
 class TurnResult(Record):
@@ -65,7 +69,7 @@ def run_turn(
     root: str,
     message: str,
     answer: Answer,
-    place: Place = OWN,
+    place: WorkspacePath = own_workspace,
 ) -> TurnResult:
     """Answer a message in a thread. `store`: holds the sources, or its URL; `root`: holds the threads' folders on this machine.
     Unfinished finalizes of earlier turns are finished first. Raises LockBusy if another turn has the folder or a later turn has

@@ -1,7 +1,7 @@
 """The loop: send a request, carry out the tool calls of the answer, and repeat until an answer has no call. One conversation,
 no globals.
 
-Every step is durable before the next one. Whatever ends the loop is an End; only bugs are raised."""
+Every step is durable before the next one. The loop returns an End, also for a failure; it raises for bugs only."""
 
 from __future__ import annotations
 

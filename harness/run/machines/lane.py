@@ -50,7 +50,7 @@ REFUSED = f"{names.REFUSED}/machine.pack"
 PROGRAM = "harness"  # the command on a machine
 LOST_RUNS = 3  # runs lost in a row after which a machine rests
 REST_BEATS, MAX_REST_BEATS = 12, 720  # how long it rests: a minute to an hour
-RESTS = "The machine {name} has lost {count} runs in a row, the last: {reason}. It is asked again {when}."
+RESTS = "The machine {name} has lost {count} runs in a row, the last: {reason}. It is tried again {when}."
 
 
 class MachineRequest(Record):

@@ -294,16 +294,16 @@ def compact_all(
 ) -> tuple[int, int, str]:
     """Compact all waiting entries, batch by batch; returns (number of entries, number of graduated notes, a message
     about the agent's operations or an unwritable identity folder)."""
-    folded, graduated, is_last, told = 0, 0, False, ""
+    folded, graduated, is_last, message = 0, 0, False, ""
     while not is_last:
         made = compact(layout, folder, mission, run, today, project_names, bound=bound, symbols=symbols, rows=rows)
         folded, graduated = folded + len(made.archived), graduated + len(made.graduations)
-        is_last, told = made.before.is_last, _told(made, rows)
+        is_last, message = made.before.is_last, _message(made, rows)
         del made  # free memory for the next batch
-    return folded, graduated, told
+    return folded, graduated, message
 
 
-def _told(made: CurationPlan, rows: list[Any] | None) -> str:
+def _message(made: CurationPlan, rows: list[Any] | None) -> str:
     """The message about a plan for a person."""
     taken = f"{made.taken} of {len(rows)} operations of the agent taken" if rows else ""
     left = ""
@@ -369,7 +369,7 @@ def settle(run: OpenRun) -> None:
     """Compact all waiting entries by code, with the operations of an agent's reply."""
     outcome = run.outcome
     before = identity.items(identity_folder())
-    folded, _, told = compact_all(
+    folded, _, message = compact_all(
         run.layout,
         identity_folder(),
         run.mission.id,
@@ -383,4 +383,4 @@ def settle(run: OpenRun) -> None:
     counts = f"{folded} notes folded, {len(there - before)} new in identities ({len(there)} in all)"
     is_silent = outcome.prompt.offer and outcome.reply is None and not outcome.reason
     silent = "its agent replied without a ```json harness block" if is_silent else ""
-    outcome.reason = "; ".join(filter(None, [outcome.reason or counts, told, silent]))
+    outcome.reason = "; ".join(filter(None, [outcome.reason or counts, message, silent]))
