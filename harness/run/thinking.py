@@ -44,7 +44,7 @@ def think(run: OpenRun, agents: AgentChoice, text: str, stable_bytes: int) -> No
     outcome.answer.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in agents.available])
     recorder, above = Recorder(run), temporary.create("agent", run.tag)
-    room = temporary.below(above, "own")  # its siblings are folders that agents cannot move: see builtin.equipment
+    room = temporary.below(above, "own")  # its siblings are folders that agents cannot move: see builtin.conversation
     tables.hold()  # so that an update of the harness during the run does not mix versions
     try:
         with Inbox(run.paths.inbox, verbs.of(run)):

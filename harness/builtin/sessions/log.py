@@ -1,4 +1,4 @@
-"""log.jsonl of a session: all its messages, requests, answers and calls, append-only. Rows are those of builtin/turns.py.
+"""log.jsonl of a session: all its messages, requests, answers and calls, append-only. Rows are those of builtin/loop/turns.py.
 
 A row with `call` begins a call of the session, and one with `ended` is its result. A row with `part` begins a part that can be
 read without earlier rows: the first row, and one after each compaction. The state names the part to read from."""

@@ -25,7 +25,7 @@ NEAR, FAR = "near", "far"
 
 class Flow:
     """One direction: read from `source`, written to `target` as fast as it accepts data. Unless
-    `greeted`, input before the first ping is skipped."""
+    `is_greeted`, input before the first ping is skipped."""
 
     def __init__(self, source: int, target: int, is_greeted: bool = True) -> None:
         self.source, self.target, self.is_greeted = source, target, is_greeted
