@@ -17,10 +17,13 @@ define INSTALL
 	@touch $@
 endef
 
-.PHONY: help setup demo demo-store demo-team demo-machines test test-fast test-all test-versions test-bash32 test-agents test-peers check fix bench torture release clean
+.PHONY: help map setup demo demo-store demo-team demo-machines test test-fast test-all test-versions test-bash32 test-agents test-peers check fix bench torture release clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 15
+
+map: $(FOR_TESTS) ## print every package with its imports, and every module with its one line
+	@$(PY) tests/architecture_map.py
 
 setup: $(READY) ## make .venv with what harness and `make demo` need
 

@@ -1,6 +1,6 @@
-"""The part of docs/architecture.md that comes from the code: the packages with their imports, and every module with its one line.
+"""The list of all modules, made from the code: each package with its promise and its imports, and every module with its one line.
 
-python tests/architecture_map.py     writes it into the page
+make map     prints it
 """
 
 from __future__ import annotations
@@ -8,17 +8,16 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parent.parent
-PAGE = HOME / "docs" / "architecture.md"
-BEGIN, END = "<!-- made from the code by tests/architecture_map.py -->\n", "<!-- end -->\n"
 
 
 def first_line(path: Path) -> str:
-    """The first sentence of a module's docstring, on one line, ready for a table."""
+    """The first sentence of a module's docstring, on one line."""
     words = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split())
-    return re.split(r"(?<=[^.])[.] ", words)[0].rstrip(".").replace("|", r"\|")
+    return re.split(r"(?<=[^.])[.] ", words)[0].rstrip(".")
 
 
 def modules(package: str) -> list[Path]:
@@ -27,32 +26,23 @@ def modules(package: str) -> list[Path]:
     return [path for path in found if path.stem != "__init__"]
 
 
-def made(order: list[str], arrows: set[tuple[str, str]]) -> str:
-    """The section: one table of packages, highest first, then one table of modules for each. `arrows`: (importer, imported)."""
-    lines = [BEGIN, "| package | promise | imports |\n", "|---|---|---|\n"]
+def lines(order: list[str], arrows: set[tuple[str, str]]) -> Iterator[str]:
+    """The packages, highest first, each with its modules. `arrows`: (importer, imported)."""
     for name in reversed(order):
         below = [other for other in reversed(order) if (name, other) in arrows]
-        promise = first_line(HOME / "harness" / name / "__init__.py")
-        lines.append(f"| [{name}](#{name}) | {promise} | {' '.join(below) or '-'} |\n")
-    for name in reversed(order):
-        lines += [f"\n### {name}\n\n", "| module | what it does |\n", "|---|---|\n"]
+        yield f"{name}: {first_line(HOME / 'harness' / name / '__init__.py')}"
+        yield f"  imports {' '.join(below) or 'nothing of ours'}"
         for path in modules(name):
-            lines.append(f"| `{path.relative_to(HOME)}` | {first_line(path)} |\n")
-    return "".join([*lines, END])
-
-
-def page_with(section: str) -> str:
-    """The page, with the section in the place of the one that it has."""
-    head, rest = PAGE.read_text().split(BEGIN, 1)
-    return head + section + rest.split(END, 1)[1]
+            yield f"  {path.relative_to(HOME)}  {first_line(path)}"
+        yield ""
 
 
 def main() -> None:
-    """Write the section into the page."""
+    """Print the list."""
     sys.path.insert(0, str(HOME))
     from tests.test_house import PACKAGES, arrows
 
-    PAGE.write_text(page_with(made(list(PACKAGES), arrows())))
+    sys.stdout.write("\n".join(lines(list(PACKAGES), arrows())))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ LIMITS = {  # each changes only where an issue of the project says so
     "lines of a file": 400,
     "public modules of a folder": 10,
     "imports between packages": 120,
+    "bytes of the page of architecture": 20_000,
 }
 PACKAGES = (  # lowest first: an import goes down this list only
     "base",
@@ -673,14 +674,27 @@ def test_the_contract_page_is_what_the_code_holds() -> None:
     assert first_column(text, "Replies") == set(replies.SCHEMAS)
 
 
-def test_the_page_of_architecture_lists_what_the_code_has() -> None:
-    """Every package with its imports, and every module with its one line; `python tests/architecture_map.py` writes them."""
-    assert architecture_map.page_with(architecture_map.made(list(PACKAGES), arrows())) == ARCHITECTURE.read_text()
+def test_the_page_of_architecture_fits_a_screen_and_has_every_package() -> None:
+    """A first reader gets the whole house from one short page: its picture and its table have the packages, highest first."""
+    text = ARCHITECTURE.read_text()
+    assert len(text.encode()) <= LIMITS["bytes of the page of architecture"]
+    assert re.findall(r"^\| `(\w+)` \|", text.split("## The seams")[0], re.M) == [*reversed(PACKAGES)]
+    picture = re.findall(r"^    [a-z ]+  (\w+(?: · \w+)*)$", text, re.M)
+    assert sorted(" · ".join(picture).split(" · ")) == sorted(PACKAGES)
+
+
+def test_the_map_has_every_module_with_its_one_line() -> None:
+    """`make map` prints what the page leaves out."""
+    printed = list(architecture_map.lines(list(PACKAGES), arrows()))
+    paths = [line.split()[0] for line in printed if line.startswith("  harness/")]
+    ours = [path for path in MODULES if path.stem != "__init__" and package(dotted(path)) in PACKAGES]
+    assert sorted(paths) == sorted(str(path.relative_to(HOME)) for path in ours)
+    assert [line for line in printed if line.startswith("  harness/") and len(line.split("  ")[-1]) < 10] == []
 
 
 def test_every_path_and_name_on_the_page_of_architecture_exists() -> None:
     """A newcomer who follows the page finds the right file; the names after a path in the tables exist in it."""
-    text = ARCHITECTURE.read_text().split(architecture_map.BEGIN)[0]
+    text = ARCHITECTURE.read_text()
     ours = re.compile(r"(harness|roles|tests|docs|bench|examples)/.*|.*\.(py|sh)")
     named = {path for path in re.findall(r"`([^`\s]+)`", text) if ours.fullmatch(path)}
     assert len(named) > len(PACKAGES)
