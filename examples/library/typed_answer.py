@@ -16,5 +16,6 @@ class Bird(BaseModel):
 
 config = Config(base_url=os.environ.get("BASE_URL", ""))
 with HarnessAgent("assistant", os.environ.get("MODEL", "openai:gpt-5.2"), config=config) as agent:
-    bird: Bird = agent.call_sync("How many eggs does a grey heron lay?", output=Bird).output
+    bird = agent.call_sync("How many eggs does a grey heron lay?", output=Bird).output
+    assert isinstance(bird, Bird)  # None if the call failed
     print(f"{bird.name}: {bird.eggs}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.mission.usage import Usage
 from harness.process.confine import Confinement
 from harness.process.supervise import ChildEnd
@@ -48,7 +48,7 @@ class Settings(Record):
     role: str
     feature: str
     attempt: int
-    table: dict[str, Any]
+    table: dict[str, Json]
     trust: str = ""
     model: str = ""
     mcp: bool = False

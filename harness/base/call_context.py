@@ -20,7 +20,7 @@ class CallContext(Record, frozen=True):
     user: str = ""
     session: str = ""
     agent: str = ""
-    attributes: Mapping[str, Any] = {}
+    attributes: Mapping[str, object] = {}
 
     @staticmethod
     def current() -> CallContext:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self, dataclass_transform
 
+Json = Any  # a JSON value; as a union of types, each read of a field would need a cast
+
 
 @dataclass_transform(kw_only_default=True)
 class Record:
@@ -15,8 +17,8 @@ class Record:
 
     fields: ClassVar[tuple[str, ...]] = ()
     defined: ClassVar[frozenset[str]] = frozenset()
-    _fixed: ClassVar[dict[str, Any]] = {}
-    _copied: ClassVar[dict[str, Any]] = {}
+    _fixed: ClassVar[dict[str, object]] = {}
+    _copied: ClassVar[dict[str, list[object] | dict[str, object]]] = {}
     _needed: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, *, frozen: bool = False) -> None:

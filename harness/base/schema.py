@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, TypeVar
 
-from harness.base.record import Record
+from harness.base.record import Json, Record
 
 R = TypeVar("R", bound=Record)
 # in annotations; `WORDS` says what each may hold
@@ -34,7 +34,7 @@ class Kind:
     element, `shape` the fields of an object; `made`: the object becomes a Record; `told`: the message names the value."""
 
     base: Kind | None = None
-    closer: Callable[[Any], object] = bool
+    closer: Callable[[Json], object] = bool
     types: frozenset[type] = frozenset()
     item: Kind | None = None
     shape: type[Record] | None = None
@@ -110,16 +110,16 @@ NUMBER = _exactly("a number", int, float)
 OBJECT = _exactly("an object", dict)
 LIST = _exactly("a list", list)
 WORDS = {
-    "Any": Kind("anything", lambda value: True),
+    "Json": Kind("anything", lambda value: True),
     "str": TEXT,
     "int": WHOLE,
     "float": NUMBER,
     "bool": _exactly("true or false", bool),
     "bytes": _exactly("bytes", bytes),
     "list[str]": listed(TEXT, "a list of texts"),
-    "list[Any]": LIST,
+    "list[Json]": LIST,
     "dict[str, str]": table(TEXT, "an object of texts"),
-    "dict[str, Any]": OBJECT,
+    "dict[str, Json]": OBJECT,
     "Names": listed(TEXT.part("a name", lambda value: is_name(value)), "a list of names, such as [one, two]"),
     "PlainText": TEXT.part("text without NUL or carriage return", lambda value: not _has(value, "\0\r")),
     "Line": TEXT.part("one line of text without NUL", lambda value: not _has(value, "\0\r\n")),

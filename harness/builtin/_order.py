@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from harness.base.errors import UsageFault
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.process.confine import Confinement, Glass
 
 
@@ -16,7 +15,7 @@ class ChildOrder(Record):
     whom. `stable_bytes`: as in the context of an agent. What is left of the caps is None without one. `turn`: only make this
     request of that run, or of its subagent `task`, once more (0: no); `send`: whether it goes out."""
 
-    parameters: dict[str, Any]
+    parameters: dict[str, Json]
     key_env: list[str]
     directory: str
     state: str
@@ -30,7 +29,7 @@ class ChildOrder(Record):
     cost_left: float | None = None
     tokens_left: int | None = None
     prices: dict[str, dict[str, float]] = {}
-    confinement: dict[str, Any] | None = None
+    confinement: dict[str, Json] | None = None
     hidden: list[str] = []
     turn: int = 0
     task: str = ""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
 
 from harness.base.errors import UsageFault
+from harness.base.record import Json
 from harness.builtin._order import ChildOrder
 from harness.builtin._run import key_of
 from harness.builtin.loop import turns
 from harness.builtin.loop.exchange import ModelFault, Request
 from harness.state.layout import Layout
 
-Report = Callable[[dict[str, Any]], None]
+Report = Callable[[dict[str, Json]], None]
 
 UNUSED = "unused"  # a key for a request that is only rebuilt
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from harness.base.record import Json
 from harness.builtin import _one_thread
 from harness.builtin._order import ChildOrder
 from harness.builtin.conversation import Conversation, ConversationSpec
@@ -29,7 +30,7 @@ from harness.workspace.snapshot import WorkspaceSnapshot
 if TYPE_CHECKING:  # of the extra: only their types are meant
     from harness.builtin.loop.model_client import ModelClient
 
-Report = Callable[[dict[str, Any]], None]
+Report = Callable[[dict[str, Json]], None]
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "system.md")
 WHY = {

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.base import encoding
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.builtin.hooks import Hooks
 from harness.builtin.loop.exchange import RULES, Model
 from harness.builtin.loop.loop import Budget, Loop, Prepare, Report
@@ -55,7 +55,7 @@ class ConversationSpec(Record):
     environment: ToolEnvironment
     history: MessageHistory
     model: Model
-    parameters: dict[str, Any]
+    parameters: dict[str, Json]
     system: str
     budget: Budget
     report: Report

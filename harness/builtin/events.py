@@ -5,9 +5,9 @@ The loop reports rows of plain JSON; here they become events for a program.
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
-from harness.base.record import Record
+from harness.base.record import Json, Record
 
 
 class Reply(Record):
@@ -23,8 +23,8 @@ class Reply(Record):
     call: int
     turns: list[int]
     seconds: float
-    usage: dict[str, Any]
-    output: Any = None
+    usage: dict[str, Json]
+    output: object = None
 
     def __str__(self) -> str:
         return self.text
@@ -110,10 +110,10 @@ Event = (
     TextEvent | CallEvent | ResultEvent | UsageEvent | WaitEvent | SummaryEvent | WarningEvent | TaskEvent | EndEvent
 )
 # All events that rows of the loop become; a reply is not a row.
-BY_TYPE: dict[Any, type[Event]] = {one.default("type"): one for one in get_args(Event) if one is not EndEvent}
+BY_TYPE: dict[object, type[Event]] = {one.default("type"): one for one in get_args(Event) if one is not EndEvent}
 
 
-def event_of(row: dict[str, Any]) -> Event | None:
+def event_of(row: dict[str, Json]) -> Event | None:
     """The event of a row; None for a row that is only for runs."""
     kind = BY_TYPE.get(row["type"])
     return kind(**{name: row[name] for name in kind.fields if name in row}) if kind else None

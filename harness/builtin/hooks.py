@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from harness.base.errors import NEGATIVE, HarnessError
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.builtin.events import Reply
 from harness.builtin.tools.tool import ToolResult
 
@@ -28,8 +28,8 @@ class Hooks(Record, frozen=True):
 
     before_call: Callable[[str], str | None] | None = None
     after_call: Callable[[Reply], None] | None = None
-    before_tool: Callable[[str, dict[str, Any]], str | None] | None = None
-    after_tool: Callable[[str, dict[str, Any], ToolResult], ToolResult | None] | None = None
+    before_tool: Callable[[str, dict[str, Json]], str | None] | None = None
+    after_tool: Callable[[str, dict[str, Json], ToolResult], ToolResult | None] | None = None
 
     def around_tool(self, name: str, arguments: dict[str, Any], run: Callable[[], ToolResult]) -> ToolResult:
         """Carry out a tool call with the hooks before and after it. Raises ProgramFault."""

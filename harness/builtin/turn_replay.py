@@ -11,7 +11,7 @@ from harness.agents import builtin, registry
 from harness.agents.base import LOOP as LOOP
 from harness.base import clock, encoding
 from harness.base.errors import Unavailable, UsageFault
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.builtin.loop import turns
 from harness.builtin.loop.turns import Log, Turn
 from harness.mission import config, runs, usage
@@ -49,9 +49,9 @@ class RecordedTurn(Record):
     digest: str
     bytes: int
     by: str
-    parameters: dict[str, Any]
+    parameters: dict[str, Json]
     sections: list[Section]
-    answer: dict[str, Any] | None
+    answer: dict[str, Json] | None
     task: str = ""
 
     @property
@@ -68,7 +68,7 @@ class RebuiltRequest(Record):
     digest: str
     bytes: int
     by: str
-    answer: dict[str, Any] | None = None
+    answer: dict[str, Json] | None = None
     fault: list[str] = []
 
 

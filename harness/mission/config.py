@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base import schema
 from harness.base.errors import BrokenFile
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.base.schema import SchemaFault
 from harness.state import documents, names
 from harness.state.layout import Layout
@@ -27,7 +27,7 @@ FEATURE, COST = "before-feature:", "every-cost-usd:"
 WHENS = f"after-plan, before-done, {FEATURE}F-001 or {COST}5"
 
 if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
-    Agents = Any
+    Agents = str | list[str] | None
     Trust = str
     Workplace = str
     Confine = str
@@ -155,11 +155,11 @@ class NamedTables(Record):
     """Tables with one subtable per name. `on` and `checkpoint`: arrays of tables. `prices`: USD per million tokens, by
     model."""
 
-    on: list[Any] = []
-    checkpoint: list[Any] = []
-    roles: dict[str, dict[str, Any]] = {}
-    agents: dict[str, dict[str, Any]] = {}
-    machines: dict[str, dict[str, Any]] = {}
+    on: list[Json] = []
+    checkpoint: list[Json] = []
+    roles: dict[str, dict[str, Json]] = {}
+    agents: dict[str, dict[str, Json]] = {}
+    machines: dict[str, dict[str, Json]] = {}
     prices: dict[str, dict[str, float]] = {}
 
 
@@ -241,13 +241,13 @@ class CheckpointTable(Record):
 class ConfigFile(NamedTables, TopTable):
     """The whole file."""
 
-    limits: dict[str, Any] = {}
-    env: dict[str, Any] = {}
-    home: dict[str, Any] = {}
-    workspace: dict[str, Any] = {}
-    checks: dict[str, Any] = {}
-    proof: dict[str, Any] = {}
-    team: dict[str, Any] = {}
+    limits: dict[str, Json] = {}
+    env: dict[str, Json] = {}
+    home: dict[str, Json] = {}
+    workspace: dict[str, Json] = {}
+    checks: dict[str, Json] = {}
+    proof: dict[str, Json] = {}
+    team: dict[str, Json] = {}
 
 
 class Config(NamedTables, LimitsTable, TopTable):
@@ -261,8 +261,8 @@ class Config(NamedTables, LimitsTable, TopTable):
     writes: list[str] = []
     needs: list[str] = []
     guards: str = "ask"
-    workspace: dict[str, Any] = {}
-    team: dict[str, Any] = {}
+    workspace: dict[str, Json] = {}
+    team: dict[str, Json] = {}
     sweep: str = "home"
 
     @property

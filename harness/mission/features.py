@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.base.schema import Names
 from harness.state import journal, names
 from harness.state.layout import Layout, command, restoring
@@ -14,7 +14,7 @@ from harness.state.state import State
 
 if TYPE_CHECKING:  # a type here, at run time the kind of a field
     Status = str
-    NoteRow = dict[str, Any]
+    NoteRow = dict[str, Json]
 
 
 class _WithId(Protocol):

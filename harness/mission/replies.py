@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base import encoding, redaction, schema
 from harness.base.errors import RequestRefused
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.base.schema import Names, PlainText
 from harness.mission.contract import Check, Service
 from harness.mission.issues import IssueReport
@@ -115,7 +115,7 @@ class ValidationReply(RoleReply):
 class CurationReply(RoleReply):
     """Operations of a compaction; the code that applies an operation validates it."""
 
-    operations: list[Any] = []
+    operations: list[Json] = []
 
 
 class SpecReply(RoleReply):

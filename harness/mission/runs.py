@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.base.schema import Count, InvalidField, R, Whole
 from harness.mission import receipts
 from harness.state import files, folder_lock, json_lines, names
@@ -35,9 +35,9 @@ LEASE = "run-"  # prefix of leases among the locks
 
 if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
     Moment = int
-    Mark = list[Any]
-    RawMark = list[Any]
-    TotalsRow = dict[str, Any]
+    Mark = list[Json]
+    RawMark = list[Json]
+    TotalsRow = dict[str, Json]
 else:
     Moment = schema.NUMBER.part("a time in unix seconds", lambda value: 0 <= value <= LAST_DAY)
     Mark = schema.LIST.part("a digest and a length", lambda value: [*map(type, value)] == [str, int])
@@ -66,7 +66,7 @@ class RunContext(Record):
     live: dict[str, Mark]
     raw: RawMark
     identity: dict[str, str] = {}
-    process: dict[str, Any]
+    process: dict[str, Json]
     dirty: dict[str, str] = {}
     version: str = ""
     folder: str = ""
@@ -115,7 +115,7 @@ class RunResult(Record):
     newly_green: Whole
     accepted: bool | None
     sweep: dict[str, str] | None
-    usage: dict[str, Any] | None
+    usage: dict[str, Json] | None
     kept_out: list[str]
     refused: list[str]
     mark: str

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from harness.base import clock, encoding, redaction, schema
 from harness.base.errors import BrokenFile
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.state import files, names
 
 RUNNING, OK, CANCELLED, ENDED = "running", "ok", "cancelled", "ended"
@@ -36,7 +35,7 @@ class Task(Record):
     ended: str = ""
     seconds: float = 0.0
     turns: int = 0
-    usage: dict[str, Any] = {}
+    usage: dict[str, Json] = {}
     log: str = ""
 
 

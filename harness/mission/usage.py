@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.base import schema
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.state import json_lines
 
 COUNTS = ("input", "cache_read", "cache_write", "output", "reasoning")
@@ -46,7 +46,7 @@ class Usage(Record):
     estimated: Tokens | None = None
     cost_usd: Cost | None = None
     cost_source: Source = UNKNOWN
-    raw: list[Any] = []
+    raw: list[Json] = []
 
     @property
     def tokens(self) -> int | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.base.schema import Whole
 from harness.git import repository
 from harness.mission import config, contract, contract_log, mission, receipts, runs
@@ -59,7 +59,7 @@ class CheckHistory(Record):
 
 
 if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
-    HistoryRow = dict[str, Any]
+    HistoryRow = dict[str, Json]
 else:
     HistoryRow = schema.row_of(CheckHistory)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.base import clock, encoding
 from harness.base.errors import BrokenFile
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.git import refs, repository
 from harness.git.checkouts import clones
 from harness.mission import issues, mission, runs
@@ -40,8 +40,8 @@ class RecordedRun(Record):
     result: RunResult
     context: RunContext | None
     behind: int
-    before: dict[str, Any]
-    after: dict[str, Any]
+    before: dict[str, Json]
+    after: dict[str, Json]
     head: str = ""
 
     @property

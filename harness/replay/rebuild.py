@@ -9,17 +9,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile, HarnessError, UsageFault
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.mission import mission, run_lookup, runs
 from harness.state import json_lines, names, objects
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
-Rows = list[dict[str, Any]]
+Rows = list[dict[str, Json]]
 
 REMEMBERED = 64 * 1024 * 1024  # cache limit for objects, in bytes
 DIFF_LINES = 200
@@ -32,7 +31,7 @@ class RebuiltPrompt(Record):
     """The prompt of a run from its manifest, and the one on disk. `rows`: the manifest; `prompt` None: the run ended before it
     had a prompt."""
 
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Json]] = []
     data: bytes = b""
     prompt: bytes | None = None
 

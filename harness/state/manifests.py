@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from harness.base import encoding
 from harness.base.errors import BrokenFile
+from harness.base.record import Json
 from harness.state import names, objects
 from harness.state.layout import Layout
 from harness.state.state import State
 
-Rows = list[dict[str, Any]]
+Rows = list[dict[str, Json]]
 
 
 def rendered(layout: Layout, parts: Iterable[tuple[bytes, str]]) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from harness.base import encoding
 from harness.base.errors import LockBusy
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.state.files import Lock
 from harness.stores.store import Store
 from harness.stores.urls import open_store
@@ -37,7 +37,7 @@ class TurnTask(Record, frozen=True):
     folder: str
     paths: list[str]
     prompt: str
-    tools: list[Callable[..., Any]]
+    tools: list[Callable[..., dict[str, Json]]]
     thread: str
     user: str
 
@@ -113,12 +113,12 @@ class _Turn:
             _finalizes.require_current(tx, self.thread, self.number)
             return directory.access(tx, self.thread, kind, identity)
 
-    def tools(self) -> list[Callable[..., Any]]:
+    def tools(self) -> list[Callable[..., dict[str, Json]]]:
         """The verbs on the thread's status; each one renders the projections in the workspace again."""
         verbs = status.tools_of(self.team, self.tenant, self.thread, f"agent/{self.row['agent']}")
         return [*map(self._render_after, verbs)]
 
-    def _render_after(self, verb: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
+    def _render_after(self, verb: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Json]]:
         @functools.wraps(verb)
         def wrapped(*args: Any, **kwargs: Any) -> dict[str, Any]:
             row = verb(*args, **kwargs)

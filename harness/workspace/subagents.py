@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base import schema
 from harness.base.errors import BrokenFile
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.state import documents
 
 if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
@@ -34,7 +34,7 @@ class _FrontMatter(Record):
     tools: list[str] | None = None
     skills: list[str] | None = None
     steps: Steps = 0
-    workspace: dict[str, Any] = {}
+    workspace: dict[str, Json] = {}
 
 
 class Subagent(Record):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base import schema
 from harness.base.errors import BrokenFile
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.workspace import rules
 
 if TYPE_CHECKING:  # a type for checkers; at run time the kind of a field
@@ -38,7 +38,7 @@ class _File(Record):
     allow: Tools_ | None = None
     deny: Tools_ = []
     ask: Tools_ = []
-    mcpServers: dict[str, Any] = {}  # noqa: N815 - the field's usual name
+    mcpServers: dict[str, Json] = {}  # noqa: N815 - the field's usual name
 
 
 class _Server(Record):

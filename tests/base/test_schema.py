@@ -24,9 +24,9 @@ VALUES: dict[str, tuple[list[object], list[object]]] = {
     "Positive": ([1, 900], [0, -1, True, 1.5, "1", None]),
     "Whole": ([0, 7], [-1, True, 1.5, "1", None, 10**400]),
     "Count": ([0, 7, 1.5], [-1, -0.5, True, "1", None, 10**400, float("nan"), float("inf")]),
-    "dict[str, Any]": ([{}, {"a": 1}], [[], None]),
-    "list[Any]": ([[], [1]], [{}, "x", None]),
-    "Any": ([None, 1, "x", []], []),
+    "dict[str, Json]": ([{}, {"a": 1}], [[], None]),
+    "list[Json]": ([[], [1]], [{}, "x", None]),
+    "Json": ([None, 1, "x", []], []),
 }
 DERIVED: dict[str, tuple[list[object], list[object]]] = {
     "str | None": (["", None], [1, []]),

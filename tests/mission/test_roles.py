@@ -33,7 +33,7 @@ def role(folder: str, name: str, head: str = HEAD, words: str = "words\n") -> No
 def test_a_role_is_its_two_files(layout: Layout) -> None:
     """It has defaults for what its front matter omits, and the exact words."""
     found = roles.load(layout, "docs")
-    assert (found.name, found.summary, found.reads, found.agent) == ("docs", "writes", ["spec", "plan"], None)
+    assert (found.name, found.summary, found.reads) == ("docs", "writes", ["spec", "plan"]) and found.agent is None
     assert (found.words, found.common, found.minutes, found.idle_minutes) == ("words\n", "common\n", 60, 10)
     assert found.script == found.path[:-3] + ".py"
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.mission.usage import Usage
 
-Message = dict[str, Any]
+Message = dict[str, Json]
 RequestSent = Callable[["Sent"], Awaitable[None] | None]
 Alive = Callable[[str], None]
 
@@ -27,9 +27,9 @@ class Request(Record):
     bytes that are sent (`parameters`)."""
 
     system: str
-    tools: list[dict[str, Any]]
+    tools: list[dict[str, Json]]
     messages: list[Message]
-    parameters: dict[str, Any]
+    parameters: dict[str, Json]
 
 
 class Sent(Record):
@@ -46,7 +46,7 @@ class Call(Record):
 
     id: str
     name: str
-    arguments: dict[str, Any] | None
+    arguments: dict[str, Json] | None
     raw: str = ""
 
 
@@ -81,7 +81,7 @@ def said(text: str) -> Message:
 class Model(Protocol):
     """A model that answers. `parameters` are those of its requests."""
 
-    parameters: dict[str, Any]
+    parameters: dict[str, Json]
 
     def another(self, parameters: dict[str, Any]) -> Model:
         """One for another conversation, with these parameters."""

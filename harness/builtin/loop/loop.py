@@ -10,10 +10,9 @@ import contextvars
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any
 
 from harness.agents.base import LOOP
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.builtin.loop.exchange import (
     BROKEN,
     CONFIG,
@@ -33,7 +32,7 @@ from harness.builtin.tools.tool import READS, ToolResult, ToolSession
 from harness.mission import usage
 from harness.mission.usage import Usage
 
-Report = Callable[[dict[str, Any]], None]
+Report = Callable[[dict[str, Json]], None]
 Prepare = Callable[["Loop", bool], Awaitable[bool]]
 """Prepares a request; with True: after one that was too long for the model. It says whether to ask again."""
 

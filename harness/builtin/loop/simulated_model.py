@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.base import encoding
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.builtin.loop.exchange import CONFIG, Alive, Answer, Call, Message, ModelFault, Request, RequestSent, Sent
 from harness.mission.usage import Usage
 
@@ -19,7 +19,7 @@ class SimulatedCall(Record):
     """A call of a tool that a simulated model makes."""
 
     name: str
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Json] = {}
 
 
 SimulatedAnswer = str | SimulatedCall | list[SimulatedCall]

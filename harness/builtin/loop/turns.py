@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.builtin.loop.exchange import Message, Request, Sent
 from harness.mission.usage import Usage
 from harness.state import files, json_lines
@@ -22,7 +22,7 @@ from harness.stores import log as logs
 from harness.stores.store import StoreKey
 from harness.workspace.tools import Tools_
 
-Row = dict[str, Any]
+Row = dict[str, Json]
 
 NAMED = ("system", "tools", "parameters")  # what a request has besides its messages
 REMEDY = "It is not what the built-in agent wrote; restore it from a copy, or leave it: a run then begins a new conversation."
@@ -32,11 +32,11 @@ class ToolState(Record):
     """The state of tools between calls, as far as more than one tool reads it."""
 
     permissions: dict[str, Tools_] = {}
-    plan: dict[str, Any] = {}
+    plan: dict[str, Json] = {}
     todo: list[dict[str, str]] = []
     loaded_tools: list[str] = []
     seen: dict[str, str] = {}
-    jobs: dict[str, dict[str, Any]] = {}
+    jobs: dict[str, dict[str, Json]] = {}
 
 
 TEXTS = ("put", "path", "digest", "by", "begins", "name", "at", "agent", "message", "outcome", "reason", "reply")
@@ -63,10 +63,10 @@ class Turn(Record):
     `row`: whole, with what it shares with the request before; `context`: the digests of its messages, of which it shares the
     first `keeps`."""
 
-    row: dict[str, Any]
+    row: dict[str, Json]
     context: list[str]
     keeps: int
-    answer: dict[str, Any] | None = None
+    answer: dict[str, Json] | None = None
 
 
 class Log(Record):
@@ -74,12 +74,12 @@ class Log(Record):
     messages, oldest first; `begun`: {call id: name} of calls that had begun; `state`: what the tools keep; `since`: the messages
     since the newest request."""
 
-    values: dict[str, Any] = {}
+    values: dict[str, Json] = {}
     turns: dict[int, Turn] = {}
     context: list[str] = []
     begun: dict[str, str] = {}
     since: list[str] = []
-    state: dict[str, Any] = {}
+    state: dict[str, Json] = {}
 
     @property
     def answered(self) -> bool:

@@ -51,8 +51,8 @@ class CallOptions(TypedDict, total=False):
     session_id: str
     user_id: str
     images: Sequence[bytes | str]
-    output: Any
-    attributes: Mapping[str, Any]
+    output: object
+    attributes: Mapping[str, object]
     limits: Limits
 
 

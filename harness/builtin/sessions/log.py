@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.base import clock, schema
 from harness.base.errors import BrokenFile, UsageFault
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.builtin.loop import turns
 from harness.builtin.loop.turns import Log, Row, StoredTurnWriter
 from harness.builtin.sessions import _log_rows
@@ -44,7 +44,7 @@ class CallRecord(Record):
     reply: str = ""
     turns: list[int] = []
     seconds: float = 0.0
-    usage: dict[str, Any] = {}
+    usage: dict[str, Json] = {}
 
 
 class LogPart(Record):

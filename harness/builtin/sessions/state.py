@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.base.schema import Whole
 from harness.builtin.loop.turns import STATE as TOOL_STATE
 from harness.builtin.sessions import keys as of_sessions
@@ -43,8 +42,8 @@ class AgentState(Record):
     turns: int = 0
     compactions: int = 0
     summary: str = ""
-    kept: dict[str, Any] = {}
-    used: dict[str, Any] = {}
+    kept: dict[str, Json] = {}
+    used: dict[str, Json] = {}
     newest: dict[str, str] = {}
     fence: int = 0
 
@@ -91,10 +90,10 @@ class _File(Record):
     used: Usage
     newest: dict[str, str]
     fence: Whole
-    tools: dict[str, Any]
-    permissions: dict[str, Any] = {}
-    plan: dict[str, Any] = {}
-    todo: list[Any] = []
+    tools: dict[str, Json]
+    permissions: dict[str, Json] = {}
+    plan: dict[str, Json] = {}
+    todo: list[Json] = []
 
 
 def load(store: Store, keys: SessionKeys) -> tuple[AgentState | None, str]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.filesystem.protocol import Filesystem
 from harness.state.layout import Layout
 from harness.stores.store import StoreKey
@@ -43,14 +43,14 @@ class Tool(Record):
 
     name: str
     description: str
-    parameters: dict[str, Any]
+    parameters: dict[str, Json]
     effects: str
     run: ToolFunction
     needs: str = FILES
     about: str = ""
     foreign: bool = False
     server: str = ""
-    preview: Callable[[ToolSession, dict[str, Any]], str] = lambda session, arguments: ""
+    preview: Callable[[ToolSession, dict[str, Json]], str] = lambda session, arguments: ""
 
 
 class Question(Record):
@@ -59,7 +59,7 @@ class Question(Record):
 
     tool: str
     about: str
-    arguments: dict[str, Any]
+    arguments: dict[str, Json]
     rule: str
     preview: str = ""
 

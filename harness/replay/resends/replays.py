@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import BrokenFile
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.mission import transcript, usage
 from harness.mission.usage import Usage
 from harness.process import temporary
@@ -52,7 +51,7 @@ class Sample(Record):
     outcome: str
     reason: str
     seconds: float
-    usage: dict[str, Any] | None
+    usage: dict[str, Json] | None
     uncounted: int
     at: str
     verdict: str = ""

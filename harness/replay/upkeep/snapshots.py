@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.mission import features, mission, run_lookup, runs
 from harness.replay import _past_state, rebuild
 from harness.replay._past_state import PastState, StateRecord, StateSource
@@ -36,8 +36,8 @@ class Snapshot(Record):
     at: str
     commit: str
     live: dict[str, str]
-    grown: dict[str, Any]
-    raw: list[Any]
+    grown: dict[str, Json]
+    raw: list[Json]
     entries: int = -1
     identity: dict[str, str] = {}
     saved: dict[str, str] = {}

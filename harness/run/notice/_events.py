@@ -3,10 +3,8 @@ sent once."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.base import encoding, faults
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.decision import checkpoints, escalations, rules, views
 from harness.mission import runs
 from harness.mission.runs import RunResult
@@ -23,7 +21,7 @@ class NoticeEvent(Record):
     id: str
     name: str
     text: str
-    facts: dict[str, Any] = {}
+    facts: dict[str, Json] = {}
 
 
 def of_run(result: RunResult, before: RunResult | None) -> list[NoticeEvent]:

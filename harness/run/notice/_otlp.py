@@ -23,6 +23,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode, Tracer, set_span_in_context
 
 from harness.base import clock, schema
+from harness.base.record import Json
 from harness.mission import receipts, runs, transcript, usage
 from harness.run.notice.hooks import ENDPOINT, OTLP_SECONDS
 from harness.state import names
@@ -31,7 +32,7 @@ from harness.state.state import State
 
 COUNTS = {"input_tokens": ("input", "cache_read", "cache_write"), "output_tokens": ("output",)}
 COUNTS |= {"cache_read.input_tokens": ("cache_read",), "reasoning.output_tokens": ("reasoning",)}
-Span = tuple[str, float, float, dict[str, Any]]  # name, start, end, attributes
+Span = tuple[str, float, float, dict[str, Json]]  # name, start, end, attributes
 
 
 def main() -> int:

@@ -5,16 +5,16 @@ The run log can be rebuilt from the results of finished runs.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from harness.base.errors import BrokenFile, UsageFault
+from harness.base.record import Json
 from harness.mission import runs
 from harness.mission.runs import RunContext
 from harness.state import committed_copy, journal, names
 from harness.state.layout import Layout, command
 from harness.state.state import State
 
-Ledger = dict[str, list[Any]]
+Ledger = dict[str, list[Json]]
 
 
 def context(layout: Layout, run_id: str) -> RunContext | None:
