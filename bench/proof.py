@@ -134,8 +134,10 @@ def report(folder: str, number: int, seconds: float, rounds: int, files_number: 
     plain, ours = (1e3 * statistics.median(took[name]) for name in ("bare", "harness"))
     print(f"{number} checks of {1e3 * seconds:.0f} ms: bare {plain:.2f} ms, harness {ours:.2f} ms a check")
     print(f"ratio {ours / plain:.3f}, {ours - plain:+.2f} ms a check")
+    watching = place.watch
+    assert watching is not None
     receipt = check_runs.fire(Check(run=":"), found[0], "after", place.replace(watch=None))
-    watch = {"watch": each(lambda: place.watch.examined(receipt)), "watch begins, once": 1e3 * began}
+    watch = {"watch": each(lambda: watching.examined(receipt)), "watch begins, once": 1e3 * began}
     for name, cost in (parts(folder, seconds) | watch).items():
         print(f"  {name:<28} {cost:6.2f} ms")
 

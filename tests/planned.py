@@ -136,9 +136,9 @@ def due(house: House) -> str:
 
 def prompt_of(house: House, role: str, name: str = "", **asked: Any) -> str:
     """The prompt that a run would get now; its run is then removed. Not for workers: they change their feature."""
-    made, _ = open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
+    made, agents = open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving", **asked))
     try:
-        return compose(made)[0]
+        return compose(made, agents.workspace)[0]
     finally:
         made.lease.release()
         shutil.rmtree(made.paths.folder)

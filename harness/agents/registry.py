@@ -69,12 +69,10 @@ def settings_of(
     feature: Feature | None = None,
     *,
     first: bool = True,
-    tools: Any = None,
     held: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> Settings:
     """The Settings of the agent `name`; the role's own model applies to the `first` agent of its list, of several models the
-    one for this attempt. `tools`: the
-    tools.json, or None; `held`: see Settings."""
+    one for this attempt. `held`: see Settings."""
     table, attempts = settings.agents.get(name, {}), feature.attempts if feature else 0
     models = config.agent_names(settings.roles.get(role, {}).get("model")) if first else []
     return Settings(
@@ -88,8 +86,6 @@ def settings_of(
         model=str(models[min(attempts, len(models) - 1)] if models else table.get("model", "")),
         mcp=settings.mcp,
         prices=settings.prices,
-        allow=tools.allow if tools else None,
-        deny=[*tools.deny, *tools.ask] if tools else [],  # no person is there to answer
         held=held,
     )
 

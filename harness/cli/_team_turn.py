@@ -6,13 +6,13 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 from harness.base import clock, errors
 from harness.base.errors import Interruption, LockBusy, UsageFault
+from harness.base.record import Json
 from harness.decision import person_notes
 from harness.mission import lease, runs
-from harness.mission.open_run import OpenRun
+from harness.mission.open_run import OpenRun, Verbs
 from harness.run import starting, steps
 from harness.state import names
 from harness.state.layout import Layout
@@ -46,7 +46,7 @@ class TurnRun:
         workplace.take_in(layout, task.folder, task.paths)
         if task.prompt not in [row.text for row in person_notes.waiting(layout)]:  # a turn that died may have left it
             person_notes.add(layout, task.prompt, self.by, clock.stamp(clock.now()))
-        verbs = {STATUS: partial(_carry_out, {tool.__name__: tool for tool in task.tools})}
+        verbs: Verbs = {STATUS: partial(_carry_out, {tool.__name__: tool for tool in task.tools})}
         self.code, text = steps.answer(layout, self.agents, verbs)
         if self.code >= errors.SIGNALLED:
             raise Interruption(self.code - errors.SIGNALLED)
@@ -54,14 +54,14 @@ class TurnRun:
         return text
 
 
-def _carry_out(known: dict[str, Callable[..., Any]], run: OpenRun, tool: str, given: str) -> Iterator[str]:
+def _carry_out(known: dict[str, Callable[..., dict[str, Json]]], run: OpenRun, tool: str, given: str) -> Iterator[str]:
     """Carry out a verb on the thread's status for `ask`, in the inbox of the run; `given`: its arguments as JSON."""
     if tool not in known:
         raise UsageFault(f"Inside a turn there are {', '.join(known)}, and not {tool}.")
     yield json.dumps(known[tool](**json.loads(given)))
 
 
-def ask(layout: Layout, run: str, kind: str, verb: str, given: dict[str, str]) -> dict[str, Any]:
+def ask(layout: Layout, run: str, kind: str, verb: str, given: dict[str, str]) -> dict[str, Json]:
     """Let the turn around this process carry out a verb; returns the row. Raises as the verb."""
     tool = f"{kind}_{'add' if verb == 'add' else 'status'}"
     words = given if verb == "add" else {kind: given.pop("name", ""), "verb": verb, **given}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.base.errors import NeedsPerson, UsageFault
+from harness.base.record import Record
 from harness.git import settings as git_settings
 from harness.mission import config, mission, roles
 from harness.mission.config import Config
@@ -66,7 +67,7 @@ def _settings(layout: Layout, user: str | None) -> Config:
     return settings if user is None else settings.replace(user=user)
 
 
-def _row(one: Any, *keys: str) -> dict[str, Any]:
+def _row(one: Record, *keys: str) -> dict[str, Any]:
     return {key: getattr(one, key) for key in keys}
 
 

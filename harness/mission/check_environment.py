@@ -2,10 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 from harness.base.record import Record
+from harness.mission.contract import Check, Claim, Contract, Service
+from harness.mission.receipts import Receipt
 from harness.process.confine import Confinement
+
+
+class CheckWatch(Protocol):
+    """Watches the files of a check environment, which setup and checks may not change."""
+
+    def begin(self) -> None:
+        """Setup has ended: accept its files."""
+
+    def begin_check(self, claim: str) -> None:
+        """A check of this claim begins; "": the last one has ended."""
+
+    def examined(self, receipt: Receipt) -> Receipt:
+        """The receipt of the check that just ended, with the files that it changed."""
+
+
+class RemoteChecks(Protocol):
+    """Runs setup, services and checks on another machine, in the tree there. Methods raise MachineGone."""
+
+    def setup(self, contract: Contract) -> str:
+        """Run the contract's setup; why it is red, "" if it is green."""
+
+    def watch(self, contract: Contract) -> None:
+        """Watch the files there from now on."""
+
+    def start_services(self, services: list[Service]) -> str:
+        """Start the services; why one is not ready, "" if all are."""
+
+    def end_services(self) -> None:
+        """End the services."""
+
+    def fire(self, check: Check, claim: Claim, phase: str) -> Receipt:
+        """Run one check; its receipt."""
+
+    def sweep(self, contract: Contract) -> tuple[list[Receipt], str]:
+        """Run all checks in fresh clones: receipts, and why the setup is red."""
+
+    def close(self) -> None:
+        """End everything there."""
 
 
 class CheckEnvironment(Record):
@@ -16,8 +56,8 @@ class CheckEnvironment(Record):
     keys that checks get; `shown`: additional visible paths of a person's HOME. `confinement`: of its programs, None for
     none; `home`: their HOME, "" for the user's; `git`: the only configuration file that their git reads besides the
     repository's, "" for the user's. `source`: the repository with the commit, which checks cannot write, "" for this one;
-    `watch`: the watcher of files, or None; `writes`: files that checks may change. `plain`: the environment does not reveal
-    the harness, and has only variables that checks name or `needs` has. `machine`: the lane's, where they run, or None."""
+    `watch`: of its files, or None; `writes`: files that checks may change. `plain`: the environment does not reveal
+    the harness, and has only variables that checks name or `needs` has. `machine`: where they run, None for here."""
 
     directory: str
     checkout: str = ""
@@ -36,12 +76,12 @@ class CheckEnvironment(Record):
     git: str = ""
     passed: list[str] = []
     source: str = ""
-    watch: Any = None
+    watch: CheckWatch | None = None
     writes: list[str] = []
     plain: bool = False
     needs: list[str] = []
     shown: list[str] = []
-    machine: Any = None
+    machine: RemoteChecks | None = None
 
     @property
     def root(self) -> str:

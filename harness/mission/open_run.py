@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from typing import Self
 
 from harness.base import clock, encoding
 from harness.base.errors import UsageFault
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.mission import contract, features, runs
-from harness.mission.check_environment import CheckEnvironment
+from harness.mission.check_environment import CheckEnvironment, RemoteChecks
 from harness.mission.config import Config
 from harness.mission.contract import Claim, Contract
 from harness.mission.features import Feature
@@ -22,6 +23,8 @@ from harness.process.confine import BUBBLEWRAP, Confinement
 from harness.state import names, raw
 from harness.state.layout import Layout, RunLayout
 from harness.state.state import Changes, State
+
+Verbs = dict[str, Callable[..., Iterable[str]]]  # of an inbox; each function yields texts for the agent's screen
 
 MAX_NOTES = 10
 
@@ -76,9 +79,9 @@ class StartedRun(Record, frozen=True):
 class OpenRun(StartedRun, frozen=True):
     """A live run, its inputs and its outcome; also the argument of a role's script. `claims` are those of the feature at
     opening. `started` (monotonic), and the seconds `left` for its checks. `confinement`: of checks and services, None for none;
-    `home`: their HOME, "" for the user's. `given`: the workspace snapshot of its agents, or None. `transcripts`: the folder of
-    its transcripts, "" for that of the run. `mark`: the tag of its processes, "" for its id. `machine`: where it thinks and
-    checks, None for here. `verbs`: what its inbox takes besides, {verb: function of the run and a request's texts}."""
+    `home`: their HOME, "" for the user's. `transcripts`: the folder of its transcripts, "" for that of the run. `mark`: the tag
+    of its processes, "" for its id. `machine`: where it thinks and checks, None for here. `verbs`: more of its
+    inbox, functions of the run and of a request's texts."""
 
     mission: Mission
     settings: Config
@@ -90,11 +93,10 @@ class OpenRun(StartedRun, frozen=True):
     left: float = float("inf")
     confinement: Confinement | None = None
     home: str = ""
-    given: Any = None
     transcripts: str = ""
     mark: str = ""
-    machine: Any = None
-    verbs: Any = None
+    machine: RemoteChecks | None = None
+    verbs: Verbs = {}
 
     @property
     def tag(self) -> str:
@@ -112,7 +114,7 @@ class OpenRun(StartedRun, frozen=True):
         return self
 
     @property
-    def reply(self) -> dict[str, Any] | None:
+    def reply(self) -> dict[str, Json] | None:
         """The reply of the agent; None if there is none."""
         return self.outcome.reply
 
@@ -223,9 +225,9 @@ class Outcome(Record):
     ended: str = "ok"
     reason: str = ""
     idle: bool = False
-    issues: list[dict[str, Any]] = []
+    issues: list[dict[str, Json]] = []
     messages: list[str] = []
-    reply: dict[str, Any] | None = None
+    reply: dict[str, Json] | None = None
     prompt: PromptFacts
     answer: AgentAnswer
     work: TreeResult

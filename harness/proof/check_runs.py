@@ -55,7 +55,7 @@ class OutputDigest:
 def fire(check: Check, claim: Claim, phase: str, place: CheckEnvironment) -> Receipt:
     """Run one check to its end, end its process tree, and return the receipt."""
     if place.machine and not place.fault:
-        there: Receipt = place.machine.fire(check, claim, phase)
+        there = place.machine.fire(check, claim, phase)
         return there.replace(notes=[*place.notes, *there.notes])
     started = time.monotonic()
     output = OutputDigest()
@@ -187,7 +187,7 @@ def keep(found: list[Receipt], path: str) -> None:
 def setup_once(layout: Layout, contract: Contract, place: CheckEnvironment) -> str:
     """`setup_fault`, unless the setup was already green at this commit: it may take minutes, so that is kept."""
     if place.machine:
-        return str(place.machine.call("setup", contract=contract))
+        return place.machine.setup(contract)
     key = _setup_key(contract, place)
     if documents.recall(layout.cache, "setup", key):
         return ""

@@ -37,7 +37,7 @@ class RunningServices:
         if self.place.watch:
             self.place.watch.begin()
         if self.place.machine:  # also without services: the files there are watched from now on
-            return self.place.replace(fault=self.place.machine.call("start_services", services=self.services))
+            return self.place.replace(fault=self.place.machine.start_services(self.services))
         if not self.services:
             return self.place
         self.folder = temporary.create("services", self.place.tag, ordinary=self.place.plain)
@@ -52,7 +52,7 @@ class RunningServices:
     ) -> None:
         self._down()
         if self.place.machine and kind is None:
-            self.place.machine.call("end_services")
+            self.place.machine.end_services()
         if self.place.watch:
             self.place.watch.begin_check("")
 

@@ -25,7 +25,7 @@ def sweep(
     A red receipt lists the files that only the working folder has, as a possible cause.
     """
     if place.machine:
-        there: tuple[list[Receipt], str] = place.machine.sweep(contract)
+        there = place.machine.sweep(contract)
         check_runs.keep(there[0], path)
         return there
     notes = [] if contract.setup else [NO_SETUP]

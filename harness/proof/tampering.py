@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 
 from harness.git import contents
 from harness.git.checkouts import placement, worktrees
-from harness.mission.check_environment import CheckEnvironment
+from harness.mission.check_environment import CheckEnvironment, CheckWatch
 from harness.mission.contract import Contract
 from harness.mission.receipts import REWRITTEN, WARNING, Receipt
 from harness.proof import _file_kinds
@@ -29,12 +29,12 @@ MISSED = "{}; before it {} was removed, since a check of {} made that: a check m
 def watched(place: CheckEnvironment, known: Contract) -> CheckEnvironment:
     """`place` with a FileWatch for setup and checks of this contract; its files are as committed now."""
     if place.machine:
-        place.machine.call("watch", contract=known)
+        place.machine.watch(known)
         return place
     return place.replace(watch=FileWatch(place, known)) if place.head else place
 
 
-class FileWatch:
+class FileWatch(CheckWatch):
     """The files of one place as the next check should find them."""
 
     def __init__(self, place: CheckEnvironment, known: Contract) -> None:

@@ -18,6 +18,7 @@ from harness.state import files, names
 from harness.state.layout import identity_file, identity_folder
 from harness.state.state import State
 from harness.workplace import workplace
+from harness.workspace.snapshot import WorkspaceSnapshot
 
 RAW_ENTRIES = 200
 SIDE_CHARS = 6000
@@ -27,8 +28,8 @@ HOW_TO_REPLY = (
 )
 
 
-def gather(run: OpenRun) -> Material:
-    """Everything that the role's prompt is made of."""
+def gather(run: OpenRun, workspace: WorkspaceSnapshot | None) -> Material:
+    """Everything that the role's prompt is made of, with the workspace of its agents."""
     outcome = run.outcome
     layout, role = run.layout, run.role
     identity_path = identity_file(identity_folder(), role.name)
@@ -45,8 +46,8 @@ def gather(run: OpenRun) -> Material:
     context["repository"] = run.checkout if layout.folders.prefix else ""
     return Material(
         role=role,
-        workspace=run.given.sections if run.given else [],
-        memory=run.given.memory if run.given else None,
+        workspace=workspace.sections if workspace else [],
+        memory=workspace.memory if workspace else None,
         identity=files.read_text(identity_path) or "",
         identity_path=identity_path,
         spec=outcome.prompt.spec if "plan" in role.reads else accepted,

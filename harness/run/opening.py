@@ -20,7 +20,7 @@ from harness.mission.config import Config
 from harness.mission.contract import Claim
 from harness.mission.features import Feature
 from harness.mission.lease import Lease, Terms
-from harness.mission.open_run import LandingResult, OpenRun, Outcome
+from harness.mission.open_run import LandingResult, OpenRun, Outcome, Verbs
 from harness.mission.roles import Role
 from harness.mission.runs import RunContext
 from harness.process import supervise, temporary
@@ -37,6 +37,7 @@ from harness.state.state import Changes, State
 from harness.workplace import confine, lane_turn, mission_lock, run_detection, workplace
 from harness.workplace.workplace import Tree
 from harness.workspace.snapshot import WorkspaceSnapshot
+from harness.workspace.tools import ToolsFile
 
 UNCONFINED = "not confined: programs of this run can read and write all that you can (docs/confinement.md)"
 
@@ -57,7 +58,7 @@ class RunRequest(Record):
     left: float = float("inf")
     program: list[str] = []
     agents: list[str] = []
-    verbs: Any = None
+    verbs: Verbs = {}
 
     @property
     def event(self) -> str:
@@ -66,10 +67,11 @@ class RunRequest(Record):
 
 
 class AgentChoice(Record):
-    """The agents to try in turn ([]: code only), and the names of configured ones that are not installed."""
+    """The agents to try in turn ([]: code only), the names of configured ones that are not installed, and their `workspace`."""
 
     available: list[tuple[str, registry.Agent]]
     missing: list[str]
+    workspace: WorkspaceSnapshot | None = None
 
 
 def asked(role: str, feature: str = "", *, again: bool = False) -> RunRequest:
@@ -222,12 +224,12 @@ def _in_tree(want: RunRequest, run: OpenRun, agents: AgentChoice, tree: Tree) ->
         context=run.context.replace(untracked=worktrees.digests(tree.folder, tree.untracked)),
         confinement=confine.of_mission(layout, settings, tree.folder, tier),
         home=confine.home_of_checks(layout.folders.top, tree.folder + ".home", settings.home),
-        given=found,
         started=time.monotonic(),
     )
     if run.lease.terms.machine:
-        run = run.replace(machine=lanes.opened(run, [agent for _, agent in agents.available]))
-    return run, agents
+        there = [agent for _, agent in agents.available if isinstance(agent, MachineAgent)]
+        run = run.replace(machine=lanes.opened(run, there))
+    return run, agents.replace(workspace=found)
 
 
 def _unconfined(layout: Layout, tier: str) -> list[str]:
@@ -287,7 +289,7 @@ def _validated(layout: Layout, feature: Feature | None, swept: list[Feature]) ->
 
 def _feature(want: RunRequest, role: Role, queue: list[Feature], live: list[Terms]) -> Feature | None:
     """The requested feature; without one, for a role that commits, the next ready unclaimed one."""
-    if role.answers and want.verbs is None:
+    if role.answers and not want.verbs:
         raise UsageFault(f"A {role.name} answers in a thread of a team: {command('team run THREAD MESSAGE')}")
     if role.judges and not queue:
         raise UsageFault(f"There is no plan yet, so nothing can be judged. Go on with: {command()}")
@@ -318,7 +320,7 @@ def _agents(
     configured: list[str],
     settings: Config,
     feature: Feature | None,
-    tools: Any = None,
+    tools: ToolsFile | None = None,
     held: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> AgentChoice:
     """The agents of the run; raises Unavailable if none is available, unless optional for the role."""
@@ -328,8 +330,8 @@ def _agents(
     asked = registry.choose(configured, layout.folders.project, layout.shown(names.CONFIG))
 
     def of(name: str) -> registry.Settings:
-        more = {"first": name == asked[0], "tools": tools, "held": held}
-        found = registry.settings_of(layout, settings, name, role.name, feature, **more)
+        found = registry.settings_of(layout, settings, name, role.name, feature, first=name == asked[0], held=held)
+        found = _kept_to(tools, found)
         return found.replace(table={"program": want.program}) if want.program else found
 
     there = _machine(want, role, settings, feature)
@@ -344,6 +346,11 @@ def _machine(want: RunRequest, role: Role, settings: Config, feature: Feature | 
     return "" if want.trigger == runs.ENTERED else lanes.wanted(settings, role, feature is not None)
 
 
+def _kept_to(tools: ToolsFile | None, settings: registry.Settings) -> registry.Settings:
+    """The settings of an agent that is kept to a tools.json; no person is there to answer."""
+    return settings.replace(allow=tools.allow, deny=[*tools.deny, *tools.ask]) if tools else settings
+
+
 def agent_again(
     layout: Layout,
     settings: Config,
@@ -354,9 +361,9 @@ def agent_again(
     given: WorkspaceSnapshot | None,
 ) -> registry.Agent:
     """An agent, by the present configuration, to repeat a run that was `given` this workspace; raises Unavailable."""
-    tools = given.tools if given else None
     then = feature and feature.replace(attempts=context.attempt - 1)
-    known = registry.settings_of(layout, settings, name, context.role, then, tools=tools)
+    known = registry.settings_of(layout, settings, name, context.role, then)
+    known = _kept_to(given.tools if given else None, known)
     known = known.replace(attempt=context.attempt, feature=context.feature, model=model or known.model)
     return registry.make(name, known)
 

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from harness.base import clock, console, errors, faults, redaction
 from harness.base.errors import GuardianKilled, Interruption, RequestRefused, RunCut, UsageFault, VersionConflict
@@ -14,7 +13,7 @@ from harness.base.exits import guarded, handle_signals
 from harness.base.record import Record
 from harness.decision import checkpoints, gaps, rules, views
 from harness.mission import config, order_log, replies, roles, runs
-from harness.mission.open_run import OpenRun, Outcome, add_notes
+from harness.mission.open_run import OpenRun, Outcome, Verbs, add_notes
 from harness.mission.runs import RunResult
 from harness.process import supervise
 from harness.proof import check_runs
@@ -28,6 +27,7 @@ from harness.state.files import PRIVATE
 from harness.state.layout import Layout
 from harness.state.state import State
 from harness.workplace import confine, mission_lock, workplace
+from harness.workspace.snapshot import WorkspaceSnapshot
 
 LOOP = "HARNESS_LOOP"
 MAX_PID_DIGITS = 20
@@ -92,7 +92,7 @@ def enter(layout: Layout, feature: str, program: list[str]) -> int:
     return _live(want, RoleSteps(settle=worker.settle, prepare=None, examine=None))
 
 
-def answer(layout: Layout, agents: list[str], more: dict[str, Any]) -> tuple[int, str]:
+def answer(layout: Layout, agents: list[str], more: Verbs) -> tuple[int, str]:
     """One run of the role that answers the waiting notes of people: its exit code, and its answer or why there is none. `agents`:
     instead of the configured; `more`: verbs of its inbox. Raises NeedsPerson at a cap on cost or tokens."""
     said, limits = list[str](), views.limits_of(config.load(layout), layout)
@@ -147,7 +147,7 @@ def _work(run: OpenRun, agents: AgentChoice, steps: RoleSteps) -> int:
     outcome, signum = run.outcome, 0
     try:
         wanted = steps.prepare(run) if steps.prepare else _set_up(run)
-        text, stable_bytes = compose(run)
+        text, stable_bytes = compose(run, agents.workspace)
         if wanted:
             thinking.think(run, agents, text, stable_bytes)
     except (Interruption, GuardianKilled) as fault:
@@ -208,10 +208,10 @@ def _set_up(run: OpenRun) -> bool:
     return True
 
 
-def compose(run: OpenRun) -> tuple[str, int]:
+def compose(run: OpenRun, workspace: WorkspaceSnapshot | None) -> tuple[str, int]:
     """Write the prompt and its manifest (its parts in order); returns the text and the length of its stable prefix."""
-    workspace_inputs.keep(run, run.given)
-    gathered = _inputs.gather(run)
+    workspace_inputs.keep(run, workspace)
+    gathered = _inputs.gather(run, workspace)
     parts = prompt.compose(gathered)
     manifest = manifests.rendered(run.layout, [(part.data, part.source) for part in parts])
     data, state = prompt.text_of(parts), State(run.layout)

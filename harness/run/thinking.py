@@ -39,7 +39,7 @@ UNSTATED_SECONDS = 300  # time to skip a rate-limited agent without retry-after,
 
 def think(run: OpenRun, agents: AgentChoice, text: str, stable_bytes: int) -> None:
     """Run the agents in turn until one answers. The first `stable_bytes` of the prompt are the same from run to run."""
-    outcome = run.outcome
+    outcome, told = run.outcome, agents.workspace is not None and agents.workspace.told
     refused = [Refusal(agent=name, outcome="not available") for name in agents.missing if agents.available]
     outcome.answer.waits = _remembered(run)
     waiting = _waiting(outcome, [name for name, _ in agents.available])
@@ -53,7 +53,8 @@ def think(run: OpenRun, agents: AgentChoice, text: str, stable_bytes: int) -> No
                     refused.append(Refusal(agent=name, outcome="limit", until=waiting[name], reason="still waited for"))
                     continue
                 recorder.begin(name)
-                _listen(outcome, agent, text, recorder, context_of_agent(run, agent, room, stable_bytes))
+                context = context_of_agent(run, agent, room, stable_bytes).replace(told=told)
+                _listen(outcome, agent, text, recorder, context)
                 outcome.reason = redaction.received(outcome.reason)
                 recorder.explain(agent.needs)
                 if outcome.ended not in RETRYABLE:
@@ -205,7 +206,7 @@ def _listen(outcome: Outcome, agent: Agent, text: str, recorder: Recorder, conte
 
 
 def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -> ExecutionContext:
-    """The execution context of the run's agent; `room` is its temporary folder."""
+    """The execution context of the run's agent, but for `told`; `room` is its temporary folder."""
     own = run.confinement is not None and run.settings.trust != "full"
     places = (*agent.writable, *agent.readable)
     home = confine.home_of_agent(run.layout.folders.top, run.checkout, run.home, places) if own else ""
@@ -223,7 +224,6 @@ def context_of_agent(run: OpenRun, agent: Agent, room: str, stable_bytes: int) -
         tokens_left=closing.tokens_left(run),
         confinement=_confinement(run, agent, [run.checkout, room, *([home] if home else [])]),
         withheld=environment.withheld(os.environ, *keys),
-        told=run.given is not None and run.given.told,
     )
 
 

@@ -27,9 +27,9 @@ def one(house: House) -> House:
 
 def gathered(house: House, role: str, name: str = "") -> Material:
     """The material for a run of this role; the run stays open, like a dead one."""
-    made, _ = opening.open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving"))
+    made, agents = opening.open_run(RunRequest(layout=house.layout, role=role, feature=name, trigger="leaving"))
     try:
-        return _inputs.gather(made)
+        return _inputs.gather(made, agents.workspace)
     finally:
         made.lease.release()
 

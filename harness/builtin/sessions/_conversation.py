@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from harness.builtin.loop import turns
-from harness.builtin.loop.exchange import Call, Message, Model, Sent, said
+from harness.builtin.loop.exchange import Answer, Call, Message, Model, Request, Sent, said
 from harness.builtin.loop.message_history import HEADS, MessageHistory, interrupted, open_calls
 from harness.builtin.sessions.log import LogPart, LogWriter
 
@@ -56,11 +56,11 @@ class SessionHistory(DurableHistory):
         names = ("input", "cache_read", "cache_write", "output")
         self.tokens, self.counted = sum(usage.get(name) or 0 for name in names), messages
 
-    def request(self) -> Any:
+    def request(self) -> Request:
         self.partial.clear()
         return super().request()
 
-    def answered(self, answer: Any, seconds: float) -> None:
+    def answered(self, answer: Answer, seconds: float) -> None:
         super().answered(answer, seconds)
         self.partial.clear()
         self._weighed(answer.usage.asdict(), len(self.messages))

@@ -231,12 +231,11 @@ def _open(one: _SampleJob) -> tuple[OpenRun, AgentChoice]:
         home=confine.home_of_checks(staged.folders.top, one.stage.place.tree + ".home", settings.home),
         transcripts=one.kept,
         mark=one.tag,
-        given=workspace_inputs.again(past.where, past.context.run, staged),
     )
     run.outcome.take_queue(queue, past.context.feature)
-    order, given = one.order, workspace_inputs.kept_of(past.where, past.context.run)
+    order, given = one.order, workspace_inputs.again(past.where, past.context.run, staged)
     agent = opening.agent_again(order.layout, one.settings, past.context, feature, order.agent, order.model, given)
-    return run, AgentChoice(available=[(order.agent, agent)], missing=[])
+    return run, AgentChoice(available=[(order.agent, agent)], missing=[], workspace=given)
 
 
 def _context(one: _SampleJob, tier: str) -> runs.RunContext:

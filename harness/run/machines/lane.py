@@ -18,10 +18,11 @@ from harness.agents import registry
 from harness.agents.base import AgentEvent, AgentFailure, AgentSuccess, ExecutionContext, Settings, Thinking
 from harness.base import clock, schema
 from harness.base.errors import DONE, USAGE, HarnessError, LockBusy, MachineGone, RunCut, Unavailable, UsageFault
-from harness.base.record import Record
+from harness.base.record import Json, Record
 from harness.mission import machine_table, mission, roles, runs
+from harness.mission.check_environment import RemoteChecks
 from harness.mission.config import Config
-from harness.mission.contract import Check, Claim, Contract
+from harness.mission.contract import Check, Claim, Contract, Service
 from harness.mission.open_run import OpenRun
 from harness.mission.receipts import Receipt
 from harness.mission.roles import Role
@@ -64,7 +65,7 @@ class MachineRequest(Record):
 class Work(Record):
     """The end of an agent on a machine, with its commit and the objects of that, the paths left out, and its records by name."""
 
-    end: dict[str, Any]
+    end: dict[str, Json]
     work: str
     pack: bytes
     kept_out: list[str]
@@ -86,7 +87,7 @@ def wanted(settings: Config, role: Role, one: bool) -> str:
     return name if role.answers or ((one or settings.sweep != "home") and (role.commits or role.judges)) else ""
 
 
-def opened(run: OpenRun, agents: Sequence[Any]) -> MachineLane:
+def opened(run: OpenRun, agents: Sequence[MachineAgent]) -> MachineLane:
     """The lane of the run on its machine, to which its agents and checks go; raises what MachineLane.open raises."""
     name = run.lease.terms.machine
     _require_rested(run.layout, name)
@@ -134,7 +135,7 @@ def _where(layout: Layout, tree: str) -> dict[str, str]:
     return {**where, "identity": identity_folder(), "lane": lane}
 
 
-class MachineLane:
+class MachineLane(RemoteChecks):
     """The connection of one run to its machine; the process there ends with it. Methods raise MachineGone."""
 
     def __init__(self, name: str, table: dict[str, Any]) -> None:
@@ -146,7 +147,7 @@ class MachineLane:
         """What the machine lacks for these agents in these folders, one line each."""
         told = {name: _plain(one) for name, one in agents.items()}
         asked = {"version": harness.__version__, "agents": told, "confine": confine, "where": where}
-        found = self.call("hello", ANSWER_SECONDS, **asked)
+        found = self._call("hello", ANSWER_SECONDS, **asked)
         if not isinstance(found, dict) or not {*map(type, found.values())} <= {list}:
             raise MachineGone(f"the machine {self.name} does not answer as a machine")
         self.known = [str(one) for one in found.get("has", [])]
@@ -167,9 +168,9 @@ class MachineLane:
         named = set(run.settings.passed) - passing(os.environ).keys()  # what passes anyway is the machine's own
         passed = {name: os.environ[name] for name in named if name in os.environ}
         state, carried = _travel.compress(_travel.state_files(run)), _travel.carried_files(run)
-        self.call("begin", **more, files=state, passed=passed, carry=carried, shallow=_travel.shallow(top))
+        self._call("begin", **more, files=state, passed=passed, carry=carried, shallow=_travel.shallow(top))
 
-    def call(self, verb: str, within: float = float("inf"), **more: Any) -> Any:
+    def _call(self, verb: str, within: float = float("inf"), **more: Any) -> Any:
         """Ask the machine for one thing, and return its answer. Raises MachineGone, also for a fault there, and RunCut."""
         self.pipe.send({"do": verb, **{name: schema.plain(value) for name, value in more.items()}})
         return next(row["done"] for row in self._rows(within) if "done" in row)
@@ -267,14 +268,30 @@ class MachineLane:
             return made.replace(outcome="agent_error")
         return made
 
+    def setup(self, contract: Contract) -> str:
+        """As check_runs.setup_once, in the tree there."""
+        return str(self._call("setup", contract=contract))
+
+    def watch(self, contract: Contract) -> None:
+        """As tampering.watched, of the tree there."""
+        self._call("watch", contract=contract)
+
+    def start_services(self, services: list[Service]) -> str:
+        """As services.RunningServices, in the tree there."""
+        return str(self._call("start_services", services=services))
+
+    def end_services(self) -> None:
+        """End them there."""
+        self._call("end_services")
+
     def sweep(self, contract: Contract) -> tuple[list[Receipt], str]:
         """As sweep.sweep, in clones there."""
-        found = self._made(Swept, self.call("sweep", contract=contract))
+        found = self._made(Swept, self._call("sweep", contract=contract))
         return [self._stamped(one) for one in found.receipts], found.fault
 
     def fire(self, check: Check, claim: Claim, phase: str) -> Receipt:
         """As check_runs.fire, in the tree there; stamped here."""
-        made = self._made(Receipt, self.call("fire", check=check, claim=claim, phase=phase))
+        made = self._made(Receipt, self._call("fire", check=check, claim=claim, phase=phase))
         return self._stamped(made).replace(claim=claim.id, command=check.run, phase=phase, guard=check.guard)
 
     def _stamped(self, made: Receipt) -> Receipt:

@@ -6,8 +6,8 @@ An order and its changes are one journal, so that a crash neither loses nor repe
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from harness.base import clock, encoding, schema
 from harness.base.errors import HarnessError, UsageFault
@@ -231,7 +231,7 @@ def refused_files(layout: Layout, run_id: str) -> list[str]:
     return sorted(os.path.relpath(path, top) for path in found)
 
 
-VERBS: dict[str, Any] = {
+VERBS: dict[str, Callable[..., str]] = {
     "feature set": _set,
     "feature retry": _retry,
     "feature block": _block,

@@ -11,7 +11,7 @@ from harness.base import clock, encoding, errors, redaction, schema
 from harness.base.errors import HarnessError, RequestRefused, UsageFault
 from harness.mission import contract, features, issues, mission, open_run, replies
 from harness.mission.check_environment import CheckEnvironment
-from harness.mission.open_run import OpenRun
+from harness.mission.open_run import OpenRun, Verbs
 from harness.mission.receipts import Receipt
 from harness.proof import check_runs, services
 from harness.run.settle import planner
@@ -24,10 +24,9 @@ MAX_FAULT_CHARS = 20_000  # characters of a stored refusal
 MAX_REQUEST_CHARS = 1024 * 1024  # characters of a recorded request
 
 
-def of(run: OpenRun) -> dict[str, Callable[..., Iterable[str]]]:
+def of(run: OpenRun) -> Verbs:
     """{verb: function of a request's texts}; each yields texts for the agent's screen."""
-    verbs: dict[str, Callable[..., Iterable[str]]] = {"note": note, "issue": report, "reply": reply, "check": check}
-    verbs |= run.verbs or {}
+    verbs: Verbs = {"note": note, "issue": report, "reply": reply, "check": check, **run.verbs}
     return {verb: partial(recorded, run, verb, carry_out) for verb, carry_out in verbs.items()}
 
 
