@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import errno
 import re
-from typing import Any
 
 from harness.base.errors import VersionConflict
+from harness.base.record import Record
 from harness.memory import identity
 from harness.memory._similarity import SAME
 from harness.memory._words import keys, words
 from harness.memory.curation import compaction, private_names
-from harness.memory.curation.compaction import Compaction, Occurrence
+from harness.memory.curation.compaction import Compaction, Inputs, Occurrence
 from harness.memory.curation.growth import Evidence, Graduation
-from harness.memory.lessons import ADVICE, Lesson, best_wording, compared
+from harness.memory.lessons import ADVICE, Lesson, Lessons, best_wording, compared
 
 WORKER = "worker"
 FAILURES = ("fail", "avoid")
@@ -181,7 +181,17 @@ def _role_of(lesson: Lesson) -> str:
     return role if identity.is_role(role) else WORKER
 
 
-def record(folder: str, plan: Any) -> bool:
+class GraduationPlan(Record):
+    """What a curation that read `before` has for the identities: with what is owed in `known`, and a `warning`."""
+
+    before: Inputs
+    known: Lessons
+    evidence: list[Evidence] = []
+    graduations: list[Graduation] = []
+    warning: str = ""
+
+
+def record(folder: str, plan: GraduationPlan) -> bool:
     """Write a plan's graduations and evidence, and those owed by earlier plans, to the identities. An unwritable folder
     becomes a warning of the plan, and its content is owed. Returns False, without writing, if others changed the folder
     since it was read, because their evidence may change the result."""
@@ -206,7 +216,7 @@ def record(folder: str, plan: Any) -> bool:
     return True
 
 
-def _owe(plan: Any, evidence: list[Evidence], graduations: list[Graduation], fault: OSError) -> None:
+def _owe(plan: GraduationPlan, evidence: list[Evidence], graduations: list[Graduation], fault: OSError) -> None:
     rows = [*evidence, *graduations]
     plan.known.owed = [row.asdict() for row in rows]
     plan.warning = f"{len(rows)} notes wait for the identity folder: {fault.strerror}"

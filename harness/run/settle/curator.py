@@ -23,8 +23,8 @@ from harness.memory.archive import ArchiveEntry, LessonChange
 from harness.memory.backlog import BOUND, BatchLimit, Window
 from harness.memory.curation import graduation, operations, private_names, summary
 from harness.memory.curation.compaction import Compaction, Inputs
-from harness.memory.curation.growth import Evidence, Graduation
-from harness.memory.lessons import Lessons
+from harness.memory.curation.graduation import GraduationPlan
+from harness.memory.curation.growth import Graduation
 from harness.memory.pages import CurationProgress
 from harness.mission import roles
 from harness.mission.open_run import OpenRun
@@ -39,23 +39,18 @@ LOOKED_AT = 200  # newest entries of the archive that are checked: 3 ms
 WINDOW_BYTES = raw.WINDOW * raw.MAX_LINE_BYTES
 
 
-class CurationPlan(Record):
+class CurationPlan(GraduationPlan):
     """Everything that `apply` writes, with the inputs in `before`; empty without waiting entries, edited pages and owed
     graduations. `candidates`: for an identity, not yet confirmed by an agent or a person. `taken`: the number of valid
     operations of an agent; `wrong`: faults of the others."""
 
-    before: Inputs
     curated: CurationProgress
-    known: Lessons
     memory: str | None
     summary: str | None
     rows: list[ArchiveEntry | LessonChange] = []
-    evidence: list[Evidence] = []
-    graduations: list[Graduation] = []
     candidates: list[Graduation] = []
     taken: int = 0
     wrong: list[str] = []
-    warning: str = ""
 
     @property
     def archived(self) -> list[ArchiveEntry]:
