@@ -445,6 +445,31 @@ def test_everything_is_typed() -> None:
     assert bare == []
 
 
+def mentions(node: ast.AST, names: set[str]) -> bool:
+    """Whether one of these names occurs in it."""
+    return any(isinstance(inner, ast.Name) and inner.id in names for inner in ast.walk(node))
+
+
+def loose(tree: ast.Module) -> set[str]:
+    """The names that a module gives to a type with `Any` in it; `Json` is the one that may be."""
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and mentions(node.value, {"Any"})]
+    return {one.id for node in named for one in node.targets if isinstance(one, ast.Name)} - {"Json"}
+
+
+def test_no_field_is_any_but_a_value_of_json() -> None:
+    """Into `Any` no type checker looks, and who is meant by it is no import that counts."""
+    known = {dotted(path): loose(tree) for path, tree in trees().items()}
+    found = []
+    for path, tree in trees().items():
+        taken = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in known]
+        names = {one.name for node in taken for one in node.names if one.name in known[node.module or ""]}
+        for owner in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+            fields = [node.annotation for node in owner.body if isinstance(node, ast.AnnAssign)]
+            bare = [field for field in fields if mentions(field, {"Any", *names, *known[dotted(path)]})]
+            found += [f"{short(path)}: {owner.name} has a field of {ast.unparse(field)}" for field in bare]
+    assert found == []
+
+
 def test_every_module_has_a_test_file_of_its_own() -> None:
     """tests/ mirrors harness/ and roles/."""
     missing = []
