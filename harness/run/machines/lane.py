@@ -194,7 +194,7 @@ class MachineLane(RemoteChecks):
     def _made(self, shape: type[R], row: Any) -> R:
         """The Record that a machine means; raises MachineGone for what is none."""
         if faults := schema.faults(row, "it", shape):
-            raise MachineGone(f"the machine {self.name} sent what makes no sense: {faults[0]}")
+            raise MachineGone(f"the machine {self.name} sent an invalid result: {faults[0]}")
         return schema.trusted(shape, row)
 
     def _asked(self, asked: MachineRequest) -> list[dict[str, Any]]:

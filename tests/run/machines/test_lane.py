@@ -197,7 +197,10 @@ def test_a_lie_ends_the_run_and_not_the_mission(house: House, lie: str) -> None:
     house.script("worker", WRITE, {"say": "done"})
     done = house.role("worker", "F-001", **ON)
     assert (done.code, house.feature().status) == (10, "todo"), done
-    assert house.result()["outcome"] in ("killed", "agent_error")
+    result = house.result()
+    assert result["outcome"] == "agent_error" or result["reason"].startswith("the machine here sent an invalid "), (
+        result
+    )
 
 
 def test_an_interrupted_run_keeps_the_work_so_far(house: House) -> None:
