@@ -31,7 +31,7 @@ class ToolResult(Record):
     images: list[tuple[str, bytes]] = []
 
 
-ToolFunction = Callable[["ToolSession", dict[str, Any]], ToolResult]
+ToolFunction = Callable[["ToolSession", dict[str, Json]], ToolResult]
 
 
 class Tool(Record):
