@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import click
 
-from harness.base import console
+from harness.base import console, errors
 from harness.base.errors import UsageFault
 from harness.builtin.sessions import folder, log, recall, repair, rule_changes, state, turn_replay
 from harness.builtin.sessions.keys import USER
@@ -17,6 +17,7 @@ from harness.cli.quick import here
 from harness.workplace import run_detection
 
 MAX_LISTED = 50
+MAX_FAULTS = 12
 MAX_WORDS_CHARS = 4000  # of the words of an interrupt
 LISTED = ("user", "session", "agent", "calls", "used")
 of_user = click.option("--user", default="", metavar="U", help="The user; by default as for `ask`.")
@@ -35,11 +36,16 @@ def _line(text: str) -> str:
 @sessions.command(name="list")
 @click.option("--user", default="", metavar="U", help="Only those of this user.")
 @as_json
-def sessions_list(user: str, as_json: bool) -> None:
+def sessions_list(user: str, as_json: bool) -> int:
     """List the sessions, newest first."""
-    found = state.of_user(folder.store(here()), user)
+    store = folder.store(here())
+    found, faults = state.of_user(store, user), state.unread(store, user)
     value = [{**{name: getattr(one, name) for name in LISTED}, **one.newest} for one in found]
-    _values.show(value, map(_summary, found) if found else ["There are no sessions here."], as_json=as_json)
+    lines = [*map(_summary, found)] or ["There are no sessions here."] * (not faults)
+    _values.show(value, lines, as_json=as_json)
+    for line in [*faults[:MAX_FAULTS], *([f"… and {len(faults) - MAX_FAULTS} more"] if faults[MAX_FAULTS:] else [])]:
+        console.print_error(line)
+    return errors.BROKEN if faults else errors.DONE
 
 
 def _summary(one: AgentState) -> str:

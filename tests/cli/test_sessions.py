@@ -48,6 +48,21 @@ def test_the_keys_are_those_of_the_contract_page(house: House) -> None:
     assert len(rows) == 7
 
 
+def test_a_session_that_cannot_be_read_is_named_behind_the_list(house: House) -> None:
+    """Torn, or of another format: a line each, and 65; the others are listed."""
+    with serving(brain) as server:
+        configure(house.project, server)
+        house.harness("ask", "where are the herons")
+    folder = house.project / ".harness/sessions/default"
+    for name, data in (("torn", "{"), ("older", '{"format": 1, "user": "default", "session": "older"}')):
+        (folder / name).mkdir()
+        (folder / name / "state.json").write_text(data)
+    done = house.harness("sessions", "list")
+    assert (done.code, done.out.count("where are the herons"), done.err.count("\n")) == (65, 1, 2), done
+    assert "torn/state.json: it is torn" in done.err and "this harness reads format 2" in done.err
+    assert len(json.loads(house.harness("sessions", "list", "--json").out)) == 1
+
+
 def test_a_damaged_session_is_named_and_repaired(house: House) -> None:
     """The message of the fault names the command, which says what it did and where the rest is."""
     with serving(brain) as server:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from harness.base import encoding, schema
 from harness.base.errors import BrokenFile, UsageFault
@@ -142,15 +143,23 @@ def agent_of(store: Store, keys: SessionKeys) -> str:
 
 
 def of_user(store: Store, user: str = "") -> list[AgentState]:
-    """The states of the sessions of a user, or of all, the newest first; those that cannot be read, or have no call, are left
-    out."""
-    found = [one for key in of_sessions.states(store, user) if (one := _listed(store.get(key))) and one.newest]
+    """The states of the sessions of a user, or of all, the newest first: those that have a call and can be read, see `unread`."""
+    found = [one for one in _listed(store, user) if isinstance(one, AgentState) and one.newest]
     return sorted(found, key=lambda one: one.newest["ended"], reverse=True)
 
 
-def _listed(known: Value | None) -> AgentState | None:
-    try:
-        row = json.loads(known.data) if known else {}
-        return parse(known, "", session_keys(str(row["user"]), str(row["session"]))) if known else None
-    except (BrokenFile, UsageFault, ValueError, KeyError, TypeError, RecursionError):
-        return None
+def unread(store: Store, user: str = "") -> list[str]:
+    """Why the states of other sessions of a user, or of all, cannot be read, a line each."""
+    return [one for one in _listed(store, user) if isinstance(one, str)]
+
+
+def _listed(store: Store, user: str) -> Iterator[AgentState | str]:
+    for key in of_sessions.states(store, user):
+        if known := store.get(key):
+            try:
+                row = json.loads(known.data)
+                yield parse(known, store.describe(key), session_keys(str(row["user"]), str(row["session"])))
+            except BrokenFile as broken:
+                yield str(broken)
+            except (UsageFault, ValueError, KeyError, TypeError, RecursionError):
+                yield f"{store.describe(key)}: it is torn, or no state of a session. {REMEDY}"

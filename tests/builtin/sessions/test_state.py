@@ -82,7 +82,7 @@ def test_who_speaks_is_known_without_the_rest() -> None:
     assert state.agent_of(store, OF) == ""
 
 
-def test_the_list_has_the_newest_session_first_and_passes_over_what_cannot_be_read() -> None:
+def test_the_list_has_the_newest_session_first_and_names_what_cannot_be_read() -> None:
     """One that has no call yet is not in it; neither is another user's."""
     store = MemoryStore()
     for name, ended in (("a", "2026-01-01"), ("b", "2026-01-02"), ("c", "")):
@@ -92,4 +92,5 @@ def test_the_list_has_the_newest_session_first_and_passes_over_what_cannot_be_re
     store.put(session_keys("alice", "d").state, b"{", ABSENT)
     store.put(session_keys("bob", "e").state, WHOLE.replace(user="bob", session="e").dumped(), ABSENT)
     assert [one.session for one in state.of_user(store, "alice")] == ["b", "a"]
+    assert [line.partition(" ")[0] for line in state.unread(store, "alice")] == ["memory:alice/d/state.json:"]
     assert [one.session for one in state.of_user(store)] == ["b", "a"] and state.of_user(store, "carol") == []
