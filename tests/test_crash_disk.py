@@ -78,7 +78,7 @@ def test_starts_that_die_of_a_full_disk_use_up_no_run(bare: House) -> None:
         bare.repository()
         bare.begin()
         bare.script("worker", {"run": "touch begun"})
-        for room in range(4, 24, 2 if TORTURE else 5):
+        for room in range(4, 24, 2):
             fill_but(bare.layout, room)
             done = bare.run([str(CHECKOUT / "run.sh"), "--once"])
             os.unlink(bare.project / "filler")
