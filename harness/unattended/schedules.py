@@ -43,6 +43,8 @@ class Schedule(Record):
     goes_on: str
     environment: dict[str, str]
     lanes: int = 0
+    place: str = ""  # of earlier schedules: nothing reads this and the next
+    added: str = ""
 
 
 def path_of(where: Layout) -> str:

@@ -128,6 +128,16 @@ def test_settings_that_are_broken_are_named_and_add_makes_them_again(crontab: Cr
     assert crontab.fires().code == 9
 
 
+def test_a_schedule_with_more_than_is_needed_is_read(crontab: Crontab) -> None:
+    """Earlier versions wrote where it was added, and when."""
+    house = crontab.house
+    house.harness("schedule", "add", "--every", "30m")
+    path = house.state / "schedule" / "schedule.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "place": "cron", "added": "2026-11-28T00:00:00Z"}))
+    house.harness("pause")
+    assert crontab.fires().code == 9
+
+
 def test_a_copy_of_the_folder_is_not_started_by_the_line_of_the_first(crontab: Crontab) -> None:
     """Its id is of its path."""
     house = crontab.house

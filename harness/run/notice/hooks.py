@@ -17,6 +17,7 @@ from harness.mission.runs import RunResult
 from harness.process import supervise, temporary
 from harness.run.notice import _events, _notices
 from harness.run.notice._events import NoticeEvent
+from harness.run.notice._notices import OF_RUN
 from harness.state import files
 from harness.state.layout import Layout, command
 from harness.state.state import State
@@ -27,7 +28,6 @@ REASON_CHARS = 200
 FURTHEST_BACK = 50  # finished runs whose missed events are still delivered
 LABEL_CHARS = 60
 GRACE_SECONDS = 1.0
-OF_RUN = "run-"  # the beginning of the events of notices.jsonl that belong to a run
 NO_RUN = "-"
 ENDPOINT, OTLP_SECONDS = "OTEL_EXPORTER_OTLP_ENDPOINT", 5
 

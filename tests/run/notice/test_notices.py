@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from harness.state import names
+from harness.state import journal, names
 from tests.missions import House
 
 
@@ -36,3 +36,23 @@ def test_a_line_that_is_no_notice_is_named_by_its_number(house: House) -> None:
     path.write_bytes(whole + b'{"at": 1}\n')
     done = house.harness("status")
     assert done.code == 65 and "notices.jsonl, line 3" in done.err, done
+
+
+def test_lines_of_earlier_missions_are_read(house: House) -> None:
+    """One for each call, and one for the newest run after them: only what comes later is reported, and a failed call is shown."""
+    house.config(
+        'agent = "scripted"', "[[on]]", 'event = "run"', 'run = ["sh", "-c", "echo >>../told; echo no; false"]'
+    )
+    house.work({"run": "touch 1.txt"})
+    (run,), path = [row["run"] for row in house.ran()], Path(house.layout.path(names.NOTICES))
+    key = next(iter(json.loads(path.read_text().splitlines()[-1])["calls"]))
+    rows = [
+        {"at": "2026-11-29T00:00:00Z", "event": f"run-{run}", "state": state, "key": key, "label": "sh", "said": said}
+        for state, said in (("begun", ""), ("failed", "no"))
+    ]
+    rows.append({"at": "2026-11-29T00:00:01Z", "event": run, "state": "seen", "key": "", "label": "", "said": ""})
+    path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
+    journal.adopt(house.layout)
+    assert f"failed for run-{run}: no" in house.harness("status").out
+    house.role("validator", "F-001")
+    assert (house.folder / "told").read_text() == "\n\n"
