@@ -108,7 +108,7 @@ class RunCut(GuardianKilled):
 
 
 class MachineGone(RunCut):
-    """The machine on which a run thinks is gone, or says what makes no sense; it ended everything there."""
+    """The machine on which a run thinks is gone, or sends an invalid result; it ended everything there."""
 
 
 class VersionConflict(LockBusy):
