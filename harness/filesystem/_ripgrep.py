@@ -143,7 +143,8 @@ class Stream:
 
 
 def records(stream: Stream, *, most: int, longest: int) -> Iterator[tuple[str, list[FoundLine]]]:
-    """(path, the first `most` matching lines) of each file with matches and without a NUL. Lines are cut at `longest` bytes."""
+    """(path, its matching lines) of each file with matches and without a NUL. A file with `most` lines comes at once,
+    so a NUL may follow them. Lines are cut at `longest` bytes."""
     rest, lines = b"", dict[str, list[FoundLine]]()
     for chunk in stream.chunks():
         *rows, rest = (rest + chunk).split(b"\n")
@@ -156,9 +157,11 @@ def records(stream: Stream, *, most: int, longest: int) -> Iterator[tuple[str, l
             if kind == "match" and len(known) < most:
                 text = _bytes(data["lines"]).removesuffix(b"\n")
                 known.append(FoundLine(data["line_number"], data["absolute_offset"], text[:longest]))
+                if len(known) == most:
+                    yield path, known
             elif kind == "end":
                 del lines[path]
-                if known and data["binary_offset"] is None:
+                if 0 < len(known) < most and data["binary_offset"] is None:
                     yield path, known
 
 

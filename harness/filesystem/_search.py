@@ -114,6 +114,8 @@ def _found(
     for batch in _ripgrep.batches(paths):
         with _ripgrep.Stream([*argv, *batch], cwd=beneath.folder, until=until) as stream:
             for path, lines in _ripgrep.records(stream, most=COUNTED + 1, longest=max(1, asked.longest)):
+                if len(lines) > COUNTED and _is_binary(beneath, path):
+                    continue
                 is_shown = len(found) < asked.most
                 found += _proven(beneath, path, lines) if is_shown else ((path, one.line, one.text) for one in lines)
                 if len(found) > COUNTED:
@@ -134,6 +136,17 @@ def _proven(beneath: Root, path: str, lines: list[_ripgrep.FoundLine]) -> Iterat
             yield from (
                 (path, one.line, one.text) for one in lines if os.pread(fd, len(one.text), one.offset) == one.text
             )
+    finally:
+        os.close(fd)
+
+
+def _is_binary(beneath: Root, path: str) -> bool:
+    try:
+        fd = beneath.opened(path.split("/"))
+    except OSError:  # removed meanwhile
+        return False
+    try:
+        return _has_nul(fd)
     finally:
         os.close(fd)
 

@@ -52,6 +52,13 @@ def test_records_are_the_same_however_the_output_is_cut(size: int) -> None:
     assert found == [("a", [(1, 0, b"x:"), (2, 4, b"x")]), ("b\udcff", [(2, 5, b"\xff\r")])]
 
 
+def test_a_file_is_not_read_beyond_the_limit() -> None:
+    """One with millions of matching lines would take until the timeout."""
+    line = b'{"type":"match","data":{"path":{"text":"a"},"lines":{"text":"x"},"line_number":1,"absolute_offset":0}}\n'
+    output = Chunks(line, line, b"no record, which is not parsed\n")
+    assert next(_ripgrep.records(output, most=2, longest=2)) == ("a", [(1, 0, b"x")] * 2)
+
+
 def test_a_search_ends_at_its_time() -> None:
     """And its process with it."""
     begun = time.monotonic()
