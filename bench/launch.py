@@ -205,7 +205,7 @@ plain = took(lambda: spawn.capture(["true"], cwd="."))
 run = lambda: supervise.run(["true"], cwd=".", env=dict(os.environ), wall_seconds=10, sink=lambda *_: None)
 first = took(run) - plain
 from harness.process.confine import Confinement, Glass, available
-glass = Confinement(glass=Glass(writable=[os.getcwd()]), tier=available()[0])
+glass = Confinement(glass=Glass(writable=[os.getcwd()]), tier=available())
 confined = lambda: supervise.run(["true"], cwd=".", env=dict(os.environ), wall_seconds=10, sink=lambda *_: None, confine=glass)
 took(confined)
 print(first, took(confined) - took(run))

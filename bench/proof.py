@@ -35,7 +35,7 @@ from harness.state import files
 from harness.workplace import environment
 
 PART_ROUNDS = 200
-HERE = available()[0]
+HERE = available()
 GLASS = None if HERE == NONE else Confinement(glass=Glass(), tier=HERE)
 TURN = 10
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -431,6 +432,16 @@ def test_the_best_tier_is_the_one_that_works(tmp_path: Path) -> None:
         check=True,
     )
     assert found.stdout == f"{LANDLOCK if landlock.abi() else NONE}\n"
+
+
+@pytest.mark.skipif(HERE != BUBBLEWRAP, reason="bubblewrap cannot be used here")
+def test_a_trial_that_fails_in_passing_lowers_no_tier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where another process has used up a limit for a moment."""
+    program, tries = tmp_path / "bwrap", tmp_path / "tries"
+    program.write_text(f'#!/bin/sh\necho >>{tries}\n[ $(wc -l <{tries}) -gt 3 ] && exec {which("bwrap")} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert (confine.available(), len(tries.read_text())) == (BUBBLEWRAP, 4)
 
 
 def test_only_what_changes_something_is_mounted(tmp_path: Path) -> None:
