@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.agents.clis import ABOUT
 from harness.base import clock
 from harness.base.errors import BrokenFile
+from harness.mission import config
 from harness.mission.config import Config
 from harness.state import files
 
@@ -18,13 +18,13 @@ NIGHT_SECONDS = 12 * 3600
 MILLISECONDS_FROM = 10**11  # a larger time is in milliseconds, as in JavaScript
 
 
-def ending(agents: Iterable[str], settings: Config) -> Iterator[str]:
-    """A line for each login of these agents that ends within 12 hours or has ended, and that does not renew itself. An agent
-    with a key needs no login."""
+def ending(settings: Config, environment: Mapping[str, str]) -> Iterator[str]:
+    """A line for each login of the agents of config.toml that ends within 12 hours or has ended, and that does not renew itself.
+    An agent with a key in this environment needs no login."""
     now = clock.now()
-    for name in (one for one in agents if one in ABOUT):
+    for name in (one for one in config.every_agent(settings) if one in ABOUT):
         table = settings.agents.get(name, {}).get("env", {})
-        env = {**os.environ, **{key: str(value) for key, value in table.items()}}
+        env = {**environment, **{key: str(value) for key, value in table.items()}}
         if any(env.get(key) for key in ABOUT[name].keys):
             continue
         for path, until in _ends(name, env):

@@ -389,3 +389,9 @@ def agent_names(agent: object) -> list[str]:
     """The name of an agent or a list of names, as a list; [] for any other value."""
     found = [agent] if isinstance(agent, str) and agent else agent
     return [*found] if isinstance(found, list) and all(isinstance(name, str) for name in found) else []
+
+
+def every_agent(settings: Config) -> list[str]:
+    """The agents that config.toml names, for all roles and for single ones."""
+    own = [name for table in settings.roles.values() for name in agent_names(table.get("agent"))]
+    return [*dict.fromkeys([*settings.agent, *own])]

@@ -236,9 +236,9 @@ def _asked(run: StartedRun, settings: Config) -> list[str]:
     """The agents of the run, in turn; for a run without a context all configured ones, costly ones first."""
     if run.context.role != UNKNOWN:
         return run.context.agent
-    own = [name for table in settings.roles.values() for name in config.agent_names(table.get("agent"))]
-    known = dict.fromkeys([*settings.agent, *own])
-    return sorted(known, key=lambda name: not registry.costs(name, settings.agents.get(name, {})))
+    return sorted(
+        config.every_agent(settings), key=lambda name: not registry.costs(name, settings.agents.get(name, {}))
+    )
 
 
 def _settle(step: RecoveryStep, dead: RestoredRun) -> None:

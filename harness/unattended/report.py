@@ -15,7 +15,7 @@ from harness.unattended.schedules import Schedule
 
 def added(where: Layout, made: Schedule) -> list[str]:
     """The output of `schedule add`, with what would stop the mission tonight as far as it is known."""
-    warnings = _obstacles(where)
+    warnings = _obstacles(where, {**made.environment, **_crontab.variables(_crontab.read())})
     if _crontab.is_idle():
         warnings.append("no cron daemon runs here: sudo systemctl enable --now cron, or: sudo service cron start")
     return [
@@ -26,14 +26,14 @@ def added(where: Layout, made: Schedule) -> list[str]:
     ]
 
 
-def _obstacles(where: Layout) -> list[str]:
-    """Logins that end tonight, or why no agent can be chosen."""
+def _obstacles(where: Layout, environment: dict[str, str]) -> list[str]:
+    """Logins that end tonight for a start with this environment, or why no agent can be chosen."""
     try:
         settings = config.load(where)
-        agents = registry.choose(settings.agent, where.folders.project, where.shown(names.CONFIG))
+        registry.choose(settings.agent, where.folders.project, where.shown(names.CONFIG))
     except HarnessError as fault:
         return [str(fault)]
-    return [*logins.ending(agents, settings)]
+    return [*logins.ending(settings, environment)]
 
 
 def _lanes(number: int) -> str:

@@ -32,7 +32,7 @@ FILES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [  # without and 
 
 def settings(folder: Path, name: str, **env: str) -> config.Config:
     """The settings of a person with this home folder."""
-    return config.Config(agents={name: {"env": {"HOME": str(folder), **env}}})
+    return config.Config(agent=[name, "mine"], agents={name: {"env": {"HOME": str(folder), **env}}})
 
 
 @pytest.mark.parametrize(("name", "file", "ends", "renews"), FILES)
@@ -43,15 +43,16 @@ def test_a_login_that_ends_tonight_is_named_unless_it_renews_itself(
     path = tmp_path / file
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(ends))
-    (line,) = logins.ending([name, "mine"], settings(tmp_path, name))
+    (line,) = logins.ending(settings(tmp_path, name), {})
     assert f"that of {name} ends at {clock.local(UNTIL, clock.now())} ({path}); log in again: " in line
     key = ABOUT[name].keys[0]
-    assert [*logins.ending([name], settings(tmp_path, name, **{key: "k"}))] == []
+    assert [*logins.ending(settings(tmp_path, name, **{key: "k"}), {})] == []
+    assert [*logins.ending(settings(tmp_path, name), {key: "k"})] == []
     merged = {
         key: {**ends.get(key, {}), **value} if isinstance(value, dict) else value for key, value in renews.items()
     }
     path.write_text(json.dumps({**ends, **merged}))
-    assert [*logins.ending([name], settings(tmp_path, name))] == []
+    assert [*logins.ending(settings(tmp_path, name), {})] == []
 
 
 @pytest.mark.parametrize(("hours", "word"), [(-1, "ended"), (1, "ends"), (13, "")])
@@ -59,7 +60,7 @@ def test_what_has_ended_is_named_and_what_lasts_the_night_is_not(tmp_path: Path,
     """A night has twelve hours."""
     (tmp_path / ".gemini").mkdir()
     (tmp_path / ".gemini/oauth_creds.json").write_text(json.dumps({"expiry_date": (clock.now() + hours * 3600) * 1000}))
-    found = [*logins.ending(["gemini"], settings(tmp_path, "gemini"))]
+    found = [*logins.ending(settings(tmp_path, "gemini"), {})]
     assert [f"gemini {word} at " in line for line in found] == [True] * bool(word)
 
 
@@ -71,7 +72,7 @@ def test_a_file_that_does_not_tell_has_no_end(tmp_path: Path, text: str) -> None
     """A key has none; a file of another shape is the vendor's business."""
     (tmp_path / ".codex").mkdir()
     (tmp_path / ".codex/auth.json").write_text(text)
-    assert [*logins.ending(["codex"], settings(tmp_path, "codex"))] == []
+    assert [*logins.ending(settings(tmp_path, "codex"), {})] == []
 
 
 def test_doctor_names_it(house: House) -> None:

@@ -26,7 +26,8 @@ def test_adding_says_what_to_look_at_and_what_would_stop_it_tonight(
     place = Path(house.env["HOME"]) / ".gemini"
     place.mkdir(parents=True)
     (place / "oauth_creds.json").write_text(json.dumps({"expiry_date": (clock.now() + 3600) * 1000}))
-    house.config('agent = ["gemini", "scripted"]')
+    house.config('agent = "scripted"', "[roles.worker]", 'agent = "gemini"')
+    monkeypatch.setenv("GEMINI_API_KEY", "k")  # of this shell alone: cron does not pass it
     monkeypatch.setattr(_crontab, "DAEMONS", ())
     done = house.program("schedule", "add", "--lanes", "3")
     assert ", each for 25m, 3 lanes.\n" in done.out and "warning: login: that of gemini ends at " in done.out

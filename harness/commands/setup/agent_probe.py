@@ -50,11 +50,9 @@ class Finding(Record):
 def known(where: Layout) -> list[Finding]:
     """A line for every known program and every configured agent; costs nothing."""
     settings = config.load(where)
-    named = [
-        name for table in (vars(settings), *settings.roles.values()) for name in config.agent_names(table.get("agent"))
-    ]
-    others = [_other(name, where, settings) for name in dict.fromkeys(named) if name not in CLIS]
-    notes = [note for name in dict.fromkeys(named) for note in _withheld(name, settings)]
+    named = config.every_agent(settings)
+    others = [_other(name, where, settings) for name in named if name not in CLIS]
+    notes = [note for name in named for note in _withheld(name, settings)]
     return [_program(name, settings, name in named) for name in CLIS] + others + notes
 
 
@@ -173,6 +171,8 @@ def attempt(where: Layout, name: str) -> Iterator[Finding]:
     try:
         there = begin(f"{folder}/{TRIED}")
         yield from _judged(name, there, *_called(agent, there, settings, tag))
+    except Unavailable as fault:  # no confinement, or not the one that config.toml requires
+        yield Finding(state="bad", what=f"{name}: {fault}")
     finally:
         tree.sweep(tag)
         temporary.remove(folder)
@@ -188,10 +188,9 @@ def begin(project: str) -> Layout:
 
 
 def _located(table: dict[str, Any], where: Layout) -> dict[str, Any]:
-    """The table of an agent with absolute paths in its command."""
-    if "command" not in table:
-        return table
-    return {**table, "command": [_absolute(word, where) for word in table["command"]]}
+    """The table of an agent with absolute paths of its program."""
+    own = {"command": [_absolute(word, where) for word in table["command"]]} if "command" in table else {}
+    return {**table, **own, **({"path": _absolute(table["path"], where)} if "path" in table else {})}
 
 
 def _absolute(word: str, where: Layout) -> str:
@@ -211,8 +210,8 @@ def _called(agent: Agent, there: Layout, settings: Config, tag: str) -> tuple[Ag
         elif event.kind == "usage":
             usage = Usage(**json.loads(event.text))
         elif event.kind in thinking.PRINTED:
-            output = (output + event.text)[-thinking.TAIL_CHARS :]
-    return end, end.usage or usage, redaction.received(output).strip()
+            output += event.text
+    return end, end.usage or usage, redaction.received(output)[-thinking.TAIL_CHARS :].strip()
 
 
 def _context(agent: Agent, there: Layout, settings: Config, tag: str) -> ExecutionContext:

@@ -51,10 +51,8 @@ def try_agents(layout: Layout) -> Iterator[Finding]:
     """One small real call of each configured agent, a line for each ability."""
     run_detection.refuse(layout, "doctor agents --try")
     settings = config.load(layout)
-    own = [name for table in settings.roles.values() for name in config.agent_names(table.get("agent"))]
-    for name in dict.fromkeys(
-        [*registry.choose(settings.agent, layout.folders.project, layout.shown(names.CONFIG)), *own]
-    ):
+    chosen = registry.choose(settings.agent, layout.folders.project, layout.shown(names.CONFIG))
+    for name in dict.fromkeys([*chosen, *config.every_agent(settings)]):
         yield from agent_probe.attempt(layout, name)
 
 
@@ -170,7 +168,7 @@ def _agents(layout: Layout) -> Iterator[Finding]:
         except Unavailable as fault:
             own = registry.embedded([name])  # it may lack a playbook only for this role
             yield _ok("agents", name) if own else _bad(f"agent {name}: {fault}")
-    yield from (Finding(state="warn", what=line) for line in logins.ending(chosen, settings))
+    yield from (Finding(state="warn", what=line) for line in logins.ending(settings, os.environ))
 
 
 def _state(layout: Layout) -> Iterator[Finding]:

@@ -137,7 +137,7 @@ def test_a_small_real_call_shows_that_an_agent_can_work(house: House) -> None:
     assert list((house.folder / "temporary").iterdir()) == []
 
 
-@pytest.mark.skipif(available()[0] != BUBBLEWRAP, reason="bubblewrap cannot be used here")
+@pytest.mark.skipif(available() != BUBBLEWRAP, reason="bubblewrap cannot be used here")
 def test_the_trial_is_confined_like_a_run(house: House) -> None:
     """The agent writes its folder alone; nothing of it is left."""
     spec = house.project / "SPEC.md"
@@ -173,10 +173,24 @@ def test_a_program_of_one_s_own_is_tried_as_it_is_configured(house: House) -> No
     """Also with a path relative to the project."""
     house.write("tools/agent", ABLE)
     Path(house.project, "tools/agent").chmod(0o755)
-    house.config('agent = "mine"', "[agents.mine]", 'command = ["tools/agent"]', 'format = "codex"')
     path = f"{house.project}/tools{os.pathsep}{house.env['PATH']}"  # of what is below /tmp, only this is seen inside
+    for lines in (
+        ('agent = "mine"', "[agents.mine]", 'command = ["tools/agent"]', 'format = "codex"'),
+        ('agent = "codex"', 'trust = "workspace"', "[agents.codex]", 'path = "tools/agent"'),
+    ):
+        house.config(*lines)
+        done = house.program("doctor", "agents", "--try", PATH=path)
+        assert done.code == 0, done
+
+
+def test_a_confinement_that_is_required_and_missing_is_the_finding_of_each_agent(house: House) -> None:
+    """As its runs would not start."""
+    install(house, "bwrap", "#!/bin/sh\nexit 1\n")
+    path = install(house, "codex", ABLE)
+    house.config('agent = ["codex", "mine"]', 'trust = "full"', 'confine = "required"', 'network = "loopback"',
+                 "[agents.mine]", 'command = ["codex"]')  # fmt: skip
     done = house.program("doctor", "agents", "--try", PATH=path)
-    assert done.code == 0, done
+    assert (done.code, done.out.count("bad   codex: "), done.out.count("bad   mine: ")) == (10, 1, 1), done
 
 
 def test_the_trial_has_the_variables_that_a_run_has(house: House) -> None:
