@@ -57,9 +57,12 @@ def load(where: Layout) -> Schedule | None:
     value = files.read_json(path_of(where))
     if value is None:
         return None
-    if found := schema.faults(value, "the schedule", Schedule):
-        remedy = f"Run it again: {command('schedule add')}"
-        raise BrokenFile(path_of(where), "; ".join(str(one) for one in found), remedy=remedy)
+    found = "; ".join(map(str, schema.faults(value, "the schedule", Schedule)))
+    wrong = None if found else next((one for one in value["times"] if not FIELDS.fullmatch(one)), None)
+    if found or wrong is not None:
+        fault = found or f"{wrong!r} is not minute, hour, day, month and weekday"
+        remedy = f"Give the times again: {command('schedule add --every 30m')}"
+        raise BrokenFile(path_of(where), fault, remedy=remedy)
     return schema.record(Schedule, value, "a schedule has")
 
 

@@ -95,7 +95,7 @@ def _quiet(look: Outlook) -> str:
 def _refused(where: Layout) -> str:
     """Why no run is started although one is due: the newest one's agent was refused a short time ago; else ""."""
     last = next(runs.finished(where), None)
-    if last is None or last.outcome not in REFUSED or clock.now() >= last.ended + REFUSED_SECONDS:
+    if last is None or last.outcome not in REFUSED or not 0 <= clock.now() - last.ended < REFUSED_SECONDS:
         return ""
     again = clock.local(last.ended + REFUSED_SECONDS, clock.now())
     return (
@@ -136,7 +136,7 @@ def _run(where: Layout, log: ScheduleLog, words: list[str]) -> int:
     argv = [*schedules.start_words(where)[:2], *words]
     pipe, none = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(
-        argv, cwd=where.folders.project, env=env, stdin=none, stdout=pipe, stderr=subprocess.STDOUT, bufsize=0
+        argv, cwd=where.folders.project, env=env, stdin=none, stdout=pipe, stderr=subprocess.STDOUT
     ) as child:
         assert child.stdout is not None, "it is a pipe"
         try:

@@ -116,7 +116,8 @@ def test_settings_that_are_broken_are_named_and_add_makes_them_again(crontab: Cr
     house = crontab.house
     house.harness("schedule", "add", "--every", "30m")
     path = house.state / "schedule" / "schedule.json"
-    for text in ("[]", '{"id": "a"}', "{"):
+    lines = json.dumps({**json.loads(path.read_text()), "times": ["* * * * * one\n*/30 * * * *"]})
+    for text in ("[]", '{"id": "a"}', "{", lines):
         path.write_text(text)
         with pytest.raises(BrokenFile, match=r"schedule\.json"):
             schedules.load(house.layout)
