@@ -49,7 +49,7 @@ def at_open(past: RecordedRun, replica: Replica) -> Difference | None:
 def after_run(records: Records, past: RecordedRun, replica: Replica) -> Difference | None:
     """Compare the decisions and results of a run. A difference mentions if the files of the run were changed later."""
     found = next(_each(records, past, replica), None)
-    changed = past.result.seal not in ("", runs.seal(records.where.run(past.run)))
+    changed = past.result.seal != runs.seal(records.where.run(past.run))
     if found and changed:
         return found.replace(what=f"{found.what} ({CHANGED})")
     if changed:

@@ -108,7 +108,7 @@ def rebuild(layout: Layout, run_id: str, known: Objects) -> RebuiltPrompt:
     if prompt is not None and rows is None:
         raise BrokenFile(run.manifest, "the file is missing", remedy=_look())
     made = RebuiltPrompt(rows=rows or [], data=b"".join(parts(rows or [], known)), prompt=prompt)
-    if ended and (made.equal or prompt is None) and ended.get("seal") not in (None, "", runs.seal(run)):
+    if ended and (made.equal or prompt is None) and ended.get("seal") != runs.seal(run):
         raise BrokenFile(run.folder, CHANGED, remedy=_look())
     return made
 
@@ -179,7 +179,7 @@ def _fault(layout: Layout, run_id: str, line: bytes, known: Objects, total: Rebu
 
 
 def _logged(layout: Layout, total: RebuildReport) -> Iterator[tuple[str, bytes]]:
-    """(run, its line) of the run log, for runs with a run digest; reports broken lines as faults."""
+    """(run, its line) of the run log; reports broken lines as faults."""
     size = State(layout).length(names.RUN_LOG)
     if size and State(layout).part(names.RUN_LOG, size - 1, 1) != b"\n":
         total.faults.append((names.RUN_LOG, f"{layout.path(names.RUN_LOG)}: the last line is truncated. {_look()}"))
@@ -187,7 +187,7 @@ def _logged(layout: Layout, total: RebuildReport) -> Iterator[tuple[str, bytes]]
         found, fault = runs.parse(line)
         if found is None:
             total.faults.append((names.RUN_LOG, str(runs.misread(layout, start, fault))))
-        elif found.seal:
+        else:
             yield found.run, line
 
 

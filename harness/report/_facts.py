@@ -230,7 +230,7 @@ class _Gathering(FactsReader):
         made.notes = self.listed(lambda: self.notes(name))
         reply = part(lambda: self.state.part(names.of_run(name, names.REPLY), 0, REPLY_BYTES)) or b""
         made.reply = reply.decode("utf-8", "replace")
-        made.changed = part(lambda: bool(result.seal) and runs.seal(layout.run(name)) != result.seal) is not False
+        made.changed = part(lambda: runs.seal(layout.run(name)) != result.seal) is not False
         if made.changed:
             self.fault(
                 f"{layout.run(name).folder}: its files have changed since the run closed; its receipts do not count."
