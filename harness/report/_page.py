@@ -60,7 +60,7 @@ def render(found: Facts) -> bytes:
 
 
 def embedded(name: str) -> Markup:
-    """The style or the script of the page, as it stands in its file."""
+    """The style or the script of the page, byte for byte."""
     return Markup(resources.files("harness.report").joinpath("templates", name).read_text("utf-8"))
 
 

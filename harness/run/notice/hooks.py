@@ -1,6 +1,6 @@
 """Hooks: the programs and URLs of `[[on]]` in config.toml receive events as JSON.
-notices.jsonl gets a line after the calls for a run or a decision. Calls interrupted by a kill are repeated with the same ids:
-delivery is at least once. A failed hook is reported but blocks nothing; only one with `before` can refuse.
+notices.jsonl gets a line after the calls for a run or a decision. Calls that a kill or a signal interrupts are repeated with the
+same ids: delivery is at least once. A failed hook is reported but blocks nothing; only one with `before` can refuse.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ def _give_out(layout: Layout, settings: Config, last: list[NoticeEvent], *, back
         _notices.write(layout, OF_RUN + seen, {})
     failed: list[str] = []
     for name, events in [*_of_runs(layout, seen), *((one.id, [one]) for one in last)]:
-        told = {key for row in rows if row.event == name for key in row.calls}
+        called = {key for row in rows if row.event == name for key in row.calls}
         due = [(hook, one) for one in events for hook in every(settings) if hook["event"] == one.name]
-        due = [(hook, one) for hook, one in due if not hook.get("before") and _key(hook) not in told]
+        due = [(hook, one) for hook, one in due if not hook.get("before") and _key(hook) not in called]
         calls = {_key(hook): _call(layout, hook, _payload(layout, one)) for hook, one in due}
         failed += [_failed(hook, name, calls[_key(hook)]) for hook, _ in due if calls[_key(hook)]]
         if calls or name.startswith(OF_RUN):
