@@ -405,7 +405,8 @@ def protocols() -> set[str]:
 
 def promised_elsewhere(node: ast.ClassDef, name: str) -> bool:
     """Whether a base of the class, or a Protocol that it implements, has this method, and so its docstring."""
-    able = {one for one in protocols() - {node.name} if {*methods()[one]} <= {*methods()[node.name]}}
+    kinds = {one for one in protocols() - {node.name} if len(methods()[one]) > 1}
+    able = {one for one in kinds if {*methods()[one]} <= {*methods()[node.name]}}
     return any(name in methods().get(one, {}) for one in able | bases(node))
 
 

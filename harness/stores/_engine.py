@@ -57,6 +57,7 @@ class EngineStore:
         return self.get_many([key])[0]
 
     def get_many(self, keys: Sequence[Key]) -> list[Value | None]:
+        """The values of keys, in one request."""
         names = [store.encoded(key) for key in keys]
         return self._retry(keys[0], lambda: self.engine.read(names)) if keys else []
 
