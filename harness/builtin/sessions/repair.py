@@ -54,12 +54,13 @@ def _repaired(store: Store, keys: SessionKeys, number: int) -> Repair:
     if not made.agent:
         raise UsageFault(f"Nothing of {store.describe(keys.top)} can be read. Move it away.")
     aside = _kept_aside(store, keys, lost) if lost else ""
+    kept = read.rows  # the session adds the ends of calls
     read.end = logs.replace(store, keys.log, data) if data != rows.data else rows.end
     session = Session(store, keys, made, ANY, read)
     session.end_left()
     session.save()
-    missing = max(0, known.rows - read.rows)
-    return Repair(fault=fault, rows=session.state.rows, lost=len(lost), aside=aside, missing=missing)
+    missing = max(0, known.rows - kept)
+    return Repair(fault=fault, rows=kept, lost=len(lost), aside=aside, missing=missing)
 
 
 def _fault(store: Store, keys: SessionKeys) -> str:

@@ -61,6 +61,7 @@ def test_what_was_said_before_a_damage_stays_and_the_rest_is_kept_aside(tmp_path
                 continue
             done = repair(store(tmp_path), OF)
             assert path.read_bytes().startswith(whole) and (done.lost > 0) == (len(bad) > len(whole))
+            assert done.rows + done.missing == data.count(b"\n")
             assert not done.lost or bad.endswith(Path(done.aside).read_bytes())
             goes_on(tmp_path, server)
             assert texts(tmp_path)[0] == "one"
