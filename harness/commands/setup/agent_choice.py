@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from shutil import which
@@ -13,6 +14,7 @@ from typing import Any
 
 from harness.agents import builtin, registry, spenders
 from harness.base.errors import Unavailable, UsageFault
+from harness.base.record import Json
 from harness.decision import ceiling as most
 from harness.decision import views
 from harness.mission import config, roles
@@ -180,11 +182,13 @@ def _write(layout: Layout, values: dict[str, str | list[str] | float | None]) ->
     text = _template(roles.due(layout)["commits"]) if before is None else before
     for key, value in reversed(given.items()):
         text = put(text, key, value)
+    rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
+    if not all(_is_set(text, key, value) for key, value in given.items()):
+        raise UsageFault(f"No key can be added to a file of this form. Write into {path}: {', '.join(rows)}")
     config.parse(text, path)
     changes = journal.Journal(layout)
     changes.replace(path, text.encode())
     changes.commit()
-    rows = [f"{key} = {json.dumps(value)}" for key, value in given.items()]
     rows += ["every setting, commented out"] if before is None else []
     return [f"{layout.shown(names.CONFIG)}: {', '.join(rows)}"]
 
@@ -193,6 +197,17 @@ def _template(role: str) -> str:
     """The first config.toml, with a table for this role."""
     with open(TEMPLATE, encoding="utf-8") as file:
         return file.read().replace("{role}", role)
+
+
+def _is_set(text: str, key: str, value: Json) -> bool:
+    """Whether a TOML text is valid and has this value at this key."""
+    try:
+        found: Json = tomllib.loads(text)
+        for name in key.split("."):
+            found = found[name]
+    except (tomllib.TOMLDecodeError, KeyError, TypeError):
+        return False
+    return bool(found == value)
 
 
 def put(text: str, key: str, value: str | float | list[str] | None) -> str:

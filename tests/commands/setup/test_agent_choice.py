@@ -171,6 +171,31 @@ def test_what_the_configuration_sets_is_changed_there(house: House, words: tuple
     assert (same.code, path.read_text()) == (0, SET), same
 
 
+@pytest.mark.parametrize(
+    ("text", "agent", "row"),
+    [
+        ('agent = ""\n', "codex", 'agent = "codex"'),
+        ("limits.max_runs = 5\n", "", "max_cost_usd = 5.0"),
+        ("[ limits ]\nmax_runs = 5\n", "", "max_cost_usd = 5.0"),
+        ('[[on]]\nevent = "done"\nrun = ["sh", "-c", """\n[limits]\necho x\n"""]\n', "", "max_cost_usd = 5.0"),
+    ],
+)
+def test_a_file_to_which_a_key_cannot_be_added_stays_and_the_row_is_named(
+    house: House, text: str, agent: str, row: str
+) -> None:
+    """Whatever form of TOML it has; a text of several lines is no table."""
+    path = Path(house.layout.path(names.CONFIG))
+    path.write_text(text)
+    program(house, "codex")
+
+    def asked(question: str, answers: dict[str, str], default: str) -> str:
+        return "5" if "USD" in question else "codex" if "agent" in question else "full"
+
+    with pytest.raises(UsageFault, match=f"Write into .*config.toml: .*{row}"):
+        agent_choice.choose(house.layout, agent, "full" if agent else "", None if agent else asked)
+    assert path.read_text() == text
+
+
 def test_an_unknown_trust_is_refused_before_anything_is_written(house: House) -> None:
     """The message lists the known values."""
     before = Path(house.layout.path(names.CONFIG)).read_text()
