@@ -61,7 +61,7 @@ class Layout:
 
     @property
     def cache(self) -> str:
-        """The folder of parsed files. That of an archived mission cannot be written: an archive does not change."""
+        """The folder of what can be made again. That of an archived mission cannot be written: an archive does not change."""
         return os.path.join(os.devnull if self.archived else self.state, names.CACHE)
 
     @property

@@ -81,7 +81,8 @@ def read() -> str:
 def _write(text: str) -> None:
     code, _, err = _call("-", os.fsencode(text))
     if code:
-        raise Unavailable(f"`crontab -` refused the new crontab: {os.fsdecode(err).strip()}. It is unchanged.")
+        said = "; ".join(os.fsdecode(err).rstrip("\n. ").split("\n"))
+        raise Unavailable(f"`crontab -` refused the new crontab, and yours is unchanged: {said}.")
 
 
 def _call(word: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:

@@ -21,7 +21,7 @@ from harness.workplace._logins import Pairs
 
 SHIMS = ".pyenv/shims"
 INDEXES = ".cargo/registry/index"
-FORMAT = 2  # of a layer; other formats are migrated
+FORMAT = 2  # of a layer; one of another format is made again
 LFS = ".git-lfs"  # a storage of git-lfs: `git status` of a changed large file adds one, and the project's git is read-only
 
 
