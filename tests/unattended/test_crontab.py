@@ -103,7 +103,7 @@ def test_without_the_program_and_where_it_refuses(crontab: Crontab, monkeypatch:
     house = crontab.house
     Path(f"{crontab.file}.refused").touch()
     done = house.harness("schedule", "add", "--every", "30m")
-    assert done.code == 69 and "errors in crontab file" in done.err and "It is unchanged" in done.err, done
+    assert done.code == 69 and "errors in crontab file" in done.err and "yours is unchanged" in done.err, done
     assert not (house.state / "schedule" / "schedule.json").exists()
     (crontab.file.parent / "programs" / "crontab").write_text(
         "#!/bin/sh\necho 'You (me) are not allowed' >&2\nexit 1\n"
