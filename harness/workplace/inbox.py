@@ -72,8 +72,8 @@ def remove(folder: str) -> None:
 
 def in_folder(folder: str, verb: str) -> socket.socket:
     """A socket bound or connected in the folder via its descriptor, since socket paths are limited to 108 bytes."""
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         getattr(made, verb)(f"/proc/self/fd/{place}/{SOCKET}")
     except OSError:
@@ -192,9 +192,10 @@ def ask(layout: Layout, run_id: str, verb: str, *arguments: str) -> Iterator[str
     if os.path.exists(layout.run(run_id).result):
         raise UsageFault(f"The run {run_id} is over: nothing can be added to it.")
     try:
-        server = in_folder(layout.run(run_id).inbox, "connect")
-        server.sendall(encoding.dump_json({"verb": verb, "arguments": list(arguments)}))
-        yield from _answers(server)
+        # closed here: an unclosed socket is garbage-collected with a warning, in which Python drops the exception of a signal
+        with in_folder(layout.run(run_id).inbox, "connect") as server:
+            server.sendall(encoding.dump_json({"verb": verb, "arguments": list(arguments)}))
+            yield from _answers(server)
     except OSError as fault:
         raise LockBusy(NO_ANSWER) from fault
 

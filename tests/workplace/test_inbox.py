@@ -73,8 +73,8 @@ class Desk:
         return Inbox(str(self.place), {"note": self.note, "slow": self.slow, "full": self.full})
 
     def client(self, *words: str) -> subprocess.Popen[str]:
-        """A program that asks."""
-        argv = [sys.executable, "-I", "-c", ASK, self.layout.folders.project, RUN, *words]
+        """A program that asks; a socket that it leaves open is an error, because Python drops a signal meanwhile."""
+        argv = [sys.executable, "-I", "-W", "error", "-c", ASK, self.layout.folders.project, RUN, *words]
         return subprocess.Popen(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def ask(self, *words: str) -> tuple[int, str, str]:
